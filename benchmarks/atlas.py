@@ -49,7 +49,7 @@ TABLES: dict[str, tuple[tuple[str, ...], list[str] | None, str, int | None]] = {
 }
 """Files, columns if not all, target, and rows that are taken at most."""
 
-PRIVACY, UTILITY = "membership_data_only.worst_auc", "prediction.auroc_tstr"
+PRIVACY, UTILITY = "membership_data_only.auc", "prediction.auroc_tstr"
 FEW: tuple[Any, ...] = (
     {"membership_data_only": {"n_trees": 20}},
     {"prediction": {"models": ["random_forest"], "repeats": 1}},
@@ -249,7 +249,7 @@ def section(name: str, chosen: argparse.Namespace) -> list[str]:
     drawn = chosen.page.with_suffix("") / f"{name}.svg"
     drawn.parent.mkdir(exist_ok=True)
     drawn.write_text(picture(name, [*swept.values()]) + "\n")
-    head = ["generator", "verdict (gates failed)", "worst membership AUC", "AUROC", "ε claimed", "ε proven"]
+    head = ["generator", "verdict (gates failed)", "membership AUC", "AUROC", "ε claimed", "ε proven"]
     head += ["CPU s", "GiB"]
     of_each = [f"{len(r.candidates)} candidates, intervals at {r.level:.2%}" for r in swept.values()]
     real = newest_evidence(next(iter(swept)).candidate(next(iter(swept.values())).candidates[0].slug)).tables

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import honest_releases
+import _releases_to_judge as releases
 import tables
-from honest_releases import Case
+from _releases_to_judge import Case
 
 from synth_audit.audits.recognition import FAMILY
 from synth_audit.audits.recognition.detection import detection_limits, view_rng
@@ -44,10 +44,10 @@ def asked(table: str, seed: int, folder: Path) -> Iterator[dict[str, Any]]:
     """A line for each class of leak: the limit, and whether a planting at it was found."""
     case = Case(table, "fresh", 1.0, 0.0, seed)
     plan = Plan.model_validate({"name": table, "seed": seed})
-    dealt = honest_releases.dealt_for(folder, case)
+    dealt = releases.dealt_for(folder, case)
     if dealt is None:
         return
-    subject = honest_releases.subject_of(dealt, dealt.fresh, plan)
+    subject = releases.subject_of(dealt, dealt.fresh, plan)
     pool, sides = pooled(subject, PEOPLE, child_rng(seed, "people", table))
     [clean] = scored(pool, 1, lambda name, draw: view_rng(seed, name, draw))
     start = time.process_time()

@@ -48,7 +48,7 @@ AUDITS: dict[str, dict[str, Any]] = {
 MEASURES = {
     "closest_record.privacy_score": "DCR privacy score",
     "closest_record.epsilon_identifiability": "ε risk",
-    "membership_data_only.worst_auc": "worst membership AUC",
+    "membership_data_only.auc": "membership AUC",
 }
 FRESH, CHECKED = "fresh rows", "with its check"
 MARK = "\n## Measured\n"

@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import honest_releases
+import _releases_to_judge as releases
 import leaks
 import tables
-from honest_releases import Case
+from _releases_to_judge import Case
 
-from synth_audit.audits.recognition import EXCESS, FOUND, POSSIBLE, Recognition
+from synth_audit.audits.recognition import EXCESS, FOUND, Recognition
 from synth_audit.core.context import RunContext
 from synth_audit.core.plan import Plan
 from synth_audit.core.seeds import child_rng
@@ -34,21 +34,23 @@ HONEST = ("fresh", "independent", "vine", "cart")
 def asked(case: Case, folder: Path) -> dict[str, Any] | None:
     """A line of the file: what was found, and CPU seconds; None where there are too few rows."""
     plan = Plan.model_validate({"name": case.table, "seed": case.seed})
-    dealt = honest_releases.dealt_for(folder, case)
+    dealt = releases.dealt_for(folder, case)
     if dealt is None:
         return None
-    dealt, made = honest_releases.release_of(case, dealt, plan)
-    subject = honest_releases.subject_of(dealt, made, plan)
+    dealt, made = releases.release_of(case, dealt, plan)
+    subject = releases.subject_of(dealt, made, plan)
     start = time.process_time()
     context = RunContext(seed=case.seed, draws=child_rng(case.seed, "recognition"))
-    findings = Recognition().run(subject, context)
-    value = {m.id.quantity: round(m.value, 4) for m in findings.measurements}
+    findings = Recognition(detection=False).run(subject, context)
+    of = {m.id.quantity: m for m in findings.measurements}
+    interval = of[FOUND.name].interval
+    assert interval is not None
     return {
         **case._asdict(),
-        "excess": value[EXCESS.name],
-        "found": value[POSSIBLE.name] > 0,
-        "low": value[FOUND.name],
-        "high": value[POSSIBLE.name],
+        "excess": round(of[EXCESS.name].value, 4),
+        "found": interval.high > interval.low,
+        "low": round(interval.low, 4),
+        "high": round(interval.high, 4),
         "cpu": round(time.process_time() - start, 1),
         "notes": findings.notes,
     }
@@ -78,7 +80,7 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="print what is on file, ask nothing")
     chosen = parser.parse_args()
     rows = [json.loads(line) for line in chosen.out.read_text().splitlines()] if chosen.out.exists() else []
-    known = {Case(**{name: row[name] for name in Case._fields}) for row in rows}
+    known = {Case.on_file(row) for row in rows}
     with chosen.out.open("a") as out:
         for case in () if chosen.show else cases(chosen):
             if case not in known and (row := asked(case, chosen.folder)) is not None:

@@ -1,7 +1,7 @@
 """How closely a vine per class follows its few people, beside the simplified one, and of what use it is.
 
-Areas of `membership_data_only` (0.5 where train's people cannot be told from strangers), and the AUROC on
-strangers of a forest trained on the release; means over draws of train and of up to 600 control people.
+AUC of `membership_data_only` (0.5 where training people cannot be told from control people), and the AUROC on
+control people of a forest trained on the release; means over draws of train and of up to 600 control people.
 
     .venv/bin/python benchmarks/vine_following.py FOLDER --tables tumours heart --draws 7
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from honest_releases import subject_of
+from _releases_to_judge import subject_of
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
@@ -43,7 +43,7 @@ TABLES = {
 
 STRANGERS = 600
 AUDIT = "membership_data_only"
-AREAS = tuple(f"{AUDIT}.auc[{attack}]" for attack in ("classifier", "density_ratio", "dpi", "gen_lra"))
+AUC = f"{AUDIT}.auc"
 
 
 def whole(folder: Path, name: str) -> pd.DataFrame:
@@ -56,8 +56,8 @@ def whole(folder: Path, name: str) -> pd.DataFrame:
     return rows.astype({TABLES[name][0]: str})
 
 
-def measured(rows: pd.DataFrame, name: str, root: str, draw: int) -> list[float]:
-    """The areas of one release, and the AUROC of what is learnt from it."""
+def measured(rows: pd.DataFrame, name: str, root: str, draw: int) -> tuple[float, float]:
+    """The AUC of the attack on one release, and the AUROC of what is learnt from it."""
     target, n = TABLES[name]
     order = np.random.default_rng(draw).permutation(len(rows))
     train, control = (
@@ -75,7 +75,7 @@ def measured(rows: pd.DataFrame, name: str, root: str, draw: int) -> list[float]
     subject = subject_of(dealt, release, plan)
     evidence = examine(plan, subject, MADE_ELSEWHERE, RunContext(), salt, draws=salt, audits=audits).evidence
     found = {str(m.id): m.value for o in evidence.outcomes for m in o.measurements}
-    return [*(found[area] for area in AREAS), usefulness(release.to_pandas(), control, target)]
+    return found[AUC], usefulness(release.to_pandas(), control, target)
 
 
 def usefulness(release: pd.DataFrame, strangers: pd.DataFrame, target: str) -> float:
@@ -100,11 +100,8 @@ def main() -> None:
         print(f"\n{name}: {TABLES[name][1]} people × {rows.shape[1]} columns")
         for root in ("per_class", "simplified"):
             each = np.array([measured(rows, name, root, draw) for draw in range(args.draws)])
-            *areas, auroc = each.mean(axis=0)
-            shown = "  ".join(
-                f"{a.removeprefix(AUDIT)[1:]} {v:.3f}" for a, v in zip(AREAS, areas, strict=True)
-            )
-            print(f"  {root:10s}  {shown}  AUROC {auroc:.3f}", flush=True)
+            auc, auroc = each.mean(axis=0)
+            print(f"  {root:10s}  AUC {auc:.3f}  AUROC {auroc:.3f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -299,7 +299,11 @@ def make_case() -> Callable[..., Case]:
 CHEAP = ("exact_match", "marginals")
 """An attack and a comparison that take hundredths of a second: enough where any evidence will do."""
 
-QUICK = {"prediction": {"models": ["logistic"], "repeats": 1}, "propensity": {"trees": 20, "folds": 3}}
+QUICK = {
+    "prediction": {"models": ["logistic"], "repeats": 1},
+    "propensity": {"trees": 20, "folds": 3},
+    "recognition": {"detection": False},
+}
 """Settings that only save time; an audit that is not named here runs as it comes."""
 
 

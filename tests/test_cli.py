@@ -136,7 +136,7 @@ def test_json_is_json_alone_and_a_release_is_told_aside(home):
     result = invoke("run", "plan.yaml", "--json")
     plain = json.loads(result.stdout)
     assert plain["verdict"] == "pass"
-    assert [g["gate"] for g in plain["gates"]] == ["schema_contract", "proven_leak", "gate"]
+    assert [g["gate"] for g in plain["gates"]] == ["schema_contract", "gate"]
     assert plain["criteria"]["singling out"] == {"state": "answered", "reason": ""}
     assert plain["criteria"]["linkability"]["state"] == "not asked"
     assert plain["digest"] == newest("plan-audit").digest

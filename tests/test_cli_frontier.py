@@ -69,7 +69,7 @@ def test_a_sweep_says_what_was_chosen_and_the_next_command_releases_it(home):
     lines = shown.splitlines()
     assert lines[0].split("  ")[0] == "candidate"
     assert lines[1].startswith("independent")
-    assert "3 ✓" in lines[1]
+    assert "2 ✓" in lines[1]
     assert "pass" in lines[1]
     assert "✗" in lines[2]
     assert "97.5 %: each of 2 candidates is a chance of a wrong pass" in shown

@@ -20,7 +20,7 @@ FEWEST_GUESSES = 100
 """With fewer guesses on either side a success rate may be more than ten points off, which decides nothing."""
 
 
-ISOLATED_FROM = 5
+_ISOLATED_FROM = 5
 """Nearest other rows to which the mean distance says how isolated a row is."""
 
 
@@ -50,7 +50,7 @@ def isolation(table: Table, columns: Sequence[Column], rows: Positions) -> Float
     if table.n_rows < 2:
         return np.zeros(len(rows))
     [coded] = EuclideanEncoder.anchored_on(table, columns).encode([table])
-    found: Floats = nearest_others(coded, rows, ISOLATED_FROM).distance.mean(axis=1)
+    found: Floats = nearest_others(coded, rows, _ISOLATED_FROM).distance.mean(axis=1)
     return found
 
 

@@ -42,6 +42,15 @@ _ALONE: dict[PluginGroup, tuple[str, ...]] = {"audit": ("synth_audit.audits.reco
 _FAMILIES = {"published": PRIVACY, "recognition": PRIVACY}
 """Family of the packages that are not named after theirs."""
 
+_IN_RECOGNITION = {
+    "identifiability": "nearness, agreement",
+    "membership_marginals": "density",
+    "partial_agreement": "agreement, fragments",
+    "recoded_copies": "recoding, linkage",
+    "shifted_parts": "shifts",
+}
+"""Audits of earlier versions, with the views of `recognition` that ask their question now."""
+
 
 @dataclass(frozen=True)
 class PluginRef:
@@ -93,13 +102,20 @@ def find(room: PluginGroup, name: str, *, where: str = "") -> PluginRef:
     """
     known = catalogue(room)
     if name not in known:
+        gone = successor(name) if room == "audit" else ""
         raise PlanError(
-            f"unknown {room} {name!r}{meant(name, known)}",
+            f"unknown {room} {name!r}{gone or meant(name, known)}",
             where=where or f"{room}s",
             expected=f"one of {', '.join(known)}",
             fix=f"`synth-audit {'recipes list' if room == 'recipe' else 'list'}` shows each, described",
         )
     return known[name]
+
+
+def successor(audit: str) -> str:
+    """The audit that an audit of earlier versions became part of, in brackets; empty for any other name."""
+    views = _IN_RECOGNITION.get(audit)
+    return f" (it is part of `recognition` now, as its views {views})" if views else ""
 
 
 def build(room: PluginGroup, name: str, config: Mapping[str, object], *, where: str = "") -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -142,23 +142,6 @@ class KnownColumn:
     def shares(self) -> Floats:
         """Share of the rows that has each value, missing as one; without :attr:`values`, which stay."""
         return np.unique(self.known_secret(), return_counts=True)[1] / len(self.labels)
-
-    def mirrored(self, n: int) -> Self:
-        """The same with the numbers of the first n rows (the release) turned round by rank.
-
-        Each takes the value that has its rank counted from the other end, ties in the middle of theirs; where
-        some numbers are labels, the others.
-        """
-        ranks = self.ranks.copy()
-        # The label of numbers, or of cells whose numbers are all 0.
-        rows = np.flatnonzero(self.labels[:n] == 0)
-        own = ranks[rows, 0]
-        counts = np.bincount(own, minlength=len(self.levels[0]))
-        ends = np.cumsum(counts)
-        middle = (2 * ends - counts - 1) // 2
-        ordered = np.repeat(np.arange(len(counts), dtype=ranks.dtype), counts)
-        ranks[rows, 0] = ordered[len(rows) - 1 - middle[own]]
-        return replace(self, ranks=ranks)
 
 
 def known_columns(

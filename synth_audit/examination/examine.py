@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from synth_audit.core import registry
-from synth_audit.core.audit import Audit
+from synth_audit.core.audit import Audit, Leak
 from synth_audit.core.context import RunContext
 from synth_audit.core.exposed_groups import RecordView
 from synth_audit.core.measurement import Measurement
@@ -113,9 +113,14 @@ def _planted(
 ) -> tuple[list[AuditTask], PlantedLeaks]:
     """One task for each privacy audit and each planted share, and how they were planted.
 
-    Leaks are planted in the tables that the audit meets, the same rows in both views.
+    An audit that states its own limits has none. Leaks are planted in the tables that the audit meets, the
+    same rows in both views.
     """
-    privacy = {n: a for n, a in audits.items() if registry.find("audit", n).family == registry.PRIVACY}
+    privacy = {
+        n: a
+        for n, a in audits.items()
+        if registry.find("audit", n).family == registry.PRIVACY and a.info.leak is not Leak.OWN
+    }
     injector = prepare_injection(views.plain, check.max_rows, seed)
     if not isinstance(injector, LeakInjector):
         return [], injector
@@ -171,7 +176,8 @@ def _completed(
     """A privacy outcome with what the check and its exposures add; another with ratios to its references."""
     if outcome.family != registry.PRIVACY or outcome.status is not Status.MEASURED:
         return rounded_for_publication(with_ratios(outcome))
-    checked = with_answers(outcome, planting, answers)
+    own_limits = outcome.info is not None and outcome.info.leak is Leak.OWN
+    checked = outcome if own_limits else with_answers(outcome, planting, answers)
     return replace(checked, measurements=(*checked.measurements, *extra.get(outcome.audit, ())))
 
 

@@ -52,10 +52,11 @@ def _declared(measurement: MeasurementId, where: str) -> tuple[list[str], list[s
     """The quantities of the audit, and those derived from them."""
     audit, known = measurement.audit, registry.catalogue("audit")
     if audit not in known:
+        gone = registry.successor(audit)
         raise GateError(
-            f"the measurement {measurement.name!r} belongs to no audit that is installed",
+            f"the measurement {measurement.name!r} belongs to no audit that is installed{gone}",
             where=where,
-            expected=suggestion(audit, known) or f"one of {', '.join(known) or 'none'}",
+            expected=(not gone and suggestion(audit, known)) or f"one of {', '.join(known) or 'none'}",
             fix="`synth-audit list` shows every audit",
         )
     try:

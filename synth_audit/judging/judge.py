@@ -17,7 +17,6 @@ from synth_audit.judging.fitness import decides, fitness_result, names_target
 from synth_audit.judging.gate_decision import MORE, Decision, Row, decide
 from synth_audit.judging.limit import Limit
 from synth_audit.judging.privacy_budget import Promise, promise_of, promise_results
-from synth_audit.judging.proven_leak import PROVEN_LEAK, TITLE, leak_result
 from synth_audit.judging.schema_contract import (
     contract,
 )
@@ -48,11 +47,11 @@ __all__ = [
     "parse_suite",
 ]
 
-BUILT_IN = {
-    CONTRACT: "The table is what its schema declares",
-    PROVEN_LEAK: TITLE,
-}
-"""Gates that no suite need name and none can leave out, with their titles; all of them block."""
+BUILT_IN = {CONTRACT: "The table is what its schema declares"}
+"""The gate that no suite need name and none can leave out, with its title; it blocks."""
+
+GONE = ("proven_leak",)
+"""Built-in gates of earlier versions. What they decided is read from the evidence and not judged anew."""
 
 _NAMED = 5
 """Columns that an explanation names."""
@@ -65,6 +64,7 @@ def judge(
     promise: Promise | None = None,
     *,
     target: bool = False,
+    recorded: Sequence[GateResult] = (),
 ) -> GateReport:
     """Apply a suite to measurements and table checks; needs no data.
 
@@ -74,9 +74,10 @@ def judge(
             insufficient evidence.
         promise: the privacy budget that the plan declares, if any, and what was spent of it.
         target: the plan names a target, by which fitness is judged.
+        recorded: results of gates of an earlier version that are gone, which stand as they were recorded.
 
     Returns:
-        The gates that every suite gets (:data:`BUILT_IN`), those of a declared budget and one result per
+        The gate that every suite gets (:data:`BUILT_IN`), those of a declared budget and one result per
         gate, in the suite's order, without optional ones whose audit was not applicable, and last whether
         the answers that the suite demands were given and whether a release is fit that must be.
 
@@ -87,7 +88,7 @@ def judge(
     checked = {c.key for c in table_checks}
     check_buildable([g for g in suite.on_table if g.key not in checked])
     decisions = _decide(suite, outcomes)
-    results = [contract_result(table_checks), leak_result(outcomes)]
+    results = [contract_result(table_checks), *recorded]
     results += promise_results(promise, outcomes)
     on_table = {gate.id: table_result(gate, table_checks) for gate in suite.on_table}
     deciding = [r.result for r in (*results, *on_table.values()) if r.blocking]
@@ -120,7 +121,8 @@ def judge(
 def judge_again(suite: Suite, evidence: Evidence) -> GateReport:
     """Apply a suite to what evidence holds."""
     promise, target = promise_of(evidence), names_target(evidence)
-    return judge(suite, evidence.outcomes, evidence.table_checks, promise, target=target)
+    gone = [g for g in evidence.gates.results if g.gate in GONE]
+    return judge(suite, evidence.outcomes, evidence.table_checks, promise, target=target, recorded=gone)
 
 
 def _tested(results: list[GateResult], outcomes: Sequence[AuditOutcome]) -> list[GateResult]:

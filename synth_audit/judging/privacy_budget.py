@@ -11,7 +11,8 @@ from synth_audit.core.accounting import NO_GUARANTEE, PrivacyAccount
 from synth_audit.core.measurement import Measurement
 from synth_audit.core.outcome import AuditOutcome, Status
 from synth_audit.core.verdict import GateResult, Result
-from synth_audit.judging.proven_leak import corrected_low
+from synth_audit.kernels.attack_success import corrected_level
+from synth_audit.kernels.intervals import critical_value
 
 PRIVACY_BUDGET = "privacy_budget"
 REFUTED = "privacy_refuted"
@@ -171,3 +172,11 @@ def _result(gate: str, result: Result, words: str, **more: Any) -> GateResult:
         explanation=words,
         **more,
     )
+
+
+def corrected_low(m: Measurement, n: int) -> float:
+    """The interval's lower end at the level at which n of them hold together, stretched as a normal one."""
+    assert m.interval is not None
+    level = m.interval.level
+    stretch = critical_value(corrected_level(level, n)) / critical_value(level)
+    return m.value - stretch * (m.value - m.interval.low)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from synth_audit.core import registry
+from synth_audit.core.audit import Leak
 from synth_audit.core.measurement import Direction, Measurement
 from synth_audit.core.outcome import AuditOutcome
 from synth_audit.core.sensitivity import Sensitivity
@@ -15,10 +16,11 @@ def sensitivity_checked_rows(outcome: AuditOutcome) -> list[Row]:
     """The measurements of an audit as a gate sees them, with what the check says of each.
 
     A privacy measurement that the check did not try, or found blind, is not vouched for; what is derived from
-    another stands and falls with it. Measurements of other families need nobody to vouch for them.
+    another stands and falls with it. Measurements of other families need nobody to vouch for them, nor do
+    those of an audit that states its own limits.
     """
     rows = [Row.of(m) for m in outcome.measurements]
-    if outcome.family != registry.PRIVACY:
+    if outcome.family != registry.PRIVACY or (outcome.info is not None and outcome.info.leak is Leak.OWN):
         return rows
     return [_sensitivity_checked(row, m, outcome) for row, m in zip(rows, outcome.measurements, strict=True)]
 

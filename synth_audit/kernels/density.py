@@ -1,4 +1,4 @@
-"""Is a record where the release is denser than the population? By distances, neighbours, trees and counts."""
+"""Is a record where the release is denser than the population? By distances, trees and counts."""
 
 from __future__ import annotations
 
@@ -33,69 +33,6 @@ def log_density_ratio(to_synthetic: Nearest, to_reference: Nearest, n_columns: i
     distances = np.log(to_reference.first + _TOUCHING) - np.log(to_synthetic.first + _TOUCHING)
     ratio: Floats = np.round(counts + n_columns * distances, 9)
     return ratio
-
-
-def likelihood_influence(to_synthetic: Floats, to_reference: Floats, width: float) -> Floats:
-    """How much likelier the release rows near each record are once the record is among the known ones.
-
-    ``Λ(x) = Σ_{s ∈ N_k(x)} log p(s | R ∪ {x}) / p(s | R)`` over the k release rows nearest to x. With
-    kernels ``exp(−d / h)`` as density, and of each sum of kernels only its largest term, what x adds is
-    ``log(1 + exp((r_s − d(s, x)) / h))`` up to a constant, with r_s the distance from s to the nearest other
-    known row: much where s is nearer to x than to anybody else, and nothing where it is not. One search for
-    the r_s serves all records; on planted leaks more terms of the sums told members no better.
-    Source: Ward et al. 2025 (Gen-LRA), whose density is a Gaussian kernel estimate fitted anew per record.
-
-    Args:
-        to_synthetic: distance of n records to each of their k nearest release rows, shape (n, k).
-        to_reference: of each of these release rows to the nearest known row other than the record, likewise.
-        width: h > 0.
-
-    Returns:
-        Shape (n,), positive, higher for likelier members; rounded to nine decimals.
-    """
-    terms = np.logaddexp(0.0, (to_reference - to_synthetic) / width)
-    influence: Floats = np.round(terms.sum(axis=1), 9)
-    return influence
-
-
-def plagiarism_share(to_synthetic: Floats, to_reference: Floats) -> Floats:
-    """Share of release rows among the k rows of release and population together that are nearest to a record.
-
-    The data plagiarism index is ``#release / #population`` among these k; its share ``#release / k`` ranks
-    records alike and is finite. Rows tied with the k-th count in part.
-    Source: Ward, Wang & Cheng 2024 (DPI).
-
-    Args:
-        to_synthetic, to_reference: distances of n records to their nearest rows of either, ascending, shape
-            (n, a) and (n, b); k is the smaller of a and b.
-
-    Returns:
-        Shape (n,), in [0, 1]; higher for likelier members.
-    """
-    k = min(to_synthetic.shape[1], to_reference.shape[1])
-    limit = np.partition(np.hstack([to_synthetic[:, :k], to_reference[:, :k]]), k - 1, axis=1)[:, k - 1, None]
-    inside = [np.sum(x[:, :k] < limit, axis=1) for x in (to_synthetic, to_reference)]
-    tied = [np.sum(x[:, :k] == limit, axis=1) for x in (to_synthetic, to_reference)]
-    made = inside[0] + (k - inside[0] - inside[1]) * tied[0] / (tied[0] + tied[1])
-    share: Floats = np.round(made / k, 9)
-    return share
-
-
-def neighbourhood_count(to_synthetic: Floats) -> Floats:
-    """How many of the k nearest release rows of each record are nearer than half of all records have their
-    nearest one.
-
-    ``#{s : d(x, s) ≤ ε}``, no more than k, with ε the median over records of the distance to the nearest
-    release row. Source: Hilprecht et al. 2019 (Monte Carlo attack with the median heuristic).
-
-    Args:
-        to_synthetic: ascending distances of n records, shape (n, k).
-
-    Returns:
-        Shape (n,), in 0 … k; higher for likelier members.
-    """
-    near: Floats = np.sum(to_synthetic <= np.median(to_synthetic[:, 0]), axis=1).astype(np.float64)
-    return near
 
 
 def tree_share(

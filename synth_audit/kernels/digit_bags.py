@@ -52,28 +52,15 @@ def digits_of_times(values: Floats, step: float) -> Integers:
     return written
 
 
-def digit_bags(digits: Integers, known: Bools) -> tuple[Codes, Integers]:
+def digit_bags(digits: Integers, known: Bools) -> Codes:
     """Whole numbers as codes, equal where they have the same digits but zeros, in whatever order.
 
     Returns:
-        codes, below 0 where a number is not known, shape (n,); and how often each of the different bags has
-        the digits 1 to 9, in four bits of each, sorted.
+        Shape (n,), below 0 where a number is not known.
     """
     left, bags = np.abs(digits), np.zeros(len(digits), np.int64)
     while left.any():
         left, digit = np.divmod(left, 10)
         bags += np.where(digit > 0, np.int64(1) << (_BITS * (digit - 1)).clip(0), 0)
-    different, codes = np.unique(bags, return_inverse=True)
-    return np.where(known, codes, -1), different
-
-
-def a_digit_less(bags: Integers) -> Bools:
-    """Which bags, sorted, lack one digit that others have, and have no other; those others first, (k, k)."""
-    less = np.zeros((len(bags), len(bags)), bool)
-    for digit in range(9):
-        one = np.int64(1) << (_BITS * digit)
-        has = np.flatnonzero(bags // one % 2**_BITS)
-        at = np.searchsorted(bags, bags[has] - one).clip(max=len(bags) - 1)
-        found = bags[at] == bags[has] - one
-        less[has[found], at[found]] = True
-    return less
+    codes = np.unique(bags, return_inverse=True)[1]
+    return np.where(known, codes, -1)

@@ -19,10 +19,8 @@ from synth_audit.kernels.labels import smallest_type
 from synth_audit.kernels.leaves import Leaves
 from synth_audit.kernels.neighbours import (
     Nearest,
-    NearestK,
     search,
     search_k,
-    search_nearest_k,
     search_several,
     worth_leaves,
 )
@@ -154,50 +152,16 @@ def nearest_k(queries: Mixed, reference: Mixed, k: int, place: Positions | None 
         return search_k(_GowerPairs.of(queries, reference), k, place)
     kinds = row_kinds(queries.numbers, queries.labels)
     asked, answer = np.unique(kinds, return_index=True, return_inverse=True)[1:]  # equal ones, equal answers
-    return _of_repeats(queries.take(asked), reference, k, None, place).index[answer]
+    return _of_repeats(queries.take(asked), reference, k, place)[answer]
 
 
-def nearest_several(
-    queries: Mixed,
-    reference: Mixed,
-    k: int,
-    *,
-    own: Positions | None = None,
-    place: Positions | None = None,
-) -> NearestK:
-    """The k nearest reference rows with their distances, as far as there are so many.
-
-    Args:
-        own: position in the reference of a row that is not looked at for each query, shape (n,).
-        place: as in :func:`nearest_k`.
-    """
-    k = min(k, len(reference) - (own is not None))
-    if not abound(reference.numbers, reference.labels):
-        return search_nearest_k(_GowerPairs.of(queries, reference), k, own, place=place)
-    return _of_repeats(queries, reference, k, own, place)
-
-
-def _of_repeats(
-    queries: Mixed, reference: Mixed, k: int, own: Positions | None, place: Positions | None
-) -> NearestK:
-    """The k nearest rows where many are equal: only the first k of equal ones can be wanted, and one more
-    where one is left out."""
+def _of_repeats(queries: Mixed, reference: Mixed, k: int, place: Positions | None) -> Positions:
+    """The k nearest rows where many are equal: only the first k of equal ones can be wanted."""
     kinds = row_kinds(reference.numbers, reference.labels)
-    number, most = copy_number(kinds, place), k + (own is not None)
-    kept = np.flatnonzero(number < most)
-    beyond = np.maximum(np.bincount(kinds) - most, 0)  # of each kind, not kept
-    copies = 1 + np.where(number[kept] == 0, beyond[kinds[kept]], 0)
+    kept = np.flatnonzero(copy_number(kinds, place) < k)
     places = None if place is None else place[kept]
-    asked, lost = own, np.zeros(1, dtype=np.int64)
-    if own is not None:
-        at = np.zeros(len(kinds), dtype=np.intp)
-        at[kept] = np.arange(len(kept))
-        last = kept[number[kept] == most - 1]
-        last = last[np.argsort(kinds[last])]  # in place of a row that is not kept itself
-        at[number >= most] = at[last[np.searchsorted(kinds[last], kinds[number >= most])]]
-        asked, lost = at[own], np.where(number[own] == 0, beyond[kinds[own]], 0)
-    found = search_nearest_k(_GowerPairs.of(queries, reference.take(kept)), k, asked, copies, places)
-    return NearestK(found.distance, kept[found.index], found.ties + lost)
+    found: Positions = kept[search_k(_GowerPairs.of(queries, reference.take(kept)), k, places)]
+    return found
 
 
 def nearest_without(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,6 @@ from synth_audit.kernels.proportion_interval import (
     proportion_interval,
     unknown_proportion,
 )
-from synth_audit.kernels.roc import PlacementValues, auroc_interval
 
 CAUTION = 1.0
 """Standard errors by which an attack must stand out on the half that chooses."""
@@ -113,66 +111,6 @@ def halved(member: Bools, times: int, rng: np.random.Generator) -> Bools:
             who = rng.permutation(np.flatnonzero(side))
             row[who[: len(who) // 2]] = True
     return second
-
-
-def held_out_share(
-    linked: Bools, asked: Bools, member: Bools, second: Bools, level: float
-) -> tuple[Estimate, list[int]]:
-    """Share of train people who are linked, less that of control, in the worst of several ways.
-
-    The way is chosen on one half of the people, as that whose difference is largest after its standard error,
-    and counted on the other half, both ways round. Counts are means over several halvings, and the interval
-    is that of the people of both halves together, each counted by a way that others chose.
-
-    The interval leaves out the error of the choice. Without a leak that raises no false alarm, however many
-    ways there are. With a small leak in one way, a half may choose another way. The upper bound then lies
-    below the leak more often than the level says (``benchmarks/held_out_misses.py``).
-
-    Args:
-        linked: shape (people, ways). asked: of whom that is known, somebody on each side of each half.
-        member: who is in train, shape (people,). second: as :func:`halved` draws it, shape (times, people).
-
-    Returns:
-        The estimate, and which ways were chosen, the most frequent first.
-    """
-    found, people, chosen = np.zeros(2), np.zeros(2), []
-    for half in second:
-        n, counts = (
-            np.array(
-                [[x[side & (half == b)].sum(axis=0) for b in (False, True)] for side in (member, ~member)]
-            )
-            for x in (asked, linked & asked)
-        )
-        share = counts / n
-        error = np.sqrt(((share * (1 - share) + 1 / n) / n).sum(axis=0))
-        worst = (share[0] - share[1] - CAUTION * error).argmax(axis=1)
-        for judged in (0, 1):
-            found += counts[:, judged, worst[1 - judged]] / len(second)
-            people += n[:, judged, worst[1 - judged]] / len(second)
-        chosen += worst.tolist()
-    linked_train, linked_control = (float(x) for x in found)
-    train, control = (float(x) for x in people)
-    ends = proportion_difference(linked_train, train, linked_control, control, level)
-    held = Interval(ends.low, ends.high, level, f"{ends.method}, held out")
-    value = linked_train / train - linked_control / control
-    return Estimate(value, held), [way for way, _ in Counter(chosen).most_common()]
-
-
-def half_areas(distances: Floats, member: Bools, half: Bools) -> Floats:
-    """AUROC of nearness for each half of the people; shape (2,)."""
-    return np.array(
-        [
-            PlacementValues.of(-distances[member & part], -distances[~member & part]).auroc
-            for part in (~half, half)
-        ]
-    )
-
-
-def held_out_area(distances: Floats, member: Bools, level: float) -> Estimate:
-    """AUROC of nearness of train people against control people, with its interval."""
-    scores = -distances
-    area = PlacementValues.of(scores[member], scores[~member]).auroc
-    return Estimate(area, auroc_interval(scores[member], scores[~member], level))
 
 
 def held_out_excess(table: ClaimTable, able: Bools, level: float) -> tuple[Estimate, tuple[int, int]]:

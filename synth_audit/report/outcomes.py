@@ -10,7 +10,6 @@ from synth_audit.core.measurement import Measurement
 from synth_audit.core.verdict import GateResult, Result
 from synth_audit.judging.criteria import ANSWERS
 from synth_audit.judging.limit import in_brackets
-from synth_audit.judging.proven_leak import PROVEN_LEAK
 from synth_audit.judging.schema_contract import contract_part
 from synth_audit.judging.table_checks import CONTRACT
 from synth_audit.report import words
@@ -19,8 +18,8 @@ from synth_audit.report.result_marks import RESULT_WORDS
 from synth_audit.report.suite_overview import units_of
 from synth_audit.store.evidence import Evidence
 
-_FROM_MANY = (ANSWERS, PROVEN_LEAK)
-"""Gates that follow from many numbers, whose explanation says it best."""
+_FROM_MANY = (ANSWERS,)
+"""Gates that follow from several numbers, whose explanation says it best."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The smallest leak that would have been seen, and the widest that single numbers allow, in one breath."""
+"""What a leak would have had to be to stay unseen: detection limits, or what known answers say."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from synth_audit.store.evidence import Evidence
 
 def sharpness(evidence: Evidence, gates: Sequence[GateView]) -> tuple[str, ...]:
     """What a leak would have had to be to stay unseen, in two or three sentences."""
+    if limits := detection_limits(evidence):
+        return limits
     found = sensitivities(evidence, gates)
     line = sensitivity_line(evidence, found)
     relied = [w for w in found if w.decides]
@@ -29,6 +31,30 @@ def sharpness(evidence: Evidence, gates: Sequence[GateView]) -> tuple[str, ...]:
         told.append(f"That is {people(best.least, rows, evidence.suppression)} of {rows:,} rows.")
     if best is not None and widest is not None and best is not widest:
         told.append(_bridge(best, widest))
+    return tuple(told)
+
+
+DETECTION_LIMIT = "detection_limit"
+"""The quantity by which an audit states from which share of the people on it finds a class of leak."""
+
+
+def detection_limits(evidence: Evidence) -> tuple[str, ...]:
+    """From which share of the people on each class of leak is found; empty where nobody measured it."""
+    limits = {
+        m.id.setting.replace("_", " "): m.value
+        for m in evidence.measurements
+        if m.id.quantity == DETECTION_LIMIT and m.id.setting and m.finite
+    }
+    known = {name: share for name, share in limits.items() if share < 1}
+    told = []
+    if known:
+        shares = ", ".join(f"{name} {words.number(share, 'share')}" for name, share in known.items())
+        told.append(
+            "A leak would have been found, with 95 % probability, from these shares of the training people "
+            f"on: {shares}. A smaller one may be there unseen."
+        )
+    if left := [name for name in limits if name not in known]:
+        told.append(f"No such share is established for: {', '.join(left)}.")
     return tuple(told)
 
 

@@ -26,6 +26,7 @@ from synth_audit.examination.audit_runner import run_audits
 from synth_audit.examination.planted_generator import PlantedGenerator
 
 QUICK = {
+    "recognition": {"detection": False},
     "prediction": {"models": ["logistic"], "repeats": 1, "n_bootstrap": 100},
     "closest_record": {"n_bootstrap": 200},
     "coverage": {"n_bootstrap": 100},

@@ -20,7 +20,7 @@ from synth_audit.judging.judge import BUILT_IN, check_table, judge, load_suite
 
 pytestmark = pytest.mark.xdist_group("leaks")  # they share the answers to planted leaks
 N = 500
-FIRST = ("exact_match", "identifiability")
+FIRST = ("exact_match",)
 SECOND = ("singling_out", "closest_record")
 """Attacks that take hundredths of a second, and tenths. A gate looks at the rows of its own audit alone:
 where one fails on what these say, it fails whatever the others would say, so they need not run. Other
@@ -35,7 +35,8 @@ def verdict_of(built, tmp_path_factory):
     shared = Cache(tmp_path_factory.mktemp("shared"))
     usual = [name for name in registry.default_audits() if catalogue[name].family == registry.PRIVACY]
     asked = [gate.limit.audit for gate in suite.gates if gate.blocking and gate.limit]
-    audits = {name: built(name) for name in dict.fromkeys([*usual, *asked])}
+    more = {"recognition": {"detection": True}}
+    audits = {name: built(name, more.get(name)) for name in dict.fromkeys([*usual, *asked])}
 
     def judged(subject):
         checks = check_table(suite, subject.synthetic)
@@ -223,8 +224,9 @@ def test_a_fifth_of_disguised_records_does_not_pass(disguise, verdict_of, as_sub
 
 
 def test_swapped_files_do_not_pass(verdict_of, as_subject, population):
+    """Copies of control say nothing of train, and that the comparison with control would find nothing."""
     train, control = population(N // 2, 1), population(N // 2, 2)
-    assert verdict_of(as_subject(control, train, train)) is Result.FAIL
+    assert verdict_of(as_subject(control, train, train)) is Result.INSUFFICIENT
 
 
 def test_too_few_rows_do_not_pass(verdict_of, as_subject, population):
@@ -249,9 +251,11 @@ def test_an_honest_release_passes(verdict_of, as_subject, population):
     assert verdict_of(as_subject(train, control, fresh)) is Result.PASS
 
 
-def test_an_honest_release_of_a_narrow_table_passes(verdict_of, as_subject):
+@pytest.mark.slow
+def test_an_honest_release_of_three_numbers_is_undecided(verdict_of, as_subject):
+    """Of three numbers near copies cannot be told from other people, so none would be found."""
     train, control, fresh = (measurements(n, seed, width=3) for n, seed in ((700, 1), (300, 2), (700, 3)))
-    assert verdict_of(as_subject(train, control, fresh)) is Result.PASS
+    assert verdict_of(as_subject(train, control, fresh)) is Result.INSUFFICIENT
 
 
 def blanks(n, seed, share):

@@ -43,7 +43,6 @@ QUICK = {
     "coverage": {"n_bootstrap": 100},
     "inference": {"n_trees": 4},
     "marginals": {"n_bootstrap": 100},
-    "membership_data_only": {"n_trees": 20},
     "partial_knowledge": {"max_sets": 40},
     "prediction": {"models": ["logistic"], "repeats": 1, "n_bootstrap": 100},
     "projection": {"n_bootstrap": 50},

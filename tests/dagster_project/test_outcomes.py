@@ -140,7 +140,7 @@ def test_the_verdict_is_sent_once_to_be_read_by_a_machine(
     [(path, sent)] = receiver
     assert path == f"/{TOKEN}"
     assert (sent["version"], sent["table"], sent["verdict"]) == (1, "people", "fail")
-    assert [held["gate"] for held in sent["held_by"]] == ["proven_leak", "no-copies"]
+    assert [held["gate"] for held in sent["held_by"]] == ["no-copies"]
     link = f"https://audits.example.org/people/{sent['evidence']}/report.html"
     assert sent["report"] == link
     [report] = [e for e in result.get_asset_materialization_events() if e.asset_key.path[-1] == "report"]

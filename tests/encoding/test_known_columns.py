@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -68,17 +66,6 @@ def test_free_text_is_compared_by_its_letters():
     apart = np.abs(found.numbers()[:80, None] - found.numbers()[None, 80:]).sum(axis=2)
     assert (apart.argmin(axis=1) == np.arange(80)).mean() > 0.7, "of eighty, by four numbers each"
     assert len(np.unique(found.secret())) > 80
-
-
-def test_numbers_turned_round_keep_their_values_and_labels():
-    values = [3.0, 1.0, 2.0, 10.0, None]
-    x = columns_of({"x": [1.0, 2.0, 3.0, 10.0, 4.0]}, {"x": values})["x"]
-    plain = columns_of({"x": [1.0, 2.0, 3.0, 10.0, 4.0]}, {"x": [2.0, 10.0, 3.0, 1.0, None]})["x"]
-    n = len(x.labels)
-    released = replace(x, labels=x.labels[5:], ranks=x.ranks[5:], cells=x.cells[5:])
-    turned = released.mirrored(n - 5)
-    assert turned.numbers()[:, 0] == pytest.approx(plain.numbers()[5:, 0])
-    assert np.array_equal(turned.labels, released.labels)
 
 
 def test_a_column_that_is_constant_in_train_is_left_out():

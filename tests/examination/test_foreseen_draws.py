@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits._targets import drawn
-from synth_audit.audits.published.identifiability import Identifiability
+from synth_audit.audits.privacy.linkability import Linkability
 from synth_audit.core.context import RunContext
 from synth_audit.core.plan import Plan
 from synth_audit.core.salt import Salt
@@ -20,7 +20,7 @@ from synth_audit.examination.examine import seed_of_draws
 from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
 
 SEED, ASKED, COLUMNS = 7, 120, [f"c{i}" for i in range(5)]
-AUDIT = {"identifiability": Identifiability(max_queries=ASKED)}
+AUDIT = {"linkability": Linkability(n_attacks=ASKED, n_neighbours=1, source_pairs=0)}
 SALTS = [Salt(bytes([i]) * 32) for i in (1, 2)]
 
 
@@ -50,32 +50,32 @@ def foreseen(*stream):
     return drawn(np.arange(600), ASKED, child_rng(SEED, *stream))
 
 
-def near_copies(outcome):
-    return next(m for m in outcome.measurements if m.id.quantity == "near_copies")
+def joined(outcome):
+    return next(m for m in outcome.measurements if m.id.quantity == "risk")
 
 
-@pytest.mark.parametrize("stream", [("audit", "identifiability"), ("audit", "identifiability", "")])
+@pytest.mark.parametrize("stream", [("audit", "linkability"), ("audit", "linkability", "")])
 def test_sparing_those_whom_the_public_seed_draws_does_not_help(stream):
     [outcome], _ = run_audits(AUDIT, subject_of(sparing(foreseen(*stream))), RunContext(seed=SEED))
-    assert near_copies(outcome).interval.low > 0.4
+    assert joined(outcome).interval.low > 0.4
 
 
 def test_sparing_those_whom_an_earlier_audit_looked_up_does_not_help():
     """The maker knows every draw but that its own release has a part in them."""
     before = subject_of(people(600, 3))
-    rows = foreseen("audit", "identifiability", before.synthetic.fingerprint)
+    rows = foreseen("audit", "linkability", before.synthetic.fingerprint)
     [outcome], _ = run_audits(AUDIT, subject_of(sparing(rows)), RunContext(seed=SEED))
-    assert near_copies(outcome).interval.low > 0.4
+    assert joined(outcome).interval.low > 0.4
 
 
 def test_a_maker_that_knows_its_own_release_does_not_know_the_salt():
     """Even a release that was found to suit the public seed has others looked up in a workspace."""
     plan = Plan.model_validate({"name": "t", "seed": SEED, "known_answer": {"max_rows": 100}})
-    subject = subject_of(sparing(foreseen("audit", "identifiability")))
-    found = [near_copies(_examined(plan, subject, salt)) for salt in (*SALTS, SALTS[0])]
+    subject = subject_of(sparing(foreseen("audit", "linkability")))
+    found = [joined(_examined(plan, subject, salt)) for salt in (*SALTS, SALTS[0])]
     assert found[0] == found[2]
     assert found[0] != found[1]
-    free = [near_copies(_examined(plan, subject, None)) for _ in range(2)]
+    free = [joined(_examined(plan, subject, None)) for _ in range(2)]
     assert free[0] == free[1], "without a salt that is kept the numbers repeat as well"
 
 

@@ -147,7 +147,6 @@ def test_the_suites_that_ship_show_fitness_and_do_not_block(name):
         "coverage": "no target",
         "prediction": "target",
         "each_column": "no target",
-        "misleading_column": "no target",
     }
     assert not suite.fitness_blocks
 

@@ -11,10 +11,7 @@ from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
 from synth_audit.encoding.value_ranks import value_ranks
 from synth_audit.kernels.density import (
-    likelihood_influence,
     log_density_ratio,
-    neighbourhood_count,
-    plagiarism_share,
     tree_share,
 )
 from synth_audit.kernels.neighbours import Nearest
@@ -40,31 +37,6 @@ def test_a_copy_is_beyond_every_near_row_and_finite():
     found = log_density_ratio(neighbours([0, 1e-6, 0.3]), neighbours([0.2, 0.9, 0.9]), 4)
     assert np.isfinite(found).all()
     assert found[0] > found[1] > found[2]
-
-
-def test_influence_is_the_ratio_of_likelihoods_with_and_without_the_record():
-    """With one known row each, the sum of kernels is its largest term: exactly the definition."""
-    made, known, width = np.array([[0.1, 0.3]]), np.array([[0.4, 0.2]]), 0.05
-    without = np.exp(-known / width)
-    by_hand = np.log((without + np.exp(-made / width)) / without).sum()
-    assert likelihood_influence(made, known, width) == pytest.approx([by_hand])
-
-
-def test_influence_is_of_rows_nearer_to_the_record_than_to_anybody_else():
-    found = likelihood_influence(np.array([[0.0], [0.2], [0.2]]), np.array([[0.3], [0.3], [0.1]]), 0.01)
-    assert found == pytest.approx([30, 10, 0], abs=1e-3)
-    assert np.isfinite(likelihood_influence(np.zeros((1, 2)), np.ones((1, 2)), 1e-9)).all()
-
-
-def test_plagiarism_counts_rows_of_the_release_among_the_nearest_of_both():
-    made = np.array([[0.0, 0.1, 0.2], [0.5, 0.6, 0.7], [0.1, 0.2, 0.2]])
-    known = np.array([[0.5, 0.6, 0.7], [0.0, 0.1, 0.2], [0.1, 0.2, 0.2]])
-    assert plagiarism_share(made, known) == pytest.approx([1, 0, 0.5])
-
-
-def test_a_neighbourhood_reaches_as_far_as_the_median_nearest_row():
-    made = np.array([[0.1, 0.2, 0.2], [0.2, 0.3, 0.9], [0.4, 0.5, 0.6]])
-    assert neighbourhood_count(made).tolist() == [3, 1, 0]
 
 
 def test_ranks_keep_the_order_and_put_missing_apart():

@@ -22,7 +22,6 @@ from synth_audit.kernels.gower import (
     nearest_but,
     nearest_k,
     nearest_other,
-    nearest_several,
     nearest_without,
 )
 
@@ -92,11 +91,6 @@ def check(queries, reference, k=3, own=None):
     some = np.isfinite(found.first)
     assert np.array_equal(found.ties[some], (distances == ordered[:, :1]).sum(axis=1)[some])
     assert np.array_equal(distances[np.arange(len(queries)), found.index], found.first)
-    if (several := min(k, len(reference) - (own is not None))) > 0:
-        many = nearest_several(queries, reference, k, own=own)
-        assert np.array_equal(many.distance, ordered[:, :several])
-        assert np.array_equal(many.index, np.argsort(distances, axis=1, kind="stable")[:, :several])
-        assert np.array_equal(many.ties, found.ties)
 
 
 @pytest.fixture

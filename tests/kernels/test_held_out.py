@@ -9,11 +9,8 @@ from synth_audit.core.measurement import Estimate, Interval
 from synth_audit.kernels.held_out import (
     ClaimCount,
     ClaimTable,
-    half_areas,
     halved,
-    held_out_area,
     held_out_excess,
-    held_out_share,
     mean_of_halves,
 )
 from synth_audit.kernels.proportion_interval import proportion_difference, proportion_interval
@@ -75,22 +72,7 @@ def test_the_mean_of_two_halves_is_surer_than_either():
     assert found.interval.high == pytest.approx(0.2 + np.hypot(0.08, 0.06) / 2)
 
 
-def test_areas_of_halves_count_the_nearer_as_members():
-    distance = np.array([0.0, 1.0, 2.0, np.inf, 0.5, 0.5, np.inf, np.inf])
-    member = np.array([True, True, False, False, True, True, False, False])
-    second = np.arange(8) >= 4
-    assert half_areas(distance, member, second).tolist() == [1.0, 1.0]
-    assert half_areas(distance, ~member, second).tolist() == [0.0, 0.0]
-    assert held_out_area(distance, member, 0.95).value == 1.0
-    assert held_out_area(np.full(8, np.inf), member, 0.95).value == 0.5
-
-
 MEMBER = np.arange(560) < 400
-
-
-def shared(linked, seed=0, asked=None, times=8):
-    second = halved(MEMBER, times, np.random.default_rng(seed))
-    return held_out_share(linked, np.ones_like(linked) if asked is None else asked, MEMBER, second, 0.95)
 
 
 def test_either_side_is_halved_and_differently_each_time():
@@ -98,36 +80,3 @@ def test_either_side_is_halved_and_differently_each_time():
     assert second[:, MEMBER].sum(axis=1).tolist() == [200] * 3
     assert second[:, ~MEMBER].sum(axis=1).tolist() == [80] * 3
     assert (second[0] != second[1]).any()
-
-
-def test_a_single_way_is_counted_as_it_is():
-    linked = np.random.default_rng(0).random((560, 1)) < 0.05
-    a, b = float(linked[MEMBER].sum()), float(linked[~MEMBER].sum())
-    found, worst = shared(linked)
-    alone = proportion_difference(a, 400, b, 160, 0.95)
-    assert found.value == pytest.approx(a / 400 - b / 160)
-    assert (found.interval.low, found.interval.high) == pytest.approx((alone.low, alone.high))
-    assert worst == [0]
-
-
-def test_a_choice_of_many_ways_raises_no_false_alarm_and_the_one_that_links_is_found():
-    rng, values, accused = np.random.default_rng(1), [], 0
-    for seed in range(60):
-        linked = rng.random((560, 40)) < 0.02
-        found, _ = shared(linked, seed, times=4)
-        values.append(found.value)
-        accused += found.interval.low > 0
-        linked[:60, 7] = True
-        found, worst = shared(linked, seed, times=4)
-        assert found.value == pytest.approx(linked[MEMBER, 7].mean() - linked[~MEMBER, 7].mean(), abs=0.01)
-        assert worst[0] == 7
-    assert np.mean(values) == pytest.approx(0, abs=0.005)
-    assert accused <= 3
-
-
-def test_a_way_that_half_of_the_people_were_asked_is_a_share_of_these():
-    linked, asked = np.zeros((560, 2), dtype=bool), np.ones((560, 2), dtype=bool)
-    linked[:60, 1], asked[::2, 1] = True, False
-    found, _ = shared(linked, asked=asked)
-    assert found.value == pytest.approx(30 / 200)
-    assert found.interval.high == pytest.approx(proportion_difference(30, 200, 0, 80, 0.95).high)

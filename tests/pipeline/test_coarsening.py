@@ -66,13 +66,13 @@ def test_without_rules_the_same_fit_draws_the_same_rows(case):
     "columns", [{"income": {"round_to": 1000}}, {"income": {"round_to": 5000}} | COLUMNS]
 )
 def test_copies_of_which_values_are_rounded_are_copies_still(case, make_gate, columns):
-    gated(case, make_gate, "closest_record_score")
+    gated(case, make_gate, "recognised_people")
     made = pq.read_table(case.workspace.train).drop_columns(["person"])
     pq.write_table(made, case.folder / "made.parquet")
     plan = case.replan(generator={"external": {"source": "made.parquet"}}, coarsen={"columns": columns})
     evidence = pipeline.produce(plan, case.workspace)
     assert results(evidence)["copies"] is not Result.PASS
-    assert results(evidence)["closest_record_score"] is not Result.PASS
+    assert results(evidence)["recognised_people"] is not Result.PASS
     assert evidence.measurement("exact_match.share").value == 1
     assert not set(case.synthetic["income"].to_pylist()) & set(made["income"].to_pylist())
 

@@ -20,7 +20,7 @@ from synth_audit.store.workspace import Workspace
 
 DRAWING = [
     {"closest_record": {"max_queries": 100, "n_bootstrap": 100}},
-    {"identifiability": {"max_queries": 100}},
+    {"linkability": {"n_attacks": 100}},
     {"marginals": {"n_bootstrap": 100}},
     {"propensity": {"most_rows": 150}},
     "exact_match",

@@ -9,7 +9,8 @@ from types import ModuleType
 import pytest
 from report_reading import text  # made importable by conftest.py
 
-from synth_audit.core.measurement import Direction, Interval
+from synth_audit.core.identity import MeasurementId
+from synth_audit.core.measurement import Direction, Interval, Measurement
 from synth_audit.core.verdict import Result
 from synth_audit.judging.criteria import CRITERIA
 from synth_audit.judging.release_change import change, worse_gates
@@ -170,3 +171,17 @@ def test_an_undecided_finding_says_that_its_interval_reaches_beyond(build: Modul
     assert told(wide).endswith(said)
     blind = replace(wide, explanation=f"{gate.measurement.name} is blind here and decides nothing: so it is.")
     assert re.fullmatch("“[^“.]+” of “[^“.]+” is blind here and decides nothing: so it is", told(blind))
+
+
+def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> None:
+    shares = {"": 0.08, "copies": 0.023, "near_copies": 0.08, "mixtures": 1.0}
+    limits = [measured_limit(name, share) for name, share in shares.items()]
+    outcome = replace(build.singling_out(), audit="recognition", measurements=tuple(limits), responses=())
+    found = replace(build.passing(), outcomes=(outcome,)).sealed()
+    told, left = certificate_view(found).sharpness
+    assert "the training people on: copies 2.3\u00a0%, near copies 8\u00a0%." in told
+    assert left == "No such share is established for: mixtures."
+
+
+def measured_limit(name: str, share: float) -> Measurement:
+    return Measurement(MeasurementId("recognition", "detection_limit", name), share)

@@ -57,6 +57,7 @@ def finished(tmp_path_factory, with_salt, make_gate):
     suite = [
         make_gate("singled_out", "singling_out.worst_risk", 0.5),
         make_gate("copies", "exact_match.excess", 0.1),
+        make_gate("closest", "closest_record.privacy_score", 0.05),
     ]
     (folder / "gates.json").write_text(json.dumps({"name": "small", "expectations": suite}))
     plan = {
@@ -186,7 +187,7 @@ def test_a_memory_is_not_mended_even_where_all_is_tried(climbed, home, make):
 def test_where_copies_are_refused_nothing_is_tried(home):
     remade(home, pq.read_table(workspace(home).train))
     found = api.mend("plan.yaml")
-    assert found.hopeless == ("proven_leak", "copies")
+    assert found.hopeless == ("copies", "closest")
     assert found.tries == ()
     assert found.tries_counted == 1
     assert "Nothing was tried" in found.reason

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.recognition.detection import DetectionLimit, detection_limits, view_rng
+from synth_audit.audits.recognition.detection import DetectionLimit, classes_of, detection_limits, view_rng
 from synth_audit.audits.recognition.engine import Recognised, p_value, recognise
 from synth_audit.audits.recognition.people import Sides, pooled
 from synth_audit.audits.recognition.row_nearness import RowNearness, row_nearness
 from synth_audit.audits.recognition.scoring import ScoredPeople, ScoreInfo, scored
 from synth_audit.audits.recognition.side_test import SideTest, side_test
-from synth_audit.core.audit import AuditInfo, Need
+from synth_audit.core.arrays import Bools
+from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
 from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Exposure, Findings, Measurement, Quantity, Reference, SampleCounts
+from synth_audit.core.measurement import (
+    Exposure,
+    Findings,
+    Interval,
+    Measurement,
+    Quantity,
+    Reference,
+    SampleCounts,
+)
+from synth_audit.core.schema import Column, nominal
 from synth_audit.core.subject import Subject
+from synth_audit.kernels.attack_success import corrected_level
 from synth_audit.kernels.roc import auroc
 
 EXCESS = Quantity(
@@ -41,23 +52,30 @@ TPR = Quantity(
 
 FOUND = Quantity(
     "found",
-    "Training people surely recognised",
+    "Training people recognised where a leak was found",
+    range=(-1.0, 1.0),
     help=(
-        "Lower 99 % bound of the excess where a permutation test finds a leak (p at most 0.01), otherwise 0. "
-        "More than the tolerance is a leak."
+        "The excess with its 98 % interval where a permutation test finds a leak (p at most 0.01), "
+        "otherwise exactly 0: nothing beyond chance was found."
     ),
+    proportional=False,
 )
-POSSIBLE = Quantity(
-    "possible",
-    "Training people that a leak found may concern",
-    help="Upper 99 % bound of the excess where a leak was found, otherwise 0.",
+FOUND_IN_SUBGROUP = Quantity(
+    "found_in_subgroup",
+    "People of one subgroup surely recognised where a leak was found",
+    help=(
+        "Lower bound of the excess in the category where it is largest, corrected for the number of "
+        "categories, where a leak was found; otherwise 0."
+    ),
+    proportional=False,
 )
 LIMIT = Quantity(
     "detection_limit",
     "Smallest leak that would have been found",
     help=(
         "Share of training people whose leak this audit would have found on this table with 95 % "
-        "probability, for each class of leak. A smaller leak may stay unseen."
+        "probability: for each class of leak, and the largest of those in which a row is of one person. "
+        "A smaller leak may stay unseen. 1 where no limit is established."
     ),
     proportional=False,
 )
@@ -77,6 +95,13 @@ FAMILY = 0.01
 
 FEWEST = 100
 """Control people with fewer of whom the excess is insufficient evidence: its error is two points at least."""
+
+SEEN_CONTROL = 0.5
+"""Row nearness above which control people count as seen by the generator: rows of generators fitted on train
+and control alone reached 0.5 to 1, rows of others at most 0.4, on four tables."""
+
+SUBGROUP = (100, 20)
+"""Training and control people of a category with fewer of whom its excess is not judged."""
 
 FEWEST_CLEAR = 20
 """People with a clear nearest neighbour with fewer of whom row nearness is insufficient evidence."""
@@ -99,6 +124,9 @@ class Recognition:
     A leak is *found* when the permutation test's p is at most 0.01. It exceeds the tolerance when the lower
     bound of the excess does. With ``detection``, what would have been found is measured by planted
     leaks (:mod:`synth_audit.audits.recognition.detection`), unless a leak beyond the tolerance was found.
+    Where rows are so near to people that the generator must have seen control people too
+    (:mod:`synth_audit.audits.recognition.row_nearness`), comparison with control finds nothing, and no limit
+    is established.
 
     Where the split was not made here, training and control people must not differ by themselves
     (:mod:`synth_audit.audits.recognition.side_test`).
@@ -107,7 +135,8 @@ class Recognition:
         max_people: people drawn from either side; fewer where the release is large.
         draws: draws of the views' own randomness, whose variance is part of the interval.
         tolerance: excess above which a leak fails; detection limits are not measured then.
-        detection: whether detection limits are measured, at ten times the cost of all else.
+        detection: whether detection limits are measured, at ten times the cost of all else. Without them
+            nobody knows what would have been found.
 
     Raises:
         ValueError: a field is out of range.
@@ -120,7 +149,7 @@ class Recognition:
     max_people: int = 2000
     draws: int = 3
     tolerance: float = 0.01
-    detection: bool = False
+    detection: bool = True
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Recognition",
@@ -133,10 +162,12 @@ class Recognition:
             "Traces that none of the views reads, such as values encoded by a secret rule, and leaks of so "
             "few people that they stay within the interval."
         ),
-        quantities=(FOUND, POSSIBLE, LIMIT, NEARER, EXCESS, AUC, TPR),
+        quantities=(FOUND, FOUND_IN_SUBGROUP, LIMIT, NEARER, EXCESS, AUC, TPR),
         risk="membership",
         needs=(Need.CONTROL,),
-        default=False,
+        leak=Leak.OWN,
+        spreads=True,
+        cost="minutes",
         source="Yeom et al. 2018; Carlini et al. 2022; Fellegi & Sunter 1969",
     )
 
@@ -157,21 +188,28 @@ class Recognition:
         found = recognise(views, sides.member, context.rng)
         interval = found.interval(1 - 2 * FAMILY)
         leak = p_value(views, sides.member, context.rng) <= FAMILY
-        surely = max(0.0, interval.low) if leak else 0.0
+        nearer = row_nearness(pool, context.rng)
+        seen = nearer is not None and nearer.p <= FAMILY and nearer.value > SEEN_CONTROL
         limits: list[DetectionLimit] = []
-        if self.detection and surely <= self.tolerance:
-            limits = detection_limits(pool, sides.member, views[0], seed, context)
+        if self.detection and not (leak and interval.low > self.tolerance):
+            limits = (
+                [DetectionLimit(c, None, ()) for c in classes_of(pool)]
+                if seen
+                else detection_limits(pool, sides.member, views[0], seed, context)
+            )
         counts: SampleCounts = {
             "n_requested": self.max_people,
             "n_achieved": int(min(sides.member.sum(), (~sides.member).sum())),
             "n_minimum": FEWEST,
         }
         by = _relied_on(found, draws)
-        nearer = row_nearness(pool, context.rng)
+        none = Interval(0.0, 0.0, interval.level, "permutation test")
         measurements = (
-            FOUND.at(surely),
-            POSSIBLE.at(interval.high if leak else 0.0),
-            *(LIMIT.at(1.0 if x.share is None else x.share, setting=x.leak.name) for x in limits),
+            FOUND.at(found.excess, interval=interval, **counts)
+            if leak
+            else FOUND.at(0.0, interval=none, **counts),
+            FOUND_IN_SUBGROUP.at(max(0.0, worst_category(found, sides, subject)) if leak else 0.0),
+            *_limits(limits),
             *([_nearness(nearer, subject.level)] if nearer else []),
             EXCESS.at(
                 found.excess,
@@ -181,13 +219,46 @@ class Recognition:
             ),
             *_standing(found, counts),
         )
-        notes = [*_notes(leak, by, limits)]
-        if nearer and nearer.p <= FAMILY:
+        notes = [*_notes(leak, by, [] if seen else limits)]
+        if seen:
             notes.append(
-                f"rows are nearer to people than other people are (p {nearer.p:.2g}): a generator that was "
-                "fitted on control as well does that, and comparison with control does not show it"
+                "rows are nearer to people, of train and of control, than other people are: a generator that "
+                "was fitted on control as well does that, so comparison with control would find no leak"
             )
         return Findings(measurements, notes=tuple(notes), exposures=(_exposure(found, sides, by.columns),))
+
+
+def _limits(found: Sequence[DetectionLimit]) -> list[Measurement]:
+    """The limit of each class, and the largest of those in which a row is of one person."""
+    share = {x.leak.name: 1.0 if x.share is None else x.share for x in found}
+    of_one = [share[x.leak.name] for x in found if x.leak.of_one_person]
+    largest = [LIMIT.at(max(of_one))] if of_one else []
+    return largest + [LIMIT.at(limit, setting=name) for name, limit in share.items()]
+
+
+def worst_category(found: Recognised, sides: Sides, subject: Subject) -> float:
+    """Largest lower bound of the excess within a category of a column, corrected for their number.
+
+    Categories with fewer people than :data:`SUBGROUP` are left out; -1 where none is left.
+    """
+    people = [p for column in nominal(subject.features) for p in _categories(column, sides, subject)]
+    level = corrected_level(1 - 2 * FAMILY, max(1, len(people)))
+    return max((found.interval(level, among=p).low for p in people), default=-1.0)
+
+
+def _categories(column: Column, sides: Sides, subject: Subject) -> Iterator[Bools]:
+    """People with a record of each category that is large enough on both sides, shape (people,)."""
+    assert subject.control is not None
+    labels = np.where(
+        sides.member[sides.person],
+        subject.train.labels(column.name)[np.minimum(sides.rows, subject.train.n_rows - 1)],
+        subject.control.labels(column.name)[np.minimum(sides.rows, subject.control.n_rows - 1)],
+    )
+    for label in sorted({str(x) for x in labels if x is not None}):
+        people = np.zeros(len(sides.member), dtype=np.bool_)
+        people[sides.person[labels == label]] = True
+        if (people & sides.member).sum() >= SUBGROUP[0] and (people & ~sides.member).sum() >= SUBGROUP[1]:
+            yield people
 
 
 def _nearness(found: RowNearness, level: float) -> Measurement:

@@ -32,9 +32,9 @@ FIRST_SHARE = 0.03
 LARGEST_SHARE = 0.25
 """Share that is planted at most: a larger limit is not established."""
 
-PLANTINGS = 3, 6
-"""Plantings of each class: three, the later ones where the limit is expected by those before, and further
-ones until one is found."""
+PLANTINGS = 3, 4
+"""Plantings of each class: three, the later ones where the limit is expected by those before, and a fourth
+where none was found; by then the largest share is reached."""
 
 WANTED = 2.0
 """z at the limit. The normal's 95 % quantile is 1.64; the rest allows for the error of z."""
@@ -101,7 +101,7 @@ def detection_limits(
     ]
     critical = sorted(permuted)[-STRONGER]
     without = float((np.mean(permuted) - critical) / max(float(np.std(permuted)), 1e-9))
-    classes = [c for c in CLASSES if len(pool.columns) >= c.columns]
+    classes = classes_of(pool)
     points = {c.name: {0.0: without} for c in classes}
     for _ in range(PLANTINGS[1]):
         asked = [(c, share) for c in classes if (share := next_share(points[c.name])) is not None]
@@ -110,6 +110,11 @@ def detection_limits(
         for (c, share), z in zip(asked, found, strict=True):
             points[c.name][share] = z
     return [DetectionLimit(c, reached(points[c.name]), tuple(sorted(points[c.name])[1:])) for c in classes]
+
+
+def classes_of(pool: PooledPeople) -> list[LeakClass]:
+    """The classes of which the table has the columns."""
+    return [c for c in CLASSES if len(pool.columns) >= c.columns]
 
 
 def planted_strength(planting: Planting) -> float:

@@ -114,8 +114,8 @@ class Recognised:
         """Share of training people claimed minus that of control people, in [-1, 1]."""
         return float(self.claims[self.member].mean() - self.claims[~self.member].mean())
 
-    def interval(self, level: float) -> Interval:
-        """Interval of the excess, from the intervals of either side (MOVER).
+    def interval(self, level: float, among: Bools | None = None) -> Interval:
+        """Interval of the excess, of all people or among some, from the intervals of either side (MOVER).
 
         Averaged claims vary less than claims of yes or no. So either side counts as ``n p (1 - p) / var``
         people, with var the variance of its averaged claims, and as no more than all its evaluations. The
@@ -123,8 +123,9 @@ class Recognised:
         luck, so that a bound above 0 is a finding only together with a small :func:`p_value`.
         Source: Newcombe 1998, method 10; Zou & Donner 2008; effective numbers as in Korn & Graubard 1998.
         """
-        a, low_a, high_a = self._share(self.claims[self.member], level)
-        b, low_b, high_b = self._share(self.claims[~self.member], level)
+        people = np.ones(len(self.member), dtype=np.bool_) if among is None else among
+        a, low_a, high_a = self._share(self.claims[people & self.member], level)
+        b, low_b, high_b = self._share(self.claims[people & ~self.member], level)
         drawn = critical_value(level) * self.spread
         low = a - b - math.hypot(a - low_a, high_b - b, drawn)
         high = a - b + math.hypot(high_a - a, b - low_b, drawn)

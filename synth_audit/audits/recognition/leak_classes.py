@@ -41,6 +41,7 @@ class LeakClass:
         left: cells that people leave, from their records, the pool and the rows that are replaced.
         by_value: whether the people are those with the largest or rarest values of one column.
         columns: columns that it needs.
+        of_one_person: whether what a row has of people is of one person.
     """
 
     name: str
@@ -48,6 +49,7 @@ class LeakClass:
     left: Callable[[Positions, PooledPeople, Positions, np.random.Generator], Cells]
     by_value: bool = False
     columns: int = 1
+    of_one_person: bool = True
 
 
 def planted(
@@ -184,7 +186,12 @@ CLASSES = (
         columns=4,
     ),
     LeakClass(name="shifted", title="Copies in other terms: numbers moved by constants", left=_shifted),
-    LeakClass(name="mixtures", title="Rows between two people who are near each other", left=_mixtures),
+    LeakClass(
+        name="mixtures",
+        title="Rows between two people who are near each other",
+        left=_mixtures,
+        of_one_person=False,
+    ),
     LeakClass(
         name="subgroup",
         title="Near copies of the people with the largest or rarest values of a column",

@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from synth_audit.audits.privacy._attacker_limit import AttackerLimit
-from synth_audit.audits.privacy._membership_rates import ONE_PER_MILLE, ONE_PERCENT, told
 from synth_audit.audits.privacy.membership_game.game_estimates import GameEstimate, Played, area, gain, rate
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
@@ -18,6 +17,8 @@ from synth_audit.kernels import membership
 from synth_audit.kernels.attack_success import corrected_level, worst_interval
 from synth_audit.kernels.games import box_lines, mean_interval
 from synth_audit.kernels.privacy_region import most_advantage
+
+ONE_PERCENT, ONE_PER_MILLE = 0.01, 0.001
 
 FEWEST_GAMES = 10
 """With fewer games of one kind, an iteration and a target each, single models decide the number."""
@@ -186,7 +187,7 @@ def worst_target(games: Sequence[Played], requested: Mapping[str, int], level: f
 
 def _told(quantity: Quantity, game: Played) -> bool:
     """Whether there are enough sets in all for such a rate of false alarms."""
-    return quantity not in _RATES or told(_RATES[quantity], game.n_sets)
+    return quantity not in _RATES or _RATES[quantity] * (game.n_sets + 1) >= 1 - 1e-9
 
 
 def _worst(

@@ -33,37 +33,25 @@ class PartialKnowledge:
     as few rows as near, as the nearest ``alpha`` of control. A label is right when equal, a number within 5 %
     of its central range (relative to itself beyond it).
 
-    ``worst_auc`` is the largest area under the ROC curve by which d_K tells train from control people.
     ``excess_people = claims_t / people_t · (s_t − s_c)``, s being the share of right claims, is the share of
     train people claimed rightly beyond luck, for the worst K and secret. Each is chosen on one half of the
     people and measured on the other, halves swapped, so that having tried many sets raises no false
-    alarm.
-    Where a generator draws groups of columns apart from one another, the adversary knows which, and about as
-    many sets again are tried inside these. Differences of dates and times, and of numbers of one sort, are
-    columns too. Where K is of six to sixteen
-    columns that tell little each, claims are made of whoever has equal rows; where the
-    mean over a block's columns, each the secret in turn, may be larger (upper end), it is ``excess_people``.
-    ``recognised_people`` is the share of train people who share telling values with one row in any of several
-    sets of columns together, less that of control; sets are joined on one half and judged on the other. In
-    releases of at most 4,000 rows sets of two to seven columns, telling or not, are grown as well, from those
-    that recognise most people of train beyond strangers, by numbers next in rank, among the eight next and
-    within 1.5 and 3 % of the ranks; people are looked up by those that stand out most too, and by all but one
-    of the surest's columns. With 400 control people or more these are joined by sets of two to nine columns
-    that people share with rows of the release, and with no other person, more often than if it held others
-    like them. ``smallest_seen`` is the share of people from which on one grown set would mostly be found, at
-    these numbers of people.
+    alarm. Where a generator draws groups of columns apart from one another, the adversary knows which, and
+    about as many sets again are tried inside these. Differences of dates and times, and of numbers of one
+    sort, are columns too. Where K is of six to sixteen columns that tell little each, claims are made of
+    whoever has equal rows; where the mean over a block's columns, each the secret in turn, may be larger
+    (upper end), it is ``excess_people``.
 
     Fields:
         max_sets: about how many sets of columns are tried: all pairs where three fifths of them suffice, else
             pairs at random, from the plan's seed, and those in which train people agree with single rows more
-            often than strangers do; triples to quintuples. A tenth more is tried with the release's numbers
-            turned round by rank.
+            often than strangers do; triples to quintuples.
         max_people: at most this many train people, and as many control people, are looked up.
         alpha: share of control that is near enough for a claim, in (0, 0.5].
 
     Raises:
         ValueError: a field is out of range.
-        NotApplicable: no column varies in train, or there is only one person on a side.
+        NotApplicable: fewer than two columns vary in train, or there is only one person on a side.
     """
 
     max_sets: int = 200
@@ -82,7 +70,7 @@ class PartialKnowledge:
         not_covered=(
             "Sets of columns that were not tried, where the table has many, and many answers among tens of "
             "thousands of rows; rotations of several numbers together; leaks so scattered that no set of "
-            "columns is hit for 5 % of the people; fewer people than the share stated as smallest seen."
+            "columns is hit for 5 % of the people; and who was in the training set, which `recognition` asks."
         ),
         quantities=QUANTITIES,
         risk="inference",
@@ -110,12 +98,10 @@ class PartialKnowledge:
         if not columns:
             raise NotApplicable("no column varies in train")
         derived = differences(columns, [subject.synthetic, *asked], subject.features, real)
-        numeric = tuple(i for i, c in enumerate(columns) if len(c.levels) == 1)
         people = AskedPeople.halved(train, control, context.rng)
         n = subject.synthetic.n_rows
         sets = column_sets(
             len(columns),
-            numeric,
             self.max_sets,
             lambda half: looked_at(columns, n, people, half),
             context.child("partial knowledge", "sets").rng,

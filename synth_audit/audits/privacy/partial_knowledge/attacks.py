@@ -12,13 +12,10 @@ import numpy as np
 from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets
 from synth_audit.audits.privacy.partial_knowledge.derived_sets import following
-from synth_audit.audits.privacy.partial_knowledge.grown_sets import GrownSet, beside, grown_sets
 from synth_audit.core.arrays import Bools, Floats, Positions
-from synth_audit.core.parts import TIME
 from synth_audit.encoding.known_columns import SECRET_STEP, KnownColumn
-from synth_audit.kernels.held_out import CAUTION, ClaimTable, half_areas
+from synth_audit.kernels.held_out import CAUTION, ClaimTable
 from synth_audit.kernels.partial_match import KnownCells
-from synth_audit.kernels.recognition import FEWEST_STRANGERS, SharedSets, shared_sets
 
 TOLERANCE = 0.045
 """Robust ranges by which a guessed number may be off: 5 % of the range of the central nine tenths."""
@@ -26,20 +23,8 @@ TOLERANCE = 0.045
 _CAUTION_EQUAL = 2.0
 """Standard errors by which claims from many equal values must stand out: of many, some do by chance."""
 
-_CAUTION_GROWN = 2.5
-"""The same of sets that grew on the very people who choose: by these they stand out further than they are."""
-
-_FALSE_ALARMS = 0.004
-"""Share of control that may be as near as whoever is recognised by one set."""
-
 _FEWEST_GAPS = 0.05
 """Share of people whose value is missing, or is not, from which on it is a secret whether it is."""
-
-_MOST_LOOKED_AT, _FEWEST_LOOKED_AT = 2e8, 2000
-"""People times release rows compared for shared values, and people for whom that is done in any case."""
-
-_MOST_ROWS = 100_000
-"""Rows of the release in which shared values are looked for, evenly taken where there are more."""
 
 _FEWEST_EQUAL = 3
 """Columns drawn together from which on claims are made of all equal rows too."""
@@ -53,26 +38,21 @@ class Knowledge:
     """What an adversary knows.
 
     Attributes:
-        known: positions of columns. mirrored: the release's numbers are turned round by rank. equal: all
-            values must be equal, and a claim is made of whoever has a row where they are.
+        known: positions of columns. equal: all values must be equal, and a claim is made of whoever has a row
+            where they are.
         halves: of the people that may choose it; not the one in which it was not looked for, for where it
             was it stands out by selection.
         together: it was tried since the generator drew these columns together.
-        grown: it grew, or is all but one of a set that grew, from whom it recognises.
     """
 
     known: tuple[int, ...]
-    mirrored: bool = False
     equal: bool = False
     halves: tuple[int, ...] = (0, 1)
     together: bool = False
-    grown: bool = False
 
     @property
     def caution(self) -> float:
         """Standard errors by which claims must stand out to be the worst."""
-        if self.grown:
-            return _CAUTION_GROWN
         return _CAUTION_EQUAL if self.equal else CAUTION
 
 
@@ -81,14 +61,10 @@ class ClaimsOfSet:
     """What one set of known columns came to.
 
     Attributes:
-        distance: shape (people,).
-        nearest: people as near as hardly anybody in control.
         secrets: positions of the other columns' secrets.
         who: people claimed, ascending. made, right: claims about them, shape (claimed, secrets).
     """
 
-    distance: Floats
-    nearest: Positions
     secrets: Positions
     who: Positions
     made: Bools
@@ -100,9 +76,8 @@ class Attacks:
     """All that was tried.
 
     Attributes:
-        tried: what was known. areas: AUROC of nearness in each half of the people, shape (2, tried).
+        tried: what was known.
         table: claims of every set about every other column. pairs: position in ``tried``, and of the secret.
-        shared: whom sets of columns recognise, those tried and those that people share with single rows.
     """
 
     search: _Search
@@ -110,19 +85,8 @@ class Attacks:
     people: AskedPeople
     alpha: float
     tried: Sequence[Knowledge]
-    areas: Floats
     table: ClaimTable
     pairs: Sequence[tuple[int, int]]
-    shared: SharedSets
-
-    def worst_area(self, half: int) -> Knowledge:
-        """What tells train people best in one half, of what that half may choose.
-
-        Of single columns only where there is no pair: an exact value of one tells who is in train, no more.
-        """
-        least = min(2, len(self.search.columns))
-        able = np.array([half in k.halves and len(k.known) >= least for k in self.tried])
-        return self.tried[int(np.argmax(np.where(able, self.areas[half], -np.inf)))]
 
     def worst_pair(self, half: int, *, told: bool = True) -> int:
         """Position in ``pairs`` of what gives most people away in one half, of what that half may choose.
@@ -162,62 +126,33 @@ def attack_all(
         columns: rows of the release first, then those of the people.
     """
     search = _Search.of(columns, n_release)
-    grown = grown_sets(columns, n_release, people)
-    tried = _knowledge(sets, grown)
-    areas, counts, pairs, nearest = [], [np.zeros((4, 2, 0))], [], []
+    tried = _knowledge(sets)
+    counts, pairs = [np.zeros((4, 2, 0))], []
     for i, knowledge in enumerate(tried):
         found = search.claims(knowledge, people, alpha)
-        areas.append(half_areas(found.distance, people.member, people.second))
         both = [people.counted(what, found.who) for what in (found.made, found.right)]
         counts.append(np.concatenate(list(zip(*both, strict=True))))
         pairs += [(i, int(j)) for j in found.secrets]
-        nearest.append(found.nearest)
     table = ClaimTable(people.sizes, *np.concatenate(counts, axis=2))
-    able = np.array([[half in k.halves and len(k.known) > 1 for k in tried] for half in (0, 1)])
-    able &= len(people.control) >= FEWEST_STRANGERS
-    shared = _shared(columns, n_release, people).beside([k.known for k in tried], nearest, able)
-    areas_of = np.array(areas).T
-    return Attacks(search, sets, people, alpha, tried, areas_of, table, pairs, beside(shared, grown))
+    return Attacks(search, sets, people, alpha, tried, table, pairs)
 
 
-def _shared(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople) -> SharedSets:
-    """Sets of columns that people share with single rows: of all people, or of so many as cost allows.
-
-    Differences of times, which stand before other ones, are telling values; those of other numbers tell what
-    the numbers tell already.
-    """
-    columns = [c for c in columns if not c.parents or c.unit == TIME]
-    rows = np.unique(np.linspace(0, n_release - 1, min(n_release, _MOST_ROWS)).astype(np.intp))
-    most = max(_FEWEST_LOOKED_AT, int(_MOST_LOOKED_AT / len(rows)))
-    release, asked = (
-        np.column_stack([c.known_place(part) for c in columns]) for part in (rows, slice(n_release, None))
-    )
-    least = 2 if len(people.control) >= FEWEST_STRANGERS else 3
-    return shared_sets(release, asked, SECRET_STEP, most, least)
-
-
-def _knowledge(sets: ColumnSets, grown: Sequence[GrownSet]) -> list[Knowledge]:
-    """All sets, and those grown that stand out most, each once for each half that may choose it."""
+def _knowledge(sets: ColumnSets) -> list[Knowledge]:
+    """All sets, each once for each half that may choose it."""
     drawn = dict.fromkeys(sets.drawn)
     by_set: dict[tuple[int, ...], tuple[int, ...]] = {}
     for half, guided in enumerate(sets.guided):
         for s in guided:
             if s not in drawn:
                 by_set[s] = (*by_set.get(s, ()), half)
-    by_growth: dict[tuple[int, ...], tuple[int, ...]] = {}
-    for s, halves in ((s, g.halves) for g in grown for s in g.known() if s not in drawn):
-        if others := {*halves} - {*by_set.get(s, ())}:
-            by_growth[s] = tuple(sorted({*by_growth.get(s, ()), *others}))
     found = [Knowledge(s) for s in sets.drawn]
     found += [Knowledge(s, halves=halves) for s, halves in by_set.items()]
-    found += [Knowledge(s, halves=halves, grown=True) for s, halves in by_growth.items()]
     found += [Knowledge(s) for s in sets.derived]
     found += [Knowledge(s, together=True) for s in sets.together if s not in drawn and s not in by_set]
     found += [Knowledge(s, equal=True) for s in sets.weak]
     # Of labels that tell little each many strangers share all but one too: a claim need not be rare.
     equal = [s for s in sets.together if len(s) >= _FEWEST_EQUAL and s not in sets.weak]
-    found += [Knowledge(s, equal=True, together=True) for s in equal]
-    return found + [Knowledge(s, mirrored=True) for s in sets.mirrored]
+    return found + [Knowledge(s, equal=True, together=True) for s in equal]
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,14 +163,12 @@ class _Search:
         secrets: every cell of the people, then whether it is missing, of columns where that is a secret;
             shape (people, secrets).
         owners: position of each secret's column.
-        turned: columns whose numbers in the release are turned round, as far as they were asked for.
     """
 
     columns: Sequence[KnownColumn]
     n_release: int
     secrets: Floats
     owners: Positions
-    turned: dict[int, KnownColumn]
 
     @classmethod
     def of(cls, columns: Sequence[KnownColumn], n_release: int) -> Self:
@@ -246,7 +179,7 @@ class _Search:
         gaps = np.flatnonzero((np.minimum(share, 1 - share) >= _FEWEST_GAPS) & plain)
         secrets = np.hstack([secrets, missing[:, gaps] * SECRET_STEP])
         owners = np.concatenate([np.arange(len(columns)), gaps])
-        return cls(columns, n_release, secrets, owners, {})
+        return cls(columns, n_release, secrets, owners)
 
     def claims(
         self, knowledge: Knowledge, people: AskedPeople, alpha: float, about: int | None = None
@@ -258,13 +191,12 @@ class _Search:
         told |= {i for i, c in enumerate(self.columns) if told.intersection(c.parents)}
         secrets = np.flatnonzero(~np.isin(self.owners, list(told)))
         secrets = secrets if about is None else np.array([about])
-        nearest = np.flatnonzero(matches.claimed(~people.member, _FALSE_ALARMS))
         who = np.flatnonzero(matches.equal if knowledge.equal else matches.claimed(~people.member, alpha))
         guesses = matches.guesses(who, partial(self._votes, secrets), TOLERANCE)
         truth = self.secrets[who][:, secrets]
         made = ~np.isnan(guesses) & ~np.isnan(truth)
         off = np.where(made, np.abs(guesses - truth), np.inf)
-        return ClaimsOfSet(matches.distance, nearest, secrets, who, made, off <= TOLERANCE)
+        return ClaimsOfSet(secrets, who, made, off <= TOLERANCE)
 
     def _votes(self, secrets: Positions, rows: Positions) -> Floats:
         """Some secrets of some rows of the release as guesses, shape (rows, secrets)."""
@@ -278,15 +210,10 @@ class _Search:
     def _cells(self, knowledge: Knowledge) -> KnownCells:
         if knowledge.equal:
             return KnownCells([self.columns[i].values for i in knowledge.known], (), (), self.n_release)
-        known = [self._turned(i) if knowledge.mirrored else self.columns[i] for i in knowledge.known]
+        known = [self.columns[i] for i in knowledge.known]
         return KnownCells(
             [column.labels for column in known],
             [rank for column in known for rank in column.ranks.T],
             [level for column in known for level in column.levels],
             self.n_release,
         )
-
-    def _turned(self, place: int) -> KnownColumn:
-        if place not in self.turned:
-            self.turned[place] = self.columns[place].mirrored(self.n_release)
-        return self.turned[place]

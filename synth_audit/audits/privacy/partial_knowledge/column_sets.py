@@ -25,7 +25,7 @@ class ColumnSets:
     """Sets of columns, by position, each ascending.
 
     Attributes:
-        drawn: at random, or all there are. mirrored: of columns whose numbers are turned round.
+        drawn: at random, or all there are.
         guided: chosen on one half of the people, which alone may choose among them; one tuple for each half.
         possible: sets of two to :data:`LARGEST` columns that there are, by size.
         weak: larger ones, of columns that tell little each. blocks: such columns, each the secret in turn.
@@ -34,7 +34,6 @@ class ColumnSets:
     """
 
     drawn: tuple[tuple[int, ...], ...]
-    mirrored: tuple[tuple[int, ...], ...]
     guided: tuple[tuple[tuple[int, ...], ...], ...]
     possible: dict[int, int]
     weak: tuple[tuple[int, ...], ...] = ()
@@ -54,19 +53,14 @@ Look = Callable[[int], Floats]
 """How much each pair of columns stands out on one half of the people; (d, d)."""
 
 
-def column_sets(
-    d: int, numeric: tuple[int, ...], budget: int, look: Look, rng: np.random.Generator
-) -> ColumnSets:
+def column_sets(d: int, budget: int, look: Look, rng: np.random.Generator) -> ColumnSets:
     """Choose sets of d columns.
 
     Where three fifths of the budget hold all pairs these are tried, and with the rest triples, quadruples and
     quintuples at random, in equal parts. Otherwise a fifth each goes to random pairs, to random larger sets
     and, on each half of the people, to the pairs that stand out most and (half as many) what these grow to.
-    A tenth more goes to sets with numbers turned round. In a narrow table single columns are tried too: who
-    knows two of three may know all that was copied together.
-
-    Args:
-        numeric: columns that hold numbers.
+    In a narrow table single columns are tried too: who knows two of three may know all that was copied
+    together.
     """
     possible = {k: comb(d, k) for k in range(2, LARGEST + 1)}
     every = possible[2] <= budget * 3 // 5
@@ -78,12 +72,8 @@ def column_sets(
         found = drawn_of(d, k, left // (LARGEST + 1 - k), rng)
         drawn += found
         left -= len(found)
-    turned = drawn_of(len(numeric), 2, budget // 20, rng) + drawn_of(len(numeric), 3, budget // 20, rng)
-    mirrored = [tuple(numeric[i] for i in s) for s in turned]
-    if len(numeric) == 1:
-        mirrored = [(numeric[0],)]
     guided = ((), ()) if every else tuple(_guided(look(half), budget // 5) for half in (0, 1))
-    return ColumnSets(tuple(drawn), tuple(mirrored), guided, possible)
+    return ColumnSets(tuple(drawn), guided, possible)
 
 
 def _guided(apart: Floats, most: int) -> tuple[tuple[int, ...], ...]:

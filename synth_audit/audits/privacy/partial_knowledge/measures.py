@@ -11,6 +11,7 @@ from synth_audit.audits._targets import FEWEST_GUESSES, rate
 from synth_audit.audits.privacy._asked_people import AskedPeople
 from synth_audit.audits.privacy.partial_knowledge.attacks import Attacks, Knowledge
 from synth_audit.audits.privacy.partial_knowledge.pooled_answers import pooled_excess
+from synth_audit.core.errors import NotApplicable
 from synth_audit.core.measurement import (
     Direction,
     Estimate,
@@ -23,17 +24,9 @@ from synth_audit.core.measurement import (
 )
 from synth_audit.core.subject import Subject
 from synth_audit.kernels.attack_success import SuccessCount
-from synth_audit.kernels.grown_blocks import smallest_seen
-from synth_audit.kernels.held_out import held_out_area, mean_of_halves
+from synth_audit.kernels.held_out import mean_of_halves
 from synth_audit.kernels.proportion_interval import proportion_difference
 
-AREA = Quantity(
-    "worst_auc",
-    "Telling training people by a few columns",
-    proportional=False,  # copies of which most are as near as strangers hardly move it
-    help="Chance that a person of the training data is nearer to the release than a stranger, in the worst "
-    "few columns; 0.5 is none.",
-)
 EXCESS = Quantity(
     "excess_people",
     "People given away to one who knows a few columns",
@@ -41,21 +34,6 @@ EXCESS = Quantity(
     proportional=False,  # a claim that is right by luck is no excess, and luck differs by column
     help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
     "claims about strangers come to; 0 is none.",
-)
-RECOGNISED = Quantity(
-    "recognised_people",
-    "People recognised by a few values, whichever these are",
-    range=(-1.0, 1.0),
-    proportional=False,  # a block of few values recognises fewer people than it was copied of
-    help="Share of people in the training data who share a few telling values with one row of the release, "
-    "in any of several sets of columns together, less the share of strangers who do; 0 is none.",
-)
-SMALLEST = Quantity(
-    "smallest_seen",
-    "The smallest leak of a few columns that would mostly show",
-    proportional=False,  # it follows from the numbers of people
-    help="Share of people who would have to leave the same few values in single rows for it to be told from "
-    "chance in four draws of five, if three strangers in a hundred share such values.",
 )
 CLAIMED = Quantity(
     "claimed",
@@ -76,7 +54,7 @@ CONTROL_RATE = Quantity(
     help="The same for people the generator never saw: what the population gives away, not the release.",
 )
 
-QUANTITIES = (AREA, EXCESS, RECOGNISED, SMALLEST, CLAIMED, TRAIN_RATE, CONTROL_RATE)
+QUANTITIES = (EXCESS, CLAIMED, TRAIN_RATE, CONTROL_RATE)
 
 _SIZES = {2: "pairs", 3: "triples", 4: "quadruples", 5: "quintuples"}
 
@@ -86,26 +64,16 @@ def measured(attacks: Attacks, subject: Subject, requested: int) -> Findings:
     level, people = subject.level, attacks.people
     n = min(len(people.train), len(people.control))
     counts = SampleCounts(n_requested=max(requested, n), n_achieved=n, n_minimum=FEWEST_GUESSES)
-    area, nearest = _worst_area(attacks, level)
-    null = Reference(0.5, "strangers are as near")
-    found = [AREA.at(area.value, interval=area.interval, reference=null, **counts)]
-    notes = [_tried(attacks), "nearest to training people: " + " and ".join(nearest)]
     if not attacks.pairs:
-        return Findings(tuple(found), notes=tuple(notes))
-    found.append(SMALLEST.at(smallest_seen(len(people.train) // 2, len(people.control) // 2)))
-    shared, joined = attacks.shared.united(people.member, people.second, level)
-    null = Reference(0.0, "strangers share as much with single rows")
-    found.append(RECOGNISED.at(shared.value, interval=shared.interval, reference=null, **counts))
-    if joined:
-        columns = ", ".join(dict.fromkeys(attacks.name(i) for s in joined for i in s))
-        notes.append(f"recognised by {len(joined)} sets of columns together, of {columns}")
+        raise NotApplicable("a known and a further column are needed")
+    notes = [_tried(attacks)]
     excess, worst = _worst_claims(attacks, level)
     pooled = pooled_excess(attacks, attacks.sets.blocks, level)
     if pooled and _high(pooled) > _high(excess):
         excess = pooled
         notes.append("as many are given away on average over the columns of a block that tell little each")
     null = Reference(0.0, "claims about people the generator never saw are right as often")
-    found.append(EXCESS.at(excess.value, interval=excess.interval, reference=null, **counts))
+    found = [EXCESS.at(excess.value, interval=excess.interval, reference=null, **counts)]
     if attacks.sets.together:
         blind, _ = _worst_claims(attacks, level, told=False)
         notes.append(
@@ -121,18 +89,6 @@ def measured(attacks: Attacks, subject: Subject, requested: int) -> Findings:
 
 def _high(estimate: Estimate) -> float:
     return math.inf if estimate.interval is None else estimate.interval.high
-
-
-def _worst_area(attacks: Attacks, level: float) -> tuple[Estimate, list[str]]:
-    """The worst area, and the sets that were chosen."""
-    people, halves, names = attacks.people, [], []
-    for half in (0, 1):
-        worst = attacks.worst_area(1 - half)
-        judged = people.of(half)
-        distance = attacks.again(worst).distance[judged]
-        halves.append(held_out_area(distance, people.member[judged], level))
-        names.append(_known(worst, attacks))
-    return mean_of_halves(halves, level), list(dict.fromkeys(names))
 
 
 def _worst_claims(
@@ -197,8 +153,7 @@ def _success(exposure: Exposure, subject: Subject) -> Iterator[str]:
 
 
 def _known(knowledge: Knowledge, attacks: Attacks) -> str:
-    names = ", ".join(dict.fromkeys(attacks.name(i) for i in knowledge.known))
-    return f"{names} (numbers turned round)" if knowledge.mirrored else names
+    return ", ".join(dict.fromkeys(attacks.name(i) for i in knowledge.known))
 
 
 def _tried(attacks: Attacks) -> str:

@@ -67,7 +67,7 @@ def _ranks(values: Floats) -> Floats:
 def _by_digits(column: PooledColumn) -> PooledColumn:
     both = np.concatenate([column.people, column.release])
     read = digits_of_times if column.time else digits_of_numbers
-    codes = digit_bags(read(both, column.step), np.isfinite(both))[0].astype(np.float64)
+    codes = digit_bags(read(both, column.step), np.isfinite(both)).astype(np.float64)
     n = len(column.people)
     return replace(column, people=codes[:n], release=codes[n:], numeric=False)
 

@@ -1,0 +1,218 @@
+"""The membership attack of disjoint generative models: trees that tell release rows from real ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from synth_audit.audits._targets import drawn
+from synth_audit.audits.privacy._asked_people import different_people
+from synth_audit.core.arrays import Floats, Positions
+from synth_audit.core.audit import AuditInfo, Need
+from synth_audit.core.context import RunContext
+from synth_audit.core.errors import NotApplicable
+from synth_audit.core.measurement import Findings, Measurement, Quantity, Reference, SampleCounts
+from synth_audit.core.subject import Subject
+from synth_audit.encoding.value_ranks import value_ranks
+from synth_audit.kernels.density import tree_share
+from synth_audit.kernels.membership import precision
+from synth_audit.kernels.neighbours import most_queries
+from synth_audit.kernels.proportion_interval import proportion_interval
+from synth_audit.kernels.roc import auroc, auroc_interval
+
+AUC = Quantity(
+    "auc",
+    "AUC of the classifier",
+    unit="probability",
+    help="Probability that the attack ranks a training row above a control row; 0.5 is guessing.",
+)
+RECALL = Quantity(
+    "recall",
+    "Training rows that are named",
+    proportional=False,  # the attack's threshold moves with the release
+    help="Read it beside its reference, the share of control rows that are named.",
+)
+PRECISION = Quantity(
+    "precision",
+    "Named rows that are training rows",
+    proportional=False,  # a ratio, which bends
+    help="As if as many training rows as control rows had been tested; 0.5 is guessing.",
+)
+
+_FEWEST_CONTROL = 20
+"""With fewer control rows the interval of the AUC is wider than ±0.12 at chance."""
+
+_FEWEST_TESTED = 50
+"""With fewer training or control rows tested the interval of the AUC is wider than ±0.1 at chance."""
+
+_MOST_REFERENCE = 10_000
+"""Real rows from which the trees learn at most; the time of growing them is bounded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipDataOnly:
+    """Ranks training and control rows by how much they look like release rows to randomised trees.
+
+    Real rows, train and control pooled, are halved at random. Trees learn to tell release rows from one half
+    and rank the other half, and the other way round: nobody is ranked by trees that learned from the same
+    row. Neither side is known to the trees, so that the AUC is ½ in expectation for a release that is
+    independent of the split. One row is tested of a person with several rows.
+
+    ``auc = P(training > control) + ½ P(tie)``. A row is named where the release is denser than the real rows,
+    that is, where the share of trees is above ``n_s / (n_s + n_r)``. ``recall`` is the share of training rows
+    that are named. ``precision`` is that of named rows which are training rows.
+
+    Fields:
+        max_members, max_others: training and control rows that are tested at most, drawn at random; fewer in
+            a release of more than 800,000 rows.
+        max_reference: real rows beside those tested, at most, drawn at random.
+        max_learnt: release rows that the trees learn from at most, drawn at random; of real rows 10,000.
+        n_trees: randomised trees.
+
+    Raises:
+        ValueError: a field is below 1.
+        NotApplicable: control has fewer than 20 rows or people, or train or the release fewer than 2 rows.
+
+    Source: disjoint generative models, appendix A; El Emam et al. 2022; Geurts et al. 2006 (trees).
+    """
+
+    max_members: int = 5_000
+    max_others: int = 5_000
+    max_reference: int = 40_000
+    max_learnt: int = 100_000
+    n_trees: int = 100
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Membership attack of disjoint generative models",
+        question="How well do trees that know the release tell training rows from control rows?",
+        threat_model=(
+            "An adversary holds the release and real records, trains a classifier to tell release rows from "
+            "real ones, and names the records that it takes for release rows."
+        ),
+        not_covered="One way of ranking people; the audit `recognition` compares many.",
+        quantities=(AUC, RECALL, PRECISION),
+        risk="membership",
+        needs=(Need.CONTROL,),
+        default=False,
+        cost="seconds",
+        source="Disjoint generative models, appendix A; El Emam et al. 2022; "
+        "Newcombe 2006, DeLong et al. 1988 (intervals)",
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("max_members", "max_others", "max_reference", "max_learnt", "n_trees"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+
+    def run(self, subject: Subject, context: RunContext) -> Findings:
+        """Score training and control rows by the trees, and count whom they name."""
+        rng = context.rng
+        members, others = (
+            most_queries(most, subject.synthetic.n_rows) for most in (self.max_members, self.max_others)
+        )
+        people = _TestedRows.of(subject, members, others, self.max_reference, rng)
+        rng.permutation(subject.synthetic.n_rows)  # keeps the draws, and so the numbers, of earlier versions
+        scores = _tree_scores(subject, people, self.max_learnt, self.n_trees, rng)
+        n = len(people.members)
+        return Findings(tuple(_measured(scores[:n], scores[n:], subject.level)))
+
+
+@dataclass(frozen=True, eq=False)
+class _TestedRows:
+    """Real rows: the tested ones and the others of the pool, as positions in their tables, ascending.
+
+    Attributes:
+        members, others: rows of train and of control that are tested.
+        train, control: the other rows of train and of control in the pool.
+    """
+
+    members: Positions
+    others: Positions
+    train: Positions
+    control: Positions
+
+    def __len__(self) -> int:
+        return len(self.members) + len(self.others)
+
+    @classmethod
+    def of(
+        cls, subject: Subject, most_members: int, most_others: int, beside: int, rng: np.random.Generator
+    ) -> _TestedRows:
+        """Draw the rows to test, and at most ``beside`` others."""
+        assert subject.control is not None
+        n_train, n_control = subject.train.n_rows, subject.control.n_rows
+        if n_control < _FEWEST_CONTROL:
+            raise NotApplicable(f"fewer than {_FEWEST_CONTROL} control rows to tell from training rows")
+        if n_train < 2 or subject.synthetic.n_rows < 2:
+            raise NotApplicable("fewer than two training or synthetic rows")
+        members = different_people(subject.train, most_members, rng)
+        others = different_people(subject.control, most_others, rng)
+        if len(others) < min(_FEWEST_CONTROL, most_others):
+            raise NotApplicable(f"fewer than {_FEWEST_CONTROL} control people to tell from those of train")
+        left = [np.setdiff1d(np.arange(n), x) for n, x in ((n_train, members), (n_control, others))]
+        some = drawn(np.arange(len(left[0]) + len(left[1])), beside, rng)
+        of_train = some < len(left[0])
+        return cls(members, others, left[0][some[of_train]], left[1][some[~of_train] - len(left[0])])
+
+
+def _tree_scores(
+    subject: Subject, people: _TestedRows, most_learnt: int, n_trees: int, rng: np.random.Generator
+) -> Floats:
+    """Share of trees that take a tested row for a release row, beyond that in equally dense places.
+
+    Returns:
+        Shape (tested rows,), those of train first, in [-1, 1]; higher for likelier training rows.
+    """
+    assert subject.control is not None
+    learnt = drawn(np.arange(subject.synthetic.n_rows), most_learnt, rng)
+    real = [subject.train, subject.control]
+    rows = [
+        np.concatenate([people.members, people.train]),
+        np.concatenate([people.others, people.control]),
+        learnt,
+    ]
+    train, control, made = value_ranks([*real, subject.synthetic], subject.features, real=real, rows=rows)
+    m, o = len(people.members), len(people.others)
+    pool = np.concatenate([train[:m], control[:o], train[m:], control[o:]])
+    second = rng.permutation(len(pool)) < len(pool) // 2
+    found = np.empty(len(people))
+    for half in (second, ~second):
+        judged = np.flatnonzero(half[: len(people)])
+        reference = drawn(np.flatnonzero(~half), min(most_learnt, _MOST_REFERENCE), rng)
+        seed = int(rng.integers(2**31))
+        share = tree_share(pool[judged], made, pool[reference], -(-n_trees // 2), seed)
+        found[judged] = share - round(len(made) / (len(made) + len(reference)), 9)
+    return found
+
+
+def _measured(members: Floats, others: Floats, level: float) -> list[Measurement]:
+    """AUC, recall and precision; no precision where nobody is named."""
+    m, n = len(members), len(others)
+    hits, alarms = int(np.sum(members > 0)), int(np.sum(others > 0))
+    counts: SampleCounts = {
+        "n_requested": min(m, n),
+        "n_achieved": min(m, n),
+        "n_minimum": _FEWEST_TESTED,
+    }
+    guessing = Reference(0.5, "guessing")
+    by_chance = Reference(alarms / n, "control rows that are named", proportion_interval(alarms, n, level))
+    found = [
+        AUC.at(
+            auroc(members, others),
+            interval=auroc_interval(members, others, level),
+            reference=guessing,
+            **counts,
+        ),
+        RECALL.at(
+            hits / m,
+            interval=proportion_interval(hits, m, level),
+            reference=by_chance,
+            **counts,
+        ),
+    ]
+    if hits + alarms:
+        sure = precision(hits, m, alarms, n, level)
+        found.append(PRECISION.at(sure.value, interval=sure.interval, reference=guessing, **counts))
+    return found
