@@ -11,6 +11,7 @@ from synth_audit.core.errors import DataError, ReleaseRefused
 from synth_audit.core.files import temporary_folder
 from synth_audit.core.fingerprint import fingerprint
 from synth_audit.core.plan import Plan
+from synth_audit.core.transport import without_transport
 from synth_audit.core.verdict import Result
 from synth_audit.pipeline.approval import refuse_unless_approved
 from synth_audit.pipeline.provenance import Provenance
@@ -78,7 +79,7 @@ def _refuse_unless_sound(plan: Plan, evidence: Evidence) -> None:
     faults = [f"{c.what}: {c.detail}" for c in verify(evidence) if c.holds is False]
     if faults or evidence.verdict is not Result.PASS:
         raise _refused(faults[0] if faults else f"its verdict is {evidence.verdict}")
-    if _place(evidence.plan) != _place(plan.plain()):
+    if _place(without_transport(evidence.plan)) != _place(plan.plain()):  # it may be of an older build
         raise _refused("it went to another place than the plan names now")
 
 

@@ -132,6 +132,18 @@ def test_another_target_than_then_is_refused(twice):
     assert not (case.folder / "elsewhere.parquet").exists()
 
 
+def test_evidence_that_says_how_its_target_was_reached_went_to_no_other_place(case, make_people, monkeypatch):
+    plan = case.replan(release={"duckdb": {"path": "released.duckdb", "table": "people", "wait": 3}})
+    with monkeypatch.context() as older:
+        older.setattr("synth_audit.core.plan.without_transport", dict)
+        assert pipeline.produce(plan, case.workspace).plan["release"]["config"]["wait"] == 3
+        first = pipeline.release_synthetic(plan, case.workspace).table.sha256
+    pq.write_table(make_people(250, seed=1), case.folder / "people.parquet")
+    pipeline.produce(plan, case.workspace)
+    assert pipeline.release_synthetic(plan, case.workspace).table.sha256 != first
+    assert rollback(case).table.sha256 == first
+
+
 @pytest.mark.parametrize("kind", [DataError, ReleaseUncertain])
 def test_a_target_that_fails_leaves_what_is_known(twice, monkeypatch, kind):
     case, first, second = twice
