@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -12,6 +12,9 @@ from synth_audit.core.errors import PlanError, keys_of, problems_of
 from synth_audit.core.paths import read_text
 from synth_audit.core.plan import LONGEST_NAME, Plan
 from synth_audit.core.strict_yaml import Malformed, load_yaml
+
+_TEMPLATE = re.compile(r"\{\{\s*env\b")
+"""How a template begins that Dagster fills in; other braces may be text of the table."""
 
 
 def load_plan(path: Path | str) -> Plan:
@@ -57,6 +60,8 @@ def parse_plan(value: object, *, where: str = "plan") -> Plan:
             expected="`key: value` lines",
             fix="`synth-audit init` writes a plan to start from",
         )
+    if unfilled := [_unfilled(key) for key in _templates(value)]:
+        raise PlanError.joined(unfilled, where)
     rest, mistakes = dict(value), list[PlanError]()
     while True:
         plan, found, wrong = _read(rest, where)
@@ -69,6 +74,28 @@ def parse_plan(value: object, *, where: str = "plan") -> Plan:
         return plan
     # What is left may hold more mistakes, which are told together.
     raise PlanError.joined([*mistakes, *(plan.mistakes() if plan else ())], where)
+
+
+def _templates(value: object, where: str = "") -> Iterator[str]:
+    """Keys of values that hold a template; taken literally, it would name a file or a server."""
+    match value:
+        case str() if _TEMPLATE.search(value):
+            yield where
+        case Mapping():
+            for key, inner in value.items():
+                yield from _templates(inner, f"{where}.{key}".lstrip("."))
+        case list() | tuple():
+            for i, inner in enumerate(value):
+                yield from _templates(inner, f"{where}.{i}")
+
+
+def _unfilled(key: str) -> PlanError:
+    return PlanError(
+        "a template is not filled in, which only Dagster does",
+        where=key,
+        expected="the value itself",
+        fix="write the value, or put it in a `defs.yaml`; passwords belong under a connection's `secrets`",
+    )
 
 
 def _read(value: dict[str, object], where: str) -> tuple[Plan | None, list[PlanError], set[str]]:

@@ -50,6 +50,23 @@ def test_the_example_validates_against_the_code_and_the_published_schema():
     assert plan.columns["income"].bounds == (0, 500_000)
 
 
+def test_a_template_that_only_dagster_fills_in_is_refused_by_its_key(tmp_path):
+    file = tmp_path / "plan.yaml"
+    file.write_text("source: '{{ env.FOLDER }}/people.parquet'\nrows: '{{env(\"ROWS\", 5)}}'\n")
+    with pytest.raises(PlanError) as caught:
+        load_plan(file)
+    assert "source: a template is not filled in" in caught.value.what
+    assert "rows: a template is not filled in" in caught.value.what
+    with pytest.raises(PlanError) as caught:
+        parse_plan({"audits": ["exact_match", {"marginals": {"columns": ["{{ env.COLUMN }}"]}}]})
+    assert caught.value.where == "audits.1.marginals.columns.0"
+
+
+def test_braces_that_no_template_begins_with_are_text():
+    plan = parse_plan({"columns": {"letter": {"categories": ["Dear {{ name }}", "{{envelope}}"]}}})
+    assert plan.columns["letter"].categories == ("Dear {{ name }}", "{{envelope}}")
+
+
 @pytest.mark.parametrize(
     "bad",
     [
