@@ -43,16 +43,22 @@ def sign_of(result: Result) -> Sign:
     return Sign(result_marks.RESULT_CLASSES[result], result_marks.RESULT_WORDS[result], Markup(icon))  # noqa: S704
 
 
-def advice_sign() -> Sign:
-    """Advice that did not hold: it stops nothing and must not look as if it did."""
-    return Sign("advice", "Advice not met", _warning_icon())
+def gate_sign(gate: GateResult) -> Sign:
+    """A gate's sign; one that failed and stops nothing must not look as if it did."""
+    if gate.blocking or gate.result is not Result.FAIL:
+        return sign_of(gate.result)
+    return _unfit_sign() if gate.fitness else Sign("advice", "Advice not met", _warning_icon())
 
 
 def verdict_sign(evidence: Evidence) -> Sign:
     """The verdict's sign; what may leave and is not fit for purpose does not get that of a pass."""
     if evidence.verdict is Result.PASS and evidence.fitness is Fitness.NO:
-        return Sign("open", "Not fit for purpose", _warning_icon())
+        return _unfit_sign()
     return sign_of(evidence.verdict)
+
+
+def _unfit_sign() -> Sign:
+    return Sign("open", "Not fit for purpose", _warning_icon())
 
 
 def _warning_icon() -> Markup:
@@ -185,7 +191,7 @@ def _gate_view(gate: GateResult, outcomes: Outcomes, place: int, *, lost: bool) 
         gate=gate.gate,
         title=outcomes.sentence(gate),
         asked=gate.title,
-        sign=advice_sign() if gate.result is Result.FAIL and not gate.blocking else sign_of(gate.result),
+        sign=gate_sign(gate),
         blocking=gate.blocking,
         role="deciding" if gate.blocking else "fit for purpose" if gate.fitness else "advisory",
         numbers=_numbers(gate, interval),

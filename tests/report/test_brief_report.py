@@ -44,6 +44,13 @@ def test_advice_that_does_not_hold_does_not_look_like_a_refusal(build: ModuleTyp
     assert "f-fail" not in views["worst"].sign.icon
 
 
+def test_a_failed_gate_on_usefulness_is_no_advice(build: ModuleType) -> None:
+    (failed,) = (g for g in gate_views(build.unfit()) if g.gate == "ties")
+    assert (failed.sign.kind, failed.sign.word) == ("open", "Not fit for purpose")
+    assert "f-fail" not in failed.sign.icon
+    assert "Advice not met" not in text(render_report(build.unfit()))
+
+
 def test_checks_of_the_table_are_sentences() -> None:
     assert (
         check("column_values_to_be_in_type_list", column="age", type_list=["int64"])
