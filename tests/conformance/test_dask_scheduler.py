@@ -68,9 +68,12 @@ def cluster(tmp_path):
             process.wait()
 
 
-def test_a_scheduler_that_is_lost_is_one_error_that_may_pass(cluster, capfd):
+def test_a_scheduler_that_is_lost_is_one_error_that_may_pass(cluster, capfd, monkeypatch):
     address, scheduler = cluster
     with opened("dask", scheduler=address) as executor:
+        # Dask would try for 30 seconds to find it again: as long as it may take to answer at first.
+        monkeypatch.setattr(executor.pool.client, "_timeout", 1)
+        monkeypatch.setattr(executor.pool.client.rpc, "timeout", 1)
         context = RunContext(executor=executor)
         assert context.map("piece", abs, [-1, -2]) == [1, 2]
         scheduler.kill()
