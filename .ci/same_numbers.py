@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,12 +50,12 @@ def people(seed: int, n: int = 300) -> pd.DataFrame:
     )
 
 
-def audited(python: str, folder: Path, out: str) -> dict[str, Any]:
-    """Evidence of the tables in the folder, by the command line under a Python."""
+def audited(folder: Path, python: str, out: str) -> dict[str, Any]:
+    """Evidence of the tables in the folder, by the command line under a Python; no account has seen them."""
     salt = Workspace(folder / out).prepare().salt
     salt.write_text(Salt(bytes(LENGTH)).text())
     salt.chmod(0o600)
-    environment = {**os.environ, "XDG_STATE_HOME": str(folder), "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "XDG_STATE_HOME": str(folder / f"account-{out}"), "PYTHONPATH": str(ROOT)}
     words = [python, "-c", PROGRAM, "audit", *TABLES, "--out", out]
     done = subprocess.run(words, cwd=folder, env=environment, stdout=subprocess.DEVNULL, check=False)  # noqa: S603
     if done.returncode not in (0, 1):
@@ -90,10 +92,9 @@ def main() -> None:
         folder = Path(name)
         for seed, table in enumerate(TABLES):
             people(seed).to_csv(folder / table, index=False)
-        first, second = (
-            dict(leaves(audited(python, folder, out)))
-            for python, out in zip(pythons, ("pinned", "other"), strict=True)
-        )
+        with ThreadPoolExecutor() as beside:  # an audit takes one core
+            found = beside.map(partial(audited, folder), pythons, ("pinned", "other"))
+            first, second = (dict(leaves(evidence)) for evidence in found)
     lost = object()
     differing = [
         place for place in {**first, **second} if not same(first.get(place, lost), second.get(place, lost))
