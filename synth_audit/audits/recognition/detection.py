@@ -32,9 +32,9 @@ FIRST_SHARE = 0.03
 LARGEST_SHARE = 0.25
 """Share that is planted at most: a larger limit is not established."""
 
-PLANTINGS = 3, 4
-"""Plantings of each class: three, the later ones where the limit is expected by those before, and a fourth
-where none was found; by then the largest share is reached."""
+PLANTINGS = 3, 6
+"""Plantings of each class: three, the later ones where the limit is expected by those before, and further
+ones until one is found."""
 
 WANTED = 2.0
 """z at the limit. The normal's 95 % quantile is 1.64; the rest allows for the error of z."""
