@@ -247,7 +247,7 @@ def test_a_copy_of_labels_with_many_natural_duplicates_does_not_pass(leak, width
 
 
 def test_an_honest_release_passes(verdict_of, as_subject, population):
-    train, control, fresh = population(700, 1), population(300, 2), population(700, 3)
+    train, control, fresh = population(1000, 1), population(500, 2), population(1000, 3)
     assert verdict_of(as_subject(train, control, fresh)) is Result.PASS
 
 
