@@ -194,3 +194,12 @@ def test_sides_of_one_population_hardly_ever_differ(subject_of):
         found.append(side_test(pool, sides.member, np.random.default_rng(seed)).p)
     assert sum(p <= 0.01 for p in found) <= 2
     assert np.median(found) > 0.2
+
+
+def test_a_leak_within_one_category_is_told_of_that_category(subject_of):
+    train, control, other = people_of(800, 1), people_of(400, 2), people_of(800, 3)
+    left = np.flatnonzero(train["d"] == "p")[:100]
+    release = {c: np.concatenate([train[c][left], x[100:]]) for c, x in other.items()}
+    findings = run(subject_of(train, control, release))
+    of = {m.id.quantity: m for m in findings.measurements}
+    assert of["found_in_subgroup"].value > of["found"].value > 0.05
