@@ -221,6 +221,8 @@ class Recognition:
             *_standing(found, counts),
         )
         notes = [*_notes(leak, by, [] if seen else limits)]
+        if self.detection and not limits:
+            notes.append("detection limits were not measured, since a leak beyond the tolerance was found")
         if seen:
             notes.append(
                 "rows are nearer to people, of train and of control, than other people are: a generator that "

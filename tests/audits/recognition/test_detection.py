@@ -173,6 +173,7 @@ def test_a_leak_is_found_and_told_by_view_and_columns(subject_of, tables):
     assert found["found", ""] > 0.1
     assert not any(name == "detection_limit" for name, _ in found)
     assert any(note.startswith("people are recognised by ") for note in findings.notes)
+    assert any(note.startswith("detection limits were not measured") for note in findings.notes)
     [exposed] = findings.exposures
     assert np.mean(exposed.train_hit < 60) > 0.9
 
