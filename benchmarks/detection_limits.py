@@ -1,8 +1,9 @@
 """Are leaks at the detection limits that `recognition` states found as often as it says?
 
 On fresh rows of a table the limits are measured. Then people are planted anew at each limit, with draws that
-measured nothing, and the whole test is repeated: 19 of 20 plantings must be found. Each planting is a line of
-a file. What is on file is not asked again, so the command can be stopped and given again.
+measured nothing, and the whole test is repeated: 19 of 20 plantings must be found. Each class of leak, table
+and seed is a line of a file. What is on file is not asked again, so the command can be stopped and given
+again.
 
     .venv/bin/python benchmarks/detection_limits.py FOLDER --out FILE --tables copula hepatitis --seeds 2
     .venv/bin/python benchmarks/detection_limits.py FOLDER --out FILE --show
@@ -26,7 +27,7 @@ from _releases_to_judge import Case
 from synth_audit.audits.recognition import FAMILY
 from synth_audit.audits.recognition.detection import detection_limits, view_rng
 from synth_audit.audits.recognition.engine import p_value
-from synth_audit.audits.recognition.leak_classes import CLASSES, planted
+from synth_audit.audits.recognition.leak_classes import planted
 from synth_audit.audits.recognition.people import pooled
 from synth_audit.audits.recognition.scoring import scored
 from synth_audit.core.context import RunContext
@@ -40,8 +41,8 @@ DRAWS = 3
 """Draws of the views, as the audit's default."""
 
 
-def asked(table: str, seed: int, folder: Path) -> Iterator[dict[str, Any]]:
-    """A line for each class of leak: the limit, and whether a planting at it was found."""
+def asked(table: str, seed: int, folder: Path, plantings: int) -> Iterator[dict[str, Any]]:
+    """A line for each class of leak: the limit, and how many plantings at it were found."""
     case = Case(table, "fresh", 1.0, 0.0, seed)
     plan = Plan.model_validate({"name": table, "seed": seed})
     dealt = releases.dealt_for(folder, case)
@@ -55,29 +56,36 @@ def asked(table: str, seed: int, folder: Path) -> Iterator[dict[str, Any]]:
     spent = time.process_time() - start
     for limit in limits:
         line = {"table": table, "seed": seed, "leak": limit.leak.name, "limit": limit.share, "cpu": spent}
-        if limit.share is not None:
-            rng = child_rng(seed, "confirm", table, limit.leak.name)
+        for k in range(plantings if limit.share is not None else 0):
+            assert limit.share is not None
+            rng = child_rng(seed, "confirm", table, limit.leak.name, str(k))
             made, _ = planted(pool, sides.member, limit.leak, limit.share, rng)
-            draws = [s.views for s in scored(made, DRAWS, lambda name, draw: view_rng(seed + 1, name, draw))]
-            line["found"] = p_value(draws, sides.member, rng) <= FAMILY
+            views = scored(made, DRAWS, lambda name, draw, k=k: view_rng(seed + 1 + k, name, draw))
+            p = p_value([s.views for s in views], sides.member, rng)
+            line["found"] = line.get("found", 0) + (p <= FAMILY)
+            line["planted"] = k + 1
         yield line
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    """Limits and plantings found, by table and class."""
+    """Limits and plantings found, by table and class, then by class and by table."""
     of: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         of[row["table"], row["leak"]].append(row)
     print(f"{'table':15}{'leak':14}{'found':>9}  limits")
     for (table, leak), mine in sorted(of.items()):
-        known = [row for row in mine if row["limit"] is not None]
         limits = ", ".join(f"{row['limit']:.1%}" if row["limit"] else "none" for row in mine)
-        print(f"{table:15}{leak:14}{sum(r['found'] for r in known):4} of {len(known):2}  {limits}")
-    known = [row for row in rows if row["limit"] is not None]
-    for known_class in CLASSES:
-        mine = [row for row in known if row["leak"] == known_class.name]
-        print(f"{known_class.name:14}{sum(r['found'] for r in mine)} of {len(mine)}")
-    print(f"all: {sum(r['found'] for r in known)} of {len(known)}")
+        print(f"{table:15}{leak:14}{counted(mine)}  {limits}")
+    for key in ("leak", "table"):
+        for name in sorted({row[key] for row in rows}):
+            print(f"{name:15}{counted([row for row in rows if row[key] == name])}")
+    print(f"all: {counted(rows)}")
+
+
+def counted(rows: list[dict[str, Any]]) -> str:
+    """How many plantings were found, and how many there were."""
+    found, planted_ = (sum(row.get(key, 0) for row in rows) for key in ("found", "planted"))
+    return f"{found:4} of {planted_:3}"
 
 
 def main() -> None:
@@ -86,9 +94,12 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=Path("limits.jsonl"))
-    parser.add_argument("--tables", nargs="*", default=list(tables.TABLES), choices=list(tables.TABLES))
+    parser.add_argument(
+        "--tables", nargs="*", default=list(tables.TABLES), help="or any Parquet file of the folder"
+    )
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seeds", type=int, default=1, help="the seeds below this one")
+    parser.add_argument("--plantings", type=int, default=1, help="of each class at its limit")
     parser.add_argument("--show", action="store_true", help="print what is on file, ask nothing")
     chosen = parser.parse_args()
     rows = [json.loads(line) for line in chosen.out.read_text().splitlines()] if chosen.out.exists() else []
@@ -96,7 +107,11 @@ def main() -> None:
     with chosen.out.open("a") as out:
         for seed in () if chosen.show else range(chosen.first, chosen.seeds):
             for table in chosen.tables:
-                for row in () if (table, seed) in known else list(asked(table, seed, chosen.folder)):
+                for row in (
+                    ()
+                    if (table, seed) in known
+                    else list(asked(table, seed, chosen.folder, chosen.plantings))
+                ):
                     rows.append(row)
                     out.write(json.dumps(row) + "\n")
                     out.flush()

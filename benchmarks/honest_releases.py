@@ -137,7 +137,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=4, help="the seeds below this one")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--leak-seeds", type=int, default=5, help="so many of them for others too")
-    parser.add_argument("--tables", nargs="*", default=list(TABLES), choices=list(TABLES))
+    parser.add_argument("--tables", nargs="*", default=list(TABLES), help="or any Parquet file of the folder")
     parser.add_argument("--kinds", nargs="*", default=every, choices=every)
     parser.add_argument("--ratios", type=float, nargs="*", default=[0.5, 1.0, 2.0, 3.0])
     parser.add_argument("--shares", type=float, nargs="*", default=[0.05], help="of people given away")

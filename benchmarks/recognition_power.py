@@ -72,7 +72,9 @@ def main() -> None:
     every = [*HONEST, *leaks.KINDS]
     parser.add_argument("folder", type=Path)
     parser.add_argument("--out", type=Path, default=Path("recognition.jsonl"))
-    parser.add_argument("--tables", nargs="*", default=list(tables.TABLES), choices=list(tables.TABLES))
+    parser.add_argument(
+        "--tables", nargs="*", default=list(tables.TABLES), help="or any Parquet file of the folder"
+    )
     parser.add_argument("--kinds", nargs="*", default=every, choices=every)
     parser.add_argument("--shares", type=float, nargs="*", default=[0.05], help="of people given away")
     parser.add_argument("--first", type=int, default=0, help="the first seed")

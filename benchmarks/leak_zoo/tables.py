@@ -60,10 +60,14 @@ def drawn(rows: int) -> pd.DataFrame:
 
 
 def whole_table(folder: Path, name: str) -> pd.DataFrame:
-    """All people of a table without a missing value, as not every auditor takes them."""
+    """All people of a table without a missing value, as not every auditor takes them.
+
+    Args:
+        name: one of :data:`TABLES`, or a Parquet file of the folder without its ending.
+    """
     if name == COPULA:
         return drawn(ROWS)
-    whole = pd.concat([pd.read_parquet(folder / f"{file}.parquet") for file in TABLES[name]])
+    whole = pd.concat([pd.read_parquet(folder / f"{file}.parquet") for file in TABLES.get(name, (name,))])
     return (whole[SUPPORT2] if name == "support2" else whole).dropna()
 
 

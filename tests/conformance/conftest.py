@@ -26,7 +26,8 @@ from synth_audit.examination.audit_runner import run_audits
 from synth_audit.examination.planted_generator import PlantedGenerator
 
 QUICK = {
-    "recognition": {"detection": False},
+    "each_column": {"most_rows": 200, "n_bootstrap": 100},
+    "recognition": {"detection": False, "draws": 1},
     "prediction": {"models": ["logistic"], "repeats": 1, "n_bootstrap": 100},
     "closest_record": {"n_bootstrap": 200},
     "coverage": {"n_bootstrap": 100},

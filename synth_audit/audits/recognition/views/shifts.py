@@ -38,9 +38,6 @@ _LIMIT = 1e-3
 _FEWEST = 50
 """Numbers on either side that a pair must have."""
 
-_OTHERS = 20
-"""Random pairings that say how often a shift occurs by chance."""
-
 
 class _Shift(NamedTuple):
     """A spike: so many bins in one column and so many in another, modulo the sizes of their grids."""
@@ -73,7 +70,7 @@ class Shifts:
             grids = [_BinnedNumbers.of(c, reach) for c in ranked[:_NUMBERS]]
             spikes = [s for i, j in combinations(range(len(grids)), 2) for s in _spikes(grids, i, j)]
             spikes = sorted(spikes, key=lambda s: -s.strength)[:_SPIKES]
-            lags = [_joined(grids, s.lags, reach, rng) for s in spikes]
+            lags = [_joined(grids, s.lags, reach) for s in spikes]
             told = _told(grids, lags, reach, labels)
             for k, (lag, alone, beside) in enumerate(zip(lags, *told, strict=True)):
                 names = tuple(grids[i].name for i in sorted(lag))
@@ -163,9 +160,12 @@ def _blocks(grids: Sequence[_BinnedNumbers]) -> Iterator[slice]:
 
 
 def _joined(
-    grids: Sequence[_BinnedNumbers], lags: dict[int, tuple[int, int]], reach: int, rng: np.random.Generator
+    grids: Sequence[_BinnedNumbers], lags: dict[int, tuple[int, int]], reach: int
 ) -> dict[int, tuple[int, int]]:
-    """The shift with those of further columns that go with it."""
+    """The shift with those of further columns that go with it.
+
+    By chance means: where the rows of the pairs are permuted, on average.
+    """
     pairs = []
     for block in _blocks(grids):
         both = np.logical_and.reduce([_at(grids[i], lag, reach, block) for i, lag in lags.items()])
@@ -176,12 +176,11 @@ def _joined(
         if k not in lags and len(record):
             away = (grid.release[row] - grid.people[record]) % grid.size
             counts = np.bincount(away, minlength=grid.size)
-            by_chance = np.zeros(grid.size)
-            for _ in range(_OTHERS):
-                other = grid.release[rng.permutation(row)]
-                by_chance += (
-                    np.bincount((other - grid.people[record]) % grid.size, minlength=grid.size) / _OTHERS
-                )
+            people, release = (
+                np.fft.rfft(np.bincount(x % grid.size, minlength=grid.size))
+                for x in (grid.people[record], grid.release[row])
+            )
+            by_chance = np.maximum(np.fft.irfft(np.conj(people) * release, grid.size) / len(record), 0)
             clear = (counts - by_chance) / np.sqrt(by_chance + 1)
             if clear.max() > _CLEAR:
                 joined[k] = int(clear.argmax()), grid.size
