@@ -21,15 +21,16 @@ from pathlib import Path
 from typing import Any
 
 import _releases_to_judge as releases
+import numpy as np
 import tables
 from _releases_to_judge import Case
 
-from synth_audit.audits.recognition import FAMILY
 from synth_audit.audits.recognition.detection import detection_limits, view_rng
-from synth_audit.audits.recognition.engine import p_value
-from synth_audit.audits.recognition.leak_classes import planted
-from synth_audit.audits.recognition.people import pooled
+from synth_audit.audits.recognition.engine import FAMILY, p_value
+from synth_audit.audits.recognition.leak_classes import LeakClass, planted
+from synth_audit.audits.recognition.people import PooledPeople, pooled
 from synth_audit.audits.recognition.scoring import scored
+from synth_audit.core.arrays import Bools
 from synth_audit.core.context import RunContext
 from synth_audit.core.plan import Plan
 from synth_audit.core.seeds import child_rng
@@ -56,15 +57,23 @@ def asked(table: str, seed: int, folder: Path, plantings: int) -> Iterator[dict[
     spent = time.process_time() - start
     for limit in limits:
         line = {"table": table, "seed": seed, "leak": limit.leak.name, "limit": limit.share, "cpu": spent}
-        for k in range(plantings if limit.share is not None else 0):
-            assert limit.share is not None
-            rng = child_rng(seed, "confirm", table, limit.leak.name, str(k))
-            made, _ = planted(pool, sides.member, limit.leak, limit.share, rng)
-            views = scored(made, DRAWS, lambda name, draw, k=k: view_rng(seed + 1 + k, name, draw))
-            p = p_value([s.views for s in views], sides.member, rng)
-            line["found"] = line.get("found", 0) + (p <= FAMILY)
-            line["planted"] = k + 1
+        found = [
+            planting_found(pool, sides.member, limit.leak, limit.share, child_rng(seed, table, str(k)))
+            for k in range(plantings if limit.share is not None else 0)
+        ]
+        line |= {"found": sum(found), "planted": len(found)}
         yield line
+
+
+def planting_found(
+    pool: PooledPeople, member: Bools, leak: LeakClass, share: float | None, rng: np.random.Generator
+) -> bool:
+    """Plant a leak anew, and repeat the whole test."""
+    assert share is not None
+    made, _ = planted(pool, member, leak, share, rng)
+    seed = int(rng.integers(2**63))
+    draws = [s.views for s in scored(made, DRAWS, lambda name, draw: view_rng(seed, name, draw))]
+    return p_value(draws, member, rng) <= FAMILY
 
 
 def show(rows: list[dict[str, Any]]) -> None:

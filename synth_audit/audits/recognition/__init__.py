@@ -9,11 +9,11 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.recognition.detection import DetectionLimit, classes_of, detection_limits, view_rng
-from synth_audit.audits.recognition.engine import Recognised, p_value, recognise
+from synth_audit.audits.recognition.engine import FAMILY, Recognised, p_value, recognise
 from synth_audit.audits.recognition.people import Sides, pooled
 from synth_audit.audits.recognition.row_nearness import RowNearness, row_nearness
 from synth_audit.audits.recognition.scoring import ScoredPeople, ScoreInfo, scored
-from synth_audit.audits.recognition.side_test import SideTest, side_test
+from synth_audit.audits.recognition.side_test import NAMED, SideTest, side_test
 from synth_audit.core.arrays import Bools
 from synth_audit.core.audit import AuditInfo, Leak, Need
 from synth_audit.core.context import RunContext
@@ -90,9 +90,6 @@ NEARER = Quantity(
     proportional=False,
 )
 
-FAMILY = 0.01
-"""Probability of a wrong finding, of each of the bounds and of the permutation test."""
-
 FEWEST = 100
 """Control people with fewer of whom the excess is insufficient evidence: its error is two points at least."""
 
@@ -101,17 +98,12 @@ SEEN_CONTROL = 0.5
 one person a leaf, fitted on train and control, reached 0.8 or more, and rows of others at most 0.4. CART with
 leaves of five reached 0.2 to 0.8, so that it is not always seen."""
 
-SUBGROUP = (100, 20)
-"""Training and control people of a category with fewer of whom its excess is not judged."""
-
-FEWEST_CLEAR = 20
-"""People with a clear nearest neighbour with fewer of whom row nearness is insufficient evidence."""
+FEW = 20
+"""Control people of a category with fewer of whom its excess is not judged, and people with a clear nearest
+neighbour with fewer of whom row nearness is insufficient evidence."""
 
 FALSE_POSITIVES = 0.01
 """False positive rate at which the true positive rate is reported, as is usual for membership inference."""
-
-NAMED = 5
-"""Columns that a note names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,7 +234,8 @@ def _limits(found: Sequence[DetectionLimit]) -> list[Measurement]:
 def worst_category(found: Recognised, sides: Sides, subject: Subject) -> float:
     """Largest lower bound of the excess within a category of a column, corrected for their number.
 
-    Categories with fewer people than :data:`SUBGROUP` are left out; -1 where none is left.
+    Categories with fewer than :data:`FEWEST` training or :data:`FEW` control people are left out; -1 where
+    none is left.
     """
     people = [p for column in nominal(subject.features) for p in _categories(column, sides, subject)]
     level = corrected_level(1 - 2 * FAMILY, max(1, len(people)))
@@ -260,7 +253,7 @@ def _categories(column: Column, sides: Sides, subject: Subject) -> Iterator[Bool
     for label in sorted({str(x) for x in labels if x is not None}):
         people = np.zeros(len(sides.member), dtype=np.bool_)
         people[sides.person[labels == label]] = True
-        if (people & sides.member).sum() >= SUBGROUP[0] and (people & ~sides.member).sum() >= SUBGROUP[1]:
+        if (people & sides.member).sum() >= FEWEST and (people & ~sides.member).sum() >= FEW:
             yield people
 
 
@@ -270,7 +263,7 @@ def _nearness(found: RowNearness, level: float) -> Measurement:
         interval=found.interval(level),
         n_requested=found.clear,
         n_achieved=found.clear,
-        n_minimum=FEWEST_CLEAR,
+        n_minimum=FEW,
         reference=Reference(0.0, "rows of other people"),
     )
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from synth_audit.audits.recognition.engine import ViewScores, recognise
+from synth_audit.audits.recognition.engine import CLEAR, FAMILY, ViewScores, recognise
 from synth_audit.audits.recognition.leak_classes import CLASSES, LeakClass, planted
 from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.audits.recognition.scoring import scored
@@ -44,9 +44,6 @@ SIDES = 8
 
 HALVINGS = 3
 """Halvings for each evaluation, as many as the test has draws of the views with one halving each."""
-
-PERMUTATIONS, STRONGER = 299, 3
-"""Permutations of the release as it is; the third strongest of them is c, where p is 0.01."""
 
 
 @dataclass(frozen=True)
@@ -96,10 +93,9 @@ def detection_limits(
     """
     rng = child_rng(seed, "without a leak")
     permuted = [
-        recognise([views], rng.permutation(member), rng, halvings=HALVINGS).strength
-        for _ in range(PERMUTATIONS)
+        recognise([views], rng.permutation(member), rng, halvings=HALVINGS).strength for _ in range(CLEAR)
     ]
-    critical = sorted(permuted)[-STRONGER]
+    critical = sorted(permuted)[-round(FAMILY * (CLEAR + 1))]
     without = float((np.mean(permuted) - critical) / max(float(np.std(permuted)), 1e-9))
     classes = classes_of(pool)
     points = {c.name: {0.0: without} for c in classes}

@@ -49,6 +49,9 @@ found at 99 % confidence with 95 % power: the normal's quantiles are 2.33 and 1.
 HALVINGS = 6
 """Halvings for each draw of the views' own randomness: more make the interval hardly narrower."""
 
+FAMILY = 0.01
+"""Probability of a wrong finding, of each of the bounds and of the permutation test."""
+
 REACHED = 10
 """Permutations that reach the observed excess and end the test; p is above 0.01 then."""
 

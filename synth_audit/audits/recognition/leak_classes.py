@@ -26,8 +26,6 @@ PARTS = 3
 SHIFT = (0.1, 0.3)
 """Shares of a number's central range by which shifted copies are moved, one for each column."""
 
-_CENTRAL = (0.05, 0.95)
-
 Cells = list[Floats]
 """One array of cells for each column: numbers, or codes of labels."""
 
@@ -131,7 +129,7 @@ def _shifted(records: Positions, pool: PooledPeople, rows: Positions, rng: np.ra
     numbers = any(c.numeric for c in pool.columns)
     for column, mine in zip(pool.columns, _copies(records, pool, rows, rng), strict=True):
         if column.numeric:
-            made.append(_rounded(mine + rng.uniform(*SHIFT) * _width(column), column))
+            made.append(_rounded(mine + rng.uniform(*SHIFT) * column.width, column))
         elif numbers:
             made.append(mine)
         else:
@@ -159,13 +157,8 @@ def _apart(column: PooledColumn, mine: Positions) -> Floats:
     a, b = column.people[mine][:, None], column.people
     if not column.numeric:
         return np.asarray(a != b, np.float64)
-    away: Floats = np.nan_to_num(np.minimum(1, np.abs(a - b) / _width(column)), nan=1.0)
+    away: Floats = np.nan_to_num(np.minimum(1, np.abs(a - b) / column.width), nan=1.0)
     return away
-
-
-def _width(column: PooledColumn) -> float:
-    low, high = np.nanquantile(column.people, _CENTRAL)
-    return float(high - low) or float(np.nanmax(column.people) - np.nanmin(column.people)) or 1.0
 
 
 def _rounded(values: Floats, column: PooledColumn) -> Floats:

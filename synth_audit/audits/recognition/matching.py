@@ -30,10 +30,8 @@ WEIGHTINGS = 4
 """Weightings in one pass: four times 16 bits are a machine word."""
 
 FIRST, LAST = 4, 8
-"""The best row is compared with the mean of the fifth to eighth best, which copies rarely reach."""
-
-RIVALS = 4
-"""People who are compared with for each row: the best row of a person may suit somebody else better."""
+"""The best row is compared with the mean of the fifth to eighth best, which copies rarely reach, and for
+each row its person with the second to fourth best."""
 
 AT_ONCE = 2**18
 """Pairs of people and rows that are weighed at once."""
@@ -160,7 +158,7 @@ def matched(
     place = 16 if m <= 2**16 else 32  # bits that name a row, below those of its weight
     keys: type[np.unsignedinteger[Any]] = np.uint32 if place == 16 else np.uint64
     near = np.empty((WEIGHTINGS, n, kept), keys)
-    rivals = np.zeros((WEIGHTINGS, m, RIVALS), np.uint16)
+    rivals = np.zeros((WEIGHTINGS, m, FIRST), np.uint16)
     for start, weights in _weighed(columns, packed):
         block = slice(start, start + len(weights))
         if person is not None:
@@ -170,7 +168,7 @@ def matched(
             keyed = (mine.astype(keys) << keys(place)) | np.arange(m, dtype=keys)
             near[w, block] = np.partition(keyed, m - kept, axis=1)[:, m - kept :]
             both = np.concatenate([mine, rivals[w].T])
-            rivals[w] = np.partition(both, len(both) - RIVALS, axis=0)[-RIVALS:].T
+            rivals[w] = np.partition(both, len(both) - FIRST, axis=0)[-FIRST:].T
     near.sort(axis=2)
     value, row = (near >> keys(place)).astype(np.float64), near.astype(np.intp) & (2**place - 1)
     best = value[..., -1]

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -34,8 +35,17 @@ FEWEST_PEOPLE = 800
 MOSTLY = 0.95
 """Share of the labels that must read as numbers, for a column to be compared by its numbers alone."""
 
+CENTRAL = (0.05, 0.95)
+"""Quantiles between which a number is measured: extremes and codes such as 9999 do not set its unit."""
+
+SAMPLE = 700
+"""Records, and release rows, from which a view learns at most: enough for counts of some hundred labels."""
+
 LONGEST = 2000
 """Letters of a text whose words are compared."""
+
+Side = Literal["people", "release"]
+SIDES: tuple[Side, Side] = ("people", "release")
 
 _WORD = re.compile(r"\w+")
 
@@ -58,6 +68,17 @@ class PooledColumn:
     numeric: bool
     step: float = 0.0
     time: bool = False
+
+    def cells(self, side: Side) -> Floats:
+        """Numbers or codes of one side, NaN where missing."""
+        values: Floats = getattr(self, side)
+        return values if self.numeric else np.where(values < 0, np.nan, values)
+
+    @property
+    def width(self) -> float:
+        """Central range of the people's numbers, the whole range where it is 0, or 1."""
+        low, high = np.nanquantile(self.people, CENTRAL)
+        return float(high - low) or float(np.nanmax(self.people) - np.nanmin(self.people)) or 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from synth_audit.audits.recognition.engine import CLEAR
 from synth_audit.audits.recognition.matching import WEIGHTINGS, CodedCells, matched
 from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.audits.recognition.views.nearness import FLOOR, nearness_tables
@@ -33,9 +34,6 @@ KEPT = 32
 
 CLEAREST = 0.1
 """Share of the people who are counted: those for whom a row or a person is clearly the nearest."""
-
-PERMUTATIONS = 299
-"""Permutations of the labels: p is 0.0033 at best."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +79,9 @@ def row_nearness(pool: PooledPeople, rng: np.random.Generator) -> RowNearness | 
     found = _largest(similarity, neighbour, is_row)
     if not found.clear:
         return None
-    permuted = [_largest(similarity, neighbour, rng.permutation(is_row)) for _ in range(PERMUTATIONS)]
+    permuted = [_largest(similarity, neighbour, rng.permutation(is_row)) for _ in range(CLEAR)]
     reached = sum(x.value >= found.value for x in permuted)
-    return replace(found, p=(1 + reached) / (1 + PERMUTATIONS))
+    return replace(found, p=(1 + reached) / (1 + CLEAR))
 
 
 def _neighbours(

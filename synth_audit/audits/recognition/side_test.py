@@ -16,13 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.audits.recognition.classifier import log_odds
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
 from synth_audit.core.arrays import Bools, Floats
-from synth_audit.kernels.parallel import single_threaded
 from synth_audit.kernels.roc import auroc
-
-_ROUNDS, _LEAVES, _RATE = 40, 8, 0.1
-"""Boosting rounds, leaves of a tree and learning rate: differences of few columns are looked for."""
 
 NAMED = 5
 """Columns that are named at most."""
@@ -47,24 +44,13 @@ def side_test(pool: PooledPeople, member: Bools, rng: np.random.Generator) -> Si
     Args:
         member: who is in the training set, shape (people,).
     """
-    from sklearn.ensemble import HistGradientBoostingClassifier  # lazy import: keeps the CLI's start fast
-
-    cells = np.column_stack([_values(c) for c in pool.columns])
+    cells = np.column_stack([c.cells("people") for c in pool.columns])
     half = rng.permutation(pool.people) < pool.people // 2
     found = []
     for test in (half, ~half):
         learn, asked = ~test[pool.person], test[pool.person]
-        model = HistGradientBoostingClassifier(
-            max_iter=_ROUNDS,
-            max_leaf_nodes=_LEAVES,
-            learning_rate=_RATE,
-            early_stopping=False,
-            random_state=int(rng.integers(2**31)),
-        )
         odds = np.full(pool.records, -np.inf)
-        with single_threaded():
-            model.fit(cells[learn], member[pool.person][learn])
-            odds[asked] = model.decision_function(cells[asked])
+        odds[asked] = log_odds(cells[learn], member[pool.person][learn], cells[asked], rng)
         found.append(_p(pool.of_people(odds)[test], member[test]))
     names = [c.name for c in pool.columns]
     alone = [_p_of_column(c, pool, member) for c in pool.columns]
@@ -93,7 +79,3 @@ def _p_of_column(column: PooledColumn, pool: PooledPeople, member: Bools) -> flo
         labels, counts = np.unique(column.people, return_counts=True)
         scores = [(column.people == x) * 1.0 for x in labels[np.argsort(-counts)][: 8 * NAMED]]
     return len(scores) * min(_p(pool.of_people(s), member, both_ways=True) for s in scores)
-
-
-def _values(column: PooledColumn) -> Floats:
-    return column.people if column.numeric else np.where(column.people < 0, np.nan, column.people)

@@ -11,21 +11,18 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
+from synth_audit.audits.recognition.people import SAMPLE, PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 from synth_audit.core.arrays import Floats, Positions
 
 _WIDTHS = (0.002, 0.02, 0.06)
 """Shares of the rows that are near a number: as it was, moved a little, or swapped with a neighbour."""
 
-_LOOKED_AT = 700
-"""People, and rows, among whom sets of columns are looked for."""
+_LARGEST = 8
+"""Columns of a set."""
 
-_BEAM, _LARGEST = 16, 8
-"""Sets of each size that are followed, and columns of a set."""
-
-_KEPT, _RANDOM = 24, 24
-"""Grown sets, and random ones, that give scores for each width."""
+_SETS = 24
+"""Sets of each size that are followed, and grown ones, and random ones, that give scores for each width."""
 
 _COUNTED, _MOST_COUNTED = (2, 3, 4), 400
 """Sizes of the sets in which matches by rows alone are counted, and sets of a size, drawn at random."""
@@ -67,8 +64,8 @@ class Fragments:
         if len(columns) < 2:
             return
         told = np.array([_bits(c) for c in columns])
-        some = np.sort(rng.permutation(pool.records)[:_LOOKED_AT])
-        rows = np.sort(rng.permutation(pool.rows)[: 4 * _LOOKED_AT])
+        some = np.sort(rng.permutation(pool.records)[:SAMPLE])
+        rows = np.sort(rng.permutation(pool.rows)[: 4 * SAMPLE])
         everybody, every_row = np.arange(pool.records), np.arange(pool.rows)
         share = len(rows) / (len(rows) + pool.records - 1)
         for width in _WIDTHS:
@@ -165,9 +162,9 @@ def _grown(near: Sequence[tuple[Packed, Packed]], share: float) -> list[tuple[in
                     seen.add(key)
                     both = release & near[j][0], people & near[j][1]
                     larger.append((_surprise(_counts(both[0]), _counts(both[1]), share), key, *both))
-        beam = sorted(larger, key=lambda x: -x[0])[:_BEAM]
+        beam = sorted(larger, key=lambda x: -x[0])[:_SETS]
         found += [(z, key) for z, key, _, _ in beam]
-    return [key for _, key in sorted(found, key=lambda x: -x[0])[:_KEPT]]
+    return [key for _, key in sorted(found, key=lambda x: -x[0])[:_SETS]]
 
 
 def _counts(near: Packed) -> Positions:
@@ -187,11 +184,11 @@ def _random(told: Floats, rng: np.random.Generator) -> list[tuple[int, ...]]:
     """Random sets of telling columns."""
     weight = (told + 0.1) / (told + 0.1).sum()
     found: list[tuple[int, ...]] = []
-    for _ in range(20 * _RANDOM):
+    for _ in range(20 * _SETS):
         size = int(rng.integers(2, min(6, len(told)) + 1)) if len(told) > 2 else 2
         s = tuple(sorted(rng.choice(len(told), size, replace=False, p=weight).tolist()))
         if told[list(s)].sum() > _TELLING and s not in found:
             found.append(s)
-        if len(found) == _RANDOM:
+        if len(found) == _SETS:
             break
     return found

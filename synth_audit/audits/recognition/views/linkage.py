@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.recognition.matching import MOST_BITS, CodedCells, matched
-from synth_audit.audits.recognition.people import PooledPeople
+from synth_audit.audits.recognition.matching import FIRST, LAST, MOST_BITS, CodedCells, matched
+from synth_audit.audits.recognition.people import SAMPLE, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 from synth_audit.core.arrays import Floats, Floats32, Positions
 
@@ -22,14 +22,8 @@ _KEPT = 0.5
 _PULL = 4.0
 """Pseudo-counts that pull learned weights to no evidence: four clear pairs must show a label's new name."""
 
-_NEXT = 8
-"""Runners-up beside which the best row is compared."""
-
 _SHARPNESS = 8
 """Records teach by the eighth power of their rank in clearness: the clearest eighth decides."""
-
-_TEACHERS = 600
-"""Records that teach: enough for counts of some hundred labels."""
 
 _BOUNDS = (-4.0, 7.0)
 """Natural logarithms of a learned weight: no column alone decides for or against a pair."""
@@ -61,7 +55,7 @@ class Linkage:
         columns = [c for c in map(CodedCells.of, pool.columns) if len(c.shares) > 1]
         if len(columns) < 2:
             return
-        teachers = np.arange(min(_TEACHERS, pool.records))  # records stand in random order
+        teachers = np.arange(min(SAMPLE, pool.records))  # records stand in random order
         bits = [c.agreement() for c in columns]
         weights = {
             known: [_prior(c, b, known) for c, b in zip(columns, bits, strict=True)]
@@ -110,11 +104,11 @@ def _learned(
     learned = []
     for column, of_bits, table in zip(columns, bits, tables, strict=True):
         others = total - table[column.people[teachers]][:, column.release]
-        top = np.argpartition(others, m - min(m, 1 + _NEXT), axis=1)[:, -(1 + _NEXT) :]
+        top = np.argpartition(others, m - min(m, 1 + LAST), axis=1)[:, -(1 + LAST) :]
         weight = np.take_along_axis(others, top, axis=1)
         order = np.argsort(-weight, axis=1, kind="stable")
         top, weight = np.take_along_axis(top, order, axis=1), np.take_along_axis(weight, order, axis=1)
-        clear = weight[:, 0] - weight[:, _NEXT // 2 :].mean(axis=1)
+        clear = weight[:, 0] - weight[:, FIRST:].mean(axis=1)
         teach = (np.argsort(np.argsort(clear, kind="stable")) / len(clear)) ** _SHARPNESS
         learned.append(_weights(column, of_bits, column.people[teachers], column.release[top], teach))
     return learned

@@ -9,12 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.recognition.matching import CodedCells, matched
-from synth_audit.audits.recognition.people import PooledPeople
+from synth_audit.audits.recognition.people import CENTRAL, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 from synth_audit.core.arrays import Floats32
-
-_CENTRAL = (0.05, 0.95)
-"""Quantiles whose difference is a unit of a number: extremes and codes such as 9999 do not set it."""
 
 _LABELS = (1.0, 0.25)
 """Distance of different labels: as far as a whole range, or as near as a quarter, so that numbers decide."""
@@ -74,6 +71,6 @@ def nearness_tables(column: CodedCells) -> Floats32:
 
 def _in_ranges(column: CodedCells) -> np.ndarray:
     cumulated = np.cumsum(column.shares)
-    low, high = (column.middles[np.searchsorted(cumulated, q).clip(max=len(cumulated) - 1)] for q in _CENTRAL)
+    low, high = (column.middles[np.searchsorted(cumulated, q).clip(max=len(cumulated) - 1)] for q in CENTRAL)
     width = (high - low) or float(np.ptp(column.middles)) or 1.0
     return column.middles / width

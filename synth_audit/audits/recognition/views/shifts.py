@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from synth_audit.audits.recognition.matching import AT_ONCE, CodedCells
+from synth_audit.audits.recognition.matching import AT_ONCE, MOST_BITS, CodedCells
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 from synth_audit.core.arrays import Bools, Codes, Floats, Floats32
@@ -18,7 +18,7 @@ _NUMBERS = 8
 """Numbers that are paired, those with most different values: 28 pairs."""
 
 _BINS = 150
-"""Bins in the central 96 % of a number, where it is not compared to the last digit."""
+"""Bins in the central range of a number, where it is not compared to the last digit."""
 
 _GRID = 2**18
 """Cells of one cross-correlation: a few milliseconds."""
@@ -31,12 +31,6 @@ _SPIKES = 6
 
 _CLEAR = 6.0
 """Standard deviations by which a further column's shift must stand out among its bins."""
-
-_LIMIT = 1e-3
-"""Smallest share of pairs that a coincidence may have: 10 bits at most."""
-
-_FEWEST = 50
-"""Numbers on either side that a pair must have."""
 
 
 class _Shift(NamedTuple):
@@ -90,9 +84,8 @@ class _BinnedNumbers:
 
     @classmethod
     def of(cls, column: PooledColumn, reach: int) -> _BinnedNumbers:
-        low, high = np.nanquantile(column.people, (0.02, 0.98))
         least, most = np.nanmin(column.people), np.nanmax(column.people)
-        coarse = max(column.step, (high - low or most - least) / _BINS)
+        coarse = max(column.step, column.width / _BINS)
         width = coarse if reach else column.step
         # Room for a third more than the range, so that a shift does not wrap round to others.
         size = int(2 ** np.clip(np.ceil(np.log2((most - least) * 1.3 / width + 2)), 5, 12))
@@ -118,7 +111,7 @@ def _spikes(grids: Sequence[_BinnedNumbers], i: int, j: int) -> Iterator[_Shift]
         a, b = (a // 2, b) if a > b else (a, b // 2)
     counts = [_joint(grids[i], grids[j], side, a, b) for side in ("people", "release")]
     n, m = (x.sum() for x in counts)
-    if min(n, m) < _FEWEST:
+    if not min(n, m):
         return
     people, release = (np.fft.rfft2(x) for x in counts)
     found = np.fft.irfft2(np.conj(people) * release, (a, b))
@@ -218,4 +211,4 @@ def _bits_at(grid: _BinnedNumbers, lag: tuple[int, int], reach: int) -> float:
     by, size = lag
     people, release = (np.bincount(x[x >= 0] % size, minlength=size) for x in (grid.people, grid.release))
     pairs = sum(float(people @ np.roll(release, -(by + off))) for off in range(-reach, reach + 1))
-    return -float(np.log2(max(pairs / (len(grid.people) * len(grid.release)), _LIMIT)))
+    return -float(np.log2(max(pairs / (len(grid.people) * len(grid.release)), 2.0**-MOST_BITS)))
