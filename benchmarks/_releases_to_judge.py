@@ -31,7 +31,11 @@ from tables import TABLES as TABLES
 from tables import Dealt as Dealt
 
 ROWS = (2_000, 500)
-"""Of train and control; a smaller table is divided in the same proportion, a third of it fresh people."""
+"""Of train and control."""
+
+SMALL = (0.47, 0.2)
+"""Shares of train and control of a smaller table, which must spare more for control; the rest are fresh
+people."""
 
 HONEST = [
     *(("fresh", ratio) for ratio in (0.1, 0.5, 1.0, 2.0, 3.0, 10.0)),
@@ -80,9 +84,9 @@ def noted(rows: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
 def dealt_for(folder: Path, case: Case) -> Dealt | None:
     """Train, control and fresh rows; None where there are too few for a release of that size."""
     whole = tables.whole_table(folder, case.table)
-    n, k = ROWS if len(whole) > 1.5 * sum(ROWS) else [round(x / sum(ROWS) * 0.63 * len(whole)) for x in ROWS]
+    n, k = ROWS if len(whole) > 1.5 * sum(ROWS) else [round(share * len(whole)) for share in SMALL]
     if case.people and case.people < n:
-        n, k = case.people, round(case.people * ROWS[1] / ROWS[0])
+        n, k = case.people, round(case.people * SMALL[1] / SMALL[0])
     whole = whole.iloc[child_rng(case.seed, "honest", case.table).permutation(len(whole))]
     m = round(n * (case.ratio if case.kind in ("fresh", "notes") else 1.0))
     fresh = whole.iloc[n + k : n + k + m]
