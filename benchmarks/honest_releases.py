@@ -84,7 +84,9 @@ def asked(case: Case, folder: Path, cache: Cache, made_before: Path | None = Non
         "release": digest_of(made),
         "verdict": str(evidence.verdict),
         "holding": {g.gate: str(g.result) for g in gates if g.result != "pass"},
-        "upper": {g.gate: round(g.high, 4) for g in gates if g.high is not None},
+        "upper": {
+            g.gate: round(x, 4) for g in gates if (x := g.value if g.high is None else g.high) is not None
+        },
         "why": [g.explanation for g in gates if g.result != "pass"][:2],
         "cpu": round(time.process_time() - start, 1),
     }

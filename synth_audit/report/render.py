@@ -10,8 +10,9 @@ from synth_audit.judging.criteria import CRITERIA
 from synth_audit.report import words
 from synth_audit.report.chapters import chapters, signing
 from synth_audit.report.gates import gate_views, verdict_view
-from synth_audit.report.measurement_sensitivity import sensitivities, sensitivity_line
+from synth_audit.report.measurement_sensitivity import sensitivities
 from synth_audit.report.page import page
+from synth_audit.report.sharpness import first_line
 from synth_audit.report.view import Fact, ReportView
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.report_marks import WRITTEN_BY, audit_marks, read_marks
@@ -48,7 +49,7 @@ def build_view(evidence: Evidence) -> ReportView:
         alerts=alerts,
         warnings=tuple(words.sentence(w) for w in evidence.notices),
         verdict=verdict_view(evidence, unmeasured=unmeasured, sound=not alerts),
-        sensitivity=sensitivity_line(evidence, sensitivities(evidence, gates)),
+        sensitivity=first_line(evidence, sensitivities(evidence, gates)),
         gates=gates,
         suite_name=evidence.gates.suite_name,
         chapters=parts,
@@ -69,7 +70,18 @@ def subject_of(evidence: Evidence) -> str:
         f"{_attempt(evidence)}A release of {size}, made by the generator {evidence.generator.name}{origin}. "
         f"The fingerprint of its content begins with {(release.sha256 or release.hmac)[:12]}."
         + (_SHARED if release.sha256 else "")
+        + _split(evidence)
     )
+
+
+def _split(evidence: Evidence) -> str:
+    """How the control set came about, on which every comparison with control rests."""
+    if "control" not in evidence.tables or evidence.plan.get("source"):
+        return ""
+    review, split = (evidence.plan.get(key) or {} for key in ("review", "split"))
+    if split.get("made_elsewhere"):
+        return f" The {review.get('owner') or 'plan'} states that chance alone chose the control set."
+    return " Assumed: the control set is a random sample of the same population."
 
 
 _SHARED = " Share the file that synth-audit wrote of it, not the file that was audited."

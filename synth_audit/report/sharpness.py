@@ -13,7 +13,7 @@ from synth_audit.report.measurement_sensitivity import (
     sharpest,
 )
 from synth_audit.report.residual_risk import people
-from synth_audit.report.view import GateView
+from synth_audit.report.view import GateView, SensitivityLine
 from synth_audit.store.evidence import Evidence
 
 
@@ -56,6 +56,21 @@ def detection_limits(evidence: Evidence) -> tuple[str, ...]:
     if left := [name for name in limits if name not in known]:
         told.append(f"No such share is established for: {', '.join(left)}.")
     return tuple(told)
+
+
+def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> SensitivityLine:
+    """What would have been found, in one line: the detection limit, or else what known answers say."""
+    limit = next(
+        (m.value for m in evidence.measurements if m.id.quantity == DETECTION_LIMIT and not m.id.setting),
+        None,
+    )
+    if limit is None:
+        return sensitivity_line(evidence, found)
+    if limit >= 1:
+        return SensitivityLine("open", detection_limits(evidence)[-1])
+    share = words.number(limit, "share")
+    text = f"Had {share} of the people left a trace in a row each, this audit would have found it."
+    return SensitivityLine("pass", text)
 
 
 def _widest(relied: Sequence[MeasurementSensitivity]) -> MeasurementSensitivity | None:

@@ -18,6 +18,7 @@ from synth_audit.report import criterion_rows
 from synth_audit.report.certificate import certificate_view, render_certificate
 from synth_audit.report.demands import frameworks
 from synth_audit.report.outcomes import Outcomes
+from synth_audit.report.render import build_view
 from synth_audit.report.residual_risk import ResidualRisk, people, people_interval
 from synth_audit.store.report_marks import audit_marks, read_marks
 
@@ -181,6 +182,22 @@ def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> N
     told, left = certificate_view(found).sharpness
     assert "the training people on: copies 2.3\u00a0%, near copies 8\u00a0%." in told
     assert left == "No such share is established for: mixtures."
+    assert build_view(found).sensitivity.text.startswith("Had 8\u00a0% of the people left a trace")
+    unknown = replace(outcome, measurements=tuple(measured_limit(name, 1.0) for name in ("", "copies")))
+    line = build_view(replace(found, outcomes=(unknown,)).sealed()).sensitivity
+    assert (line.kind, line.text) == ("open", "No such share is established for: copies.")
+
+
+def test_it_says_how_the_control_set_came_about(build: ModuleType) -> None:
+    evidence = build.passing()
+
+    def said(**plan: object) -> str:
+        return certificate_view(replace(evidence, plan=plan).sealed()).subject
+
+    assert said(name="t").endswith("Assumed: the control set is a random sample of the same population.")
+    by_chance = said(name="t", split={"made_elsewhere": "random"}, review={"owner": "registry"})
+    assert by_chance.endswith("The registry states that chance alone chose the control set.")
+    assert "control set" not in said(name="t", source={"path": "t.csv"})
 
 
 def measured_limit(name: str, share: float) -> Measurement:
