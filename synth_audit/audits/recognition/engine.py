@@ -16,6 +16,10 @@ one with the largest excess minus its error.
 **Cross-fitting.** A rule is chosen on one half of the people and evaluated on the other. Both halves evaluate
 in turn, over several random halvings and several draws of the views' own randomness. Claims are averaged, so
 every person is claimed only by rules that were chosen without that person.
+
+**Strength.** A permutation test decides whether there is a leak. Its statistic is the mean largest excess of
+the evaluations, in standard errors, plus the mean ``z_v`` of the 12 strongest views among all people. The
+first finds what many views show a little. The second finds leaks of so few people that halves hold too few.
 """
 
 from __future__ import annotations
@@ -40,7 +44,8 @@ RULE_SIZES = (*VIEW_SIZES, 0.16, 0.32, 0.64)
 """Shares of the people that a rule may claim: large ones measure large leaks."""
 
 STRONGEST = 12
-"""Views of a rule. With 10 to 40 a rule recognised about as many people, in 25 releases of two tables."""
+"""Views of a rule, and of the strength. With 10 to 40 a rule recognised about as many people, in 25 releases
+of two tables."""
 
 CAUTION = 4.0
 """Standard errors deducted from an excess before claim sizes are compared. A leak of 4 standard errors is
@@ -97,7 +102,7 @@ class Recognised:
     Attributes:
         member: who is in the training set, shape (people,).
         claims: share of the evaluations in which each person was claimed, shape (people,).
-        strength: mean over the evaluations of the largest excess in standard errors, over :data:`RULE_SIZES`.
+        strength: statistic of the permutation test, see above, in standard errors.
         standing: mean standing of each person among those evaluated, in [0, 1], 1 for the first; (people,).
         evaluations: how often each person was evaluated.
         spread: standard error of the excess from the views' own draws.
@@ -176,6 +181,7 @@ def recognise(
     claims, standing, rules = np.zeros((len(draws), n)), np.zeros(n), []
     strength = 0.0
     for draw, views in enumerate(draws):
+        strength += float(strengths(views, member, ~member)[1][:STRONGEST].mean()) / len(draws)
         for second in halved(member, halvings, rng):
             for half in (second, ~second):
                 rule = chosen(views, member, ~half)
@@ -198,15 +204,25 @@ def chosen(views: ViewScores, member: Bools, people: Bools) -> AttackRule:
         member: who is in the training set. people: who may be looked at; shape (people,) each.
     """
     sides = member & people, ~member & people
-    excess, error = excesses(views.top, *sides, VIEW_SIZES)
-    strength = (excess / error).max(axis=1)
-    order = np.argsort(-strength, kind="stable")
-    strongest, last = order[:STRONGEST], strength[order[min(STRONGEST, len(order) - 1)]]
-    weights = strength[strongest] - last if len(order) > 1 else np.ones(1)
+    order, strength = strengths(views, *sides)
+    strongest, last = order[:STRONGEST], strength[min(STRONGEST, len(order) - 1)]
+    weights = strength[:STRONGEST] - last if len(order) > 1 else np.ones(1)
     rule = AttackRule(tuple(strongest.tolist()), tuple(weights.tolist()), 0.0)
     excess, error = excesses(leading(rule.of(views)[None], RULE_SIZES), *sides, RULE_SIZES)
     size = RULE_SIZES[int((excess - CAUTION * error).argmax())]
     return AttackRule(rule.views, rule.weights, size)
+
+
+def strengths(views: ViewScores, train: Bools, control: Bools) -> tuple[Positions, Floats]:
+    """The views by their strength z among some people, the strongest first, and z; shape (views,) each.
+
+    Args:
+        train, control: who is counted on either side, shape (people,) each.
+    """
+    excess, error = excesses(views.top, train, control, VIEW_SIZES)
+    strength = (excess / error).max(axis=1)
+    order = np.argsort(-strength, kind="stable")
+    return order, strength[order]
 
 
 def leading(bits: Floats32, sizes: Sequence[float]) -> Positions:
