@@ -14,7 +14,7 @@ from synth_audit.core.sensitivity import REFERENCE_RATIO
 from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.judging.criteria import answers_result
 from synth_audit.judging.fitness import decides, fitness_result, names_target
-from synth_audit.judging.gate_decision import MORE, Decision, Row, decide
+from synth_audit.judging.gate_decision import MORE, Decision, Row, decide, undecided
 from synth_audit.judging.limit import Limit
 from synth_audit.judging.privacy_budget import Promise, promise_of, promise_results
 from synth_audit.judging.schema_contract import (
@@ -50,9 +50,6 @@ __all__ = [
 BUILT_IN = {CONTRACT: "The table is what its schema declares"}
 """The gate that no suite need name and none can leave out, with its title; it blocks."""
 
-GONE = ("proven_leak",)
-"""Built-in gates of earlier versions. What they decided is read from the evidence and not judged anew."""
-
 _NAMED = 5
 """Columns that an explanation names."""
 
@@ -64,7 +61,6 @@ def judge(
     promise: Promise | None = None,
     *,
     target: bool = False,
-    recorded: Sequence[GateResult] = (),
 ) -> GateReport:
     """Apply a suite to measurements and table checks; needs no data.
 
@@ -74,7 +70,6 @@ def judge(
             insufficient evidence.
         promise: the privacy budget that the plan declares, if any, and what was spent of it.
         target: the plan names a target, by which fitness is judged.
-        recorded: results of gates of an earlier version that are gone, which stand as they were recorded.
 
     Returns:
         The gate that every suite gets (:data:`BUILT_IN`), those of a declared budget and one result per
@@ -88,8 +83,7 @@ def judge(
     checked = {c.key for c in table_checks}
     check_buildable([g for g in suite.on_table if g.key not in checked])
     decisions = _decide(suite, outcomes)
-    results = [contract_result(table_checks), *recorded]
-    results += promise_results(promise, outcomes)
+    results = [contract_result(table_checks), *promise_results(promise, outcomes)]
     on_table = {gate.id: table_result(gate, table_checks) for gate in suite.on_table}
     deciding = [r.result for r in (*results, *on_table.values()) if r.blocking]
     deciding += [decisions[g.id].result for g in suite.measured if g.blocking]
@@ -121,8 +115,7 @@ def judge(
 def judge_again(suite: Suite, evidence: Evidence) -> GateReport:
     """Apply a suite to what evidence holds."""
     promise, target = promise_of(evidence), names_target(evidence)
-    gone = [g for g in evidence.gates.results if g.gate in GONE]
-    return judge(suite, evidence.outcomes, evidence.table_checks, promise, target=target, recorded=gone)
+    return judge(suite, evidence.outcomes, evidence.table_checks, promise, target=target)
 
 
 def _tested(results: list[GateResult], outcomes: Sequence[AuditOutcome]) -> list[GateResult]:
@@ -140,8 +133,8 @@ def _decide(suite: Suite, outcomes: Sequence[AuditOutcome]) -> dict[str, Decisio
         rows.setdefault(row.id.audit, []).append(row)
     found = {g.id: decide(g.limit, rows.get(g.limit.audit, ())) for g in suite.measured if g.limit}
     for gate in suite.measured:
-        if gate.undecided and found[gate.id].result is Result.FAIL:
-            found[gate.id] = replace(found[gate.id], result=Result.INSUFFICIENT)
+        if gate.limit and gate.undecided and found[gate.id].result is Result.FAIL:
+            found[gate.id] = undecided(gate.limit, found[gate.id], rows.get(gate.limit.audit, ()))
     return found
 
 

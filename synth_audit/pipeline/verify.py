@@ -45,13 +45,13 @@ def verify(
     """
     known = dict(hashes or {})
     # Who has the salt has the workspace too, and names what it lacks; others shall see what is left open.
-    names = [*known, *(n for n, t in evidence.tables.items() if t.hmac and salt is None and n not in known)]
+    names = [*known, *(n for n in evidence.tables if salt is None and n not in known)]
     return (
         Check("digest of the evidence", evidence.intact, evidence.digest),
         Check("hash of the plan", sha256_of(evidence.plan) == evidence.plan_sha256, evidence.plan_sha256),
         Check(
             "hash of the gate suite",
-            sha256_of(evidence.suite_as_judged) == evidence.gates.suite_sha256,
+            sha256_of(evidence.gates.suite) == evidence.gates.suite_sha256,
             evidence.gates.suite_sha256,
         ),
         _verdict(evidence),
@@ -102,10 +102,11 @@ def purged_check(path: Path) -> Check | None:
 def refuse_foreign(salt: Salt, evidence: Evidence) -> None:
     """Raise ``DataError`` for a salt that is not the one the evidence was made under."""
     if salt.commitment != evidence.salt_commitment:
+        known = evidence.salt_commitment
         raise DataError(
             "the salt is not that of the evidence",
             where="--salt",
-            expected=f"the salt with the commitment {evidence.salt_commitment or 'of a later version'}",
+            expected=f"the salt with the commitment {known}" if known else "none: no salt was kept",
             fix="name the file `restricted/salt` of the workspace that the evidence comes from",
         )
 
@@ -206,7 +207,7 @@ def _table(evidence: Evidence, name: str, found: str | None, salt: Salt | None) 
     if found is None:
         return Check(what, None, "the table is not at hand")
     same = [] if recorded.sha256 is None else [recorded.sha256 == found]
-    if recorded.hmac and salt is not None:
+    if salt is not None:
         keyed = salt.digest(found.encode())
         return Check(what, all([*same, hmac.compare_digest(recorded.hmac, keyed)]), keyed)
     if not same:

@@ -26,15 +26,12 @@ from synth_audit.store.untrusted_file import read_plain
 if TYPE_CHECKING:
     import pandas as pd
 
-SCHEMA_VERSION = "1.7"
+SCHEMA_VERSION = "1.0"
+"""Format of the evidence file, frozen with version 0.1.0 of the package."""
 
 
-@dataclass(frozen=True)
-class OlderFile:
-    """What evidence was read from, when an earlier version wrote it: its digest is of these plain values."""
-
-    version: str
-    plain: Mapping[str, Any]
+class OtherFormat(ValueError):
+    """The file says that it is evidence of another format, which the error names."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,6 +55,7 @@ class Evidence:
     """
 
     page: ClassVar[NotebookPage | None] = None
+    schema_version: ClassVar[str] = SCHEMA_VERSION
 
     table: str
     plan: Mapping[str, Any]
@@ -84,7 +82,6 @@ class Evidence:
     attempt: int = 0
     ledger: Head | None = None
     earlier: tuple[EarlierAudit, ...] = ()
-    older: OlderFile | None = field(default=None, repr=False)
 
     @property
     def measurements(self) -> tuple[Measurement, ...]:
@@ -139,41 +136,20 @@ class Evidence:
         near = get_close_matches(str(wanted), map(str, known), n=3)
         raise KeyError(str(wanted) + (f"; did you mean {' or '.join(near)}?" if near else ""))
 
-    @property
-    def schema_version(self) -> str:
-        """Version of the file that it was read from, or will be written to."""
-        return self.older.version if self.older else SCHEMA_VERSION
-
     def to_json(self) -> str:
-        """The evidence as the text of a file of the present version."""
+        """The evidence as the text of its file."""
         from synth_audit.store.wire_v1 import text_of
 
         return text_of(self)
 
     def sealed(self) -> Evidence:
-        """The evidence with its digest: SHA-256 of its JSON without digest and what describes the run.
-
-        What was read from an older file is evidence of the present version then.
-        """
-        fresh = replace(self, older=None)
-        return replace(fresh, digest=fresh._digest)
+        """The evidence with its digest: SHA-256 of its JSON without digest and what describes the run."""
+        return replace(self, digest=self._digest)
 
     @property
     def intact(self) -> bool:
-        """True when the digest matches the content, by the rules of the version that wrote it."""
-        if self.older is None:
-            return self.digest == self._digest
-        from synth_audit.store.wire_v1 import OUTSIDE, parse
-
-        content = {k: v for k, v in self.older.plain.items() if k not in OUTSIDE}
-        same = parse(json.dumps(self.older.plain)).to_json() == self.to_json()
-        return same and self.digest == sha256_of(content)
-
-    @property
-    def suite_as_judged(self) -> Mapping[str, Any]:
-        """The gate suite in the words that its hash was taken of."""
-        suite: Mapping[str, Any] = self.older.plain["gates"]["suite"] if self.older else self.gates.suite
-        return suite
+        """True when the digest matches the content."""
+        return self.digest == self._digest
 
     @property
     def _digest(self) -> str:
@@ -195,7 +171,7 @@ def read_evidence(path: Path | str) -> Evidence:
     """Read an evidence file.
 
     Raises:
-        DataError: it is missing, damaged or of another schema version.
+        DataError: it is missing, damaged or of another format.
     """
     path = Path(path)
     return evidence_of(evidence_bytes(path), path)
@@ -222,23 +198,31 @@ def evidence_of(content: bytes, path: Path) -> Evidence:
     """Evidence from the content of its file.
 
     Raises:
-        DataError: it is damaged or of another schema version.
+        DataError: it is damaged or of another format.
     """
     try:
         return parse_evidence(content.decode())
+    except OtherFormat as error:
+        raise DataError(
+            f"the file is evidence of format {error}, which this version does not read",
+            where=str(path),
+            expected=f"evidence.json in format {SCHEMA_VERSION}",
+            fix="run the audit again, or take the version of synth-audit that wrote the file",
+        ) from None
     except ValueError:
         raise DataError(
-            "the file is not evidence of this version or an earlier one, or it is damaged",
+            "the file is not evidence, or it is damaged",
             where=str(path),
-            expected=f"evidence.json, schema version 1.1 to {SCHEMA_VERSION}",
+            expected=f"evidence.json in format {SCHEMA_VERSION}",
             fix="run the audit again",
         ) from None
 
 
 def parse_evidence(text: str) -> Evidence:
-    """Evidence from its JSON text, of this version or an earlier one.
+    """Evidence from its JSON text.
 
     Raises:
+        OtherFormat: it says that it is of another format.
         ValueError: it is none, or a key is unknown or occurs twice.
     """
     from synth_audit.store.wire_v1 import parse

@@ -63,7 +63,7 @@ class TableRecord:
     """
 
     rows: int
-    hmac: str = ""
+    hmac: str
     sha256: str | None = None
 
     @classmethod
@@ -77,8 +77,8 @@ class TableRecord:
 
     @property
     def identity(self) -> str:
-        """The hash that any record of this table has: under the salt, or plain in old files."""
-        return self.hmac or self.sha256 or ""
+        """The hash that every record of this table under this salt has."""
+        return self.hmac
 
 
 @dataclass(frozen=True)

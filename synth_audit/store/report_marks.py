@@ -42,7 +42,7 @@ def audit_marks(evidence: Evidence) -> Marks:
         "data-schema-version": _ascii(evidence.schema_version),
         "data-verdict": str(evidence.verdict),
         "data-attempt": str(evidence.attempt),
-        # absent where it was not tested, as it is in pages of earlier builds
+        # absent where it was not tested
         **({} if evidence.fitness is Fitness.NOT_TESTED else {"data-fitness": str(evidence.fitness)}),
     }
 

@@ -1,16 +1,14 @@
-"""The form of the evidence file: strict, its own, and able to read what older versions wrote."""
+"""The form of the evidence file: strict, and its own."""
 
 from __future__ import annotations
 
 import copy
-import gzip
 import json
 from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 
-from synth_audit import api
 from synth_audit.core import (
     accounting,
     audit,
@@ -21,18 +19,12 @@ from synth_audit.core import (
     series,
     verdict,
 )
+from synth_audit.core.errors import DataError
 from synth_audit.core.identity import read
-from synth_audit.core.verdict import Result
-from synth_audit.pipeline.verify import verify
-from synth_audit.report import render_report
 from synth_audit.store import chained_log
 from synth_audit.store import evidence as store
-from synth_audit.store.evidence import parse_evidence, sha256_of
-from synth_audit.store.wire_v1 import OUTSIDE, audit_models, models
-from synth_audit.store.wire_v1.upgrades import _STEPS
-
-DATA = Path(__file__).parent / "data"
-OLD = sorted(DATA.glob("evidence-*.json.gz"))
+from synth_audit.store.evidence import evidence_of, parse_evidence
+from synth_audit.store.wire_v1 import audit_models, models
 
 FORMS = [
     (accounting.MechanismRecord, models.WireMechanism),
@@ -62,7 +54,6 @@ FORMS = [
     (store.GeneratorRecord, models.WireGenerator),
     (store.TableRecord, models.WireTable),
 ]
-NOT_IN_THE_FILE = {store.Evidence: {"older"}}
 NOT_WITHIN = {models.WireEvidence: {"schema_version"}}
 OTHERWISE_NAMED = {sensitivity.SensitivityCurve: {"sensitivity": "sight"}}
 """What the file calls by a word of its own, which stays as it is when the code is renamed."""
@@ -72,7 +63,7 @@ OTHERWISE_NAMED = {sensitivity.SensitivityCurve: {"sensitivity": "sight"}}
 def test_nothing_that_is_known_is_left_out_of_the_file(within, form):
     """A field that is added or renamed within must be told to ``writing`` and ``reading``."""
     names = OTHERWISE_NAMED.get(within, {})
-    known = {names.get(f.name, f.name) for f in fields(within)} - NOT_IN_THE_FILE.get(within, set())
+    known = {names.get(f.name, f.name) for f in fields(within)}
     assert known == set(form.model_fields) - NOT_WITHIN.get(form, set())
 
 
@@ -212,7 +203,7 @@ WRONG = {
     "tables": [{"synthet\u0456c": {"rows": 1, "hmac": "", "sha256": None}}, [], None],
     "created": [None, 2026],
     "table": ["\ud800", None, 1],
-    "schema_version": ["1.8", 1.7, None, "1.7 "],
+    "schema_version": ["1.1", 1.0, None, "1.0 "],
     "gates": [None, []],
 }
 
@@ -241,177 +232,19 @@ def test_a_name_that_cannot_be_read_is_refused(evidence):
         assert refused(changed)
 
 
-def text_of(path):
-    return gzip.decompress(path.read_bytes()).decode()
+@pytest.mark.parametrize("version", ["0.9", "1.0.0", "1.1", "1.7", "2.0", "1.0 "])
+def test_another_format_is_refused_by_its_name(evidence, version):
+    plain = json.loads(evidence.to_json()) | {"schema_version": version}
+    with pytest.raises(DataError, match=f"evidence of format {version}".strip()) as caught:
+        evidence_of(json.dumps(plain).encode(), Path("here/evidence.json"))
+    error = caught.value
+    assert (error.where, error.expected) == ("here/evidence.json", "evidence.json in format 1.0")
+    assert "run the audit again" in error.fix
+    assert len(f"{error.what} {error.where} {error.expected} {error.fix}".split()) <= 40
 
 
-@pytest.fixture(scope="module", params=OLD, ids=lambda p: p.name.removesuffix(".json.gz"))
-def old(request):
-    """Text of an evidence file of an earlier version."""
-    return text_of(request.param)
-
-
-@pytest.fixture(scope="module")
-def short(old):
-    """The same file with one part of each kind and the digest of that."""
-    plain = json.loads(old)
-    less = cut(plain)
-    assert kinds_within(less) == kinds_within(plain)
-    less["digest"] = sha256_of({k: v for k, v in less.items() if k not in ("digest", *OUTSIDE)})
-    assert parse_evidence(json.dumps(less)).intact
-    return less
-
-
-def test_there_are_files_of_every_version_before():
-    kept = {
-        "1.1": ("pass", "fail", "scopes"),
-        "1.2": ("pass", "budget"),
-        "1.3": ("pass", "budget"),
-        "1.4": ("pass", "budget"),
-        "1.5": ("pass",),
-        "1.6": ("pass",),
-    }
-    assert {p.name for p in OLD} >= {f"evidence-{v}-{k}.json.gz" for v, kinds in kept.items() for k in kinds}
-    assert set(kept) == set(_STEPS)
-
-
-def test_an_old_file_is_read_and_judged_as_it_was(old):
-    plain, found = json.loads(old), parse_evidence(old)
-    assert (found.schema_version, found.digest) == (plain["schema_version"], plain["digest"])
-    assert found.attempt == plain.get("attempt", 0)
-    assert found.verdict == plain["verdict"]
-    checks = {c.what: c.holds for c in verify(found)}
-    assert all(holds is not False for holds in checks.values())
-    assert checks["digest of the evidence"]
-    assert checks["verdict, judged anew"]
-    assert {r.gate: (str(r.result), r.value, r.low, r.high) for r in found.gates.results} == {
-        r["gate"]: (r["result"], r["value"], r["low"], r["high"]) for r in plain["gates"]["results"]
-    }
-    assert [m.value for m in found.measurements] == [
-        m["value"] for o in plain["outcomes"] for m in o["measurements"]
-    ]
-    assert plain["digest"] in render_report(found)
-
-
-def test_an_old_file_that_was_altered_is_not_intact(old, short):
-    found = parse_evidence(json.dumps(short))
-    for key, value in {
-        "seed": 1,
-        "verdict": "insufficient evidence",
-        "warnings": ["x"],
-        "level": 0.5,
-    }.items():
-        changed = parse_evidence(json.dumps(short | {key: value}))
-        assert not changed.intact
-        assert not replace(found, **{key: getattr(changed, key)}).intact
-    for plain in (short, json.loads(old)):
-        measured = copy.deepcopy(plain)
-        measured["outcomes"][-1]["measurements"][-1]["value"] = 0.5
-        assert not parse_evidence(json.dumps(measured)).intact
-        assert parse_evidence(json.dumps(plain | {"created": "later"})).intact
-
-
-def test_an_old_file_is_read_as_strictly(old, short):
-    for path in kinds_of_mappings(short):
-        changed = copy.deepcopy(short)
-        inside(changed, path)["approved"] = "x"
-        assert refused(changed)
-    for key in short:
-        assert refused({k: v for k, v in short.items() if k != key})
-    whole = json.loads(old)
-    assert refused(whole | {"approved": "x"})
-    whole["outcomes"][-1]["measurements"][-1]["approved"] = "x"
-    assert refused(whole)
-    assert refused(old.replace('"verdict":', '"verdict": "pass", "verdict":', 1))
-
-
-def test_sealed_again_an_old_file_is_one_of_this_version(old):
-    again = parse_evidence(old).sealed()
-    assert again.schema_version == models.VERSION
-    assert parse_evidence(again.to_json()) == again
-    assert again.intact
-
-
-def test_names_of_version_1_1_are_read_by_what_they_meant():
-    found = parse_evidence(text_of(DATA / "evidence-1.1-scopes.json.gz"))
-    known = {str(m.id) for m in found.measurements}
-    assert known >= {
-        'marginals.total_variation[by "by radius"]',
-        'associations.reference_ratio[of difference[by "smooth[ness]"]]',
-        'singling_out.risk["multivariate[4]"]',
-        'membership_game.privacy_gain["outlying, naive"]',
-        "inference.worst_subgroup[by diagnosis of risk[by texture]]",
-        'attribute_game.mse["outlying targets" by texture]',
-        "inference.leak_equivalent[of risk[by texture]]",
-    }
-    gates = {g.gate: g for g in found.gates.results}
-    assert gates["each"].every
-    assert gates["column"].measurement == read('marginals.total_variation[by "by radius"]')
-    assert {str(g.id) for g in found.records.groups} >= {
-        "exact_match.record_excess",
-        "inference.risk[by texture]",
-    }
-    [boxes] = [s for o in found.outcomes for s in o.series if s.places] or [None]
-    assert boxes is None or boxes.id == read("membership_game.privacy_gain")
-
-
-@pytest.mark.parametrize(
-    ("certificate", "reason"),
-    [
-        (("none", "no noise", None, None), "no noise"),
-        (
-            ("differential privacy", "I said so", 1.5, 1e-5),
-            "differential privacy, epsilon 1.5, delta 1e-05, claimed and not accounted for: I said so",
-        ),
-        (("differential privacy", "x", None, None), "differential privacy, claimed and not accounted for: x"),
-    ],
-)
-def test_what_a_generator_claimed_by_itself_guarantees_nothing(certificate, reason):
-    plain = json.loads(text_of(DATA / "evidence-1.2-pass.json.gz"))
-    assert plain["generator"]["privacy"] is None
-    claim = dict(zip(("claim", "reason", "epsilon", "delta"), certificate, strict=True))
-    plain["generator"]["certificate"] = claim
-    account = parse_evidence(json.dumps(plain)).generator.privacy
-    assert account == accounting.PrivacyAccount(guarantee=None, reason=reason)
-    for wrong in ({"claim": "none"}, {**claim, "unit": "row"}, None):
-        plain["generator"]["certificate"] = wrong
-        assert refused(plain)
-
-
-def test_what_was_accounted_for_stays(old):
-    plain = json.loads(old)
-    account = plain["generator"].get("privacy")
-    read = parse_evidence(old).generator.privacy
-    if account is None:
-        assert read.guarantee is None
-        assert read.reason == plain["generator"]["certificate"]["reason"]
-    else:
-        said = account["guarantee"]
-        assert (read.guarantee and read.guarantee.epsilon) == (said and said["epsilon"])
-        assert [m.what for m in read.mechanisms] == [m["what"] for m in account["mechanisms"]]
-        assert read.table_epsilon == account["table_epsilon"]
-
-
-def test_an_old_file_can_be_judged_by_another_suite(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "evidence.json").write_text(text_of(DATA / "evidence-1.1-fail.json.gz"))
-    judged = api.gate("evidence.json", "sensitive")
-    assert judged.verdict is Result.FAIL
-    assert judged.intact
-
-
-def test_measurements_of_an_old_audit_are_compared_too(tmp_path):
-    text = text_of(DATA / "evidence-1.1-pass.json.gz")
-    folder = tmp_path / "kept"
-    folder.mkdir()
-    (folder / "evidence.json").write_text(text)
-    table = (DATA / "measurements-1.1-pass.parquet").read_bytes()
-    (folder / "measurements.parquet").write_bytes(table)
-    assert {c.what: c.holds for c in api.verify(folder)}["measurements, built anew"]
-    changed = json.loads(text)
-    changed["outcomes"][0]["measurements"][0]["value"] = 0.5
-    changed["digest"] = sha256_of(
-        {k: v for k, v in changed.items() if k not in ("digest", "created", "timings")}
-    )
-    (folder / "evidence.json").write_text(json.dumps(changed))
-    assert {c.what: c.holds for c in api.verify(folder)}["measurements, built anew"] is False
+def test_a_format_that_is_no_text_is_no_evidence(evidence):
+    plain = json.loads(evidence.to_json())
+    for version in (1.0, None, ["1.0"]):
+        with pytest.raises(DataError, match="the file is not evidence"):
+            evidence_of(json.dumps(plain | {"schema_version": version}).encode(), Path("evidence.json"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from synth_audit.store.evidence import SCHEMA_VERSION
 from synth_audit.store.wire_v1.audit_models import (
     Count,
     Number,
@@ -20,7 +21,7 @@ from synth_audit.store.wire_v1.audit_models import (
     WireSeries,
 )
 
-VERSION = "1.7"
+VERSION = SCHEMA_VERSION
 
 
 class WireTableCheck(WirePart):
@@ -224,7 +225,7 @@ class WireEvidence(WirePart):
     records: WireRecords
     warnings: tuple[str, ...]
     versions: dict[str, str]
-    schema_version: Literal["1.7"]
+    schema_version: Literal["1.0"]
     digest: str
     created: str
     timings: dict[str, Number]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
 from typing import Any
 
 from synth_audit.core import identity
@@ -17,27 +15,24 @@ from synth_audit.core.series import Series
 from synth_audit.core.strict_yaml import load_json
 from synth_audit.core.verdict import Fitness, GateReport, GateResult, Result, TableCheck
 from synth_audit.store.chained_log import Head
-from synth_audit.store.evidence import Evidence, OlderFile
+from synth_audit.store.evidence import Evidence, OtherFormat
 from synth_audit.store.evidence_records import ColumnRecord, EarlierAudit, GeneratorRecord, TableRecord
 from synth_audit.store.wire_v1 import audit_models, models
 from synth_audit.store.wire_v1.privacy import read_account
-from synth_audit.store.wire_v1.upgrades import upgraded
 
 
 def parse(text: str) -> Evidence:
-    """Evidence from the text of a file of this version or of one before.
+    """Evidence from the text of its file.
 
     Raises:
+        OtherFormat: it says that it is of another format.
         ValueError: it is none, or it has a key that is unknown or occurs twice.
     """
     plain = load_json(text)
-    if not isinstance(plain, dict):
-        raise ValueError("no evidence")  # noqa: TRY004  (of the file, not of an argument)
-    version = plain.get("schema_version")
-    if version == models.VERSION:
-        return _evidence(models.WireEvidence.model_validate_json(text))
-    found = _evidence(models.WireEvidence.model_validate_json(json.dumps(upgraded(plain))))
-    return replace(found, older=OlderFile(str(version), plain))
+    version = plain.get("schema_version") if isinstance(plain, dict) else None
+    if isinstance(version, str) and version != models.VERSION:
+        raise OtherFormat(version)
+    return _evidence(models.WireEvidence.model_validate_json(text))
 
 
 def _evidence(w: models.WireEvidence) -> Evidence:

@@ -70,7 +70,7 @@ def _evidence(e: Evidence) -> models.WireEvidence:
         records=_records(e.records),
         warnings=e.warnings,
         versions=dict(e.versions),
-        schema_version="1.7",
+        schema_version="1.0",
         digest=e.digest,
         created=e.created,
         timings=dict(e.timings),
