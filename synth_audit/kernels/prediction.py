@@ -13,6 +13,9 @@ from synth_audit.kernels.parallel import single_threaded
 
 ModelName = Literal["random_forest", "logistic", "gradient_boosting", "knn"]
 
+TREES = 100
+"""Trees of a forest, as scikit-learn's default."""
+
 NEIGHBOURS = 20
 """Neighbours of kNN: enough different shares of votes for a ranking, few enough to be near."""
 
@@ -92,7 +95,9 @@ def _classifier(name: ModelName, seed: int, n: int) -> Any:
 
     match name:
         case "random_forest":
-            return RandomForestClassifier(n_estimators=100, min_samples_leaf=2, n_jobs=-1, random_state=seed)
+            return RandomForestClassifier(
+                n_estimators=TREES, min_samples_leaf=2, n_jobs=-1, random_state=seed
+            )
         case "gradient_boosting":
             return HistGradientBoostingClassifier(**_BOOSTING)
         case "logistic":
@@ -109,7 +114,7 @@ def _regressor(name: ModelName, seed: int, n: int) -> Any:
     match name:
         case "random_forest":
             return RandomForestRegressor(
-                n_estimators=100, min_samples_leaf=2, max_features=_TRIED, n_jobs=-1, random_state=seed
+                n_estimators=TREES, min_samples_leaf=2, max_features=_TRIED, n_jobs=-1, random_state=seed
             )
         case "gradient_boosting":
             return HistGradientBoostingRegressor(**_BOOSTING)

@@ -24,9 +24,10 @@ from synth_audit.encoding import network_model
 from synth_audit.encoding.row_groups import row_groups
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.examination.planted_generator import PlantedGenerator
+from synth_audit.kernels import prediction
 
 QUICK = {
-    "each_column": {"most_rows": 200, "n_bootstrap": 100},
+    "each_column": {"n_bootstrap": 100},
     "recognition": {"detection": False, "draws": 1},
     "prediction": {"models": ["logistic"], "repeats": 1, "n_bootstrap": 100},
     "closest_record": {"n_bootstrap": 200},
@@ -158,6 +159,12 @@ def _with_the_handbooks_examples(pasted, monkeypatch):
 def _with_margins_of_few_rows(monkeypatch):
     """Hardly trained networks are asked for their margins in passing, of which nothing here is asked."""
     monkeypatch.setattr(network_model, "_DRAWN", 2000)
+
+
+@pytest.fixture(autouse=True)
+def _with_small_forests(monkeypatch):
+    """How well a forest predicts is not asked here, and its time goes with its trees."""
+    monkeypatch.setattr(prediction, "TREES", 15)
 
 
 @pytest.fixture(scope="session")

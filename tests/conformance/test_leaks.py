@@ -28,8 +28,8 @@ N = 500
 FIRST = ("exact_match",)
 SECOND = ("singling_out", "closest_record")
 THIRD = ("recognition",)
-"""Attacks that take hundredths of a second, tenths, and seconds. A gate looks at the rows of its own audit alone:
-where one fails on what these say, it fails whatever the others would say, so they need not run. Other
+"""Attacks that take hundredths of a second, tenths, and seconds. A gate looks at the rows of its own audit
+alone: where one fails on what these say, it fails whatever the others would say, so they need not run. Other
 releases meet all."""
 
 
