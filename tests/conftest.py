@@ -93,6 +93,13 @@ def account(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", f"{_ACCOUNT.name}/{next(_ACCOUNTS)}")
 
 
+@pytest.fixture(autouse=True)
+def _few_plantings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One planted leak of each class: how large detection limits are is asked in the tests of recognition."""
+    if "recognition" not in request.path.parts:
+        monkeypatch.setattr("synth_audit.audits.recognition.detection.PLANTINGS", (1, 1))
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[Any]:
     """A PostgreSQL server of this session's own; tests that ask for it are skipped where there is none."""
