@@ -148,7 +148,13 @@ def test_the_verdict_is_sent_once_to_be_read_by_a_machine(
     assert TOKEN not in "".join(repr(entry) for entry in instance.all_logs(result.run_id))
 
 
-@pytest.mark.parametrize("address", ["http://127.0.0.1:1/", "file:///etc/", "nonsense ", "http://[/"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "http://127.0.0.1:1/",
+        *(pytest.param(a, marks=pytest.mark.slow) for a in ("file:///etc/", "nonsense ", "http://[/")),
+    ],
+)
 def test_an_address_that_does_not_take_it_changes_no_verdict(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, instance: dg.DagsterInstance, address: str
 ) -> None:

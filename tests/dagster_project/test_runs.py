@@ -253,7 +253,7 @@ def test_the_metadata_tell_counts_hashes_numbers_and_columns(run: Run) -> None:
     assert len(found["audit"]["gates"].records) == 3
 
 
-@pytest.mark.parametrize("generator", ["shuffled", "copied", "broken"])
+@pytest.mark.parametrize("generator", [pytest.param("shuffled", marks=pytest.mark.slow), "copied", "broken"])
 def test_no_cell_value_reaches_the_run_records(
     run: Run, instance: dg.DagsterInstance, generator: str
 ) -> None:

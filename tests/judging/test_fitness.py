@@ -178,8 +178,17 @@ def flipped(table):
 CASES = {"fresh": lambda t: t, "independent": independent, "flipped": flipped}
 
 
-@pytest.mark.parametrize("target", [True, False])
-@pytest.mark.parametrize(("kind", "fit"), [("fresh", "yes"), ("independent", "no"), ("flipped", "no")])
+@pytest.mark.parametrize(
+    ("kind", "fit", "target"),
+    [
+        ("fresh", "yes", True),
+        ("flipped", "no", True),
+        ("independent", "no", False),
+        pytest.param("independent", "no", True, marks=pytest.mark.slow),
+        pytest.param("flipped", "no", False, marks=pytest.mark.slow),
+        pytest.param("fresh", "yes", False, marks=pytest.mark.slow),
+    ],
+)
 def test_independent_columns_and_a_flipped_target_are_not_fit(kind, fit, target):
     train, control, other = people(800, 1), people(600, 2), CASES[kind](people(800, 3))
     schema = infer_schema(train, {"ill": ColumnSpec(role="target")} if target else {})

@@ -62,7 +62,7 @@ def numbers(evidence):
     return evidence.outcomes
 
 
-@pytest.mark.parametrize("out", ["out", None])
+@pytest.mark.parametrize("out", [pytest.param("out", marks=pytest.mark.slow), None])
 def test_the_seed_of_a_plan_moves_no_number(plan, out):
     found = [api.audit(TRAIN, CONTROL, SYNTHETIC, plan | {"seed": seed}, out=out) for seed in (0, 1)]
     assert numbers(found[0]) == numbers(found[1])
@@ -75,7 +75,7 @@ def test_the_seed_of_a_plan_moves_no_number_of_a_run(case):
     assert [a.plan for a in after.earlier] == [before.plan_sha256]
 
 
-@pytest.mark.parametrize("out", ["out", None])
+@pytest.mark.parametrize("out", [pytest.param("out", marks=pytest.mark.slow), None])
 def test_the_order_of_the_candidates_rows_moves_no_number(plan, out):
     order = np.random.default_rng(9).permutation(SYNTHETIC.num_rows)
     found = [
@@ -90,6 +90,7 @@ def test_the_order_of_the_candidates_rows_moves_no_number(plan, out):
     assert found[0].digest == found[1].digest or out is None
 
 
+@pytest.mark.slow  # executors are compared in tests/conformance
 def test_processes_move_no_number(plan):
     found = [api.audit(TRAIN, CONTROL, SYNTHETIC, plan, out="out", workers=n) for n in (1, 2)]
     assert numbers(found[0]) == numbers(found[1])
@@ -124,7 +125,7 @@ def test_a_salt_of_a_training_table_that_others_can_read_is_refused(plan, tmp_pa
         api.audit(TRAIN, CONTROL, SYNTHETIC, plan, only=("exact_match",), out="b")
 
 
-@pytest.mark.parametrize("second", ["a", "b"])
+@pytest.mark.parametrize("second", ["a", pytest.param("b", marks=pytest.mark.slow)])
 def test_a_second_audit_under_other_settings_is_listed(plan, second, tmp_path):
     quick = plan | {"audits": ["exact_match"]}
     before = api.audit(TRAIN, CONTROL, SYNTHETIC, quick, out="a")

@@ -60,7 +60,14 @@ def assert_readable(sheets: list[Sheet], at_most: int) -> None:
     assert not [found.cut_off for found in sheets if found.cut_off]
 
 
-@pytest.mark.parametrize("which", ["passing", "failing", "undecided"])
+@pytest.mark.parametrize(
+    "which",
+    [
+        "passing",
+        pytest.param("failing", marks=pytest.mark.slow),
+        pytest.param("undecided", marks=pytest.mark.slow),
+    ],
+)
 def test_a_report_prints_on_few_pages(build: ModuleType, which: str) -> None:
     assert_readable(sheets_of(pdf_of(render_report(getattr(build, which)()))), 6)
 
@@ -69,7 +76,14 @@ def test_a_whole_report_prints_its_pictures_readably(build: ModuleType) -> None:
     assert_readable(sheets_of(pdf_of(render_report(build.failing(), full=True))), 20)
 
 
-@pytest.mark.parametrize("which", ["passing", "failing", "undecided"])
+@pytest.mark.parametrize(
+    "which",
+    [
+        "passing",
+        pytest.param("failing", marks=pytest.mark.slow),
+        pytest.param("undecided", marks=pytest.mark.slow),
+    ],
+)
 def test_a_certificate_has_two_pages(build: ModuleType, which: str) -> None:
     found = sheets_of(pdf_of(render_certificate(getattr(build, which)())))
     assert_readable(found, 2)
