@@ -55,7 +55,6 @@ class Evidence:
     """
 
     page: ClassVar[NotebookPage | None] = None
-    schema_version: ClassVar[str] = SCHEMA_VERSION
 
     table: str
     plan: Mapping[str, Any]
@@ -76,6 +75,7 @@ class Evidence:
     records: RecordView = field(default_factory=RecordView)
     warnings: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    schema_version: str = SCHEMA_VERSION
     digest: str = ""
     created: str = ""
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class Evidence:
 
     def to_json(self) -> str:
         """The evidence as the text of its file."""
-        from synth_audit.store.wire_v1 import text_of
+        from synth_audit.store.evidence_format import text_of
 
         return text_of(self)
 
@@ -153,7 +153,7 @@ class Evidence:
 
     @property
     def _digest(self) -> str:
-        from synth_audit.store.wire_v1 import content_of
+        from synth_audit.store.evidence_format import content_of
 
         return sha256_of(content_of(self))
 
@@ -225,14 +225,14 @@ def parse_evidence(text: str) -> Evidence:
         OtherFormat: it says that it is of another format.
         ValueError: it is none, or a key is unknown or occurs twice.
     """
-    from synth_audit.store.wire_v1 import parse
+    from synth_audit.store.evidence_format import parse
 
     return parse(text)
 
 
 def evidence_schema() -> dict[str, Any]:
     """JSON Schema of the evidence file."""
-    from synth_audit.store.wire_v1 import schema
+    from synth_audit.store.evidence_format import schema
 
     return schema()
 
