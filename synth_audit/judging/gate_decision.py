@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from synth_audit.core.identity import MeasurementId
 from synth_audit.core.measurement import Measurement
@@ -98,6 +98,28 @@ def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
         f"{passed} of {len(found)} scopes pass; the worst is {worst.measurement.scope or 'the whole table'}. "
     )
     return Decision(**{**vars(worst), "explanation": summary + worst.explanation})
+
+
+def undecided(limit: Limit, decision: Decision, rows: Iterable[Row]) -> Decision:
+    """Insufficient evidence from a number beyond its limit that says what could be found, not what was.
+
+    Such a number falls about as the square root of the people grows. So n people who give the value v reach
+    the limit L with about ``n (v / L)^2``.
+
+    Args:
+        decision: of the limit, which is an upper one. rows: those it was made from.
+    """
+    n = next((row.n for row in rows if row.id == decision.measurement), None)
+    value, most = decision.value, limit.maximum
+    if not n or value is None or not most or value >= 1:
+        return replace(decision, result=Result.INSUFFICIENT)
+    needed = math.ceil(n * (value / most) ** 2)
+    words = (
+        f"The smallest leak sure to be found is {format_number(value)}; at most {format_number(most)} is "
+        f"asked for. About {needed:,} control people instead of {n:,}, with as many more training people, "
+        "would do."
+    )
+    return replace(decision, result=Result.INSUFFICIENT, explanation=words, n_needed=needed)
 
 
 def _decide_one(limit: Limit, rows: list[Row], judged: MeasurementId) -> Decision:

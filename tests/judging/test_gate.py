@@ -95,6 +95,17 @@ def test_what_could_not_be_seen_is_no_fail(undecided):
     assert verdict_of(small, suite=suite_of(plain))[0] is Result.PASS
 
 
+def test_what_could_not_be_seen_says_how_many_people_would_do():
+    plain = gate("unseen", name="copies.least", maximum=0.05, bound="value")
+    plain["meta"]["undecided"] = True
+    large = replace(measured(0.1, name="copies.least"), n_requested=500, n_achieved=150)
+    found = verdict_of(outcome(large), suite=suite_of(plain))[1]["unseen"]
+    assert "About 600 control people instead of 150" in found.explanation
+    assert found.n_needed == 600
+    never = replace(large, value=1.0)
+    assert verdict_of(outcome(never), suite=suite_of(plain))[1]["unseen"].n_needed is None
+
+
 @pytest.mark.parametrize(
     ("found", "expected"),
     [

@@ -202,7 +202,7 @@ class Recognition:
             if leak
             else FOUND.at(0.0, interval=none, **counts),
             FOUND_IN_SUBGROUP.at(max(0.0, worst_category(found, sides, subject)) if leak else 0.0),
-            *_limits(limits),
+            *_limits(limits, counts),
             *([_nearness(nearer, subject.level)] if nearer else []),
             EXCESS.at(
                 found.excess,
@@ -223,11 +223,16 @@ class Recognition:
         return Findings(measurements, notes=tuple(notes), exposures=(_exposure(found, sides, by.columns),))
 
 
-def _limits(found: Sequence[DetectionLimit]) -> list[Measurement]:
-    """The limit of each class, and the largest of those in which a row is of one person."""
+def _limits(found: Sequence[DetectionLimit], counts: SampleCounts) -> list[Measurement]:
+    """The limit of each class, and the largest of those in which a row is of one person.
+
+    Args:
+        counts: people of the smaller side, which set what can be found.
+    """
     share = {x.leak.name: 1.0 if x.share is None else x.share for x in found}
     of_one = [share[x.leak.name] for x in found if x.leak.of_one_person]
-    largest = [LIMIT.at(max(of_one))] if of_one else []
+    asked, n = counts["n_requested"], counts["n_achieved"]
+    largest = [LIMIT.at(max(of_one), n_requested=asked, n_achieved=n)] if of_one else []
     return largest + [LIMIT.at(limit, setting=name) for name, limit in share.items()]
 
 
