@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.core.accounting import composition
 from synth_audit.core.column_spec import ColumnSpec
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import Table, read_table
@@ -56,6 +57,12 @@ def mixed_columns(n: int = 300, seed: int = 0) -> dict[str, pa.Array]:
 def _with_margins_of_fewer_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Networks see how far their margins are off by a tenth of the rows, enough for what is asked of them."""
     monkeypatch.setattr(network_model, "_DRAWN", 4000)
+
+
+@pytest.fixture(autouse=True)
+def _with_guarantees_on_the_coarse_grid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise is calibrated on the coarse grid. The fine one takes ten times as long and gains a percent."""
+    monkeypatch.setitem(composition.by_pld.__kwdefaults__, "grid", composition.COARSE)
 
 
 @pytest.fixture(scope="session")

@@ -35,9 +35,17 @@ def test_the_device_tells_what_was_not_sent_to_it():
         assert layer(there).detach().cpu().numpy().shape == (4, 2)
 
 
+WITHOUT_NOISE = ("table_diffusion", "dp_ctgan", "pate_gan")
+"""Of each kind of private training one, where there is no budget; the others share its code."""
+
+
 @pytest.mark.parametrize(
     ("name", "epsilon"),
-    [*((name, None) for name in OPEN + PRIVATE), *((name, 1.0) for name in PRIVATE)],
+    [
+        *((name, None) for name in OPEN + WITHOUT_NOISE),
+        *((name, 1.0) for name in PRIVATE),
+        *(pytest.param(name, None, marks=pytest.mark.slow) for name in PRIVATE if name not in WITHOUT_NOISE),
+    ],
 )
 def test_a_fit_elsewhere_is_the_fit_here(name, epsilon, monkeypatch):
     table, drawn = seven(), []

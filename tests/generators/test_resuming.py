@@ -16,6 +16,7 @@ from synth_audit.core.generator import FitContext
 from synth_audit.core.public_domain import PublicDomain
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.table import read_table
+from synth_audit.kernels import modes
 from synth_audit.kernels.deep import resuming
 
 _STEPPED = {"steps": 5, "hidden": 8}
@@ -47,8 +48,9 @@ class BrokenOff(Exception):
 
 @pytest.fixture(autouse=True)
 def every_step(monkeypatch):
-    """The state is kept after every step."""
+    """The state is kept after every step. Two modes suffice: a mixture of ten takes most of a fit."""
     monkeypatch.setattr(resuming, "_EVERY", 0.0)
+    monkeypatch.setattr(modes, "MOST", 2)
 
 
 def rows(seed=0, n=120):
@@ -98,6 +100,14 @@ def broken_off(name, folder, at=3, **changes):
     assert any(folder.iterdir())
 
 
+@pytest.fixture(scope="module")
+def whole_tvae():
+    """A training of ``tvae`` that nothing broke off."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(modes, "MOST", 2)
+        return fitted("tvae", context(None))
+
+
 @pytest.mark.parametrize(
     ("name", "at"), [*((name, 3) for name in SETTINGS), ("attention_gan", 8), ("dp_auto_gan", 8)]
 )
@@ -110,11 +120,10 @@ def test_what_was_broken_off_ends_as_if_nothing_had_been(tmp_path, name, at):
     assert left == all_told[at - 1 :], "the step that was not ended, and those after it"
 
 
-def test_what_was_killed_ends_as_if_nothing_had_been(tmp_path):
+def test_what_was_killed_ends_as_if_nothing_had_been(tmp_path, whole_tvae):
     def die():
         os.kill(os.getpid(), signal.SIGKILL)
 
-    whole = fitted("tvae", context(None))
     child = os.fork()
     if not child:
         try:
@@ -124,7 +133,7 @@ def test_what_was_killed_ends_as_if_nothing_had_been(tmp_path):
     assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
     [kept] = tmp_path.iterdir()
     assert kept.stat().st_mode & 0o777 == 0o600
-    assert fitted("tvae", context(tmp_path)) == whole
+    assert fitted("tvae", context(tmp_path)) == whole_tvae
 
 
 @pytest.mark.parametrize("name", ["table_diffusion", "dp_ctgan", "dp_auto_gan", "tvae"])
@@ -164,8 +173,7 @@ def test_the_state_of_another_training_is_ignored_and_that_is_said(tmp_path, oth
 
 
 @pytest.mark.parametrize("kind", ["cut", "pickled", "empty"])
-def test_a_state_that_cannot_be_read_is_ignored_and_that_is_said(tmp_path, kind):
-    whole = fitted("tvae", context(None))
+def test_a_state_that_cannot_be_read_is_ignored_and_that_is_said(tmp_path, kind, whole_tvae):
     broken_off("tvae", tmp_path)
     [path] = tmp_path.iterdir()
     if kind == "pickled":
@@ -175,13 +183,12 @@ def test_a_state_that_cannot_be_read_is_ignored_and_that_is_said(tmp_path, kind)
     else:
         path.write_bytes(path.read_bytes()[: 200 if kind == "cut" else 0])
     said = []
-    assert fitted("tvae", context(tmp_path, lambda what, done, total: said.append(what))) == whole
+    assert fitted("tvae", context(tmp_path, lambda what, done, total: said.append(what))) == whole_tvae
     assert said[0] == "train: checkpoint cannot be read and is ignored"
 
 
 @pytest.mark.parametrize("edited", ["done", "weights", "renamed", "shape"])
-def test_a_state_that_was_edited_by_hand_is_ignored_and_that_is_said(tmp_path, edited):
-    whole = fitted("tvae", context(None))
+def test_a_state_that_was_edited_by_hand_is_ignored_and_that_is_said(tmp_path, edited, whole_tvae):
     broken_off("tvae", tmp_path)
     [path] = tmp_path.iterdir()
     with np.load(path) as file:
@@ -195,7 +202,7 @@ def test_a_state_that_was_edited_by_hand_is_ignored_and_that_is_said(tmp_path, e
         arrays[name] = arrays[name] + 1 if edited == "weights" else arrays[name][:1]
     np.savez(path, **arrays)
     said = []
-    assert fitted("tvae", context(tmp_path, lambda what, done, total: said.append(what))) == whole
+    assert fitted("tvae", context(tmp_path, lambda what, done, total: said.append(what))) == whole_tvae
     assert said[0] == "train: checkpoint was altered after it was written and is ignored"
 
 
