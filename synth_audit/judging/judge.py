@@ -73,8 +73,9 @@ def judge(
 
     Returns:
         The gate that every suite gets (:data:`BUILT_IN`), those of a declared budget and one result per
-        gate, in the suite's order, without optional ones whose audit was not applicable, and last whether
-        the answers that the suite demands were given and whether a release is fit that must be.
+        gate, in the suite's order, and last whether the answers that the suite demands were given and
+        whether a release is fit that must be. Optional gates whose audit was not applicable are left out,
+        and so is, beside a failed gate, a detection limit that was not measured.
 
     Raises:
         GateError: Great Expectations refuses an expectation of which there is no check, or a check of the
@@ -95,6 +96,8 @@ def judge(
             found = on_table[gate.id]
         elif gate.optional and not fitness and (gate.fitness or gate.limit.audit in idle):
             continue
+        elif gate.undecided and lost and decisions[gate.id].value is None:
+            continue  # what else would have been found is not measured once a leak was
         else:
             found = _measured_result(gate, gate.limit, decisions[gate.id], outcomes, lost)
         results.append(replace(found, fitness=fitness))

@@ -95,6 +95,16 @@ def test_what_could_not_be_seen_is_no_fail(undecided):
     assert verdict_of(small, suite=suite_of(plain))[0] is Result.PASS
 
 
+def test_a_limit_that_was_not_measured_is_left_out_beside_a_fail_alone():
+    plain = gate("unseen", name="copies.least", maximum=0.05, bound="value")
+    plain["meta"]["undecided"] = True
+    suite = suite_of(gate("copies", name="copies.excess", maximum=0.02), plain)
+    verdict, results = verdict_of(outcome(measured(0.03, 0.025, 0.04)), suite=suite)
+    assert (verdict, "unseen" in results) == (Result.FAIL, False)
+    verdict, results = verdict_of(outcome(GOOD), suite=suite)
+    assert verdict is results["unseen"].result is Result.INSUFFICIENT
+
+
 def test_what_could_not_be_seen_says_how_many_people_would_do():
     plain = gate("unseen", name="copies.least", maximum=0.05, bound="value")
     plain["meta"]["undecided"] = True
