@@ -11,6 +11,13 @@ from synth_audit.core.context import RunContext
 from synth_audit.core.schema_inference import infer_schema
 from synth_audit.core.subject import Subject
 from synth_audit.core.table import read_table
+from synth_audit.kernels import prediction
+
+
+@pytest.fixture(autouse=True)
+def _with_small_forests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forests of fewer trees predict nearly as well, and their time goes with their trees."""
+    monkeypatch.setattr(prediction, "TREES", 20)
 
 
 @pytest.fixture(scope="session")

@@ -344,7 +344,9 @@ def test_collinear_columns_are_told_of_and_measured(played):
     assert any("collinear" in note and "50 of 50" in note for note in findings.notes)
 
 
-@pytest.mark.parametrize(("width", "enough"), [(60, False), (21, False), (20, True)])
+@pytest.mark.parametrize(
+    ("width", "enough"), [pytest.param(60, False, marks=pytest.mark.slow), (21, False), (20, True)]
+)
 def test_too_many_columns_for_the_rows_give_no_share(width, enough, played):
     """A set drawn with replacement holds some 50 of 80 rows: sixty columns explain it wholly, by chance."""
     rng = np.random.default_rng(0)
@@ -618,7 +620,7 @@ def drugs(n, rng, weight=1.0):
     }
 
 
-@pytest.mark.parametrize("people", [bent, clinics, drugs])
+@pytest.mark.parametrize("people", [bent, clinics, pytest.param(drugs, marks=pytest.mark.slow)])
 def test_what_a_line_cannot_see_is_not_hidden_by_what_it_can(people, played):
     """The generator draws new people and drops what the line sees; independent columns drop the rest too."""
     columns = people(2000 if people is clinics else 1500, np.random.default_rng(0))
@@ -706,7 +708,7 @@ def test_without_outsiders_real_rows_are_not_scored_on_what_they_taught(n, subje
     for seed in range(5):
         columns = people(n)
         subject = subject_of(columns, None, people(n), **SECRET)
-        fresh = subject_of(columns, None, people(5000), **SECRET).synthetic
+        fresh = subject_of(columns, None, people(3000), **SECRET).synthetic
         subject = replace(subject, generator=Drawn(fresh))
         for audit in audits:
             found, _ = measure(audit, subject, shared=seed)

@@ -191,12 +191,12 @@ def copying():
     return found(
         Resample(),
         iterations=5,
-        shadows=4,
+        shadows=3,
         evaluated=20,
         outlying=2,
         random=2,
         classifier="random_forest",
-        features=("naive", "target_distance"),
+        features=("target_distance",),
     )
 
 
@@ -242,7 +242,7 @@ def test_copies_of_outliers_outside_the_sensitive_columns_are_found_by_default()
     size[[17, 230]] = [40.0, 45.0]
     data = data.set_column(0, "size", pa.array(size))
     keeper = KeepsTheDear(subject(None, data.filter(pa.array(size < 30))).train, "size", 30.0)
-    more = {"classifier": "random_forest", "outlying": 2, "random": 2}
+    more = {"classifier": "random_forest"}
     assert at(found(keeper, data, **more), "privacy_gain").value > 0.7
     played = found(keeper, data, **more, achilles=2)
     assert at(played, "privacy_gain").value == at(played, "privacy_gain", "achilles").value < 0.2

@@ -33,9 +33,11 @@ QUICK = {
     "mixtures": 2,
     "learning_rate": 1e-2,
 }
-OWN = {"attention_ae": {"components": 4}, "attention_vae": {"steps": 250, "latent": 4, "divergence": 0.3}} | {
-    "attention_gan": {"gan_steps": 150, "gan_hidden": 32, "noise": 8, "gan_rate": 3e-3}
-}
+OWN = (
+    {"attention_ae": {"steps": 100, "components": 4}}
+    | {"attention_vae": {"steps": 250, "latent": 4, "divergence": 0.3}}
+    | {"attention_gan": {"gan_steps": 150, "gan_hidden": 32, "noise": 8, "gan_rate": 3e-3}}
+)
 
 
 def table_of(columns):

@@ -214,7 +214,7 @@ def clouds(draw):
     return cloud(), cloud()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     pair=clouds(),
     block=st.sampled_from([(1, 1), (5, 3), (2, 400), (16, 2**14)]),
@@ -354,7 +354,7 @@ def without(rows, columns):
     return rows
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(pair=clouds(), data=st.data(), twice=st.booleans())
 def test_one_search_leaves_out_columns_as_a_search_for_each_does(pair, data, twice):
     """Ties and repeated rows included; also where many rows of the reference have a twin."""

@@ -28,7 +28,7 @@ from synth_audit.studies.mend_ladder import RUNGS, rung
 AUDITS = [
     {"singling_out": {"embedding": False, "multivariate": [3], "n_attacks": 200, "n_minimum": 50}},
     "exact_match",
-    {"closest_record": {"distances": ["euclidean"], "n_bootstrap": 200}},
+    {"closest_record": {"distances": ["euclidean"], "n_bootstrap": 100}},
 ]
 
 
