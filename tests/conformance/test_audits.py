@@ -394,6 +394,18 @@ HARD = {
     "dates only": lambda t: [x.select(["since"]) for x in t],
 }
 LARGE = {"200 labels"}
+SLOW = {
+    "all-missing columns",
+    "missing in the release only",
+    "one column missing in control and another in train only",
+    "ten rows",
+    "a class of its own",
+    "duplicates",
+    "huge outliers",
+    "labels only",
+    "dates only",
+}
+"""Cases of which another quick one is like: `make test-all` runs them."""
 
 
 @pytest.fixture(scope="module")
@@ -402,7 +414,9 @@ def hard(made_once, as_subject, tables, small_tables):
 
 
 @every_audit
-@pytest.mark.parametrize("case", HARD)
+@pytest.mark.parametrize(
+    "case", [pytest.param(c, marks=[pytest.mark.slow] if c in SLOW else []) for c in HARD]
+)
 def test_it_survives(name, case, ending_of, hard):
     found = ending_of(name, hard[case])
     assert found.status is not Status.ERROR, found.reason

@@ -60,7 +60,7 @@ def test_audits_travel_and_are_not_done_here_instead(dask, built, subject):
         assert [piece.ending for _, piece in pieces] == [Ending.DONE] * len(tasks)
 
 
-@pytest.mark.parametrize("name", ["membership_game", "attribute_game"])
+@pytest.mark.parametrize("name", [pytest.param("membership_game", marks=pytest.mark.slow), "attribute_game"])
 def test_a_game_says_the_same(name, dask, built, subject, tmp_path):
     game = {name: replace(built(name), iterations=2)}
     kept = replace(dask, cache=Cache(tmp_path))

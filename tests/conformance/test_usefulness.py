@@ -154,7 +154,13 @@ HARD = {
     ),
     "200 columns": lambda *t: (wide(x.slice(0, n), 100, 93) for x, n in zip(t, (120, 60, 120), strict=True)),
 }
-SLOW = {"200 columns"}
+SLOW = {
+    "200 columns",
+    "constant in the release only",
+    "one class in control",
+    "ten rows in the release",
+    "a release of twice the size",
+}
 
 
 @pytest.mark.parametrize(
