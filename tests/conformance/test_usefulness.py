@@ -134,7 +134,7 @@ def unseen(table):
 def wide(table, numbers, labels):
     rng = np.random.default_rng(len(table))
     more = {f"x{i}": pa.array(rng.normal(size=len(table))) for i in range(numbers)}
-    more |= {f"c{i}": pa.array(rng.choice(list("abcd"), len(table))) for i in range(labels)}
+    more |= {f"c{i}": pa.array(rng.choice(list("abcdefgh"), len(table))) for i in range(labels)}
     return pa.table({n: table.column(n) for n in table.column_names} | more)
 
 
@@ -150,7 +150,7 @@ HARD = {
     "no control": lambda a, b, c: (a, None, c),
     # 320 labels, more than a projection keeps apart.
     "more columns than rows": lambda *t: (
-        wide(x.slice(0, n), 13, 80) for x, n in zip(t, (80, 40, 80), strict=True)
+        wide(x.slice(0, n), 14, 40) for x, n in zip(t, (60, 30, 60), strict=True)
     ),
     "200 columns": lambda *t: (wide(x.slice(0, n), 100, 93) for x, n in zip(t, (120, 60, 120), strict=True)),
 }
