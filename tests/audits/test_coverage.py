@@ -204,7 +204,7 @@ def bad_input(rng):
         "ten rows": tuple(taken(t, np.arange(10)) for t in (train, control, made)),
         "one synthetic row": (train, control, taken(made, [0])),
         "dates and flags": (dated(120), dated(60), dated(90)),
-        "200 columns": tuple(normal(60, rng, d=200) for _ in range(3)),
+        "more columns than rows": tuple(normal(60, rng, d=80) for _ in range(3)),
         "many labels": tuple({"a": rng.permutation(n).astype(str)[:90]} for n in (300, 200, 250)),
         "doubles": tuple(taken(t, np.arange(80) % 7) for t in (train, control, made)),
     }

@@ -65,8 +65,9 @@ def test_every_option_keeps_types_gaps_and_bits(settings, mixed):
     assert zeros == pytest.approx((mixed.numbers("f64") == 0).mean(), abs=0.05)
     assert kendall(drawn.numbers("i8"), drawn.numbers("day")) > 0.8
     again = [pickle.loads(pickle.dumps(model)), VineModel.from_json(model.to_json())]  # noqa: S301
+    few = model.sample(200, np.random.default_rng(1)).data
     for copy in again:
-        assert copy.sample(2000, np.random.default_rng(1)).data.equals(drawn.data)
+        assert copy.sample(200, np.random.default_rng(1)).data.equals(few)
         assert copy.schema == model.schema
         cut = [m.truncated(2).sample(30, np.random.default_rng(1)).data for m in (copy, model)]
         assert cut[0].equals(cut[1])

@@ -122,8 +122,19 @@ POOLS = {
 }
 
 
-@pytest.mark.parametrize("name", POOLS)
-@pytest.mark.parametrize(("n_train", "n_control"), [(60, 15), (30, 30), (12, 48)])
+@pytest.mark.parametrize(
+    ("n_train", "n_control", "name"),
+    [
+        *((60, 15, name) for name in POOLS),
+        (12, 48, "many duplicates"),
+        *(
+            pytest.param(*sizes, name, marks=pytest.mark.slow)
+            for sizes in ((30, 30), (12, 48))
+            for name in POOLS
+            if (sizes, name) != ((12, 48), "many duplicates")
+        ),
+    ],
+)
 def test_the_null_of_the_share_holds_for_unequal_sizes_and_ties(name, n_train, n_control):
     found = shares_under_the_null(POOLS[name], n_train, n_control)
     null = n_train / (n_train + n_control)

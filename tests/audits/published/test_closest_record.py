@@ -64,7 +64,9 @@ def test_income_times_1_01_is_no_exact_copy_yet_near(subject_of, measure):
     assert 0 < found["median_dcr"].value < 0.3 * found["median_dcr"].reference.value
 
 
-@pytest.mark.parametrize(("n", "n_control"), [(400, 100), (200, 200), (100, 400)])
+@pytest.mark.parametrize(
+    ("n", "n_control"), [(400, 100), pytest.param(200, 200, marks=pytest.mark.slow), (100, 400)]
+)
 def test_a_fresh_sample_is_near_the_null_whatever_the_split(n, n_control, subject_of, measure):
     scores, excesses = [], []
     for seed in range(8):
