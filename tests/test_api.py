@@ -339,7 +339,7 @@ def test_a_notebook_shows_progress_in_one_line(capsys, monkeypatch):
     parts = frame(60, 1), frame(30, 2), frame(60, 3)
 
     def printed(**more):
-        audits = ["exact_match", {"recognition": {"detection": False}}]
+        audits = ["exact_match", {"recognition": {"detection": False, "draws": 1}}]
         synth_audit.audit(*parts, {"name": "people", "audits": audits}, **more)
         return capsys.readouterr().out
 

@@ -10,12 +10,14 @@ import pytest
 
 from dagster_project import demo
 from synth_audit.audits import recognition
+from synth_audit.audits.recognition import detection
 from synth_audit.audits.recognition.detection import DetectionLimit, classes_of
 from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.core.audit import Audit
 from synth_audit.core.plan import Plan
 from synth_audit.core.registry import build
 from synth_audit.judging.suite import Suite
+from synth_audit.kernels import prediction
 from synth_audit.pipeline import stages
 from synth_audit.store.workspace import Workspace
 
@@ -50,8 +52,13 @@ QUICK = {
     "prediction": {"models": ["logistic"], "repeats": 1, "n_bootstrap": 100},
     "projection": {"n_bootstrap": 50},
     "propensity": {"trees": 20, "folds": 3},
+    "recognition": {"draws": 1},
 }
 """Settings that only save time; every other audit, and every gate, is as the demo ships."""
+
+
+PLANTINGS = detection.PLANTINGS
+"""As they ship: conftest.py plants fewer, which establishes no limit, so that no table would be released."""
 
 
 def stated(pool: PooledPeople, *rest: object) -> list[DetectionLimit]:
@@ -75,7 +82,10 @@ def _demo(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
             return usual(plan, suite) | {name: build("audit", name, config) for name, config in QUICK.items()}
 
         monkeypatch.setattr(stages, "audits_of", quickly)
+        monkeypatch.setattr(prediction, "TREES", 20)
         monkeypatch.setattr(recognition, "detection_limits", stated)
+    else:
+        monkeypatch.setattr(detection, "PLANTINGS", PLANTINGS)
 
 
 @pytest.mark.usefixtures("_demo")
