@@ -410,10 +410,8 @@ SLOW = {
     "all-missing columns",
     "missing in the release only",
     "one column missing in control and another in train only",
-    "ten rows",
     "a class of its own",
     "duplicates",
-    "huge outliers",
     "labels only",
     "dates only",
 }
