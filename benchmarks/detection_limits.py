@@ -58,18 +58,17 @@ def asked(table: str, seed: int, folder: Path, plantings: int) -> Iterator[dict[
     for limit in limits:
         line = {"table": table, "seed": seed, "leak": limit.leak.name, "limit": limit.share, "cpu": spent}
         found = [
-            planting_found(pool, sides.member, limit.leak, limit.share, child_rng(seed, table, str(k)))
-            for k in range(plantings if limit.share is not None else 0)
+            planting_found(pool, sides.member, limit.leak, share, child_rng(seed, table, str(k)))
+            for k, share in enumerate([] if limit.share is None else [limit.share] * plantings)
         ]
         line |= {"found": sum(found), "planted": len(found)}
         yield line
 
 
 def planting_found(
-    pool: PooledPeople, member: Bools, leak: LeakClass, share: float | None, rng: np.random.Generator
+    pool: PooledPeople, member: Bools, leak: LeakClass, share: float, rng: np.random.Generator
 ) -> bool:
     """Plant a leak anew, and repeat the whole test."""
-    assert share is not None
     made, _ = planted(pool, member, leak, share, rng)
     seed = int(rng.integers(2**63))
     draws = [s.views for s in scored(made, DRAWS, lambda name, draw: view_rng(seed, name, draw))]

@@ -69,8 +69,8 @@ def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> S
     if limit >= 1:
         return SensitivityLine("open", detection_limits(evidence)[-1])
     share = words.number(limit, "share")
-    text = f"Had {share} of the people left a trace in a row each, this audit would have found it."
-    return SensitivityLine("pass", text)
+    text = f"Had {share} of the people left a trace in a row each, this audit would have found it with 95 % "
+    return SensitivityLine("pass", f"{text}probability.")
 
 
 def _widest(relied: Sequence[MeasurementSensitivity]) -> MeasurementSensitivity | None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from synth_audit.audits.recognition import detection
 from synth_audit.core import registry
 from synth_audit.core.cache import Cache
 from synth_audit.core.context import RunContext
@@ -31,6 +32,10 @@ THIRD = ("recognition",)
 """Attacks that take hundredths of a second, tenths, and seconds. A gate looks at the rows of its own audit
 alone: where one fails on what these say, it fails whatever the others would say, so they need not run. Other
 releases meet all."""
+
+
+PLANTINGS = detection.PLANTINGS
+"""As they ship: conftest.py plants fewer."""
 
 
 @pytest.fixture(scope="module")
@@ -257,6 +262,14 @@ def test_a_copy_of_labels_with_many_natural_duplicates_does_not_pass(leak, width
 def test_an_honest_release_passes(verdict_of, as_subject, population):
     train, control, fresh = population(1000, 1), population(500, 2), population(1000, 3)
     assert verdict_of(as_subject(train, control, fresh)) is Result.PASS
+
+
+@pytest.mark.slow
+def test_an_honest_release_of_three_numbers_is_undecided(verdict_of, as_subject, monkeypatch):
+    """Of three numbers near copies cannot be told from other people, so none would be found."""
+    monkeypatch.setattr(detection, "PLANTINGS", PLANTINGS)
+    train, control, fresh = (measurements(n, seed, width=3) for n, seed in ((700, 1), (300, 2), (700, 3)))
+    assert verdict_of(as_subject(train, control, fresh), limits=True) is Result.INSUFFICIENT
 
 
 def blanks(n, seed, share):

@@ -157,7 +157,7 @@ def test_the_deadline_stops_what_is_at_work_and_keeps_what_is_done(tmp_path: Pat
         assert len(list(warm)) == 2
     start = time.monotonic()
     nap = partial(asleep, str(log))
-    with executor.pieces(nap, [0.0, 600.0, 600.0, 600.0], scratch, Deadline.within(3)) as pieces:
+    with executor.pieces(nap, [0.0, 600.0, 600.0, 600.0], scratch, Deadline.within(5)) as pieces:
         endings = {position: piece.ending for position, piece in pieces}
     assert endings == {0: Ending.DONE} | dict.fromkeys((1, 2, 3), Ending.LATE)
     assert time.monotonic() - start < 60
