@@ -9,8 +9,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.series import Series
+from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.report import words
 from synth_audit.report.series_plot import series_svg
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from scipy.stats import spearmanr
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.series import Series
+from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.report.series_plot import series_svg
 
 JOINS = ("concatenate", "validated")

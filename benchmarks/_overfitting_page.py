@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats
+from synth_audit.arrays import Floats
 from synth_audit.report import svg, words
 
 GOAL = 0.8

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.subject import Subject
 from synth_audit.pipeline.stages import anchored_subject
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plugins.audit import Subject
 
 CLINICAL = {
     **dict.fromkeys(("totcst", "totmcst", "charges"), (0, 500_000)),

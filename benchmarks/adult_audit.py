@@ -15,7 +15,7 @@ import psutil
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from synth_audit.core.identity import MeasurementId
+from synth_audit.findings.measurement import MeasurementId
 from synth_audit.store.workspace import Workspace
 
 HEADLINES = ("exact_match.share", "closest_record.privacy_score", "closest_record.share")

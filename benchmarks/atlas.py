@@ -27,14 +27,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from synth_audit import api
-from synth_audit.core import registry
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.plan import Plan
-from synth_audit.report.sweep_candidates import axis_of, dot_of
-from synth_audit.report.sweep_scatter import scatter_svg
-from synth_audit.store.checked_evidence import newest_evidence
+from synth_audit import api, registry
+from synth_audit.findings.measurement import MeasurementId
+from synth_audit.plan.plan import Plan
+from synth_audit.report.sweep_charts import axis_of, dot_of, scatter_svg
 from synth_audit.store.evidence import Evidence
+from synth_audit.store.locate import newest_evidence
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number, read_frontier
 

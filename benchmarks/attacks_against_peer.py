@@ -31,13 +31,13 @@ import pyarrow.parquet as pq
 from synth_audit.audits.privacy.inference import Inference
 from synth_audit.audits.privacy.linkability import Linkability
 from synth_audit.audits.privacy.singling_out import SinglingOut
-from synth_audit.core.context import RunContext
-from synth_audit.core.measurement import Measurement
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.subject import Subject
-from synth_audit.kernels.attack_success import SuccessCount, risk
-from synth_audit.kernels.intervals import critical_value
+from synth_audit.findings.measurement import Measurement
 from synth_audit.pipeline.stages import anchored_subject
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plugins.audit import Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats.attack_success import SuccessCount, risk
+from synth_audit.stats.resampling import critical_value
 
 PEER = "anonymeter==1.1.0"
 SECRET = "capital_gain"

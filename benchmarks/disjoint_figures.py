@@ -24,24 +24,22 @@ import pyarrow as pa
 from _disjoint_figures_page import times_as_fast, write  # beside this script
 from disjoint_paper import CART, MODELS, TABLES, joined, numbers_of, on_file, shares, sides
 
-from synth_audit.core.accounting import Accountant, Budget, Unit
-from synth_audit.core.arrays import Floats
-from synth_audit.core.errors import DataError
-from synth_audit.core.generator import FitContext, Model
-from synth_audit.core.plugin_config import build_generator
-from synth_audit.core.public_domain import PublicDomain
-from synth_audit.core.schema import quantitative
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.seeds import child_rng
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table, read_table
-from synth_audit.encoding.associations import TableAssociations
+from synth_audit.arrays import Floats
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.errors import DataError
 from synth_audit.generators.disjoint.join import Joiner, Validation
-from synth_audit.generators.disjoint.model import DisjointModel
-from synth_audit.generators.disjoint.partition import Groups
-from synth_audit.kernels.column_partition import exterior_to_interior
-from synth_audit.kernels.distributions import hellinger
-from synth_audit.kernels.roc import auroc
+from synth_audit.generators.disjoint.partition import Groups, TableAssociations, exterior_to_interior
+from synth_audit.generators.disjoint.parts import DisjointModel
+from synth_audit.plugins.audit import Subject
+from synth_audit.plugins.generator import FitContext, Model
+from synth_audit.plugins.plugin_config import build_generator
+from synth_audit.run.seeds import child_rng
+from synth_audit.stats.distributions import hellinger
+from synth_audit.stats.roc import auroc
+from synth_audit.table.schema import PublicDomain, quantitative
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 Row = dict[str, Any]
 STARVED = 120

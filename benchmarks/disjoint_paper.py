@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
-from _disjoint_paper_page import (  # beside this script
+from _disjoint_paper_page import (
     CORRELATION,
     DIVIDED,
     MARK,
@@ -40,22 +40,22 @@ from fidelity_against_peer import squared
 from scipy.spatial.distance import cdist
 from scipy.stats import entropy
 
-from synth_audit.core import registry
-from synth_audit.core.accounting import Accountant, Budget, Unit
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.context import RunContext
-from synth_audit.core.generator import FitContext, Model, column_groups
-from synth_audit.core.plugin_config import build_generator
-from synth_audit.core.public_domain import PublicDomain
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.seeds import child_rng
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table, read_table
+from synth_audit import registry
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.generators.disjoint.join import Joiner, Validation
-from synth_audit.generators.disjoint.model import DisjointModel
 from synth_audit.generators.disjoint.partition import partitioned
-from synth_audit.generators.disjoint.parts import Part
+from synth_audit.generators.disjoint.parts import DisjointModel, Part
+from synth_audit.plugins.audit import Subject
+from synth_audit.plugins.generator import FitContext, Model, column_groups
+from synth_audit.plugins.plugin_config import build_generator
+from synth_audit.run.context import RunContext
+from synth_audit.run.seeds import child_rng
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema import PublicDomain
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 TABLES = {"hepatitis": "b_class", "heart": "target", "breast_cancer": "Status"}
 """Targets, by table."""

@@ -11,16 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sklearn.metrics import roc_auc_score
 
-from synth_audit.core.context import SERIAL
-from synth_audit.core.schema import nominal, quantitative
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import Table, assemble
-from synth_audit.encoding.embedding import embed
-from synth_audit.encoding.euclidean import EuclideanEncoder
-from synth_audit.kernels.coordinates import Coordinates
-from synth_audit.kernels.dcr import privacy_score
-from synth_audit.kernels.embedding_settings import EmbeddingSettings
-from synth_audit.kernels.euclidean import nearest
+from synth_audit.audits.published.closest_record.distances import privacy_score
+from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.embedding import EmbeddingSettings, embed
+from synth_audit.neighbours.coordinates import Coordinates
+from synth_audit.neighbours.euclidean import nearest
+from synth_audit.run.context import SERIAL
+from synth_audit.table.schema import nominal, quantitative
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, assemble
 
 ROWS, COPIED = 10_000, 1_000
 

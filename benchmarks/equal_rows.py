@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from synth_audit.core.entities import chance_equals
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.row_groups import row_groups
+from synth_audit.encode.cells import row_groups
+from synth_audit.table.people import chance_equals
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 Draw: TypeAlias = Callable[[int, np.random.Generator], pa.Table]
 

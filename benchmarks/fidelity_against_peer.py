@@ -21,13 +21,10 @@ import pyarrow as pa
 
 from synth_audit.audits.fidelity.marginals import Marginals
 from synth_audit.audits.fidelity.projection import Projection
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.context import RunContext
-from synth_audit.core.measurement import Measurement
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import read_table
-from synth_audit.kernels.association import (
+from synth_audit.findings.measurement import Measurement
+from synth_audit.plugins.audit import Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats.association import (
     JackknifeRows,
     contingency,
     correlation_ratio,
@@ -36,6 +33,9 @@ from synth_audit.kernels.association import (
     pearson,
     variance_shares,
 )
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 Matrix = npt.NDArray[np.float64]
 ROOM = 0.01

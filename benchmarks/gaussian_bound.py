@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from synth_audit.audits._tradeoff import mu_at_least
-from synth_audit.audits.privacy.one_run.gaussian import gaussian_bound
+from synth_audit.arrays import Bools, Floats
+from synth_audit.audits.privacy.one_run.measures import gaussian_bound, mu_at_least
 from synth_audit.audits.privacy.one_run.people import ClaimablePeople
-from synth_audit.core.accounting.gaussian_curve import gaussian_epsilon
-from synth_audit.core.arrays import Bools, Floats
-from synth_audit.kernels.one_run_bound import Claims, Coins, FixedSizes, epsilon_at_least
+from synth_audit.dp.composition import gaussian_epsilon
+from synth_audit.stats.epsilon import Claims, Coins, FixedSizes, epsilon_at_least
 
 PEOPLE, ALPHA, DELTA = 10_000, 0.05, 1e-5
 

@@ -30,7 +30,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from _releases_to_judge import (  # beside this script
+from _releases_to_judge import (
     HONEST,
     HONEST_FAMILY,
     LEAKS,
@@ -47,13 +47,12 @@ from _releases_to_judge import (  # beside this script
 )
 from _verdicts_compared import compared
 
-from synth_audit.core.cache import Cache
-from synth_audit.core.context import RunContext
-from synth_audit.core.registry import build
-from synth_audit.core.salt import Salt
-from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
+from synth_audit.registry import build
+from synth_audit.run.context import Cache, RunContext
+from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import Evidence
+from synth_audit.verdict.suite import load_suite
 
 TOO_FEW = "too few rows"
 

@@ -15,14 +15,13 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow.parquet as pq
 
-from synth_audit.core import registry
-from synth_audit.core.cache import Cache
-from synth_audit.core.context import RunContext
-from synth_audit.core.measurement import Findings
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table, read_table
+from synth_audit import registry
+from synth_audit.findings.measurement import Findings
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plugins.audit import Subject
+from synth_audit.run.context import Cache, RunContext
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 SENSITIVE = {"simulated_d20": ("X1", "X6", "X11"), "support2_small": ("totcst", "crea")}
 

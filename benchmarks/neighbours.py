@@ -10,8 +10,8 @@ import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from synth_audit.kernels.coordinates import Coordinates
-from synth_audit.kernels.euclidean import nearest
+from synth_audit.neighbours.coordinates import Coordinates
+from synth_audit.neighbours.euclidean import nearest
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -25,19 +25,19 @@ import pyarrow.parquet as pq
 from _overfitting_page import Seed, write  # beside this script
 from privacy_paper_table import Size, largest, measure
 
+from synth_audit.arrays import Floats, Floats32
 from synth_audit.audits.privacy.inference import Inference
 from synth_audit.audits.privacy.linkability import Linkability
-from synth_audit.core.arrays import Floats, Floats32
-from synth_audit.core.context import RunContext
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.seeds import child_rng
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table, read_table
-from synth_audit.encoding.column_transforms import ModeTransform
-from synth_audit.encoding.transformer import Transformer, on_train
-from synth_audit.kernels.deep import tvae
-from synth_audit.kernels.deep.training import Loop, Weights, as_arrays
-from synth_audit.kernels.embedding_settings import EmbeddingSettings
+from synth_audit.encode.embedding import EmbeddingSettings
+from synth_audit.generators._deep import autoencoder
+from synth_audit.generators._deep.rows import Transformer, on_train
+from synth_audit.generators._deep.training import Loop, Weights, as_arrays
+from synth_audit.generators._deep.transforms import ModeTransform
+from synth_audit.plugins.audit import Subject
+from synth_audit.run.context import RunContext
+from synth_audit.run.seeds import child_rng
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 Found = tuple[float, float, float]
 """A value and the ends of its interval."""
@@ -88,13 +88,13 @@ def train_beyond(sides: Sides, out: Path, seed: int, *, steps: int) -> None:
     """
     rng = child_rng(seed, "overfitting", "fit")
     transformer = on_train(sides.train, lambda n, values, ends: ModeTransform.of(n, values, ends, rng))
-    settings = tvae.VaeSettings(LATENT, HIDDEN, RATE, regularised=False)
+    settings = autoencoder.VaeSettings(LATENT, HIDDEN, RATE, regularised=False)
     rows, held = (transformer.encode(t, rng) for t in (sides.train, sides.validation))
     floor = -2 * np.log(LEAST_DEVIATION) * len(transformer.layout.numbers)
     losses: list[tuple[int, float, float]] = []
     kept: list[Weights] = []
 
-    def watch(step: int, network: tvae.VariationalAutoencoder) -> bool:
+    def watch(step: int, network: autoencoder.VariationalAutoencoder) -> bool:
         if step % EVERY:
             return False
         seen, unseen = (loss_of(network, transformer, settings, part) + floor for part in (rows, held))
@@ -105,7 +105,7 @@ def train_beyond(sides: Sides, out: Path, seed: int, *, steps: int) -> None:
 
     draw = rng.spawn(1)[0]
     loop = Loop(steps, lambda: draw.choice(len(rows), BATCH, replace=False), lambda step, loss: None)
-    tvae.fitted(rows, transformer.layout, settings, loop, rng, "cpu", watch)
+    autoencoder.fitted(rows, transformer.layout, settings, loop, rng, "cpu", watch)
     unseen = smooth([loss for _, _, loss in losses])
     best = int(unseen.argmin())
     releases = {}
@@ -115,7 +115,9 @@ def train_beyond(sides: Sides, out: Path, seed: int, *, steps: int) -> None:
             break
         at = int(reached[0])
         rows_drawn = sides.train.n_rows
-        vectors = tvae.drawn(kept[at], transformer.layout, settings, rows_drawn, child_rng(seed, "draw"))
+        vectors = autoencoder.drawn(
+            kept[at], transformer.layout, settings, rows_drawn, child_rng(seed, "draw")
+        )
         release = transformer.decode(vectors)
         columns = pa.table({n: release.column(n) for n in release.names})
         pq.write_table(columns, release_file(out, ratio))
@@ -134,14 +136,19 @@ def smooth(losses: Sequence[float]) -> Floats:
 
 
 def loss_of(
-    network: tvae.VariationalAutoencoder, transformer: Transformer, settings: tvae.VaeSettings, rows: Floats32
+    network: autoencoder.VariationalAutoencoder,
+    transformer: Transformer,
+    settings: autoencoder.VaeSettings,
+    rows: Floats32,
 ) -> float:
     """The mean loss of rows under draws that are the same each time."""
     import torch
 
     draws = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        return float(tvae.mean_loss(network, transformer.layout, settings, torch.as_tensor(rows), draws))
+        return float(
+            autoencoder.mean_loss(network, transformer.layout, settings, torch.as_tensor(rows), draws)
+        )
 
 
 def release_file(folder: Path, ratio: float) -> Path:

@@ -25,23 +25,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from _privacy_paper_page import Found, page, table_of  # beside this script
 
+from synth_audit import registry
 from synth_audit.audits.privacy.singling_out import SinglingOut
 from synth_audit.audits.published.closest_record import AGREEMENT, ClosestRecord
-from synth_audit.core import registry
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import SynthAuditError
-from synth_audit.core.generator import FitContext
-from synth_audit.core.measurement import Measurement
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.seeds import child_rng
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table, read_table
-from synth_audit.encoding.embedding import embed
-from synth_audit.encoding.euclidean import EuclideanEncoder
-from synth_audit.kernels.coordinates import Coordinates
-from synth_audit.kernels.dcr import privacy_score
-from synth_audit.kernels.embedding_settings import EmbeddingSettings
-from synth_audit.kernels.euclidean import nearest
+from synth_audit.audits.published.closest_record.distances import privacy_score
+from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.embedding import EmbeddingSettings, embed
+from synth_audit.errors import SynthAuditError
+from synth_audit.findings.measurement import Measurement
+from synth_audit.neighbours.coordinates import Coordinates
+from synth_audit.neighbours.euclidean import nearest
+from synth_audit.plugins.audit import Subject
+from synth_audit.plugins.generator import FitContext
+from synth_audit.run.context import RunContext
+from synth_audit.run.seeds import child_rng
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 TABLES = {
     "adult": ("adult_train", "adult_control", "adult_ctgan_synthetic"),

@@ -26,15 +26,15 @@ import pyarrow.parquet as pq
 from _tvinesynth_cases import CLINICAL, clipped  # beside this script
 from table_diffusion_tables import adult, runs_in
 
-from synth_audit.core import registry
-from synth_audit.core.accounting import Accountant, Budget, Unit
-from synth_audit.core.arrays import Codes, Floats
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.generator import FitContext
-from synth_audit.core.public_domain import PublicDomain
-from synth_audit.core.schema import quantitative
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import Table, read_table
+from synth_audit import registry
+from synth_audit.arrays import Codes, Floats
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.plugins.generator import FitContext
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema import PublicDomain, quantitative
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 DELTA, BINS, CONTROL, TREES = 1e-5, 25, 0.3, 100
 GENERATORS = (

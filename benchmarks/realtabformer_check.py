@@ -24,17 +24,16 @@ from typing import Any
 import pyarrow.parquet as pq
 from disjoint_paper import on_file  # beside this script
 
-from synth_audit.core import registry
-from synth_audit.core.context import RunContext
-from synth_audit.core.generator import FitContext
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.seeds import child_rng
-from synth_audit.core.series import Series
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table, read_table
+from synth_audit import registry
 from synth_audit.examination.audit_runner import run_audits
+from synth_audit.findings.measurement import MeasurementId, Series
+from synth_audit.plugins.audit import Subject
+from synth_audit.plugins.generator import FitContext
 from synth_audit.report.series_plot import series_svg
+from synth_audit.run.context import RunContext
+from synth_audit.run.seeds import child_rng
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 NETWORK: dict[str, Any] = {"layers": 2, "width": 64, "heads": 4, "batch": 32, "bootstraps": 50}
 """The recipe's own: 6 layers of width 768 and 500 draws."""

@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from synth_audit.core import registry
+from synth_audit import registry
 from synth_audit.store.workspace import Workspace
 
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000)

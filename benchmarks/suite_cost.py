@@ -11,8 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from synth_audit.core import registry
-from synth_audit.core.audit import Need
+from synth_audit import registry
+from synth_audit.plugins.audit import Need
 from synth_audit.store.workspace import Workspace
 
 

@@ -25,15 +25,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from _table_diffusion_page import FRESH, INDEPENDENT, write  # beside this script
 
-from synth_audit.core import registry
-from synth_audit.core.accounting import Accountant, Budget, Unit
-from synth_audit.core.arrays import Floats
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.generator import FitContext
-from synth_audit.core.public_domain import PublicDomain
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import Table, read_table
-from synth_audit.kernels import thesis_curves
+from synth_audit import registry
+from synth_audit.arrays import Floats
+from synth_audit.audits.fidelity import thesis_scores
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.plugins.generator import FitContext
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema import PublicDomain
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 LEFT_OUT = ("education", "fnlwgt")
 BOUNDS = {
@@ -126,7 +127,7 @@ def measured(real: pd.DataFrame, made: pd.DataFrame) -> dict[str, float]:
         vectors[start + rng.choice(n, rows, replace=False)]
         for start, n in ((0, len(real)), (len(real), len(made)))
     ]
-    ratio = thesis_curves.propensity_ratio(vectors, np.arange(len(vectors)) >= len(real), real.shape[1])
+    ratio = thesis_scores.propensity_ratio(vectors, np.arange(len(vectors)) >= len(real), real.shape[1])
     return {**margins, "pMSE": ratio, **curves(*picked)}
 
 
@@ -145,7 +146,7 @@ def marginal_distances(real: pd.DataFrame, made: pd.DataFrame) -> dict[str, floa
         tv.append(0.5 * float(seen.sub(expected, fill_value=0).abs().sum()))
         there = seen.reindex(expected.index, fill_value=0)
         shares = (np.asarray(x, dtype=np.float64) for x in (expected, there))
-        published.append(thesis_curves.proportion_chi_square(*shares))
+        published.append(thesis_scores.proportion_chi_square(*shares))
     return {"MD": float(np.mean(published)), "KS": float(np.mean(ks)), "TV": float(np.mean(tv))}
 
 
@@ -154,8 +155,8 @@ def curves(real: Floats, made: Floats) -> dict[str, float]:
 
     The published area of fresh real rows is one half: above it rows are more alike than real ones.
     """
-    precision, recall = thesis_curves.precision_curve(real, made), thesis_curves.recall_curve(real, made)
-    levels = np.linspace(0, 1, thesis_curves.STEPS)
+    precision, recall = thesis_scores.precision_curve(real, made), thesis_scores.recall_curve(real, made)
+    levels = np.linspace(0, 1, thesis_scores.STEPS)
     areas = {"αP": float(precision.mean()), "βR": float(recall.mean())}
     return {
         **areas,

@@ -29,15 +29,14 @@ import pyarrow.parquet as pq
 from _tvinesynth_cases import CASES, Candidate, candidates, subject_of  # beside this script
 from _tvinesynth_page import write
 
-from synth_audit.core import registry
-from synth_audit.core.arrays import Floats
-from synth_audit.core.cache import Cache
-from synth_audit.core.context import RunContext
-from synth_audit.core.fitting import FitRecipe, draw, fit_shared
-from synth_audit.core.measurement import Findings
-from synth_audit.core.seeds import child_rng
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
+from synth_audit import registry
+from synth_audit.arrays import Floats
+from synth_audit.findings.measurement import Findings
+from synth_audit.plugins.audit import Subject
+from synth_audit.plugins.fitting import FitRecipe, draw, fit_shared
+from synth_audit.run.context import Cache, RunContext
+from synth_audit.run.seeds import child_rng
+from synth_audit.table.table import Table
 
 Run = dict[str, Any]
 Game = Mapping[str, int]

@@ -21,13 +21,14 @@ import pyarrow.parquet as pq
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
-from synth_audit.core.generator import FitContext
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.schema import quantitative
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.seeds import child_rng
-from synth_audit.core.table import Table, read_table
-from synth_audit.generators.vine import MIN_ROWS, Vine, column_order
+from synth_audit.generators.vine import MIN_ROWS, Vine
+from synth_audit.generators.vine import columns as column_order
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plugins.generator import FitContext
+from synth_audit.run.seeds import child_rng
+from synth_audit.table.schema import quantitative
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 TABLES = {
     "simulated_d20": ("Y", ("X1", "X6", "X11")),

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 from pyvinecopulib.core import CVineStructure
 from scipy.stats import rankdata
 
-from synth_audit.kernels.cvine import fit_cvine
-from synth_audit.kernels.rvine import Choice, Criterion, fit_library
+from synth_audit.generators.vine.copulas import Choice, Criterion, fit_cvine, fit_library
 
 CRITERIA: tuple[Criterion, ...] = ("aic", "bic", "mbicv")
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from synth_audit.core.context import RunContext
-from synth_audit.core.generator import FitContext
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.seeds import child_rng
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import read_table
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plugins.audit import Subject
+from synth_audit.plugins.generator import FitContext
+from synth_audit.run.context import RunContext
+from synth_audit.run.seeds import child_rng
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 COLUMNS = {"Y": {"role": "target"}, "totcst": {"role": "sensitive"}, "crea": {"role": "sensitive"}}
 FOREST = {"prediction": {"models": ["random_forest"]}}

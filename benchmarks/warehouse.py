@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-from synth_audit.core.plan import Plan
-from synth_audit.core.plan_file import parse_plan
 from synth_audit.pipeline.stages import split_table
+from synth_audit.plan.plan import Plan
+from synth_audit.plan.plan_file import parse_plan
 from synth_audit.store.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent

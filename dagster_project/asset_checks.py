@@ -13,14 +13,14 @@ from dagster_project import metadata
 from dagster_project.entry import TableEntry
 from dagster_project.failures import without_values
 from dagster_project.outcomes import GateCheckResult
-from synth_audit.core.errors import GateError, NotAsAudited
-from synth_audit.core.verdict import FITNESS
-from synth_audit.judging.judge import BUILT_IN
-from synth_audit.judging.privacy_budget import PROMISED
+from synth_audit.errors import GateError, NotAsAudited
+from synth_audit.findings.verdict import FITNESS
+from synth_audit.verdict.judge import BUILT_IN
+from synth_audit.verdict.privacy_budget import PROMISED
 
 if TYPE_CHECKING:
-    from synth_audit.core.verdict import GateResult
-    from synth_audit.pipeline.check import Check
+    from synth_audit.findings.verdict import GateResult
+    from synth_audit.pipeline.provenance import Check
 
 VERDICT = "verdict"
 """The whole decision: also held up by what is no gate, such as an audit that ended in an error."""
@@ -110,7 +110,7 @@ def _answers(table: TableEntry) -> list[GateCheck]:
 
 
 def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
-    from synth_audit.core.verdict import Fitness, Result
+    from synth_audit.findings.verdict import Fitness, Result
     from synth_audit.pipeline.verify import verify_filed
     from synth_audit.store.locate import locate_evidence
 
@@ -156,7 +156,7 @@ def _refuse_altered(table: TableEntry, found: "Iterable[Check]") -> None:
 
 def _of_gate(table: TableEntry, check: GateCheck, result: "GateResult | None") -> dg.AssetCheckResult:
     """A gate that the evidence does not judge has not passed."""
-    from synth_audit.core.verdict import Result
+    from synth_audit.findings.verdict import Result
 
     return GateCheckResult(
         check_name=check.name,

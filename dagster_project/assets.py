@@ -18,10 +18,10 @@ from dagster_project.outcomes import OUTCOME, REFUSED, RELEASED, VERDICT, disown
 from dagster_project.pools import pool_of
 from dagster_project.verdict_message import message, report_link, send
 from synth_audit.api import run_context
-from synth_audit.core.errors import PlanError, SynthAuditError
+from synth_audit.errors import PlanError, SynthAuditError
 
 if TYPE_CHECKING:
-    from synth_audit.core.context import RunContext
+    from synth_audit.run.context import RunContext
 
 WORKERS = "SYNTH_AUDIT_WORKERS"
 """Environment variable: processes that an audit is spread over; the numbers do not depend on it."""
@@ -123,8 +123,8 @@ def _fresh(table: TableEntry) -> dg.FreshnessPolicy | None:
 
 def _tell(table: TableEntry, context: dg.AssetExecutionContext) -> None:
     """Send the verdict to whom it may concern; that it cannot be sent is logged and no more."""
-    from synth_audit.store.checked_evidence import newest_evidence
     from synth_audit.store.evidence_store import evidence_store
+    from synth_audit.store.locate import newest_evidence
 
     evidence = newest_evidence(table.workspace)
     path = evidence_store(table.workspace).where(evidence.digest)["report"]
@@ -136,7 +136,7 @@ def _trace(table: TableEntry, stage: str, context: dg.AssetExecutionContext) -> 
     """Send what OpenLineage's readers want to know; that it cannot be sent is logged and no more."""
     if not openlineage.wanted():
         return
-    from synth_audit.store.checked_evidence import newest_evidence
+    from synth_audit.store.locate import newest_evidence
 
     told = {"report": openlineage.judged, "release": openlineage.released}[stage]
     try:
@@ -189,7 +189,7 @@ def _release_elsewhere(table: TableEntry, context: "RunContext") -> Told:
 
 def _report(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.report import write_report
-    from synth_audit.store.checked_evidence import newest_evidence
+    from synth_audit.store.locate import newest_evidence
 
     path = write_report(table.workspace)
     evidence = newest_evidence(table.workspace)

@@ -119,8 +119,8 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 def _place_salt(folder: Path, table: str) -> None:
     """Give a table of the demo, which is public, a salt that everybody knows, so that it ends alike."""
-    from synth_audit.core.files import create_once
-    from synth_audit.core.salt import LENGTH, Salt
+    from synth_audit.files import create_once
+    from synth_audit.run.seeds import LENGTH, Salt
     from synth_audit.store.workspace import Workspace
 
     workspace = Workspace(folder / f"{table}-audit").prepare()
@@ -172,10 +172,10 @@ def released_rows(warehouse: Path, table: str) -> int | None:
 
 
 def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tell: Tell) -> None:
-    from synth_audit.core.verdict import Result
-    from synth_audit.report.outcomes import Outcomes
-    from synth_audit.store.checked_evidence import newest_evidence
+    from synth_audit.findings.verdict import Result
+    from synth_audit.report.gates import Outcomes
     from synth_audit.store.evidence_store import evidence_store
+    from synth_audit.store.locate import newest_evidence
     from synth_audit.store.workspace import Workspace
 
     workspace = Workspace(folder / f"{table}-audit")

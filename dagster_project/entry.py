@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from synth_audit.core.build import build_version
-from synth_audit.core.errors import NotAsAudited
-from synth_audit.core.plan import Plan
+from synth_audit.build import build_version
+from synth_audit.errors import NotAsAudited
+from synth_audit.plan.plan import Plan
 from synth_audit.store.workspace import Workspace
 
 if TYPE_CHECKING:
     from dagster_project.external_tables import MadeElsewhere
-    from synth_audit.judging.suite import Suite
     from synth_audit.store.evidence import Evidence
+    from synth_audit.verdict.suite import Suite
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from dagster_project.entry import TableEntry
-from synth_audit.core.plugin_config import Location
+from synth_audit.plugins.plugin_config import Location
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from synth_audit.core.context import RunContext
     from synth_audit.pipeline.release import ReleaseRecord
+    from synth_audit.run.context import RunContext
     from synth_audit.store.evidence import Evidence
 
 ROLES = ("train", "control", "synthetic")
@@ -74,7 +74,7 @@ def release(table: TableEntry) -> "ReleaseRecord":
 
 
 def _rows(table: TableEntry, role: str) -> "pa.Table":
-    from synth_audit.core.source import read_whole
+    from synth_audit.plugins.source import read_whole
 
     place = getattr(table.elsewhere, role)
     source = table.plan.model_copy(update={"source": place}).build_source()

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import dagster as dg
 
-from synth_audit.core.errors import (
+from synth_audit.errors import (
     Altered,
     ApprovalMissing,
     BudgetSpent,

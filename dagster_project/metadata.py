@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 if TYPE_CHECKING:
-    from synth_audit.core.verdict import GateResult
+    from synth_audit.findings.verdict import GateResult
     from synth_audit.pipeline.release import ReleaseRecord
-    from synth_audit.store.evidence import Evidence
-    from synth_audit.store.evidence_records import ColumnRecord
+    from synth_audit.store.evidence import ColumnRecord, Evidence
     from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
     from synth_audit.store.workspace import Workspace
     from synth_audit.studies.frontier import FrontierRecord, Number
@@ -77,7 +76,7 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
 
 def report(evidence: Evidence, path: Path, link: str) -> Metadata:
     """Where the report is, its verdict, its gates and their picture."""
-    from synth_audit.report.suite_overview import suite_overview_svg, units_of
+    from synth_audit.report.interval_charts import suite_overview_svg, units_of
 
     return {
         **_answers(evidence),
@@ -94,7 +93,7 @@ def report(evidence: Evidence, path: Path, link: str) -> Metadata:
 
 def refusal(evidence: Evidence, link: str) -> Metadata:
     """The verdict, the gates that hold the release, and where to read why."""
-    from synth_audit.core.verdict import Result
+    from synth_audit.findings.verdict import Result
 
     held = [
         f"{g.gate}: {g.result}" for g in evidence.gates.results if g.blocking and g.result is not Result.PASS

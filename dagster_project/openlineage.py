@@ -19,9 +19,8 @@ from dagster_project.verdict_message import post
 from synth_audit import __version__
 
 if TYPE_CHECKING:
-    from synth_audit.core.plugin_config import PluginChoice
-    from synth_audit.store.evidence import Evidence
-    from synth_audit.store.evidence_records import ColumnRecord
+    from synth_audit.plugins.plugin_config import PluginChoice
+    from synth_audit.store.evidence import ColumnRecord, Evidence
 
 TARGET = "SYNTH_AUDIT_OPENLINEAGE"
 """Environment variable: address that takes events by POST, or the path of a file that they are added to."""
@@ -149,7 +148,7 @@ def _dataset(table: TableEntry, choice: PluginChoice | None, place: str, facets:
 
 def _schema(columns: Iterable[ColumnRecord]) -> Json:
     """The columns that leave."""
-    from synth_audit.core.schema import RELEASED
+    from synth_audit.table.schema import RELEASED
 
     fields = [{"name": c.name, "type": c.storage} for c in columns if RELEASED.issuperset(c.roles)]
     return _facet("1-2-0", "SchemaDataset", fields=fields)

@@ -11,7 +11,7 @@ from dagster_project import metadata, openlineage
 from dagster_project.entry import TableEntry
 from dagster_project.failures import REFUSAL, kind_of
 from dagster_project.verdict_message import report_link
-from synth_audit.core.errors import BudgetSpent, ReleaseRefused, SynthAuditError
+from synth_audit.errors import BudgetSpent, ReleaseRefused, SynthAuditError
 
 if TYPE_CHECKING:
     from dagster import AssetCheckEvaluation
@@ -80,8 +80,8 @@ def disown(context: dg.AssetExecutionContext) -> None:
 
 def _grounds(table: TableEntry, stage: str) -> dict[str, Any]:
     """What a refused release rests on, and where it can be read."""
-    from synth_audit.store.checked_evidence import newest_evidence
     from synth_audit.store.evidence_store import evidence_store
+    from synth_audit.store.locate import newest_evidence
 
     if stage != "release":
         return {}

@@ -9,9 +9,8 @@ import sys
 from collections.abc import Iterator
 
 from dagster_project.entry import TableEntry
-from synth_audit.core.audit import Need
-from synth_audit.core.generator import Generator, needs_of
-from synth_audit.core.generator_needs import Needs
+from synth_audit.plugins.audit import Need
+from synth_audit.plugins.generator import Generator, Needs, needs_of
 
 GPU = "gpu"
 """Pool of stages with a fit that needs a GPU."""
@@ -37,7 +36,7 @@ def _fitted(table: TableEntry, stage: str) -> Iterator[Generator]:
     """The generators that a stage fits: games do so too, and a sweep all its candidates."""
     plan = table.plan
     if stage == "frontier":
-        from synth_audit.studies.candidates import candidates_of
+        from synth_audit.studies.ranking import candidates_of
 
         yield from (candidate.plan.build_generator() for candidate in candidates_of(plan, sys.maxsize))
     elif plan.generator is not None and stage in ("synthetic", "audit"):

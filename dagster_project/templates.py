@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from synth_audit.core.errors import PlanError, keys_of, problems_of
+from synth_audit.errors import PlanError, keys_of, problems_of
 
 M = TypeVar("M", bound=BaseModel)
 _MARK = "{{"

@@ -35,7 +35,7 @@ def report_link(table: str, digest: str, path: Path) -> str:
 
 def message(table: TableEntry, evidence: Evidence, path: Path) -> dict[str, Any]:
     """What is sent: the verdict, what holds the release, and where more is to be found; no measurement."""
-    from synth_audit.core.verdict import Result
+    from synth_audit.findings.verdict import Result
 
     held = [g for g in evidence.gates.results if g.blocking and g.result is not Result.PASS]
     return {

@@ -8,11 +8,11 @@ from typing import Any
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
-from synth_audit.core import registry
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.plugin_docs import plugin_doc
-from synth_audit.core.registry import PluginRef
-from synth_audit.core.sensitivity import derived_of
+from synth_audit import registry
+from synth_audit.findings.sensitivity import derived_of
+from synth_audit.plugins.audit import AuditInfo
+from synth_audit.plugins.plugin_config import plugin_doc
+from synth_audit.registry import PluginRef
 
 ROOMS: tuple[registry.PluginGroup, ...] = ("source", "generator", "audit")
 

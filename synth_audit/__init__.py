@@ -23,7 +23,7 @@ from synth_audit.api import (
     run,
     verify,
 )
-from synth_audit.core.build import VERSION
+from synth_audit.build import VERSION
 
 __all__ = [
     "__version__",

@@ -33,11 +33,11 @@ import pytest
 import yaml
 from hypothesis import settings
 
-from synth_audit.core import registry
-from synth_audit.core.outcome import AuditOutcome
-from synth_audit.core.plan import Plan
-from synth_audit.core.plan_file import load_plan
+from synth_audit import registry
 from synth_audit.pipeline import stages as pipeline
+from synth_audit.plan.plan import Plan
+from synth_audit.plan.plan_file import load_plan
+from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import write_report
 from synth_audit.store.evidence import Evidence, read_evidence
 from synth_audit.store.workspace import Workspace

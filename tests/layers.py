@@ -13,33 +13,36 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # From the bottom up. A module may import its own layer and every layer below it.
 LAYERS = (
-    ("synth_audit.core", "synth_audit.resources"),
-    ("synth_audit.kernels",),
-    ("synth_audit.encoding",),
+    tuple(
+        f"synth_audit.{name}"
+        for name in ("text", "errors", "arrays", "files", "hashing", "build", "registry")
+    ),
+    ("synth_audit.findings",),
+    ("synth_audit.table",),
+    ("synth_audit.run",),
+    ("synth_audit.stats",),
+    ("synth_audit.dp",),
+    ("synth_audit.neighbours",),
+    ("synth_audit.plugins",),
+    ("synth_audit.plan",),
+    ("synth_audit.encode",),
     ("synth_audit.sources", "synth_audit.generators", "synth_audit.audits"),
     ("synth_audit.store",),
     ("synth_audit.examination",),
-    ("synth_audit.judging",),
+    ("synth_audit.verdict",),
     ("synth_audit.pipeline",),
     ("synth_audit.studies", "synth_audit.mechanism_test"),
     ("synth_audit.report",),
     ("synth_audit.api", "synth_audit"),
-    (
-        "synth_audit.cli",
-        "synth_audit.commands",
-        "synth_audit.console",
-        "synth_audit.exits",
-        "synth_audit.terminal",
-    ),
+    ("synth_audit.cli",),
     ("dagster_project",),
 )
-PLUGIN_LAYER = 3
+PLUGIN_LAYER = next(level for level, names in enumerate(LAYERS) if "synth_audit.audits" in names)
 ROOMS = ("recognition",)
 
-# What kernels may not know: they take arrays, and leave reading cells to the encoding.
-TABLES = tuple(
-    f"synth_audit.core.{name}" for name in ("table", "schema", "schema_inference", "cache", "plan", "subject")
-)
+# Rooms that take arrays, and leave reading tables to the rooms above.
+ARRAY_ROOMS = ("synth_audit.stats.", "synth_audit.neighbours.")
+TABLES = ("synth_audit.table",)
 
 # Packages that one layer alone may import.
 RESERVED = {"dagster": "dagster_project"}
@@ -80,7 +83,12 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 
 # The layers below which rows are read and kept; above them a table is asked for columns, batches and samples.
-KEEPERS = ("synth_audit.core.", "synth_audit.sources.", "synth_audit.store.")
+KEEPERS = (
+    "synth_audit.table.",
+    "synth_audit.plugins.source",
+    "synth_audit.sources.",
+    "synth_audit.store.",
+)
 
 
 def whole_tables(module: str, path: Path) -> Iterator[int]:
@@ -92,8 +100,8 @@ def whole_tables(module: str, path: Path) -> Iterator[int]:
 
 
 # Where it may be asked which kind a column is of: in the kinds, and in selections by scale of measurement.
-KINDS = ("synth_audit.encoding.kinds.", "synth_audit.core.kind", "synth_audit.core.schema")
-KIND_NAMES = {p.stem for p in (ROOT / "synth_audit/encoding/kinds").glob("[!_]*.py")}
+KINDS = ("synth_audit.encode.kinds.", "synth_audit.table.kind", "synth_audit.table.schema")
+KIND_NAMES = {p.stem for p in (ROOT / "synth_audit/encode/kinds").glob("[!_]*.py")}
 # What once told kinds apart, and the scale, which whoever selects columns leaves to the schema.
 TOLD_APART = {"numeric", "whole", "instants", "ranked_labels", "own_labels", "most_labels", "scale"}
 
@@ -102,7 +110,7 @@ def branches_on_kind(module: str, path: Path) -> Iterator[int]:
     """Lines on which a module asks which kind a column is of, instead of asking that for what it needs."""
     if module.startswith(KINDS):
         return
-    tested = {"kind"} if module.startswith("synth_audit.encoding.") else {"kind", "part"}
+    tested = {"kind"} if module.startswith("synth_audit.encode.") else {"kind", "part"}
     for node in nodes(path):
         match node:
             case ast.Attribute(attr=attr, value=ast.Attribute(attr="kind")) if attr in TOLD_APART:
@@ -133,8 +141,8 @@ def fault(importer: str, imported: str) -> str:
         return ""
     if there > here:
         return "points up"
-    if importer.startswith("synth_audit.kernels.") and imported.startswith(TABLES):
-        return "a kernel takes arrays"
+    if importer.startswith(ARRAY_ROOMS) and imported.startswith(TABLES):
+        return "it takes arrays"
     if here == there == PLUGIN_LAYER and not shared(importer, imported):
         return "plug-in knows another plug-in"
     return ""

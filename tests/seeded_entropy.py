@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from synth_audit.core import noise, salt
+from synth_audit.dp import mechanisms
+from synth_audit.run import seeds
 
 _default_rng = np.random.default_rng
 
@@ -55,7 +56,7 @@ def install() -> None:
         token_bytes=_STREAM.bytes,
         randbits=lambda count: int.from_bytes(_STREAM.bytes((count + 7) // 8)) >> -count % 8,
     )
-    noise.os = noise.secrets = salt.secrets = system
+    mechanisms.os = mechanisms.secrets = seeds.secrets = system
 
     def default_rng(seed: Any = None) -> np.random.Generator:
         return _default_rng(int.from_bytes(_STREAM.bytes(16)) if seed is None else seed)

@@ -16,11 +16,11 @@ import pytest
 
 import synth_audit
 from synth_audit import api
-from synth_audit.core import arrow_files
-from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
-from synth_audit.core.outcome import Status
-from synth_audit.core.verdict import Result
+from synth_audit.errors import DataError, PlanError, ReleaseRefused
+from synth_audit.findings.verdict import Result
+from synth_audit.plugins.audit import Status
 from synth_audit.store.workspace import Workspace
+from synth_audit.table import arrow
 
 CELL = "Zanzibar-7391"
 
@@ -83,11 +83,9 @@ def test_rows_of_files_are_mapped_and_nothing_of_them_stays(plan, tmp_path, monk
     for file, rows in zip(files, (TRAIN, CONTROL, SYNTHETIC), strict=True):
         rows.to_parquet(file, index=False)
     before = api.audit(*files, plan)
-    write = arrow_files.write_arrow
-    monkeypatch.setattr(arrow_files, "MOST_HELD", 1000)
-    monkeypatch.setattr(
-        arrow_files, "write_arrow", lambda path, *of: written.append(path) or write(path, *of)
-    )
+    write = arrow.write_arrow
+    monkeypatch.setattr(arrow, "MOST_HELD", 1000)
+    monkeypatch.setattr(arrow, "write_arrow", lambda path, *of: written.append(path) or write(path, *of))
     found = api.audit(*files, plan)
     assert [path.is_relative_to(room) for path in written] == [True] * 4, "the candidate in its own order too"
     assert not list(room.iterdir())
@@ -100,7 +98,7 @@ def test_processes_map_the_rows_where_they_were_laid_out(plan, tmp_path, monkeyp
     room, places = tmp_path / "system", []
     room.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(room))
-    monkeypatch.setattr(arrow_files, "MOST_HELD", 1000)
+    monkeypatch.setattr(arrow, "MOST_HELD", 1000)
     files = [tmp_path / f"{name}.parquet" for name in ("train", "control", "synthetic")]
     for file, rows in zip(files, (TRAIN, CONTROL, SYNTHETIC), strict=True):
         rows.to_parquet(file, index=False)

@@ -15,11 +15,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from synth_audit import api, cli
-from synth_audit.core import execution, registry
-from synth_audit.core.build import build_version
-from synth_audit.core.execution import Executor
-from synth_audit.core.plan_file import load_plan
+from synth_audit import api, cli, registry
+from synth_audit.build import build_version
+from synth_audit.plan.plan_file import load_plan
+from synth_audit.run import executor
+from synth_audit.run.executor import Executor
 from synth_audit.store.evidence import read_evidence
 from synth_audit.store.workspace import Workspace
 
@@ -364,7 +364,7 @@ def test_a_real_process_is_quiet_without_a_terminal(home):
 
 
 def test_the_progress_bar_is_for_terminals(monkeypatch):
-    from synth_audit import console
+    from synth_audit.cli import console
 
     class Terminal:
         def isatty(self):
@@ -395,7 +395,7 @@ def test_where_the_work_is_done_comes_from_the_command_line_else_the_plan(home, 
         seen.append((name, workers, scheduler))
         yield Executor()
 
-    monkeypatch.setattr(execution, "opened", opened)
+    monkeypatch.setattr(executor, "opened", opened)
     where = {"executor": "dask", "scheduler": "tcp://10.0.0.5:8786"}
     Path("plan.yaml").write_text(yaml.safe_dump(PLAN | {"execution": where}))
     invoke("run", "plan.yaml", "--out", "out")

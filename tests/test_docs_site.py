@@ -9,7 +9,7 @@ import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 
-from synth_audit.core import registry
+from synth_audit import registry
 
 ROOT = Path(__file__).parents[1]
 

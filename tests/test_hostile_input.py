@@ -13,7 +13,7 @@ import yaml
 from click.testing import CliRunner
 
 from synth_audit import api, cli
-from synth_audit.core.errors import DataError, SynthAuditError, Unavailable
+from synth_audit.errors import DataError, SynthAuditError, Unavailable
 
 SUITE = {
     "name": "small",
@@ -160,7 +160,7 @@ def test_workspaces_and_evidence_whose_name_is_too_long(name):
 
 @pytest.mark.parametrize("path", [".", "/"])
 def test_what_is_no_name_of_a_file(path):
-    from synth_audit.store.workspace_files import write_text
+    from synth_audit.store.files import write_text
 
     with pytest.raises(SynthAuditError, match="cannot be written"):
         write_text(Path(path), "page")
@@ -235,12 +235,12 @@ def test_a_working_folder_that_is_gone(tmp_path):
 
 
 def test_too_little_memory_is_told(monkeypatch):
-    from synth_audit.commands import listing
+    from synth_audit.cli import inspect
 
     def starved(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr(listing, "show_catalogue", starved)
+    monkeypatch.setattr(inspect, "show_catalogue", starved)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 3
     assert result.stderr.startswith("error: there is not enough memory\n")
@@ -248,7 +248,7 @@ def test_too_little_memory_is_told(monkeypatch):
 
 @pytest.mark.parametrize("temporary", [False, True])
 def test_a_full_disk_is_no_fault_of_the_program(monkeypatch, temporary):
-    from synth_audit.commands import listing
+    from synth_audit.cli import inspect
 
     def full(*args, **kwargs):
         if temporary:
@@ -258,7 +258,7 @@ def test_a_full_disk_is_no_fault_of_the_program(monkeypatch, temporary):
     if temporary:
         monkeypatch.setattr(tempfile, "tempdir", None)
         monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere at all"])
-    monkeypatch.setattr(listing, "show_catalogue", full)
+    monkeypatch.setattr(inspect, "show_catalogue", full)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 75
     assert result.stderr.startswith("error: the disk is full")
@@ -267,7 +267,7 @@ def test_a_full_disk_is_no_fault_of_the_program(monkeypatch, temporary):
 
 @pytest.mark.parametrize(("raised", "code"), [("away", 75), ("full", 75), ("wrong", 2)])
 def test_what_may_be_tried_again_has_an_exit_code_of_its_own(monkeypatch, raised, code):
-    from synth_audit.commands import listing
+    from synth_audit.cli import inspect
 
     def fails(*_, **__):
         if raised == "away":
@@ -277,7 +277,7 @@ def test_what_may_be_tried_again_has_an_exit_code_of_its_own(monkeypatch, raised
         except OSError:
             raise DataError("the file cannot be written") from None
 
-    monkeypatch.setattr(listing, "show_catalogue", fails)
+    monkeypatch.setattr(inspect, "show_catalogue", fails)
     assert CliRunner().invoke(cli.main, ["list"]).exit_code == code
 
 

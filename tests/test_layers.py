@@ -25,15 +25,15 @@ def test_the_real_tree_has_no_faults():
 
 def test_the_real_tree_is_looked_at():
     seen = dict(layers.modules(layers.ROOT))
-    assert {"synth_audit", "synth_audit.core.plan", "synth_audit.cli", "dagster_project"} <= set(seen)
+    assert {"synth_audit", "synth_audit.plan.plan", "synth_audit.cli", "dagster_project"} <= set(seen)
     every = [name for module in seen if "pipeline" in module for _, name in layers.imports(seen[module])]
-    assert "synth_audit.core.errors.DataError" in every
+    assert "synth_audit.errors.DataError" in every
     assert all(layers.layer_of(module) is not None for module in seen)
 
 
 UP, ARRAYS, PLUGIN, RELATIVE, DAGSTER = (
     "points up",
-    "a kernel takes arrays",
+    "it takes arrays",
     "plug-in knows another plug-in",
     "relative import",
     "only dagster_project may",
@@ -47,33 +47,33 @@ WHOLE = "ask for columns, batches or a sample"
 @pytest.mark.parametrize(
     ("file", "text", "why"),
     [
-        ("core/table.py", "from synth_audit.kernels import encode", UP),
-        ("core/table.py", "import synth_audit.judging.judge", UP),
-        ("core/table.py", "import synth_audit", UP),
-        ("core/table.py", "from synth_audit import generators", UP),
-        ("core/table.py", "from synth_audit import *", UP),
-        ("kernels/gower.py", "from synth_audit.generators.vine import Vine", UP),
-        ("kernels/gower.py", "from synth_audit.encoding.codes import codes", UP),
-        ("kernels/gower.py", "from synth_audit.core.table import Table", ARRAYS),
-        ("kernels/gower.py", "from synth_audit.core import cache", ARRAYS),
-        ("kernels/gower.py", "if TYPE_CHECKING:\n    from synth_audit.core.schema import Column", ARRAYS),
+        ("table/table.py", "from synth_audit.stats import roc", UP),
+        ("table/table.py", "import synth_audit.verdict.judge", UP),
+        ("table/table.py", "import synth_audit", UP),
+        ("table/table.py", "from synth_audit import generators", UP),
+        ("table/table.py", "from synth_audit import *", UP),
+        ("neighbours/gower.py", "from synth_audit.generators.vine import Vine", UP),
+        ("neighbours/gower.py", "from synth_audit.encode.codes import codes", UP),
+        ("neighbours/gower.py", "from synth_audit.table.table import Table", ARRAYS),
+        ("neighbours/gower.py", "from synth_audit.table import cache", ARRAYS),
+        ("neighbours/gower.py", "if TYPE_CHECKING:\n    from synth_audit.table.schema import Column", ARRAYS),
         ("generators/vine.py", "from synth_audit.pipeline import stages", UP),
         ("audits/privacy/exact_match.py", "from synth_audit import audit", UP),
-        ("judging/judge.py", "from synth_audit.api import audit", UP),
-        ("judging/judge.py", "from synth_audit.report.render import render", UP),
+        ("verdict/judge.py", "from synth_audit.api import audit", UP),
+        ("verdict/judge.py", "from synth_audit.report.page import render", UP),
         ("store/evidence.py", "from synth_audit.examination.audit_runner import run_audits", UP),
-        ("examination/examine.py", "from synth_audit.judging.suite import Suite", UP),
-        ("judging/judge.py", "from synth_audit.pipeline import stages", UP),
+        ("examination/examine.py", "from synth_audit.verdict.suite import Suite", UP),
+        ("verdict/judge.py", "from synth_audit.pipeline import stages", UP),
         ("pipeline/stages.py", "from synth_audit.studies.sweep import sweep", UP),
         ("studies/sweep.py", "from synth_audit.report import write_report", UP),
         ("report/view.py", "from synth_audit.cli import main", UP),
-        ("api.py", "from synth_audit.console import progress_bar", UP),
-        ("cli.py", "from dagster_project.demo import main", UP),
-        ("core/table.py", "def f():\n    from synth_audit.judging import judge", UP),
-        ("core/table.py", "class A:\n    def f(self):\n        import synth_audit.cli", UP),
-        ("core/table.py", "if TYPE_CHECKING:\n    from synth_audit.kernels import encode", UP),
-        ("core/table.py", "try:\n    import synth_audit.api as a\nexcept ImportError:\n    pass", UP),
-        ("core/deep/down.py", "from synth_audit.judging import judge", UP),
+        ("api/a.py", "from synth_audit.cli.console import progress_bar", UP),
+        ("cli/a.py", "from dagster_project.demo import main", UP),
+        ("table/table.py", "def f():\n    from synth_audit.verdict import judge", UP),
+        ("table/table.py", "class A:\n    def f(self):\n        import synth_audit.cli", UP),
+        ("table/table.py", "if TYPE_CHECKING:\n    from synth_audit.stats import roc", UP),
+        ("table/table.py", "try:\n    import synth_audit.api as a\nexcept ImportError:\n    pass", UP),
+        ("table/deep/down.py", "from synth_audit.verdict import judge", UP),
         ("generators/resample.py", "from synth_audit.generators import vine", PLUGIN),
         ("generators/resample.py", "from synth_audit.generators.vine import Vine", PLUGIN),
         ("generators/resample.py", "import synth_audit.generators.vine", PLUGIN),
@@ -94,22 +94,22 @@ WHOLE = "ask for columns, batches or a sample"
         ("audits/privacy/b.py", "def f():\n    from synth_audit.sources.csv import Csv", PLUGIN),
         ("audits/privacy/b.py", "if column.kind.numeric:\n    pass", KIND),
         ("generators/vine.py", "step = float(self.column.kind.whole)", KIND),
-        ("encoding/codes.py", "numbers = [c for c in columns if not c.kind.numeric]", KIND),
-        ("core/rules.py", "def f(kind):\n    return kind.instants", KIND),
+        ("encode/codes.py", "numbers = [c for c in columns if not c.kind.numeric]", KIND),
+        ("table/rules.py", "def f(kind):\n    return kind.instants", KIND),
         ("studies/a.py", "if column.kind.scale is Scale.NOMINAL:\n    pass", KIND),
         ("audits/privacy/b.py", "if isinstance(column.kind, TextLabels):\n    pass", KIND),
         ("audits/privacy/b.py", "if isinstance(column.kind.part, NumberPart):\n    pass", KIND),
         ("store/a.py", "if str(column.kind) == 'datetime':\n    pass", KIND),
         ("store/a.py", "if column.kind.name in ('integer', 'continuous'):\n    pass", KIND),
         ("report/a.py", "match column.kind.name:\n    case 'boolean':\n        pass", KIND),
-        ("core/table.py", "from .plan import Plan", RELATIVE),
-        ("core/table.py", "from . import plan", RELATIVE),
+        ("table/table.py", "from .plan import Plan", RELATIVE),
+        ("table/table.py", "from . import plan", RELATIVE),
         ("generators/resample.py", "from . import vine", RELATIVE),
-        ("generators/resample.py", "def f():\n    from ..judging import judge", RELATIVE),
-        ("core/table.py", "import dagster", DAGSTER),
-        ("judging/judge.py", "def f():\n    import dagster as dg", DAGSTER),
-        ("cli.py", "from dagster import asset", DAGSTER),
-        ("cli.py", "import dagster.core", DAGSTER),
+        ("generators/resample.py", "def f():\n    from ..verdict import judge", RELATIVE),
+        ("table/table.py", "import dagster", DAGSTER),
+        ("verdict/judge.py", "def f():\n    import dagster as dg", DAGSTER),
+        ("cli/a.py", "from dagster import asset", DAGSTER),
+        ("cli/a.py", "import dagster.core", DAGSTER),
         ("audits/privacy/b.py", "def f(table):\n    return table.data.column('x')", WHOLE),
         ("pipeline/stages.py", "rows = [t.data for t in tables]", WHOLE),
     ],
@@ -124,8 +124,8 @@ def test_a_fault_is_found(tmp_path, file, text, why):
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        ("synth_audit/core/table.py", "from synth_audit.core.schema import Schema\nimport numpy"),
-        ("synth_audit/encoding/codes.py", "from synth_audit.core.table import Table"),
+        ("synth_audit/table/table.py", "from synth_audit.table.schema import Schema\nimport numpy"),
+        ("synth_audit/encode/codes.py", "from synth_audit.table.table import Table"),
         (
             "synth_audit/generators/vine.py",
             "from synth_audit.generators._margins import margin",
@@ -136,21 +136,21 @@ def test_a_fault_is_found(tmp_path, file, text, why):
             "synth_audit/generators/vine/__init__.py",
             "from synth_audit.generators.vine.model import VineModel",
         ),
-        ("synth_audit/generators/vine.py", "from synth_audit.kernels.margins import Margin"),
+        ("synth_audit/generators/vine.py", "from synth_audit.stats.margins import Margin"),
         ("synth_audit/audits/privacy/b.py", "from synth_audit.audits.privacy import _shared"),
         ("synth_audit/audits/privacy/b.py", "from synth_audit.audits._shared import f"),
         ("synth_audit/generators/deep/__init__.py", "from synth_audit.generators.deep.net import Net"),
         ("synth_audit/pipeline/stages.py", "from synth_audit.generators.vine import Vine"),
         ("synth_audit/report/view.py", "from synth_audit.store.evidence import Evidence"),
-        ("synth_audit/cli.py", "from synth_audit import api, console"),
-        ("synth_audit/core/entities.py", "rows = table.data"),
+        ("synth_audit/cli/a.py", "from synth_audit import api"),
+        ("synth_audit/table/people.py", "rows = table.data"),
         ("synth_audit/sources/csv.py", "rows = table.data"),
         ("synth_audit/audits/privacy/b.py", "values = table.column('x')"),
-        ("synth_audit/encoding/kinds/integer.py", "if column.kind.numeric:\n    pass"),
-        ("synth_audit/core/schema.py", "if column.kind.scale is Scale.NOMINAL:\n    pass"),
+        ("synth_audit/encode/kinds/integer.py", "if column.kind.numeric:\n    pass"),
+        ("synth_audit/table/schema.py", "if column.kind.scale is Scale.NOMINAL:\n    pass"),
         ("synth_audit/audits/privacy/b.py", "cells = column.kind.anchored_cells(train, column)"),
         ("synth_audit/report/a.py", "if series.kind == 'box':\n    scale = kind.scale(series)"),
-        ("synth_audit/core/table.py", "import dagsterlike"),
+        ("synth_audit/table/table.py", "import dagsterlike"),
         ("dagster_project/assets.py", "import dagster as dg\nfrom synth_audit.pipeline import stages"),
     ],
 )
@@ -160,9 +160,9 @@ def test_what_points_down_is_no_fault(tmp_path, file, text):
 
 def test_every_fault_is_listed_with_its_line(tmp_path):
     text = "import numpy\nimport synth_audit.cli\n\nfrom synth_audit import api\n"
-    faults = found(tmp_path, {"synth_audit/core/a.py": text, "synth_audit/kernels/b.py": "import dagster"})
+    faults = found(tmp_path, {"synth_audit/table/a.py": text, "synth_audit/stats/b.py": "import dagster"})
     assert [f.partition(" imports")[0] for f in faults] == [
-        "synth_audit/core/a.py:2",
-        "synth_audit/core/a.py:4",
-        "synth_audit/kernels/b.py:1",
+        "synth_audit/table/a.py:2",
+        "synth_audit/table/a.py:4",
+        "synth_audit/stats/b.py:1",
     ]

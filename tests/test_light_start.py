@@ -53,11 +53,11 @@ STEPS = {
     "version": _command("--version"),
     "list and describe": _command("list") + "\n" + _command("describe", "vine"),
     "plan": (
-        "from synth_audit.core.plan_file import load_plan\n"
-        "from synth_audit.core.plan_json_schema import plan_schema\n"
+        "from synth_audit.plan.plan_file import load_plan\n"
+        "from synth_audit.plan.plan import plan_schema\n"
         "load_plan('plan.yaml')\nplan_schema()"
     ),
-    "ledger": "import synth_audit.core.noise\nimport synth_audit.store.ledger",
+    "ledger": "import synth_audit.dp.mechanisms\nimport synth_audit.store.ledger",
 }
 WITHOUT_A_PLAN = ("import", "help", "help of a verb", "version")
 LAST = {"something heavy": "import sklearn"}

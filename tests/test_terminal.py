@@ -11,9 +11,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from synth_audit import cli, console, terminal
-from synth_audit.commands import listing
-from synth_audit.exits import Exit
+from synth_audit import cli
+from synth_audit.cli import console, exits, inspect
+from synth_audit.cli.exits import Exit
 
 PROGRAM = f'{sys.executable} -c "from synth_audit.cli import main; main()"'
 
@@ -85,8 +85,8 @@ def test_colour_only_where_it_is_wanted(monkeypatch, name, value, coloured):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "stdout", shown := Terminal())
-    terminal.say("all well", fg="green", sign="✓ ")
-    terminal.say("bold", bold=True)
+    exits.say("all well", fg="green", sign="✓ ")
+    exits.say("bold", bold=True)
     monkeypatch.undo()
     assert ("\x1b[" in shown.getvalue()) is coloured
     assert click.unstyle(shown.getvalue()) == "✓ all well\nbold\n"
@@ -105,9 +105,9 @@ def test_no_bar_on_a_dumb_terminal(monkeypatch):
 
 
 def test_what_others_wrote_cannot_act(capsys):
-    terminal.say("a\x1b[2Jb\nPASS: this table may leave.\r" + "k" * 40_000)
-    terminal.say_whole("/a/\x1b]0;owned\x07" + "k" * 1000)
-    terminal.say_json('{"a": "\u202e\x9b\x7f"}')
+    exits.say("a\x1b[2Jb\nPASS: this table may leave.\r" + "k" * 40_000)
+    exits.say_whole("/a/\x1b]0;owned\x07" + "k" * 1000)
+    exits.say_json('{"a": "\u202e\x9b\x7f"}')
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     first, second, third, end = shown.split("\n")
@@ -141,14 +141,14 @@ def test_an_interrupt_ends_in_one_line(monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(listing, "show_catalogue", interrupted)
+    monkeypatch.setattr(inspect, "show_catalogue", interrupted)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 1
     assert result.stderr.strip() == "error: interrupted"
 
 
 def test_where_no_bar_can_be_drawn_a_line_comes_now_and_then(monkeypatch):
-    from synth_audit.core import context
+    from synth_audit.run import context
 
     clock = iter([0.0, 5.0, 25.0, 30.0, 50.0])
     monkeypatch.setattr(context.time, "monotonic", lambda: next(clock))

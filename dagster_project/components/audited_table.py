@@ -12,13 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import dagster as dg
-from pydantic import (
-    BaseModel,
-    Field,
-    ModelWrapValidatorHandler,
-    PrivateAttr,
-    model_validator,
-)
+from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
 from dagster_project.asset_checks import gate_checks
 from dagster_project.assets import stage_assets
@@ -28,12 +22,10 @@ from dagster_project.lineage import places
 from dagster_project.snapshots import Snapshots, refuse_unmarked, schedule_of, sensor_of
 from dagster_project.templates import templated, validated
 from synth_audit.api import workspace_of
-from synth_audit.core.errors import PlanError
-from synth_audit.core.plan import Plan
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.plan_json_schema import plan_schema
-from synth_audit.judging.find_suite_file import locate
-from synth_audit.judging.suite import Suite, load_suite
+from synth_audit.errors import PlanError
+from synth_audit.plan.plan import Plan, plan_schema
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.verdict.suite import Suite, load_suite, locate
 
 _LONGEST = "dagster/max_runtime"
 """Dagster's tag for the seconds that a run may take, which its run monitoring watches."""
@@ -196,7 +188,7 @@ class AuditedTable(dg.Component):
             plan.build_generator()
         partitions = self._partitions(plan)
         if plan.frontier is not None:
-            from synth_audit.studies.candidates import candidates_of
+            from synth_audit.studies.ranking import candidates_of
 
             candidates_of(plan, sys.maxsize)
         chosen = self.settings.workspace

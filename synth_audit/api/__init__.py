@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
-from synth_audit.api.approving import approve, new_key
-from synth_audit.api.auditing import audit, rerun, run
+from synth_audit.api.auditing import Execution, Running, audit, exposure, rerun, run, run_context
 from synth_audit.api.evidence import (
+    approve,
     compare,
     gate,
     load_evidence,
+    mend,
+    new_key,
+    purge,
+    refuse_mended_place,
+    release,
     render_report,
+    rollback,
     verify,
     write_certificate,
+    write_index,
+    write_mended_plan,
     write_pdf,
     write_report,
 )
-from synth_audit.api.indexing import write_index
-from synth_audit.api.mechanisms import test_mechanism
-from synth_audit.api.mending import mend, refuse_mended_place, write_mended_plan
 from synth_audit.api.plans import PlanLike, as_plan, workspace_of
-from synth_audit.api.recipes import RecipeState, install_recipe, recipes, try_recipe
-from synth_audit.api.releasing import purge, release, rollback
-from synth_audit.api.running import Execution, Running, run_context
-from synth_audit.api.studies import calibrate, estimate, frontier, swept
-from synth_audit.api.tables import fill_table
-from synth_audit.api.together import exposure
+from synth_audit.api.studies import (
+    RecipeState,
+    calibrate,
+    estimate,
+    fill_table,
+    frontier,
+    install_recipe,
+    recipes,
+    swept,
+    test_mechanism,
+    try_recipe,
+)
 
 __all__ = [
     "Execution",

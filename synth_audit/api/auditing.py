@@ -1,25 +1,99 @@
-"""Audits: of tables at hand, of all that a plan says, and again under the same salt."""
+"""Audits: of tables at hand, of all that a plan says, again under the same salt, and of several releases."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from synth_audit.api.frames import placed_rows, refuse_same_file
 from synth_audit.api.plans import PlanLike, as_plan, named_after, narrowed, workspace_of
-from synth_audit.api.running import Running, run_context
-from synth_audit.frames import placed_rows, refuse_same_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from synth_audit.core.audit import Audit
-    from synth_audit.core.plan import Plan
-    from synth_audit.core.salt import Salt
-    from synth_audit.core.subject import Subject
-    from synth_audit.frames import Frame
-    from synth_audit.pipeline.check import Check
+    from synth_audit.api.frames import Frame
+    from synth_audit.pipeline.provenance import Check
+    from synth_audit.plan.plan import Plan
+    from synth_audit.plugins.audit import Audit, Subject
+    from synth_audit.run.context import Progress, RunContext
+    from synth_audit.run.executor import Device, ExecutorName
+    from synth_audit.run.seeds import Salt
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.workspace import Workspace
+
+
+class Execution(TypedDict, total=False):
+    """Where the work is done; no number depends on it.
+
+    What is given here stands above the plan's ``execution``.
+
+    Attributes:
+        workers: processes to spread audits and games over; 1 if left out.
+        executor: ``serial``, ``processes`` or ``dask``; what the others imply if left out.
+        scheduler: address of a Dask scheduler; without one, ``dask`` means a cluster on this machine.
+        deadline: longest time in seconds of one candidate's audits, and of one fit of its generator.
+        device: what networks and long searches are computed on: ``cpu``, ``cuda`` or ``auto``.
+    """
+
+    workers: int | None
+    executor: ExecutorName | None
+    scheduler: str | None
+    deadline: float | None
+    device: Device | None
+
+
+class Running(Execution, total=False):
+    """Where the work is done, and who is told of it.
+
+    Attributes:
+        progress: called with what is under way and how many pieces are done; True prints a line now and then.
+            Left out, a notebook shows a line that is rewritten.
+    """
+
+    progress: Progress | bool | None
+
+
+@contextmanager
+def run_context(plan: Plan, scratch: Path | None = None, **running: Unpack[Running]) -> Iterator[RunContext]:
+    """The context that a verb's work is done in: here, and nowhere else, it is made.
+
+    Args:
+        scratch: where temporary folders are made; the system's place for them if None.
+    """
+    from synth_audit.run.context import RunContext, silent, spoken
+    from synth_audit.run.executor import Deadline, opened
+
+    progress = running.pop("progress", None)
+    rewritten = progress is None and _in_notebook()
+    if rewritten:
+        progress = spoken(_rewrite, every=0.5)
+    told = (spoken(print) if progress is True else progress) or silent
+    settled = plan.execution.changed(running)
+    with ExitStack() as stack:
+        if rewritten:
+            stack.callback(_rewrite, "")
+        executor = stack.enter_context(opened(settled.name, settled.n_workers, settled.scheduler))
+        yield RunContext(
+            seed=plan.seed,
+            executor=executor,
+            progress=told,
+            deadline=Deadline.within(settled.deadline),
+            device=settled.device,
+            scratch=scratch,
+        )
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel runs this, whose output a browser shows."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and hasattr(shell.get_ipython(), "kernel")
+
+
+def _rewrite(line: str) -> None:
+    print(f"\r{line:<79}", end="\r", flush=True)  # noqa: T201 (a notebook has no other place)
 
 
 def audit(
@@ -88,9 +162,9 @@ def _audited(
     Many rows of files are laid out once, in a folder that is there as long as the audits are, so that all
     processes map the same pages.
     """
-    from synth_audit.core.files import temporary_folder
-    from synth_audit.core.salt import Salt
+    from synth_audit.files import temporary_folder
     from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
+    from synth_audit.run.seeds import Salt
 
     with temporary_folder(scratch) as folder:
         subject = _subject(plan, frames, Path(folder))
@@ -114,15 +188,13 @@ def _attempted(
     running: Running,
 ) -> Evidence:
     """Audit as an attempt of a workspace, by the draws that the account keeps for the training table."""
-    from synth_audit.judging.suite import load_suite
-    from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
+    from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine, write_evidence
     from synth_audit.pipeline.warnings import about_draws, about_reports
-    from synth_audit.pipeline.write_evidence import write_evidence
-    from synth_audit.store.attempts import begin_attempt
-    from synth_audit.store.evidence_records import TableRecord
+    from synth_audit.store.evidence import TableRecord
+    from synth_audit.store.ledger import begin_attempt
     from synth_audit.store.reports import enter_report, people_behind
-    from synth_audit.store.salts import workspace_salt
-    from synth_audit.store.training_tables import TrainingTable
+    from synth_audit.store.salts import TrainingTable, workspace_salt
+    from synth_audit.verdict.suite import load_suite
 
     suite = load_suite(plan.gates, plan.base).sha256
     salt = workspace_salt(workspace)
@@ -158,7 +230,7 @@ def _to_share(plan: Plan, subject: Subject, evidence: Evidence, salt: Salt) -> p
     """The audited rows and values alone; None for what did not pass, or waits for more than a pass."""
     import pyarrow as pa
 
-    from synth_audit.core.verdict import Result
+    from synth_audit.findings.verdict import Result
     from synth_audit.pipeline.release import as_audited
 
     waits = plan.release is not None and (plan.release.approvals > 0 or plan.release.not_worse)
@@ -170,7 +242,7 @@ def _to_share(plan: Plan, subject: Subject, evidence: Evidence, salt: Salt) -> p
 
 def _subject(plan: Plan, frames: tuple[Frame, Frame | None, Frame], folder: Path) -> Subject:
     """The three tables, those of large files laid out in a folder."""
-    from synth_audit.core.files import scratch_in
+    from synth_audit.files import scratch_in
     from synth_audit.pipeline.stages import anchored_subject
 
     train, control, synthetic = frames
@@ -185,7 +257,7 @@ def _subject(plan: Plan, frames: tuple[Frame, Frame | None, Frame], folder: Path
 
 def _about_file(plan: Plan, subject: Subject, synthetic: Frame) -> tuple[str, ...]:
     """Warnings about what a file holds beside its rows, and about CSV cells that a spreadsheet would run."""
-    from synth_audit.pipeline.beside_rows import about_metadata, about_unused_labels
+    from synth_audit.pipeline.input_checks import about_metadata, about_unused_labels
     from synth_audit.pipeline.warnings import about_formulas
     from synth_audit.sources.parquet import Parquet
 
@@ -214,7 +286,7 @@ def run(
         release: False stops before the release.
         running: how the work is done, see :class:`Running`.
     """
-    from synth_audit.core.verdict import Result
+    from synth_audit.findings.verdict import Result
     from synth_audit.pipeline import stages as pipeline
     from synth_audit.report import write_report
     from synth_audit.report.notebook import shown
@@ -255,7 +327,7 @@ def rerun(
     """
     from synth_audit.pipeline.rerun import rerun as again
     from synth_audit.store.scratch import in_use
-    from synth_audit.studies.candidates import candidate_of
+    from synth_audit.studies.ranking import candidate_of
 
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
@@ -264,3 +336,32 @@ def rerun(
         settled = chosen.plan
     with in_use(workspace) as scratch, run_context(settled, scratch, **running) as context:
         return again(settled, workspace, context)
+
+
+FOLDER = "together"
+"""Folder of the audit within the workspace."""
+
+
+def exposure(plan: PlanLike, out: str | Path | None = None, **running: Unpack[Running]) -> Evidence:
+    """Audit the releases of a workspace as one table, against the rows that all of them were made from.
+
+    Each release may pass and all together give somebody away. The answer is filed under ``together/`` in the
+    workspace; it holds back and takes back nothing by itself.
+
+    Raises:
+        DataError: there are not two releases of the present training rows whose rows are kept.
+        PlanError: the plan makes values coarser, which an audit of finished tables does not do.
+    """
+    from synth_audit.pipeline.releases_together import plan_of_all, releases_together
+
+    settled = as_plan(plan)
+    workspace = workspace_of(settled, out)
+    found = releases_together(workspace)
+    return audit(
+        found.train,
+        found.control,
+        found.synthetic,
+        plan_of_all(settled),
+        out=workspace.root / FOLDER,
+        **running,
+    )

@@ -1,20 +1,28 @@
-"""What needs evidence alone: to judge it by another suite, to report it, to verify it."""
+"""What needs evidence: to judge, report, verify, sign, release, purge and mend it, and list many tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Unpack
 
-from synth_audit.core.errors import DataError
-from synth_audit.frames import hash_of
+from synth_audit.api.auditing import Running, run_context
+from synth_audit.api.frames import as_arrow, hash_of
+from synth_audit.api.plans import PlanLike, as_plan, workspace_of
+from synth_audit.errors import DataError, PlanError
 
 if TYPE_CHECKING:
-    from synth_audit.frames import Frame
-    from synth_audit.pipeline.check import Check
+    from synth_audit.api.frames import Frame
+    from synth_audit.pipeline.provenance import Check
+    from synth_audit.pipeline.release import ReleaseRecord
     from synth_audit.store.evidence import Evidence
+    from synth_audit.store.purge import PurgeRecord, Sweep
+    from synth_audit.store.workspace import Workspace
     from synth_audit.studies.evidence_comparison import EvidenceComparison
+    from synth_audit.studies.mend import MendRecord
 
 
 def load_evidence(evidence: str | Path) -> Evidence:
@@ -47,8 +55,9 @@ def compare(before: Evidence | str | Path, after: Evidence | str | Path) -> Evid
 
 def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
     """Judge existing evidence by another suite; needs no data. The result is no basis for a release."""
-    from synth_audit.judging import judge as room
     from synth_audit.report.notebook import shown
+    from synth_audit.verdict.judge import judge_again
+    from synth_audit.verdict.suite import load_suite
 
     known = _evidence(evidence)
     if not known.intact:
@@ -58,7 +67,7 @@ def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
             expected="evidence whose digest matches its content",
             fix="run the audit again; `synth-audit verify` shows what does not agree",
         )
-    report = room.judge_again(room.load_suite(suite, Path.cwd()), known)
+    report = judge_again(load_suite(suite, Path.cwd()), known)
     return shown(replace(known, gates=report, verdict=report.verdict, fitness=report.fitness).sealed())
 
 
@@ -77,7 +86,7 @@ def render_report(
     """
     from synth_audit.report import refuse_other_file
     from synth_audit.report import render_report as render
-    from synth_audit.store.workspace_files import write_text
+    from synth_audit.store.files import write_text
 
     if path is not None and not force:
         refuse_other_file(Path(path))
@@ -118,10 +127,9 @@ def write_pdf(
         PluginError: WeasyPrint is not installed.
     """
     from synth_audit.report import certificate_of, render_report
-    from synth_audit.report.pdf import pdf_of
-    from synth_audit.store.checked_evidence import checked_evidence
-    from synth_audit.store.locate import locate_evidence
-    from synth_audit.store.workspace_files import write_bytes
+    from synth_audit.report.page import pdf_of
+    from synth_audit.store.files import write_bytes
+    from synth_audit.store.locate import checked_evidence, locate_evidence
 
     found = locate_evidence(Path(evidence))
     page = certificate_of(found) if certificate else render_report(checked_evidence(found), full=full)
@@ -139,8 +147,8 @@ def write_certificate(evidence: str | Path, path: str | Path | None = None, *, f
         Where the certificate is.
     """
     from synth_audit.report import certificate_of, file_certificate, refuse_other_file
+    from synth_audit.store.files import write_text
     from synth_audit.store.locate import locate_evidence
-    from synth_audit.store.workspace_files import write_text
 
     found = locate_evidence(Path(evidence))
     if path is None:
@@ -199,9 +207,227 @@ def _hashes(tables: Mapping[str, Frame] | None, evidence: Evidence) -> dict[str,
 
 
 def _evidence(evidence: Evidence | str | Path) -> Evidence:
-    from synth_audit.store.checked_evidence import checked_evidence
-    from synth_audit.store.locate import locate_evidence
+    from synth_audit.store.locate import checked_evidence, locate_evidence
 
     if not isinstance(evidence, (str, Path)):
         return evidence
     return checked_evidence(locate_evidence(Path(evidence)))
+
+
+def new_key(path: str | Path) -> str:
+    """Make a private Ed25519 key in a new file of mode 0600.
+
+    Returns:
+        The public key, as a plan names it under ``release.approvers``.
+
+    Raises:
+        DataError: something is there already, or it cannot be written.
+    """
+    from synth_audit.store.approvals import new_key as make
+
+    return make(Path(path))
+
+
+def approve(evidence: str | Path, *, by: str, key: str | Path, until: date, note: str = "") -> Path:
+    """Sign evidence that passed; the approval is put beside it and the certificate rendered anew.
+
+    Args:
+        evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
+        by: the person, as the plan names them. key: file of the private key.
+        until: last day, in UTC, on which a release may rest on it.
+
+    Returns:
+        Where the approval is.
+
+    Raises:
+        ReleaseRefused: the evidence does not pass.
+        PlanError: the plan does not know this person with this key.
+        DataError: evidence or key cannot be used.
+    """
+    from synth_audit.pipeline.approval import approve as sign
+    from synth_audit.report import file_certificate
+    from synth_audit.store.locate import locate_evidence
+
+    found = locate_evidence(Path(evidence))
+    _, path = sign(found, by=by, key=Path(key), until=until, note=note)
+    file_certificate(found)
+    return path
+
+
+def write_index(workspaces: Sequence[str | Path], path: str | Path, *, force: bool = False) -> Path:
+    """Write a page over the audits of these workspaces, from their evidence alone.
+
+    Args:
+        force: replace whatever file is at ``path``; otherwise an earlier index alone is replaced.
+
+    Returns:
+        Where the page is.
+
+    Raises:
+        DataError: a folder is no workspace, or another file is at ``path``.
+    """
+    from synth_audit.report.index import refuse_no_index, render_index
+    from synth_audit.store.files import write_text
+    from synth_audit.store.history import table_history
+
+    to = Path(path)
+    if not force and os.path.lexists(to):
+        refuse_no_index(to)
+    histories = [table_history(Path(root)) for root in workspaces]
+    write_text(to, render_index(histories, to.absolute().parent))
+    return to
+
+
+def release(
+    plan: PlanLike,
+    out: str | Path | None = None,
+    synthetic: Frame | None = None,
+    *,
+    candidate: str | None = None,
+) -> ReleaseRecord:
+    """Release the audited table of a workspace to the plan's target, or refuse.
+
+    Args:
+        synthetic: the table that was audited, when it was made elsewhere and is not in the workspace.
+        candidate: name or folder of one that a sweep of this plan tried, to release that.
+    """
+    from synth_audit.pipeline import stages as pipeline
+    from synth_audit.pipeline.release import release as leave
+    from synth_audit.store.scratch import in_use
+    from synth_audit.studies.ranking import candidate_of
+
+    settled = as_plan(plan)
+    workspace = workspace_of(settled, out)
+    if candidate is not None:
+        chosen, workspace = candidate_of(settled, workspace, candidate)
+        settled = chosen.plan
+    if synthetic is None:
+        return pipeline.release_synthetic(settled, workspace)
+    with in_use(workspace):
+        return leave(settled, workspace, as_arrow(synthetic, "synthetic"))
+
+
+def rollback(plan: PlanLike, out: str | Path | None = None) -> ReleaseRecord:
+    """Put the release before the last of a workspace back, or refuse."""
+    from synth_audit.pipeline.release import rollback as lead_back
+
+    settled = as_plan(plan)
+    return lead_back(settled, workspace_of(settled, out))
+
+
+def purge(
+    table: PlanLike,
+    *,
+    keep: int | None = None,
+    older_than: str | timedelta | None = None,
+    dry_run: bool = True,
+    only: Collection[str] | None = None,
+) -> PurgeRecord:
+    """Delete old audits of a table, and old candidates of its sweeps, or say what would be deleted.
+
+    The newest audit stays, and one that was released or whose release was interrupted, and so do the ledger,
+    the journal and the salt. The journal says when an audit was purged.
+
+    Args:
+        table: its workspace folder, or its plan if the workspace has the place that goes with it.
+        keep: so many of the newest audits, and the candidates of the newest sweep, are not old.
+        older_than: nothing is old that was made less than this ago, such as ``90d``, ``12w`` or ``36h``. With
+            both, what is old by both goes.
+        dry_run: False deletes.
+        only: names of what may go, as an earlier dry run gave them.
+
+    Raises:
+        PlanError: neither of the two is given, or one that would keep nothing.
+        DataError: there is no journal, another run is at work, or something cannot be deleted.
+    """
+    from synth_audit.store.purge import Retention, survey
+    from synth_audit.store.purge import purge as delete
+    from synth_audit.store.workspace import Workspace
+
+    retention = Retention.of(keep, older_than)
+    folder = isinstance(table, (str, Path)) and os.path.isdir(table)
+    workspace = Workspace(Path(str(table))) if folder else workspace_of(table, None)
+    sweep = _newest_sweep(workspace)
+    return survey(workspace, retention, sweep) if dry_run else delete(workspace, retention, sweep, only)
+
+
+def _newest_sweep(workspace: Workspace) -> Sweep | None:
+    from synth_audit.store.purge import Sweep
+    from synth_audit.studies.frontier import read_frontier
+
+    if not os.path.isfile(workspace.kept_frontier):
+        return None
+    record = read_frontier(workspace.kept_frontier)
+    best = record.best
+    return Sweep({c.slug for c in record.candidates}, None if best is None else best.slug)
+
+
+def mend(
+    plan: PlanLike, out: str | Path | None = None, *, tries: int = 5, **running: Unpack[Running]
+) -> MendRecord:
+    """Try coarser values on the refused release of a plan, and judge each at a level corrected for all.
+
+    Nothing is released: run the plan with the ``coarsen`` of the record's ``mended``.
+
+    Args:
+        out: workspace folder of the run; ``<plan's name>-audit`` beside the plan if left out.
+        tries: the most candidates to judge, 1 to 5.
+        running: how the work is done, see :class:`Running`.
+
+    Raises:
+        PlanError, DataError, GateError: see their messages for what to do.
+    """
+    from synth_audit.store.scratch import in_use
+    from synth_audit.studies.mend import mend as search
+
+    settled = as_plan(plan)
+    workspace = workspace_of(settled, out)
+    with in_use(workspace) as scratch, run_context(settled, scratch, **running) as context:
+        return search(settled, workspace, context, tries=tries)
+
+
+def refuse_mended_place(plan: Path, to: Path) -> None:
+    """Raise ``PlanError`` where the mended plan may not be written: paths in it start where the plan lies."""
+    if os.path.lexists(to) or to.resolve().parent != plan.resolve().parent:
+        raise PlanError(
+            "the mended plan cannot be written there",
+            where=str(to),
+            expected=f"a file that does not exist, in {plan.resolve().parent}, where its paths start",
+            fix="name another with --write",
+        )
+
+
+def write_mended_plan(plan: Path, found: MendRecord, to: Path) -> None:
+    """Write the plan that carries the mend, and how many candidates it was chosen among.
+
+    The plan's own text is kept where keys can be added below it.
+
+    Raises:
+        PlanError: nothing was mended, or the file may not be written there.
+    """
+    from synth_audit.files import load_yaml
+    from synth_audit.plan.plan_file import parse_plan
+    from synth_audit.store.files import write_text
+
+    refuse_mended_place(plan, to)
+    if found.mended is None:
+        raise PlanError("nothing was mended", where="mend", expected="a try that passed", fix=found.reason)
+    text = plan.read_text(encoding="utf-8")
+    more: dict[str, Any] = {"coarsen": dict(found.mended.coarsen)}
+    value = load_yaml(text)
+    if "name" not in value:  # the file's, and that is another now
+        more = {"name": found.table} | more
+    block = f"# Written by `synth-audit mend`: chosen on real data.\n{_yaml(more)}"
+    both = f"{text.rstrip()}\n\n{block}"
+    try:
+        kept = load_yaml(both) == value | more
+    except ValueError:
+        kept = False
+    parse_plan(value | more)
+    write_text(to, both if kept else _yaml(value | more))
+
+
+def _yaml(value: object) -> str:
+    import yaml
+
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from synth_audit.core.errors import PlanError
+from synth_audit.errors import PlanError
 
 if TYPE_CHECKING:
-    from synth_audit.core.plan import Plan
-    from synth_audit.frames import Frame
+    from synth_audit.api.frames import Frame
+    from synth_audit.plan.plan import Plan
     from synth_audit.store.workspace import Workspace
 
 PlanLike: TypeAlias = "Plan | Mapping[str, Any] | str | Path"
@@ -19,8 +19,8 @@ PlanLike: TypeAlias = "Plan | Mapping[str, Any] | str | Path"
 
 def as_plan(plan: PlanLike) -> Plan:
     """A validated plan from a plan, its values, or its file."""
-    from synth_audit.core.plan import Plan
-    from synth_audit.core.plan_file import load_plan, parse_plan
+    from synth_audit.plan.plan import Plan
+    from synth_audit.plan.plan_file import load_plan, parse_plan
 
     if isinstance(plan, Plan):
         return plan.check()
@@ -46,8 +46,8 @@ def named_after(table: Frame) -> dict[str, str]:
 
 def narrowed(plan: Plan, only: tuple[str, ...], seed: int | None = None) -> Plan:
     """The plan with another seed and with these of its audits only, where they are given."""
-    from synth_audit.core.plan_file import parse_plan
-    from synth_audit.core.plugin_config import PluginChoice
+    from synth_audit.plan.plan_file import parse_plan
+    from synth_audit.plugins.plugin_config import PluginChoice
 
     changed: dict[str, object] = {}
     if seed is not None:

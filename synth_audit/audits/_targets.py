@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats, Positions
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Measurement, Quantity
-from synth_audit.core.schema import Column
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.encoding.euclidean import EuclideanEncoder
-from synth_audit.kernels.attack_success import SuccessCount
-from synth_audit.kernels.euclidean import nearest_others
+from synth_audit.arrays import Floats, Positions
+from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Measurement, Quantity
+from synth_audit.neighbours.euclidean import nearest_others
+from synth_audit.plugins.audit import Subject
+from synth_audit.stats.attack_success import SuccessCount
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
 
 FEWEST_GUESSES = 100
 """With fewer guesses on either side a success rate may be more than ten points off, which decides nothing."""

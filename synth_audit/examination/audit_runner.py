@@ -11,18 +11,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from synth_audit.core import registry
-from synth_audit.core.audit import Audit, AuditInfo, Need
-from synth_audit.core.context import RunContext, silent
-from synth_audit.core.errors import OUT_OF_TIME, PROCESS_LOST, NotApplicable, PluginError, ProcessLost
-from synth_audit.core.execution import Ending, Executor, Piece
-from synth_audit.core.generator import refits
-from synth_audit.core.measurement import Exposure, Findings
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.schema import Role
-from synth_audit.core.sensitivity import DERIVED
-from synth_audit.core.subject import Subject
-from synth_audit.kernels.gpu_scores import scored_on
+from synth_audit import registry
+from synth_audit.errors import OUT_OF_TIME, PROCESS_LOST, NotApplicable, PluginError, ProcessLost
+from synth_audit.findings.measurement import Exposure, Findings
+from synth_audit.findings.sensitivity import DERIVED
+from synth_audit.neighbours.gpu_scores import scored_on
+from synth_audit.plugins.audit import Audit, AuditInfo, AuditOutcome, Need, Status, Subject
+from synth_audit.plugins.generator import refits
+from synth_audit.run.context import RunContext, silent
+from synth_audit.run.executor import Ending, Executor, Piece
+from synth_audit.table.schema import Role
 
 
 class BrokenContract(PluginError):

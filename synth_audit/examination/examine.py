@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from synth_audit.core import registry
-from synth_audit.core.audit import Audit, Leak
-from synth_audit.core.context import RunContext
-from synth_audit.core.exposed_groups import RecordView
-from synth_audit.core.measurement import Measurement
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
-from synth_audit.core.salt import Salt
-from synth_audit.core.seeds import public_seed
-from synth_audit.core.sensitivity import PlantedLeaks
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
+from synth_audit import registry
 from synth_audit.examination.audit_runner import AuditTask, TaskResult, candidate_tasks, run_tasks
-from synth_audit.examination.coarse_view import Views
 from synth_audit.examination.exposed_records import (
     Exposures,
     as_measurements,
@@ -32,8 +21,117 @@ from synth_audit.examination.exposed_records import (
 )
 from synth_audit.examination.known_answer import with_answers
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
-from synth_audit.examination.reference_ratio import with_ratios
-from synth_audit.examination.rounding import rounded_for_publication
+from synth_audit.findings.measurement import Direction, Estimate, Interval, Measurement, Reference
+from synth_audit.findings.sensitivity import REFERENCE_RATIO, PlantedLeaks, RecordView
+from synth_audit.plan.sections import KnownAnswerSpec
+from synth_audit.plugins.audit import Audit, AuditOutcome, Leak, Need, Status, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.run.seeds import Salt, public_seed
+from synth_audit.table.coarsening import NO_COARSENING
+from synth_audit.table.table import Table
+
+_USEFULNESS = ("fidelity", "utility")
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """The subject as it is, and as whoever attacks a coarser release sees it.
+
+    A copied record that was rounded equals nobody's record as it stands in train, and is a copy still: the
+    rule is no secret, so whoever looks for somebody coarsens what they know of them first. So attacks compare
+    with real records that were made coarser alike, and rounding hides nothing from them but what it takes out
+    of the release. Two kinds of audits meet the real tables as they are: those that ask how useful the
+    release is, for coarser values are what it loses; and those that run the generator again, which learns
+    real rows as they are and of which each draw is made coarser.
+    """
+
+    plain: Subject
+    coarse: Subject
+
+    @classmethod
+    def of(cls, subject: Subject) -> Views:
+        """Both views; one and the same where nothing was made coarser."""
+        if not subject.coarsening:
+            return cls(subject, subject)
+        train, control = subject.coarsening.view(subject.train, subject.control)
+        synthetic = subject.synthetic.declared_as(train.schema)
+        coarse = replace(subject, train=train, control=control, synthetic=synthetic, coarsening=NO_COARSENING)
+        return cls(subject, coarse)
+
+    def met_by(self, audit: Audit) -> Subject:
+        """The subject that an audit is handed."""
+        info = audit.info
+        return self.plain if info.risk in _USEFULNESS or Need.GENERATOR in info.needs else self.coarse
+
+
+def with_ratios(outcome: AuditOutcome) -> AuditOutcome:
+    """An outcome of fidelity or utility with its ratios added; any other as it is."""
+    if outcome.family == registry.PRIVACY or outcome.status is not Status.MEASURED or outcome.info is None:
+        return outcome
+    found = []
+    for m in outcome.measurements:
+        quantity = outcome.info.quantity(m.id.quantity)
+        if (
+            quantity.range[0] >= 0
+            and quantity.direction is not Direction.NEUTRAL
+            and (made := ratio(m)) is not None
+        ):
+            found.append(made)
+    return replace(outcome, measurements=(*outcome.measurements, *found))
+
+
+def ratio(m: Measurement) -> Measurement | None:
+    """``value / reference`` at one number of rows; None where the reference was not measured, or is 0.
+
+    The interval reaches from ``low / high of the reference`` to ``high / low of the reference``, which
+    covers at least as often as the two intervals, and has no upper end where the reference may be 0.
+    """
+    if m.reference is None or m.reference.interval is None or not m.reference.value > 0:
+        return None
+    reference, beside = m.reference.value, m.reference.interval
+    own = m.reference.candidate or Estimate(m.value, m.interval)
+    interval = None
+    if own.interval is not None:
+        low = max(own.interval.low, 0.0) / max(beside.high, reference)
+        high = max(own.interval.high, 0.0) / beside.low if beside.low > 0 else math.inf
+        method = f"{own.interval.method}, over that of the reference"
+        interval = Interval(low, high, own.interval.level, method)
+    made = REFERENCE_RATIO.at(
+        own.value / reference,
+        interval=interval,
+        n_requested=m.n_requested,
+        n_achieved=m.n_achieved,
+        n_minimum=m.n_minimum,
+    )
+    return replace(made, id=REFERENCE_RATIO.derived(m.id), direction=m.direction)
+
+
+DIGITS = 4
+"""Decimals of a number that compares tables. All digits of several such numbers are equations for counts."""
+
+
+def rounded_for_publication(outcome: AuditOutcome) -> AuditOutcome:
+    """An outcome whose measurements are rounded; an interval still holds its value."""
+    return replace(outcome, measurements=tuple(map(_rounded, outcome.measurements)))
+
+
+def _rounded(m: Measurement) -> Measurement:
+    reference = m.reference and Reference(
+        _short(m.reference.value),
+        m.reference.meaning,
+        _ends(m.reference.interval),
+        m.reference.candidate
+        and Estimate(_short(m.reference.candidate.value), _ends(m.reference.candidate.interval)),
+    )
+    return replace(m, value=_short(m.value), interval=_ends(m.interval), reference=reference)
+
+
+def _ends(interval: Interval | None) -> Interval | None:
+    return interval and replace(interval, low=_short(interval.low), high=_short(interval.high))
+
+
+def _short(x: float) -> float:
+    return round(x, DIGITS) if math.isfinite(x) else x
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.core.arrays import Bools, Floats, Positions
-from synth_audit.core.exposed_groups import ExposedGroup, RecordView, Subgroup
-from synth_audit.core.measurement import Exposure, Interval, Measurement
-from synth_audit.core.schema import Column, nominal
-from synth_audit.core.sensitivity import WORST_SUBGROUP
-from synth_audit.core.subject import Subject
-from synth_audit.kernels.attack_success import SuccessCount, corrected_level, risk
+from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.findings.measurement import Exposure, Interval, Measurement
+from synth_audit.findings.sensitivity import WORST_SUBGROUP, ExposedGroup, RecordView, Subgroup
+from synth_audit.plugins.audit import Subject
+from synth_audit.stats.attack_success import SuccessCount, corrected_level, risk
+from synth_audit.table.schema import Column, nominal
 
 Exposures = Sequence[Exposure]
 """What the audits said of exposed records, stamped with their names."""

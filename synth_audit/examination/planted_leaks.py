@@ -1,27 +1,215 @@
-"""Releases with a known leak: part copies of training rows, part people the generator never saw."""
+"""Releases and generators with a known leak: copies of training rows among people never seen."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
 
-from synth_audit.core.arrays import Positions
-from synth_audit.core.audit import Leak
-from synth_audit.core.entities import key_columns, split
-from synth_audit.core.errors import DataError
-from synth_audit.core.generator import FitContext
-from synth_audit.core.seeds import as_int_seed, child_rng, public_key
-from synth_audit.core.sensitivity import PlantedLeaks
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table, joined
-from synth_audit.examination.planted_generator import (
-    PlantedGenerator,
-    telling_columns,
-    with_shifted,
-    with_subset,
-)
+from synth_audit.arrays import Codes, Positions
+from synth_audit.audits._weak_blocks import few_labels
+from synth_audit.encode.codes import codes
+from synth_audit.encode.distances import plain_numbers
+from synth_audit.errors import DataError
+from synth_audit.findings.sensitivity import PlantedLeaks
+from synth_audit.plugins.audit import Leak, Subject
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.run.seeds import as_int_seed, child_rng, public_key
+from synth_audit.stats.distributions import entropy
+from synth_audit.table.people import key_columns, split
+from synth_audit.table.schema import Column, quantitative
+from synth_audit.table.table import Table, joined, load_table, save_table
+
+_CELLS = 16
+"""Cells of a column in which it is asked what others tell of it."""
+
+_ENOUGH = 300
+"""Pairs of people that agree in all columns chosen, with fewer of which nothing is asked of them."""
+
+
+def most_telling(table: Table, columns: Sequence[Column], most: int) -> dict[str, float]:
+    """At most so many columns that vary, and what each tells beyond those before it, in bits.
+
+    Next comes the column of the largest ``H(j) min_C log P(j | C) / log P(j)``, P(j | C) being the share of
+    pairs of people who agree in j among those who agree in all of C: each column chosen before, and all of
+    them, as far as enough pairs agree in these. A column that follows from others, such as what is true of a
+    whole district, tells people apart no better. Agreement is in 16 cells; ties go by name.
+    """
+    bits = {c.name: round(entropy(codes([table], c)[0]), 9) for c in columns}  # rounded against noise
+    left = {c.name: _cells(table, c) for c in columns if bits[c.name] > 0}
+    new = dict.fromkeys(left, 1.0)
+    found: dict[str, float] = {}
+    before = np.zeros(table.n_rows, dtype=np.int64)
+    while left and len(found) < most:
+        name = min(left, key=lambda n: (-round(bits[n] * new[n], 9), n))
+        found[name] = bits[name] * new[name]
+        chosen = left.pop(name)
+        both = _together(before, chosen)
+        before = both if _pairs(both) >= _ENOUGH else before
+        for other, cells in left.items():
+            new[other] = min(new[other], _untold(cells, chosen), _untold(cells, before))
+    return found
+
+
+def _cells(table: Table, column: Column) -> Codes:
+    """Numbers in cells of much the same share, labels but the commonest together; missing apart."""
+    if not quantitative([column]):
+        return few_labels(codes([table], column)[0], _CELLS)
+    values = table.numbers(column.name)
+    known = np.isfinite(values)
+    ends = np.quantile(values[known], np.linspace(0, 1, _CELLS + 1)[1:-1]) if known.any() else np.empty(0)
+    return np.where(known, np.searchsorted(np.unique(ends), values, "right"), _CELLS)
+
+
+def _untold(cells: Codes, known: Codes) -> float:
+    """Share of what agreement in a column tells that is not told by agreement in what is known."""
+    alone, given = (
+        -np.log2((_pairs(_together(c, cells)) + 0.5) / (_pairs(c) + 0.5))
+        for c in (np.zeros_like(cells), known)
+    )
+    return float(np.clip(given / alone, 0.0, 1.0)) if alone > 0 else 1.0
+
+
+def _together(known: Codes, cells: Codes) -> Codes:
+    """Codes of both, from 0 on."""
+    both: Codes = np.unique(known * (_CELLS + 1) + cells, return_inverse=True)[1]
+    return both
+
+
+def _pairs(cells: Codes) -> float:
+    """Pairs of rows that agree."""
+    counts = np.bincount(cells).astype(np.float64)
+    return float((counts * (counts - 1)).sum() / 2)
+
+
+_MOST_TOGETHER = 5
+"""Columns that are copied together at most."""
+
+_SURPLUS = 12.0
+"""Bits beyond those that find one row among all, by which a few numbers tell enough."""
+
+_ON_PURPOSE = "it copies a part of its training rows on purpose"
+
+
+@dataclass(frozen=True, eq=False)
+class PlantedModel:
+    """Rows to copy and clean rows; immutable."""
+
+    share: float
+    copied: Table = field(repr=False)
+    clean: Table = field(repr=False)
+    leak: Leak
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """``n`` rows of which ``share`` are copies (at least one if above 0), each row once per round."""
+        leaked = max(round(self.share * n), 1 if self.share > 0 else 0)
+        copies = _rounds(self.copied, leaked, rng)
+        others = _rounds(self.clean, n - leaked, rng)
+        if self.leak is Leak.ASSOCIATIONS:
+            others = _shuffled(others, rng)
+        if self.leak is Leak.SHIFTED:
+            copies = with_shifted(_rounds(self.clean, leaked, rng), copies, self.copied)
+        if self.leak is Leak.SUBSETS:
+            copies = with_subset(_rounds(self.clean, leaked, rng), copies, telling_columns(self.copied))
+        return joined([copies, others])
+
+    def save(self, folder: Path) -> None:
+        """Write both kinds of rows."""
+        save_table(self.copied, folder, "copied")
+        save_table(self.clean, folder, "clean")
+
+
+@dataclass(frozen=True, eq=False)
+class PlantedGenerator:
+    """Copies a share of its training rows; the other rows hold nothing of what the audit looks for.
+
+    Attributes:
+        share: f, in [0, 1].
+        leak: what is copied: whole records, or a few columns of them beside the others of new people, as they
+            are or moved.
+        clean: rows of new people. Where associations are the leak, their columns are shuffled against each
+            other in every release, for new people have the associations of everybody.
+    """
+
+    share: float
+    clean: Table = field(repr=False)
+    leak: Leak = Leak.COPIES
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="Planted leak", summary="Copies a known share of its training rows.", cost="instant"
+    )
+
+    @property
+    def minimum_people(self) -> int:
+        """Rows are copied with all that is in them."""
+        return 1
+
+    def fit(self, train: Table, context: FitContext) -> PlantedModel:
+        """Keep the rows of ``train``; nothing is learnt."""
+        context.accountant.void(_ON_PURPOSE)
+        return PlantedModel(
+            self.share,
+            train.released_only(),
+            self.clean.released_only(),
+            self.leak,
+        )
+
+    def load(self, folder: Path) -> PlantedModel:
+        """The model that was saved there."""
+        copied, clean = (load_table(folder, name) for name in ("copied", "clean"))
+        return PlantedModel(self.share, copied, clean, self.leak)
+
+
+def telling_columns(table: Table) -> tuple[str, ...]:
+    """Names of the columns that are copied together: half of those that vary, but three to five.
+
+    Those that tell people apart best together: a few columns that hardly do give nobody away, copied or not.
+    """
+    there = [c for c in table.schema.features if c.name in table.names]
+    varying = sum(len(table.column(c.name).unique()) > 1 for c in there)
+    return tuple(most_telling(table, there, min(_MOST_TOGETHER, max(3, varying // 2))))
+
+
+def with_subset(rows: Table, copies: Table, names: Sequence[str]) -> Table:
+    """As many rows as there are copies, with these columns of the copies and all others of their own."""
+    columns = {n: (copies if n in names else rows).column(n) for n in rows.names}
+    return Table(rows.schema, pa.table(columns))
+
+
+def with_shifted(rows: Table, copies: Table, reference: Table) -> Table:
+    """As many rows as there are copies, with the most telling numbers of these, each moved by a constant.
+
+    Five at most, by an eighth of their central range in the reference, in whole steps. Where these tell too
+    little to find anybody by, all of the copies stays and these are moved.
+    """
+    released = [c for c in quantitative(reference.schema.features) if c.name in reference.names]
+    column_of = {c.name: c for c in released}
+    numbers = plain_numbers([copies], released, [reference])
+    told = most_telling(reference, [column_of[x.name] for x in numbers], _MOST_TOGETHER)
+    some = [x for x in numbers if x.name in told]
+    enough = np.log2(max(2, copies.n_rows)) + _SURPLUS
+    few = len(some) > 1 and sum(told.values()) > enough
+    columns = {n: (rows if few else copies).column(n) for n in rows.names}
+    for x in some:
+        column = column_of[x.name]
+        step = column.resolution.grid.step if column.resolution else 0.0
+        by = max(step, np.rint(x.spread / 8 / step) * step) if step else x.spread / 8
+        columns[x.name] = column.kind.stored(x.read() + by, copies.column(x.name).type)
+    return Table(rows.schema, pa.table(columns))
+
+
+def _rounds(table: Table, n: int, rng: np.random.Generator) -> Table:
+    """``n`` rows in random order, none a second time before all were there once."""
+    return table.take(np.resize(rng.permutation(table.n_rows), n).astype(np.intp))
+
+
+def _shuffled(table: Table, rng: np.random.Generator) -> Table:
+    columns = {n: table.column(n).take(pa.array(rng.permutation(table.n_rows))) for n in table.names}
+    return Table(table.schema, pa.table(columns))
+
 
 FEWEST_ROWS = 20
 """Fewer rows than this on either side of train make no release worth measuring."""

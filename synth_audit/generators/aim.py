@@ -11,18 +11,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.core.accounting.concentrated_filter import ConcentratedFilter
-from synth_audit.core.errors import PlanError
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.marginal_budget import UNPAID
-from synth_audit.core.table import Table
-from synth_audit.encoding.binned_model import BinnedModel
-from synth_audit.encoding.binning import counted_binning
-from synth_audit.encoding.noisy_counts import NoisyCounts, SingleColumns, chosen
-from synth_audit.encoding.value_counts import check_part
-from synth_audit.kernels.cell_counts import Attributes, cells_of
-from synth_audit.kernels.graphical_model import GraphicalModel, Measured
-from synth_audit.kernels.junction_tree import JunctionTree
+from synth_audit.dp.composition import ConcentratedFilter
+from synth_audit.errors import PlanError
+from synth_audit.generators._budget import UNPAID_COUNTS
+from synth_audit.generators._marginal.binning import check_part, counted_binning
+from synth_audit.generators._marginal.counts import Attributes, cells_of
+from synth_audit.generators._marginal.graphical_model import (
+    GraphicalModel,
+    JunctionTree,
+    Measured,
+    NoisyCounts,
+    SingleColumns,
+    chosen,
+)
+from synth_audit.generators._marginal.model import BinnedModel
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table
 
 _MEASURING = 0.9
 """Of the budget of a round, for measuring; the rest is for choosing."""
@@ -109,7 +113,7 @@ class Aim:
         """The first round's noise and ε, and what all rounds may share."""
         accountant = context.accountant
         if accountant.budget is None:
-            accountant.void(UNPAID)
+            accountant.void(UNPAID_COUNTS)
             return _Round(None, None), None
         rho = accountant.most_concentrated() * _ROUNDED
         if columns == 1:

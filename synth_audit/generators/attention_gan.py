@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats32
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.table import Table
-from synth_audit.encoding.attention_model import AttentionTraining
-from synth_audit.encoding.network_model import NetworkModel, Weights
-from synth_audit.encoding.network_training import check_positive
-from synth_audit.kernels.row_layout import RowLayout
+from synth_audit.arrays import Floats32
+from synth_audit.generators._deep.families import AttentionTraining
+from synth_audit.generators._deep.network_model import NetworkModel, Weights, check_positive
+from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.kernels.deep.code_gan import CodeGanSettings
-    from synth_audit.kernels.deep.training import Loop
+    from synth_audit.generators._deep.attention import CodeGanSettings
+    from synth_audit.generators._deep.training import Loop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,11 +65,9 @@ class AttentionGan(AttentionTraining):
         def fit(
             rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
         ) -> Weights:
-            from synth_audit.kernels.deep import attention_codes
+            from synth_audit.generators._deep import attention
 
-            return attention_codes.fitted_adversarial(
-                rows, layout, self.network, self._gan, loop, rng, device
-            )
+            return attention.fitted_adversarial(rows, layout, self.network, self._gan, loop, rng, device)
 
         return self.fit_attention(train, context, fit, self._draw, self.gan_steps)
 
@@ -79,12 +76,12 @@ class AttentionGan(AttentionTraining):
         return NetworkModel.load(folder, self._draw)
 
     def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        from synth_audit.kernels.deep import attention_codes
+        from synth_audit.generators._deep import attention
 
-        return attention_codes.drawn_by_generator(weights, layout, self.network, self._gan, n, rng)
+        return attention.drawn_by_generator(weights, layout, self.network, self._gan, n, rng)
 
     @property
     def _gan(self) -> CodeGanSettings:
-        from synth_audit.kernels.deep.code_gan import CodeGanSettings
+        from synth_audit.generators._deep.attention import CodeGanSettings
 
         return CodeGanSettings(self.noise, self.gan_hidden, self.gan_steps, self.critic_steps, self.gan_rate)

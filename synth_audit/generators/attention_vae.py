@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats32
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.table import Table
-from synth_audit.encoding.attention_model import AttentionTraining
-from synth_audit.encoding.network_model import NetworkModel, Weights
-from synth_audit.encoding.network_training import check_positive
-from synth_audit.kernels.row_layout import RowLayout
+from synth_audit.arrays import Floats32
+from synth_audit.generators._deep.families import AttentionTraining
+from synth_audit.generators._deep.network_model import NetworkModel, Weights, check_positive
+from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.kernels.deep.training import Loop
+    from synth_audit.generators._deep.training import Loop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,9 +57,9 @@ class AttentionVae(AttentionTraining):
         def fit(
             rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
         ) -> Weights:
-            from synth_audit.kernels.deep import attention_codes
+            from synth_audit.generators._deep import attention
 
-            return attention_codes.fitted_variational(
+            return attention.fitted_variational(
                 rows, layout, self.network, self.latent, self.divergence, loop, rng, device
             )
 
@@ -71,6 +70,6 @@ class AttentionVae(AttentionTraining):
         return NetworkModel.load(folder, self._draw)
 
     def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        from synth_audit.kernels.deep import attention_codes
+        from synth_audit.generators._deep import attention
 
-        return attention_codes.drawn_from_prior(weights, layout, self.network, self.latent, n, rng)
+        return attention.drawn_from_prior(weights, layout, self.network, self.latent, n, rng)

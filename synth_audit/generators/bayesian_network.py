@@ -6,11 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from synth_audit.core.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
-from synth_audit.core.table import Table
-from synth_audit.encoding.binned_model import BinnedModel
-from synth_audit.encoding.counted_network import CountedNetwork
-from synth_audit.kernels.bayesian_network import information
+from synth_audit.generators._marginal.model import BinnedModel, CountedNetwork, information
+from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
+from synth_audit.table.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)

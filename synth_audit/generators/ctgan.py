@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats32
-from synth_audit.core.errors import PlanError
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.table import Table
-from synth_audit.encoding.network_model import NetworkModel, Weights
-from synth_audit.encoding.network_training import check_positive, fit_unprotected
-from synth_audit.kernels.row_layout import RowLayout
+from synth_audit.arrays import Floats32
+from synth_audit.errors import PlanError
+from synth_audit.generators._deep.network_model import NetworkModel, Weights, check_positive, fit_unprotected
+from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.kernels.deep.ctgan import GanSettings
-    from synth_audit.kernels.deep.training import Loop
+    from synth_audit.generators._deep.gan import GanSettings
+    from synth_audit.generators._deep.training import Loop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +71,9 @@ class Ctgan:
         def fit(
             rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
         ) -> Weights:
-            from synth_audit.kernels.deep import ctgan
+            from synth_audit.generators._deep import gan
 
-            return ctgan.fitted(rows, layout, self._settings, loop, rng, device)
+            return gan.fit_ctgan(rows, layout, self._settings, loop, rng, device)
 
         return fit_unprotected(train, context, epochs=self.epochs, batch=self.batch, fit=fit, draw=self._draw)
 
@@ -83,12 +82,12 @@ class Ctgan:
         return NetworkModel.load(folder, self._draw)
 
     def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        from synth_audit.kernels.deep import ctgan
+        from synth_audit.generators._deep import gan
 
-        return ctgan.drawn(weights, layout, self._settings, n, rng)
+        return gan.draw_ctgan(weights, layout, self._settings, n, rng)
 
     @property
     def _settings(self) -> GanSettings:
-        from synth_audit.kernels.deep.ctgan import GanSettings
+        from synth_audit.generators._deep.gan import GanSettings
 
         return GanSettings(self.noise, self.hidden, self.learning_rate, self.pack, self.averaging)

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from synth_audit.core.errors import PlanError
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.private_steps import bought, part_of_budget
-from synth_audit.core.table import Table
-from synth_audit.encoding.gan_model import (
+from synth_audit.encode.torch_device import torch_device
+from synth_audit.errors import PlanError
+from synth_audit.generators._budget import bought, part_of_budget
+from synth_audit.generators._deep.families import (
     BLOCKS,
     GanForm,
     GanTraining,
@@ -20,17 +19,17 @@ from synth_audit.encoding.gan_model import (
     noise_of,
     taught,
 )
-from synth_audit.encoding.known_margins import with_margins
-from synth_audit.encoding.network_model import NetworkModel, Weights, transformer_for
-from synth_audit.encoding.network_training import check_positive
-from synth_audit.encoding.torch_device import torch_device
-from synth_audit.kernels.row_layout import RowLayout
+from synth_audit.generators._deep.network_model import NetworkModel, Weights, check_positive, transformer_for
+from synth_audit.generators._deep.rows import with_margins
+from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from synth_audit.kernels.deep.autoencoder import AutoencoderSettings
-    from synth_audit.kernels.deep.ctgan import Conditions
+    from synth_audit.generators._deep.autoencoder import AutoencoderSettings
+    from synth_audit.generators._deep.gan import Conditions
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +75,8 @@ class DpAutoGan(GanTraining):
     def fit(self, train: Table, context: FitContext) -> NetworkModel:
         """Train the autoencoder, then the GAN; both are paid for before the first step."""
         device = torch_device(context.device, "this generator")
-        from synth_audit.kernels.deep.autoencoder import fitted_decoder
-        from synth_audit.kernels.deep.training import built, with_weights
+        from synth_audit.generators._deep.autoencoder import fitted_decoder
+        from synth_audit.generators._deep.training import built, with_weights
 
         train = train.released_only()
         transformer = with_margins(transformer_for(train, context), train, context, self.margins)
@@ -106,14 +105,14 @@ class DpAutoGan(GanTraining):
     def _network(
         self, settings: GeneratorSize, layout: RowLayout, conditions: Conditions | None
     ) -> nn.Module:
-        from synth_audit.kernels.deep.autoencoder import DecodedNet, decoder_of
-        from synth_audit.kernels.deep.networks import ResidualNet
+        from synth_audit.generators._deep.autoencoder import DecodedNet, decoder_of
+        from synth_audit.generators._deep.training import ResidualNet
 
         codes = ResidualNet(settings.noise, self.latent, settings.hidden, BLOCKS)
         return DecodedNet(codes, decoder_of(layout.width, self._autoencoder))
 
     @property
     def _autoencoder(self) -> AutoencoderSettings:
-        from synth_audit.kernels.deep.autoencoder import AutoencoderSettings
+        from synth_audit.generators._deep.autoencoder import AutoencoderSettings
 
         return AutoencoderSettings(self.latent, self.hidden, self.autoencoder_rate)

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from synth_audit.core.errors import PlanError
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.table import Table
-from synth_audit.encoding.gan_model import GanForm, GanTraining, fit_gan, load_gan
-from synth_audit.encoding.network_model import NetworkModel
+from synth_audit.errors import PlanError
+from synth_audit.generators._deep.families import GanForm, GanTraining, fit_gan, load_gan
+from synth_audit.generators._deep.network_model import NetworkModel
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,13 +10,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.core.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
-from synth_audit.core.kind_distribution import MarginMethod, Univariate
-from synth_audit.core.rare_labels import check_fewest
-from synth_audit.core.schema import Schema
-from synth_audit.core.schema_json import schema_from_plain, schema_to_plain
-from synth_audit.core.table import Table, assemble
-from synth_audit.encoding.univariate import from_plain
+from synth_audit.encode.univariate import from_plain
+from synth_audit.plugins.fitting import check_fewest
+from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
+from synth_audit.table.kind import MarginMethod, Univariate
+from synth_audit.table.schema import Schema, schema_from_plain, schema_to_plain
+from synth_audit.table.table import Table, assemble
 
 _NO_NOISE = "the column distributions are fitted to train without noise"
 _FILE = "model.json"

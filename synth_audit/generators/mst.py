@@ -9,15 +9,14 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from synth_audit.core.errors import PlanError
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.marginal_budget import UNPAID
-from synth_audit.core.table import Table
-from synth_audit.encoding.binned_model import BinnedModel
-from synth_audit.encoding.binning import counted_binning
-from synth_audit.encoding.noisy_counts import NoisyCounts, SingleColumns, chosen, small_enough
-from synth_audit.encoding.value_counts import check_part
-from synth_audit.kernels.cell_counts import Attributes
+from synth_audit.errors import PlanError
+from synth_audit.generators._budget import UNPAID_COUNTS
+from synth_audit.generators._marginal.binning import check_part, counted_binning
+from synth_audit.generators._marginal.counts import Attributes
+from synth_audit.generators._marginal.graphical_model import NoisyCounts, SingleColumns, chosen, small_enough
+from synth_audit.generators._marginal.model import BinnedModel
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table
 
 Score = Literal["share", "rows"]
 
@@ -106,7 +105,7 @@ class Mst:
     def _bought(self, columns: int, context: FitContext) -> _Bought:
         accountant = context.accountant
         if accountant.budget is None:
-            accountant.void(UNPAID)
+            accountant.void(UNPAID_COUNTS)
             return _Bought()
         pairs = columns - 1
         choice = None

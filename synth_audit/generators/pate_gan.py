@@ -8,20 +8,24 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats, Positions
-from synth_audit.core.errors import BudgetSpent, PlanError
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.table import Table
-from synth_audit.encoding.gan_model import draw_with, load_gan, plain_generator
-from synth_audit.encoding.known_margins import with_margins
-from synth_audit.encoding.network_model import NetworkModel, Weights, transformer_for
-from synth_audit.encoding.network_training import check_positive
-from synth_audit.encoding.torch_device import torch_device
-from synth_audit.encoding.training_loop import training_loop
-from synth_audit.encoding.value_counts import check_part
+from synth_audit.arrays import Floats, Positions
+from synth_audit.encode.torch_device import torch_device
+from synth_audit.errors import BudgetSpent, PlanError
+from synth_audit.generators._deep.families import draw_with, load_gan, plain_generator
+from synth_audit.generators._deep.network_model import (
+    NetworkModel,
+    Weights,
+    check_positive,
+    training_loop,
+    transformer_for,
+)
+from synth_audit.generators._deep.rows import with_margins
+from synth_audit.generators._marginal.binning import check_part
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.kernels.deep.pate import PateSettings
+    from synth_audit.generators._deep.pate import PateSettings
 
 UNPAID = "the plan declares no privacy budget, so the teachers voted without noise"
 
@@ -89,8 +93,8 @@ class PateGan:
     def fit(self, train: Table, context: FitContext) -> NetworkModel:
         """Buy all votes, then let the teachers learn and vote."""
         device = torch_device(context.device, "this generator")
-        from synth_audit.kernels.deep import pate
-        from synth_audit.kernels.deep.training import built
+        from synth_audit.generators._deep import pate
+        from synth_audit.generators._deep.training import built
 
         train = train.released_only()
         transformer = with_margins(transformer_for(train, context), train, context, self.margins)
@@ -141,7 +145,7 @@ class PateGan:
 
     @property
     def _settings(self) -> PateSettings:
-        from synth_audit.kernels.deep.pate import PateSettings
+        from synth_audit.generators._deep.pate import PateSettings
 
         return PateSettings(
             teachers=self.teachers,

@@ -7,16 +7,14 @@ from itertools import combinations
 from pathlib import Path
 from typing import ClassVar
 
-from synth_audit.core.errors import PlanError
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.marginal_budget import UNPAID
-from synth_audit.core.table import Table
-from synth_audit.encoding.binning import binning_for
-from synth_audit.encoding.noisy_counts import NoisyCounts, small_enough
-from synth_audit.encoding.particle_model import ParticleModel
-from synth_audit.kernels.cell_counts import Attributes
-from synth_audit.kernels.graphical_model import estimated_total
-from synth_audit.kernels.particles import TargetTable, moved_particles
+from synth_audit.errors import PlanError
+from synth_audit.generators._budget import UNPAID_COUNTS
+from synth_audit.generators._marginal.binning import binning_for
+from synth_audit.generators._marginal.counts import Attributes
+from synth_audit.generators._marginal.graphical_model import NoisyCounts, estimated_total, small_enough
+from synth_audit.generators._marginal.particles import ParticleModel, TargetTable, moved_particles
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +86,7 @@ class PrivPgd:
 def _bought(tables: int, context: FitContext) -> float | None:
     accountant = context.accountant
     if accountant.budget is None:
-        accountant.void(UNPAID)
+        accountant.void(UNPAID_COUNTS)
         return None
     noise = accountant.least_noise(steps=tables)
     accountant.gaussian(noise, what="counts of all pairs of columns", count=tables)

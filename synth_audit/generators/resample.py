@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.table import Table
-from synth_audit.core.table_file import load_table, save_table
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table, load_table, save_table
 
 _COPIES = "every synthetic row is a copy of a training row"
 

@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats32
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.table import Table
-from synth_audit.encoding.network_model import NetworkModel, Weights
-from synth_audit.encoding.network_training import check_positive, fit_unprotected
-from synth_audit.encoding.quantile_transform import QuantileTransform
-from synth_audit.kernels.row_layout import RowLayout
+from synth_audit.arrays import Floats32
+from synth_audit.generators._deep.network_model import NetworkModel, Weights, check_positive, fit_unprotected
+from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.kernels.deep.tab_ddpm import DdpmSettings
-    from synth_audit.kernels.deep.training import Loop
+    from synth_audit.generators._deep.diffusion import DdpmSettings
+    from synth_audit.generators._deep.training import Loop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,9 +63,9 @@ class TabDdpm:
         def fit(
             rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
         ) -> Weights:
-            from synth_audit.kernels.deep import tab_ddpm
+            from synth_audit.generators._deep import diffusion
 
-            return tab_ddpm.fitted(rows, layout, self._settings, loop, rng, device)
+            return diffusion.fit_tab_ddpm(rows, layout, self._settings, loop, rng, device)
 
         return fit_unprotected(
             train,
@@ -84,12 +82,12 @@ class TabDdpm:
         return NetworkModel.load(folder, self._draw)
 
     def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        from synth_audit.kernels.deep import tab_ddpm
+        from synth_audit.generators._deep import diffusion
 
-        return tab_ddpm.drawn(weights, layout, self._settings, n, rng)
+        return diffusion.draw_tab_ddpm(weights, layout, self._settings, n, rng)
 
     @property
     def _settings(self) -> DdpmSettings:
-        from synth_audit.kernels.deep.tab_ddpm import DdpmSettings
+        from synth_audit.generators._deep.diffusion import DdpmSettings
 
         return DdpmSettings(self.levels, self.hidden, self.layers, self.learning_rate)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.table import Table
-from synth_audit.encoding.diffusion_model import DiffusionTraining, fit_diffusion, load_diffusion
-from synth_audit.encoding.network_model import NetworkModel
+from synth_audit.generators._deep.families import DiffusionTraining, fit_diffusion, load_diffusion
+from synth_audit.generators._deep.network_model import NetworkModel
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats32
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.table import Table
-from synth_audit.encoding.network_model import NetworkModel, Weights
-from synth_audit.encoding.network_training import check_positive, fit_unprotected
-from synth_audit.kernels.row_layout import RowLayout
+from synth_audit.arrays import Floats32
+from synth_audit.generators._deep.network_model import NetworkModel, Weights, check_positive, fit_unprotected
+from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.kernels.deep.training import Loop
-    from synth_audit.kernels.deep.tvae import VaeSettings
+    from synth_audit.generators._deep.autoencoder import VaeSettings
+    from synth_audit.generators._deep.training import Loop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +61,9 @@ class Tvae:
         def fit(
             rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
         ) -> Weights:
-            from synth_audit.kernels.deep import tvae
+            from synth_audit.generators._deep import autoencoder
 
-            return tvae.fitted(rows, layout, self._settings, loop, rng, device)
+            return autoencoder.fitted(rows, layout, self._settings, loop, rng, device)
 
         return fit_unprotected(train, context, epochs=self.epochs, batch=self.batch, fit=fit, draw=self._draw)
 
@@ -73,12 +72,12 @@ class Tvae:
         return NetworkModel.load(folder, self._draw)
 
     def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        from synth_audit.kernels.deep import tvae
+        from synth_audit.generators._deep import autoencoder
 
-        return tvae.drawn(weights, layout, self._settings, n, rng)
+        return autoencoder.drawn(weights, layout, self._settings, n, rng)
 
     @property
     def _settings(self) -> VaeSettings:
-        from synth_audit.kernels.deep.tvae import VaeSettings
+        from synth_audit.generators._deep.autoencoder import VaeSettings
 
         return VaeSettings(self.latent, self.hidden, self.learning_rate, self.regularised)

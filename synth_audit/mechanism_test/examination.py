@@ -8,16 +8,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from synth_audit.core.arrays import Bools, Floats
-from synth_audit.core.context import SERIAL, RunContext
-from synth_audit.core.errors import PlanError
-from synth_audit.kernels import distinguishing
-from synth_audit.kernels.claim_rules import best_bound, choose, rules_to_test
-from synth_audit.kernels.distinguishing import Rule
-from synth_audit.mechanism_test.claim import Claim
-from synth_audit.mechanism_test.mechanism import Job, RunnableMechanism, Runs
-from synth_audit.mechanism_test.releases import FAILED
-from synth_audit.mechanism_test.result import ClaimAnswer, Finding, MechanismResult
+from synth_audit.arrays import Bools, Floats
+from synth_audit.errors import PlanError
+from synth_audit.mechanism_test import distinguishing
+from synth_audit.mechanism_test.claim import Claim, Job, RunnableMechanism, Runs
+from synth_audit.mechanism_test.distinguishing import (
+    ClaimAnswer,
+    Finding,
+    MechanismResult,
+    Rule,
+    best_bound,
+    choose,
+    rules_to_test,
+)
+from synth_audit.mechanism_test.table_mechanisms import FAILED
+from synth_audit.run.context import SERIAL, RunContext
 
 LEVEL = 0.999
 """A true claim is called violated with probability 1 − LEVEL at most: a tenth of it for repeated noise, two

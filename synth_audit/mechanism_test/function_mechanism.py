@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from synth_audit.core.accounting import Neighbouring
-from synth_audit.core.arrays import Floats, Integers
-from synth_audit.core.errors import PlanError, PluginError
-from synth_audit.mechanism_test.claim import Claim
-from synth_audit.mechanism_test.mechanism import Job
+from synth_audit.arrays import Floats, Integers
+from synth_audit.dp.guarantee import Neighbouring
+from synth_audit.errors import PlanError, PluginError
+from synth_audit.mechanism_test.claim import Claim, Job
 
 Draws = Callable[[Any, int], Any]
 """Takes a table and a number n of runs, and returns n results: shape (n,) or (n, k)."""

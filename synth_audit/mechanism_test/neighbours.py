@@ -8,12 +8,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from synth_audit.core.accounting import Neighbouring
-from synth_audit.core.arrays import Floats, Labels
-from synth_audit.core.errors import PlanError
-from synth_audit.core.schema import Column, Schema
-from synth_audit.core.table import Table, assemble
+from synth_audit.arrays import Floats, Labels
+from synth_audit.dp.guarantee import Neighbouring
+from synth_audit.errors import PlanError
 from synth_audit.mechanism_test.claim import Claim
+from synth_audit.table.schema import Column, Schema
+from synth_audit.table.table import Table, assemble
 
 Value: TypeAlias = "float | str | None"
 Row: TypeAlias = "Mapping[str, Value]"

@@ -9,29 +9,23 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from synth_audit.core.accounting import Budget, FitTerms, Neighbouring, Unit
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.errors import PlanError
-from synth_audit.core.noise import Noise
-from synth_audit.core.schema import Schema
-from synth_audit.core.schema_inference import infer_schema
+from synth_audit.dp.accountant import FitTerms
+from synth_audit.dp.guarantee import Budget, Neighbouring, Unit
+from synth_audit.dp.mechanisms import Noise
+from synth_audit.errors import PlanError
 from synth_audit.mechanism_test import white_box
-from synth_audit.mechanism_test.claim import Claim
-from synth_audit.mechanism_test.function_mechanism import (
-    FunctionMechanism,
-    array_pairs,
-    given_pairs,
-    named,
-)
-from synth_audit.mechanism_test.gradient_step import GradientStep
-from synth_audit.mechanism_test.inside import look_inside
-from synth_audit.mechanism_test.mechanism import RunnableMechanism
+from synth_audit.mechanism_test.claim import Claim, RunnableMechanism
+from synth_audit.mechanism_test.distinguishing import Finding
+from synth_audit.mechanism_test.function_mechanism import FunctionMechanism, array_pairs, given_pairs, named
 from synth_audit.mechanism_test.neighbours import worst_cases
-from synth_audit.mechanism_test.result import Finding
 from synth_audit.mechanism_test.table_mechanisms import GeneratorMaker, ProgramMaker, TableMechanism
+from synth_audit.mechanism_test.white_box import GradientStep, look_inside
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema import Schema
+from synth_audit.table.schema_inference import infer_schema
 
 if TYPE_CHECKING:
-    from synth_audit.core.generator import Generator
+    from synth_audit.plugins.generator import Generator
 
 Step = Literal["dp_sgd", "marginals"]
 """Steps of ours that are tested from inside."""

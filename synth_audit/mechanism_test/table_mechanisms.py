@@ -1,27 +1,161 @@
-"""Mechanisms that make a table from a table: a generator of ours, or somebody else's program."""
+"""Mechanisms that make a table from a table, and scores of what they release."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from synth_audit.core.accounting import Accountant, FitTerms, PrivacyGuarantee
-from synth_audit.core.arrays import Floats, Integers
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import SynthAuditError
-from synth_audit.core.fitting import draw, fit, fit_context, untrusted
-from synth_audit.core.generator import Generator
-from synth_audit.core.table import Table, read_table
+from synth_audit.arrays import Bools, Floats, Integers, Labels
+from synth_audit.dp.accountant import Accountant, FitTerms
+from synth_audit.dp.guarantee import PrivacyGuarantee
+from synth_audit.errors import SynthAuditError
 from synth_audit.generators.external.program import Format, PrivateFolder, Program
-from synth_audit.mechanism_test.claim import Claim
-from synth_audit.mechanism_test.mechanism import Job
-from synth_audit.mechanism_test.neighbours import Neighbours
-from synth_audit.mechanism_test.releases import Watch, digests
+from synth_audit.mechanism_test.claim import Claim, Job
+from synth_audit.mechanism_test.neighbours import Neighbours, Value, range_of
+from synth_audit.plugins.fitting import draw, fit, fit_context, untrusted
+from synth_audit.plugins.generator import Generator
+from synth_audit.run.context import RunContext
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table, read_table
+
+Item = TypeVar("Item")
+
+NEAR = 0.02
+"""A number counts as near the canary's within this share of the column's range."""
+
+_MOST_PAIRS = 45
+
+
+def number_scores(values: Floats, canary: float, low: float, high: float) -> tuple[Floats, Bools]:
+    """Range, moments and what is near the canary, of one column of numbers.
+
+    Args:
+        values: shape (n,), NaN where missing. canary: NaN for a missing value.
+        low, high: of the column, public; what an empty column is told as.
+
+    Returns:
+        Scores in the order of :func:`number_names`; and which rows agree with the canary, shape (n,).
+    """
+    missing = np.isnan(values)
+    there = values[~missing]
+    width = max(high - low, np.finfo(float).tiny)
+    near = missing if np.isnan(canary) else np.abs(values - canary) <= NEAR * width
+    equal = missing if np.isnan(canary) else values == canary
+    if len(there):
+        told = [there.min(), there.max(), there.mean(), there.std(), float(len(np.unique(there)))]
+    else:
+        told = [low - width, low - width, low - width, 0.0, 0.0]
+    return np.array([*told, missing.sum(), equal.sum(), near.sum()], dtype=float), near
+
+
+def number_names(column: str) -> tuple[str, ...]:
+    """The names of :func:`number_scores`."""
+    told = ("least", "largest", "mean", "standard deviation", "distinct values", "missing values")
+    return (*(f"{what} of {column}" for what in told), f"{column} equal", f"{column} near")
+
+
+def label_scores(values: Labels, canary: str | None) -> tuple[Floats, Bools]:
+    """Labels and missing values, and which rows agree with the canary, of one column of labels."""
+    missing = np.array([v is None for v in values], dtype=bool)
+    agreeing = missing if canary is None else np.array([v == canary for v in values], dtype=bool)
+    distinct = len({v for v in values if v is not None})
+    return np.array([distinct, missing.sum(), agreeing.sum()], dtype=float), agreeing
+
+
+def label_names(column: str) -> tuple[str, ...]:
+    """The names of :func:`label_scores`."""
+    return f"distinct labels of {column}", f"missing values of {column}", f"{column} equal"
+
+
+def row_scores(agreeing: Sequence[Bools], n_rows: int) -> Floats:
+    """Rows in all; how the nearest one agrees; how many agree in all columns, and in each pair of them.
+
+    Args:
+        agreeing: for each column the rows that agree with the canary, shapes (n,).
+    """
+    if not agreeing or not n_rows:
+        best = everywhere = 0.0
+    else:
+        agreed = np.sum(agreeing, axis=0)
+        best, everywhere = float(agreed.max()), float((agreed == len(agreeing)).sum())
+    pairs = [float((a & b).sum()) for a, b in _pairs(agreeing)]
+    return np.array([n_rows, best, everywhere, *pairs])
+
+
+def row_names(columns: Sequence[str]) -> tuple[str, ...]:
+    """The names of :func:`row_scores`."""
+    pairs = (f"rows like the canary in {a} and {b}" for a, b in _pairs(columns))
+    return "rows", "most columns in which a row is like the canary", "rows like the canary", *pairs
+
+
+def _pairs(items: Sequence[Item]) -> list[tuple[Item, Item]]:
+    return list(combinations(items, 2))[:_MOST_PAIRS]
+
+
+FAILED = "no release: the run failed"
+
+
+@dataclass(frozen=True, eq=False)
+class Watch:
+    """Looks at releases that one of two neighbours is behind."""
+
+    neighbours: Neighbours
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What is looked at; the last tells of runs without a release."""
+        found: list[str] = []
+        for column in self._columns:
+            found += (label_names if _labelled(column) else number_names)(column.name)
+        return (*found, *row_names([c.name for c in self._columns]), FAILED)
+
+    def of(self, release: Table | None) -> Floats:
+        """Scores of one release, finite, shape (len(names),); of None, those of a failure."""
+        if release is None:
+            return np.append(np.zeros(len(self.names) - 1), 1.0)
+        parts: list[Floats] = []
+        agreeing: list[Bools] = []
+        for column in self._columns:
+            told, agrees = self._column(column, release)
+            parts.append(told)
+            agreeing.append(agrees)
+        found = np.concatenate([*parts, row_scores(agreeing, release.n_rows), [0.0]])
+        finite: Floats = np.nan_to_num(found, posinf=1e300, neginf=-1e300)
+        return finite
+
+    @property
+    def _columns(self) -> tuple[Column, ...]:
+        return self.neighbours.without.schema.features
+
+    def _column(self, column: Column, release: Table) -> tuple[Floats, Bools]:
+        canary: Value = self.neighbours.canary[column.name]
+        if _labelled(column):
+            return label_scores(release.labels(column.name), None if canary is None else str(canary))
+        low, high = column.declared_bounds or self._seen(column)
+        number = np.nan if canary is None else float(canary)
+        return number_scores(release.numbers(column.name), number, low, high)
+
+    def _seen(self, column: Column) -> tuple[float, float]:
+        ends = [self.neighbours.having.schema[column.name].bounds, column.bounds]
+        known = [end for end in ends if end is not None]
+        return min(e[0] for e in known), max(e[1] for e in known)
+
+
+def digests(releases: list[str]) -> Integers:
+    """Releases, by their fingerprints, as codes."""
+    return np.unique(releases, return_inverse=True)[1].astype(np.int64)
+
+
+def _labelled(column: Column) -> bool:
+    return isinstance(range_of(column).usual, str)
+
 
 _SEEDS = range(101, 107)  # with six pairs of distinct results, chance repeats them all once in 10,395 times
 

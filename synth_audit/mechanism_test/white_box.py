@@ -1,22 +1,70 @@
-"""Single steps of our mechanisms, seen from inside: canary gradients, measured marginals, and batches."""
+"""Single steps of our mechanisms, seen from inside: canary gradients, measured margins, batches, noise."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synth_audit.core.accounting import Mechanism, MechanismRecord, Neighbouring
-from synth_audit.core.accounting.composition import spent
-from synth_audit.core.arrays import Codes, Floats, Positions
-from synth_audit.core.generator import FitContext
-from synth_audit.encoding.noisy_counts import NoisyCounts
-from synth_audit.kernels.sampling_checks import largest_by_chance, recurrence_distance, sizes_distance
+from synth_audit.arrays import Bools, Codes, Floats, Integers, Positions
+from synth_audit.dp.composition import spent
+from synth_audit.dp.guarantee import Mechanism, MechanismRecord, Neighbouring
+from synth_audit.dp.mechanisms import Noise
+from synth_audit.generators._marginal.graphical_model import NoisyCounts
 from synth_audit.mechanism_test.claim import Claim
+from synth_audit.mechanism_test.distinguishing import Finding
 from synth_audit.mechanism_test.function_mechanism import FunctionMechanism, Pair
-from synth_audit.mechanism_test.result import Finding
+from synth_audit.plugins.fitting import fit, fit_context, untrusted
+from synth_audit.plugins.generator import FitContext
+from synth_audit.run.context import RunContext
+
+if TYPE_CHECKING:
+    import torch
+
+    from synth_audit.mechanism_test.table_mechanisms import GeneratorMaker
+    from synth_audit.table.table import Table
+
+
+def sizes_distance(sizes: Integers, n_rows: int, rate: float) -> float:
+    """Largest distance of the sizes' distribution function from that of Bin(n_rows, rate).
+
+    Args:
+        sizes: of independent batches, shape (m,).
+    """
+    return _distance(sizes, n_rows, rate)
+
+
+def recurrence_distance(drawn: Bools, rate: float) -> float:
+    """Largest distance of how often a row is drawn in stretches of k = ⌈1 / rate⌉ batches from Bin(k, rate).
+
+    Batches that divide the shuffled rows among them draw each row once in every stretch; batches of one size,
+    drawn anew each time, are seen by their sizes.
+
+    Args:
+        drawn: whether the row was in each batch, in order, shape (m,).
+    """
+    stretch = math.ceil(1 / rate - 1e-9)
+    whole = len(drawn) // stretch * stretch
+    return _distance(drawn[:whole].reshape(-1, stretch).sum(axis=1), stretch, rate)
+
+
+def largest_by_chance(m: int, alpha: float) -> float:
+    """What such a distance exceeds with probability α at most: ``√(ln(2 / α) / 2 m)`` (Massart 1990)."""
+    return math.sqrt(math.log(2 / alpha) / (2 * m)) if m else math.inf
+
+
+def _distance(counts: Integers, trials: int, rate: float) -> float:
+    from scipy.special import bdtr  # here, since a code location must not load it
+
+    at = np.arange(trials + 1)
+    expected: Floats = bdtr(at, trials, rate)
+    seen = np.searchsorted(np.sort(counts), at, side="right") / max(1, len(counts))
+    return float(np.abs(seen - expected).max())
+
 
 DIMENSIONS = 16
 """Weights of the network whose gradients are looked at."""
@@ -134,3 +182,126 @@ def batch_findings(
             Finding("batches are no Poisson samples: a row comes back more regularly than by chance")
         )
     return tuple(found)
+
+
+@dataclass
+class NoiseLog:
+    """Numbers drawn of each noise, and batches of each rate."""
+
+    drawn: Counter[str] = field(default_factory=Counter)
+    batches: Counter[float] = field(default_factory=Counter)
+
+    def noise(self) -> type[Noise]:
+        """The house's noise, which is counted here."""
+        log = self
+
+        class Counted(Noise):
+            @staticmethod
+            def gaussian(scale, size):  # type: ignore[no-untyped-def]
+                return log._counted("gaussian", Noise.gaussian(scale, size))
+
+            @staticmethod
+            def laplace(scale, size):  # type: ignore[no-untyped-def]
+                return log._counted("laplace", Noise.laplace(scale, size))
+
+            @staticmethod
+            def gumbel(scale, size):  # type: ignore[no-untyped-def]
+                return log._counted("gumbel", Noise.gumbel(scale, size))
+
+            @staticmethod
+            def poisson_sample(n, rate):  # type: ignore[no-untyped-def]
+                log.batches[rate] += 1
+                return Noise.poisson_sample(n, rate)
+
+            @staticmethod
+            def bits(count):  # type: ignore[no-untyped-def]
+                log.drawn["bits"] += count
+                return Noise.bits(count)
+
+        return Counted
+
+    def _counted(self, what: str, found: Floats) -> Floats:
+        self.drawn[what] += found.size
+        return found
+
+    def findings(self, records: tuple[MechanismRecord, ...]) -> tuple[Finding, ...]:
+        """What was paid for and never drawn. Less than was paid for is no fault: a fit may stop early."""
+        found = []
+        kinds = {record.mechanism for record in records}
+        gaussian = {Mechanism.GAUSSIAN, Mechanism.POISSON_SUBSAMPLED_GAUSSIAN} & kinds
+        if gaussian and not self.drawn["gaussian"] and not self.drawn["bits"]:
+            found.append(Finding("the fit paid for Gaussian noise and drew none of the context's"))
+        if Mechanism.LAPLACE in kinds and not self.drawn["laplace"] and not self.drawn["bits"]:
+            found.append(Finding("the fit paid for Laplace noise and drew none of the context's"))
+        if kinds and not self.drawn.total():
+            found.append(Finding("the fit paid for privacy and drew no noise of the context's at all"))
+        rates = {r.sampling_rate for r in records if r.sampling_rate not in (None, 1.0)}
+        if any(not self.batches[rate] for rate in rates if rate is not None) and not self.drawn["bits"]:
+            found.append(Finding("the fit paid for Poisson samples and drew no batch so at the stated rate"))
+        return tuple(found)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class WatchedContext(FitContext):
+    """A fit's context whose noise is counted."""
+
+    log: NoiseLog
+
+    @property
+    def noise(self) -> type[Noise]:
+        """The same noise, counted."""
+        return self.log.noise()
+
+
+def look_inside(maker: GeneratorMaker, table: Table) -> tuple[Finding, ...]:
+    """What one fit paid for and never drew.
+
+    Raises:
+        PluginError: the generator failed.
+    """
+    accountant = maker.accountant()
+    plain = fit_context(table, np.random.default_rng(0), accountant, RunContext(), maker.base)
+    log = NoiseLog()
+    watched = WatchedContext(**{f.name: getattr(plain, f.name) for f in fields(plain)}, log=log)
+    with untrusted():
+        fit(maker.generator, table, watched)
+    return log.findings(accountant.mechanisms)
+
+
+@dataclass(frozen=True)
+class GradientStep:
+    """A function of gradients, shape (rows, weights): Poisson sample, clipped sum, noise.
+
+    Attributes:
+        clip: the clipping norm. multiplier: of the noise. rate: of Poisson sampling; 1 for all rows.
+    """
+
+    clip: float = 1.0
+    multiplier: float = 1.0
+    rate: float = 1.0
+
+    def __call__(self, table: Floats, n: int) -> Floats:
+        """``n`` noised sums of one batch each, in units of the clipping norm, shape (n, weights)."""
+        import torch
+
+        from synth_audit.generators._deep.private_gradients import NORMALISER, GradientNoise, private_gradient
+        from synth_audit.generators._deep.training import one_thread
+
+        noise = GradientNoise(self.clip, self.multiplier, Noise.gaussian)
+        layer = torch.nn.Linear(table.shape[1], 1)
+
+        def losses(rows: torch.Tensor) -> torch.Tensor:
+            """Losses whose gradients are the rows; a second place, 0, takes back what the bias gains."""
+            places = torch.stack([rows, torch.zeros_like(rows)], dim=1)
+            at_row, at_zero = layer(places.flatten(0, 1)).reshape(-1, 2).T
+            return at_row - at_zero
+
+        rows = torch.as_tensor(table, dtype=torch.float32)
+        everyone = np.arange(len(table))
+        found = np.empty((n, table.shape[1]))
+        with one_thread():
+            for i in range(n):
+                batch = Noise.poisson_sample(len(table), self.rate) if self.rate < 1 else everyone
+                private_gradient(layer, losses, noise, rows[torch.as_tensor(batch)])
+                found[i] = layer.weight.grad[0].numpy() * (NORMALISER / self.clip)
+        return found

@@ -6,16 +6,15 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from synth_audit.core.errors import ApprovalMissing, DataError, PlanError, ReleaseRefused
-from synth_audit.core.plan import Plan
-from synth_audit.core.plan_sections.release import ReleaseChoice
-from synth_audit.core.verdict import Result
-from synth_audit.pipeline.check import Check
+from synth_audit.errors import ApprovalMissing, DataError, PlanError, ReleaseRefused
+from synth_audit.findings.verdict import Result
+from synth_audit.pipeline.provenance import Check
+from synth_audit.plan.plan import Plan
+from synth_audit.plan.sections import ReleaseChoice
 from synth_audit.store.approvals import Approval, public_text, read_key
-from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.journal import Journal
-from synth_audit.store.locate import LocatedEvidence
+from synth_audit.store.locate import LocatedEvidence, checked_evidence
 
 _LONGEST_NOTE = 1000
 

@@ -6,7 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from synth_audit.core.coarsening import (
+from synth_audit.errors import PlanError
+from synth_audit.plan.plan import Plan
+from synth_audit.plan.sections import ColumnCoarsening, span_grid
+from synth_audit.run.seeds import Salt
+from synth_audit.store.evidence import GeneratorRecord, TableRecord
+from synth_audit.store.journal import read_journal
+from synth_audit.store.ledger import table_ledger
+from synth_audit.store.workspace import Workspace
+from synth_audit.table.coarsening import (
     NO_COARSENING,
     Coarsening,
     ColumnRule,
@@ -16,18 +24,10 @@ from synth_audit.core.coarsening import (
     holds_number,
     spacing,
 )
-from synth_audit.core.errors import PlanError
-from synth_audit.core.kind import Order
-from synth_audit.core.plan import Plan
-from synth_audit.core.plan_sections.coarsen import ColumnCoarsening, span_grid
-from synth_audit.core.resolution import ValueGrid
-from synth_audit.core.salt import Salt
-from synth_audit.core.schema import Column, Schema, nominal, quantitative
-from synth_audit.core.table import Table
-from synth_audit.store.attempts import table_ledger
-from synth_audit.store.evidence_records import GeneratorRecord, TableRecord
-from synth_audit.store.journal import read_journal
-from synth_audit.store.workspace import Workspace
+from synth_audit.table.kind import Order
+from synth_audit.table.resolution import ValueGrid
+from synth_audit.table.schema import Column, Schema, nominal, quantitative
+from synth_audit.table.table import Table
 
 _VOID = "the plan's `coarsen` was chosen on real data, which no accountant has paid for"
 

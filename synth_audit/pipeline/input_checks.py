@@ -1,18 +1,26 @@
-"""Faults of the tables that every audit would misread: a control from train, an empty candidate."""
+"""Faults of inputs that every audit would misread: tables, changed columns, files with more than rows."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
 
 import numpy as np
+import pyarrow as pa
 
-from synth_audit.core.errors import DataError
-from synth_audit.core.schema import quantitative
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.core.verdict import TableCheck
-from synth_audit.encoding.row_groups import row_groups
-from synth_audit.judging.schema_contract import FULLNESS_TYPE, contract_key
+from synth_audit.encode.cells import row_groups
+from synth_audit.errors import DataError
+from synth_audit.findings.verdict import TableCheck
+from synth_audit.pipeline.warnings import shown_count
+from synth_audit.plan.plan import Plan
+from synth_audit.plugins.audit import Subject
+from synth_audit.store.stage_records import SplitRecord
+from synth_audit.store.workspace import Workspace
+from synth_audit.table.arrow import n_distinct
+from synth_audit.table.schema import Schema, quantitative
+from synth_audit.table.table import Table
+from synth_audit.verdict.table_checks import FULLNESS_TYPE, contract_key
 
 _CHANCE = 1e-6
 """Probability at most that honest tables are refused by one of these checks."""
@@ -103,3 +111,115 @@ def _rare(train: Table, name: str) -> int:
         return 0
     counts = pc.value_counts(train.column(name).drop_null().combine_chunks()).field("counts")
     return int(pc.sum(pc.filter(counts, pc.less(counts, _RARE))).as_py() or 0)
+
+
+_DIGITS = re.compile(r"decimal\d+\(.*?\)")
+"""How many digits decimals have follows from their values where a warehouse does not say."""
+
+
+def refuse_drift(plan: Plan, workspace: Workspace, schema: Schema) -> None:
+    """Raise where columns were added, dropped or retyped since the same plan was split here last.
+
+    What the plan says of the columns was decided on another table: a new one may be sensitive, and one that
+    changed its type is measured in another way. Another plan is a new decision.
+
+    Raises:
+        DataError: naming each column and what became of it; nothing has been fitted.
+    """
+    if not workspace.split_record.is_file():
+        return
+    try:
+        before = SplitRecord.read(workspace.split_record)
+    except DataError:  # of another version, or damaged: it is about to be replaced
+        return
+    if before.plan_sha256 != plan.digest:
+        return
+    then = {c.name: _DIGITS.sub("decimal", c.storage) for c in before.columns}
+    now = {c.name: _DIGITS.sub("decimal", str(c.storage)) for c in schema.columns}
+    found = [
+        *(f"{name!r} was added" for name in now if name not in then),
+        *(f"{name!r} was dropped" for name in then if name not in now),
+        *(f"{n!r} was {then[n]} and is {now[n]}" for n in then if n in now and then[n] != now[n]),
+    ]
+    if found:
+        raise DataError(
+            f"the source has changed since this plan was run: {'; '.join(found)}",
+            where="source",
+            expected="the columns and types of the last run of this plan",
+            fix="say in the plan what the column is (`columns:`), or leave it out by `query:`; then run it: "
+            "a plan that was changed is a new decision",
+        )
+
+
+_TYPES = {b"ARROW:schema", b"PARQUET:field_id"}
+"""Keys under which Parquet files say what the columns are."""
+
+_BY_PANDAS = {"index_columns", "column_indexes", "columns", "creator", "pandas_version"}
+"""What pandas says of every table; its `attributes` are the user's own."""
+
+_ATTRIBUTES = b"PANDAS_ATTRS"
+
+_USUAL, _OF_COLUMN = 1000, 400
+"""Bytes in which pandas describes a table and a column; it takes about 300 and 150, and a name twice."""
+
+
+def about_metadata(schema: pa.Schema) -> tuple[str, ...]:
+    """Metadata of a file and of its columns, apart from those that say what the columns are."""
+    kinds = [f"{what}, {_size(size)}" for what, size in _kinds(schema) if size]
+    if not kinds:
+        return ()
+    return (
+        f"the synthetic file holds metadata other than the table itself ({'; '.join(kinds)}), which no audit "
+        "sees",
+    )
+
+
+def about_unused_labels(synthetic: Table, suppression: int) -> tuple[str, ...]:
+    """Dictionaries of a candidate's columns that hold more values than its rows."""
+    found = []
+    for name in synthetic.names:
+        values = synthetic.column(name)
+        if pa.types.is_dictionary(values.type):
+            listed = pa.chunked_array([chunk.dictionary for chunk in values.chunks], values.type.value_type)
+            unused = n_distinct(listed) - n_distinct(values)
+            found += [f"column {name!r} {shown_count(unused, suppression)}"] * (unused > 0)
+    if not found:
+        return ()
+    return (f"dictionaries of the synthetic table hold values that no row uses: {', '.join(found)}",)
+
+
+def _kinds(schema: pa.Schema) -> Iterator[tuple[str, int]]:
+    """Kinds of metadata and their bytes; keys may say something too, so that only known ones are named."""
+    own = _foreign(schema.metadata)
+    yield from _of_pandas(own.pop(b"pandas", b"{}"), own.pop(_ATTRIBUTES, b""), schema.names)
+    yield f"{len(own)} other key{'s' * (len(own) != 1)}", _length(own)
+    noted = [found for field in schema if (found := _foreign(field.metadata))]
+    yield f"metadata of {len(noted)} column{'s' * (len(noted) != 1)}", sum(map(_length, noted))
+
+
+def _of_pandas(content: bytes, written: bytes, names: list[str]) -> Iterator[tuple[str, int]]:
+    """What pandas says of a table, and attributes of the user's: in it, and as pandas writes them again."""
+    try:
+        said = json.loads(content)
+        attributes = said.pop("attributes", {})
+        usual = set(said) <= _BY_PANDAS
+    except (ValueError, AttributeError, TypeError):
+        attributes, usual = {}, False
+    yield "pandas attributes", len(written) + (len(json.dumps(attributes)) if attributes else 0)
+    if attributes:
+        content = json.dumps(said).encode()
+    most = _USUAL + sum(_OF_COLUMN + 2 * len(json.dumps(name)) for name in names)
+    if not usual or len(content) > most:
+        yield "more than pandas says of such a table", len(content)
+
+
+def _foreign(metadata: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
+    return {key: value for key, value in (metadata or {}).items() if key not in _TYPES}
+
+
+def _length(metadata: Mapping[bytes, bytes]) -> int:
+    return sum(len(key) + len(value) for key, value in metadata.items())
+
+
+def _size(size: int) -> str:
+    return f"{size:,} B" if size < 1000 else f"{size / 1000:,.1f} kB"

@@ -1,7 +1,4 @@
-"""Makes what an audit is about: real tables pulled and split, a candidate fitted and drawn.
-
-Nothing is read from a workspace or written here. Under the same salt, plan and source all of it repeats.
-"""
+"""Makes what an audit is about: real tables pulled and split, a candidate fitted and drawn."""
 
 from __future__ import annotations
 
@@ -13,27 +10,38 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.core import source as sources
-from synth_audit.core.accounting import bound_contributions
-from synth_audit.core.arrow_files import PlacedRows, kept
-from synth_audit.core.bound_clipping import BoundClipping
-from synth_audit.core.coarsening import NO_COARSENING, Coarsening
-from synth_audit.core.context import SERIAL, RunContext
-from synth_audit.core.entities import entities_of, set_aside
-from synth_audit.core.errors import DataError, OutOfTime, PluginError
-from synth_audit.core.fitting import fit, fit_context
-from synth_audit.core.generator import BATCH, FitContext, Generator, Model, batches, column_groups, repeats
-from synth_audit.core.plan import Plan
-from synth_audit.core.registry import config_of
-from synth_audit.core.salt import Salt
-from synth_audit.core.schema import Schema, quantitative
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.storage_types import refuse_huge
-from synth_audit.core.table import Table, read_table
-from synth_audit.core.training_course import training_series
+from synth_audit.dp.mechanisms import bound_contributions
+from synth_audit.errors import DataError, OutOfTime, PluginError
 from synth_audit.pipeline.coarsening import coarsening_of
 from synth_audit.pipeline.spending import Spender, account_of
-from synth_audit.store.evidence_records import GeneratorRecord, TableRecord
+from synth_audit.plan.plan import Plan
+from synth_audit.plugins import source as sources
+from synth_audit.plugins.fitting import fit, fit_context
+from synth_audit.plugins.generator import (
+    BATCH,
+    FitContext,
+    Generator,
+    Model,
+    batches,
+    column_groups,
+    repeats,
+    training_series,
+)
+from synth_audit.registry import config_of
+from synth_audit.run.context import SERIAL, RunContext
+from synth_audit.run.seeds import Salt
+from synth_audit.store.evidence import GeneratorRecord, TableRecord
+from synth_audit.store.files import map_parquet
+from synth_audit.store.salts import known_salt
+from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
+from synth_audit.store.workspace import Workspace
+from synth_audit.table.arrow import PlacedRows, kept
+from synth_audit.table.coarsening import NO_COARSENING, BoundClipping, Coarsening
+from synth_audit.table.people import entities_of, set_aside
+from synth_audit.table.schema import Schema, quantitative
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.storage_types import refuse_huge
+from synth_audit.table.table import Table, read_table
 
 Given: TypeAlias = pa.Table | PlacedRows | Table
 """A table before it is read under the schema of a plan."""
@@ -214,3 +222,65 @@ def kept_because(generator: Generator, record: GeneratorRecord) -> str:
     if record.privacy.mechanisms:
         return "its fit spent privacy budget, and another fit would spend it again"
     return "" if repeats(generator) else "its generator does not repeat what it made"
+
+
+@dataclass(frozen=True, eq=False)
+class MadeCandidate:
+    """What the stages before an audit left, each of the same plan and data."""
+
+    train: Table
+    control: Table
+    synthetic: Table
+    splitting: SplitRecord
+    making: SyntheticRecord
+    salt: Salt
+
+    @classmethod
+    def of(cls, plan: Plan, workspace: Workspace, rows: Path, folder: Path) -> MadeCandidate:
+        """Read the three tables.
+
+        Args:
+            rows: file of the candidate. folder: where tables are laid out, to be mapped.
+
+        Raises:
+            DataError: a stage did not run, or with another plan or on other data than the others.
+        """
+        splitting = SplitRecord.read(workspace.split_record)
+        making = SyntheticRecord.read(workspace.synthetic_record)
+        train, control = real_tables(plan, workspace, folder)
+        data = map_parquet(rows, made_by="synthetic", named=workspace.synthetic, folder=folder)
+        synthetic = read_table(data, train.schema, where="synthetic", partial=True)
+        made = cls(train, control, synthetic, splitting, making, known_salt(workspace))
+        made._refuse_stale(plan)
+        return made
+
+    @property
+    def identity(self) -> str:
+        """Which candidate it is."""
+        return TableRecord.of(self.synthetic, self.salt).identity
+
+    def _refuse_stale(self, plan: Plan) -> None:
+        """An audit must describe one run of one plan: nothing may have changed between the stages."""
+        tables = (self.train, self.control, self.synthetic)
+        train, control, synthetic = (TableRecord.of(t, self.salt) for t in tables)
+        split, made = self.splitting, self.making
+        stale = ""
+        if (plan.digest, train, control) != (split.plan_sha256, split.train, split.control):
+            stale = "split"
+        elif (plan.digest, train, synthetic) != (made.plan_sha256, made.train, made.table):
+            stale = "synthetic"
+        if stale:
+            raise DataError(
+                f"the output of the {stale} stage does not belong to this plan and data",
+                where="workspace",
+                expected="all stages run with the same plan, in order",
+                fix=f"run the {stale} stage and those after it again",
+            )
+
+
+def real_tables(plan: Plan, workspace: Workspace, folder: Path | None = None) -> tuple[Table, Table]:
+    """Train and control as the split left them; see :func:`map_parquet` for ``folder``."""
+    paths = (workspace.train, workspace.control)
+    train, control = (map_parquet(p, made_by="split", folder=folder) for p in paths)
+    known, other = anchored(train, control, plan)
+    return known, other

@@ -10,20 +10,34 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from synth_audit.core.errors import DataError, LedgerDamaged
-from synth_audit.core.verdict import Result
-from synth_audit.judging.measurement_frame import measurement_frame
-from synth_audit.pipeline.check import Check
-from synth_audit.store.attempts import table_ledger
+from synth_audit.errors import DataError, LedgerDamaged
+from synth_audit.findings.verdict import Result
+from synth_audit.store.approvals import KEY_VARIABLE, seal_holds
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_store import EvidenceStore, evidence_store
 from synth_audit.store.filed_audit import FiledAudit
+from synth_audit.store.files import same_content
 from synth_audit.store.journal import AuditEntry, Journal, read_journal
+from synth_audit.store.ledger import table_ledger
 from synth_audit.store.pointers import Released
-from synth_audit.store.report_marks import marks_of, read_marks
-from synth_audit.store.seal import KEY_VARIABLE, seal_holds
-from synth_audit.store.untrusted_file import same_content
+from synth_audit.store.reports import marks_of, read_marks
 from synth_audit.store.workspace import Workspace
+from synth_audit.verdict.measurement_frame import measurement_frame
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was recomputed or compared.
+
+    Attributes:
+        holds: None when it is not checkable here, since what it takes is not at hand.
+        detail: what was found, or why it cannot be checked.
+    """
+
+    what: str
+    holds: bool | None
+    detail: str
+
 
 RECORDED, SEAL = "entry in the journal", "seal"
 NEWEST, RELEASED = "pointer to the newest audit", "pointer to what was released"

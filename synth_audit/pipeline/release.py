@@ -1,39 +1,76 @@
-"""Releases exactly the audited bytes, or refuses. The guard is here, so it holds for every caller."""
+"""Releases exactly the audited bytes, or refuses, and puts an earlier release back in place."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from synth_audit.core.canonical import canonical
-from synth_audit.core.errors import DataError, NotAsAudited, PlanError, ReleaseRefused
-from synth_audit.core.files import place
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.plan import Plan
-from synth_audit.core.salt import Salt
-from synth_audit.core.schema import Schema
-from synth_audit.core.source import Locatable, Selective, Target
-from synth_audit.core.verdict import Result
-from synth_audit.judging import judge as gate
+from synth_audit.errors import DataError, NotAsAudited, PlanError, ReleaseRefused
+from synth_audit.files import place, temporary_folder
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline.approval import refuse_unless_approved
-from synth_audit.pipeline.not_worse import refuse_if_worse
 from synth_audit.pipeline.provenance import NEWEST, RECORDED, RELEASED, SEAL, Provenance
+from synth_audit.pipeline.verify import verify
 from synth_audit.pipeline.warnings import about_formulas
+from synth_audit.plan.plan import Plan
+from synth_audit.plugins.source import Locatable, Selective, Target, without_transport
+from synth_audit.run.seeds import Salt
 from synth_audit.store.approvals import approvals_in
-from synth_audit.store.evidence import Evidence
-from synth_audit.store.evidence_records import TableRecord
+from synth_audit.store.evidence import Evidence, TableRecord, evidence_of
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.filed_audit import FiledAudit
+from synth_audit.store.files import read_parquet, write_parquet
+from synth_audit.store.history import released_evidence, releases_of
 from synth_audit.store.journal import Journal, OpenJournal, open_journal
 from synth_audit.store.pointers import Released
 from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import write_parquet
+from synth_audit.table.content_hash import canonical, fingerprint
+from synth_audit.table.schema import Schema
+from synth_audit.verdict import judge as gate
+from synth_audit.verdict.comparison import worse_gates
+from synth_audit.verdict.suite import load_suite
+
+_MOST = 5
+
+
+def refuse_if_worse(plan: Plan, evidence: Evidence, workspace: Workspace) -> None:
+    """Raise ``ReleaseRefused`` where the plan wants no worse release than the last, and this one is.
+
+    What cannot be compared, as the evidence of the last release is gone, is refused too.
+    """
+    earlier = [r.digest for r in releases_of(workspace) if r.digest != evidence.digest]
+    if plan.release is None or not plan.release.not_worse or not earlier:
+        return
+    before = released_evidence(workspace, earlier[-1])
+    if before is None:
+        raise _worse_refusal(
+            "the evidence of the last release is not here", "bring its folder back, to compare with"
+        )
+    worse = worse_gates(evidence.gates.results, evidence.measurements, before.measurements)
+    if worse:
+        named = ", ".join(g.gate for g in worse[:_MOST]) + (", …" if len(worse) > _MOST else "")
+        raise _worse_refusal(
+            f"worse than the last release, beyond both intervals: {named}",
+            "the certificate and `synth-audit compare` show both; release it on purpose without "
+            "`release.not_worse`, which takes another audit",
+        )
+
+
+def _worse_refusal(what: str, fix: str) -> ReleaseRefused:
+    return ReleaseRefused(
+        f"release refused: {what}",
+        where="release.not_worse",
+        expected="no deciding number whose interval lies beyond that of the last release on the harmful side",
+        fix=fix,
+    )
 
 
 @dataclass(frozen=True)
@@ -201,7 +238,7 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, s
         raise _refusal("the evidence was altered after the audit", "run the audit again")
     if evidence.plan_sha256 != plan.digest:
         raise _refusal("the evidence is of another plan", "run the audit again with this plan")
-    suite = gate.load_suite(plan.gates, plan.base)
+    suite = load_suite(plan.gates, plan.base)
     if evidence.gates.suite_sha256 != suite.sha256:
         raise _refusal("the gate suite has changed since the audit", "run the audit again")
     judged = gate.judge_again(suite, evidence)
@@ -262,7 +299,7 @@ def _refuse_unless_newest(workspace: Workspace, evidence: Evidence, journal: Jou
 
 
 def as_audited(synthetic: pa.Table, evidence: Evidence, salt: Salt | None) -> pa.Table:
-    """What the audit saw of the table and nothing beside it; see :mod:`synth_audit.core.canonical`.
+    """What the audit saw of the table and nothing beside it; see :mod:`synth_audit.table.content_hash`.
 
     Args:
         salt: its rows are ordered under a key of it; None on another machine, where the order is public.
@@ -281,4 +318,68 @@ def _refusal(what: str, fix: str) -> NotAsAudited:
         where="release",
         expected="untouched evidence of this plan that passes, about exactly these bytes",
         fix=fix,
+    )
+
+
+def rollback(plan: Plan, workspace: Workspace) -> ReleaseRecord:
+    """Release once more what was released before the last release, from the rows that were kept.
+
+    A rollback leads one step back; the release that it undoes takes ``release`` to go out again.
+
+    Raises:
+        ReleaseRefused: the evidence of that release is not as it was filed, does not pass, or a later attempt
+            on its rows did not; the rows are not the audited ones; it went to another place; its approvals
+            do not suffice today.
+        DataError: there was no release before the last, or writing failed; what is out there is intact.
+    """
+    target, home = release_target(plan), workspace.home
+    with in_use(home) as scratch, temporary_folder(scratch) as folder, open_journal(home) as journal:
+        filed = _filed_before(home, journal.now)
+        evidence = evidence_of(filed.evidence_file, filed.where)
+        found = Provenance.of(filed, evidence, home)
+        _refuse_unless_sound(plan, evidence)
+        refuse_unless_filed(replace(found, journal=journal.now))
+        refuse_unless_approved(plan, evidence, approvals_in(filed.files), journal.now)
+        store = evidence_store(home)
+        rows = read_parquet(store.rows(evidence.digest), made_by="release", folder=Path(folder))
+        if fingerprint(rows) != evidence.tables["synthetic"].sha256:
+            raise _refused("the rows that were kept are not those that were audited")
+        where = written(target, plan, as_audited(rows, evidence, salt_of(home, found)), journal, evidence)
+        store.tell_release(journal.now)
+        journal.write(replace(journal.now, releasing=None))
+    return ReleaseRecord(where, evidence.tables["synthetic"])
+
+
+def _filed_before(home: Workspace, journal: Journal) -> FiledAudit:
+    if journal.previous is None:
+        raise DataError(
+            "there is no release before the last to go back to",
+            where=str(home.journal),
+            expected="two releases from this workspace, and no rollback since",
+            fix="`synth-audit release` releases the newest audit, if it passes",
+        )
+    return evidence_store(home).get(journal.previous.digest)
+
+
+def _refuse_unless_sound(plan: Plan, evidence: Evidence) -> None:
+    """The evidence holds by itself, and is about a release to this place."""
+    faults = [f"{c.what}: {c.detail}" for c in verify(evidence) if c.holds is False]
+    if faults or evidence.verdict is not Result.PASS:
+        raise _refused(faults[0] if faults else f"its verdict is {evidence.verdict}")
+    if _place(without_transport(evidence.plan)) != _place(plan.plain()):  # it may be of an older build
+        raise _refused("it went to another place than the plan names now")
+
+
+def _place(plan: Mapping[str, Any]) -> tuple[object, ...]:
+    """What a plan says of where its release goes."""
+    release = plan.get("release") or {}
+    return release.get("name"), release.get("config"), plan.get("connections")
+
+
+def _refused(what: str) -> ReleaseRefused:
+    return ReleaseRefused(
+        f"rollback refused: {what}",
+        where="the release before the last",
+        expected="its evidence and its rows as they were released, to the same place",
+        fix="`synth-audit verify` shows what does not agree; run the table again and release that",
     )

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from synth_audit.core.errors import DataError
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.plan import Plan
-from synth_audit.core.verdict import Result
+from synth_audit.errors import DataError
+from synth_audit.findings.verdict import Result
+from synth_audit.plan.plan import Plan
 from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.files import read_parquet
+from synth_audit.store.history import released_evidence
 from synth_audit.store.journal import Journal, read_journal
-from synth_audit.store.release_history import released_evidence
 from synth_audit.store.salts import known_salt
 from synth_audit.store.stage_records import SplitRecord
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import read_parquet
+from synth_audit.table.content_hash import fingerprint
 
 
 @dataclass(frozen=True)

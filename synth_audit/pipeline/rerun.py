@@ -7,28 +7,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from synth_audit.core.context import SERIAL, RunContext
-from synth_audit.core.errors import DataError
-from synth_audit.core.files import temporary_folder
-from synth_audit.core.measurement import Measurement
-from synth_audit.core.outcome import AuditOutcome
-from synth_audit.core.plan import Plan
-from synth_audit.core.salt import Salt
-from synth_audit.core.table import Table, read_table
+from synth_audit.errors import DataError
 from synth_audit.examination.audit_runner import describe_error
-from synth_audit.judging.suite import load_suite
+from synth_audit.files import temporary_folder
+from synth_audit.findings.measurement import Measurement
 from synth_audit.pipeline import stages
-from synth_audit.pipeline.check import Check
-from synth_audit.pipeline.made_candidate import real_tables
-from synth_audit.pipeline.making import fit_plan, kept_because, pull_source, split_source
-from synth_audit.store.checked_evidence import newest_evidence
-from synth_audit.store.evidence import Evidence
-from synth_audit.store.evidence_records import installed_versions
+from synth_audit.pipeline.making import fit_plan, kept_because, pull_source, real_tables, split_source
+from synth_audit.pipeline.provenance import Check
+from synth_audit.plan.plan import Plan
+from synth_audit.plugins.audit import AuditOutcome
+from synth_audit.run.context import SERIAL, RunContext
+from synth_audit.run.seeds import Salt
+from synth_audit.store.evidence import Evidence, installed_versions
 from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.files import map_parquet
+from synth_audit.store.locate import newest_evidence
 from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import at_work
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import map_parquet
+from synth_audit.table.table import Table, read_table
+from synth_audit.verdict.suite import load_suite
 
 _SHOWN = 3
 """Measurements that are named where more differ."""

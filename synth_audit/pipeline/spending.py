@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from synth_audit.core.accounting import Accountant, FitTerms, PrivacyAccount
-from synth_audit.core.entities import entities_of
-from synth_audit.core.errors import DataError
-from synth_audit.core.plan import Plan
-from synth_audit.core.table import Table
-from synth_audit.store.attempts import table_ledger
+from synth_audit.dp.accountant import Accountant, FitTerms, PrivacyAccount
+from synth_audit.errors import DataError
+from synth_audit.plan.plan import Plan
 from synth_audit.store.journal import read_journal
-from synth_audit.store.ledger import Ledger
+from synth_audit.store.ledger import Ledger, table_ledger
 from synth_audit.store.stage_records import SyntheticRecord
 from synth_audit.store.workspace import Workspace
+from synth_audit.table.people import entities_of
+from synth_audit.table.table import Table
 
 
 @dataclass(frozen=True)

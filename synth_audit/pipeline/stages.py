@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from synth_audit.core import registry
-from synth_audit.core.accounting import PrivacyAccount
-from synth_audit.core.audit import Audit
-from synth_audit.core.bound_clipping import BoundClipping
-from synth_audit.core.context import SERIAL, RunContext
-from synth_audit.core.files import temporary_folder
-from synth_audit.core.plan import Plan
-from synth_audit.core.salt import Salt
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import RandomSplit, Subject
-from synth_audit.core.table import Table, read_table
-from synth_audit.core.verdict import Result
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from synth_audit import registry
+from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.examination.examine import run_examination, seed_of_draws
-from synth_audit.judging import judge as gate
-from synth_audit.judging.fitness import decides
-from synth_audit.judging.privacy_budget import Promise
+from synth_audit.files import temporary_folder
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline.coarsening import (
     about_coarsening,
     coarsening_of,
     refuse_uncounted,
     without_void_guarantee,
 )
-from synth_audit.pipeline.drift import refuse_drift
-from synth_audit.pipeline.input_checks import fullness, refuse_seen_control
-from synth_audit.pipeline.made_candidate import MadeCandidate
-from synth_audit.pipeline.making import Given, anchored, divides_equals, fit_plan, pull_source, split_source
+from synth_audit.pipeline.input_checks import fullness, refuse_drift, refuse_seen_control
+from synth_audit.pipeline.making import (
+    Given,
+    MadeCandidate,
+    anchored,
+    divides_equals,
+    fit_plan,
+    pull_source,
+    split_source,
+)
 from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
 from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import (
@@ -51,23 +49,83 @@ from synth_audit.pipeline.warnings import (
     about_suite,
     inspect,
 )
-from synth_audit.pipeline.write_evidence import Audited, write_evidence
-from synth_audit.store.attempts import begin_attempt
-from synth_audit.store.batch_writing import write_parts
-from synth_audit.store.checkpoints import fit_checkpoint
-from synth_audit.store.evidence import Evidence
-from synth_audit.store.evidence_records import (
+from synth_audit.plan.plan import Plan
+from synth_audit.plugins.audit import Audit, RandomSplit, Subject
+from synth_audit.run.context import SERIAL, RunContext
+from synth_audit.run.seeds import Salt
+from synth_audit.store.evidence import (
+    EarlierAudit,
+    Evidence,
     GeneratorRecord,
     TableRecord,
     column_records,
     installed_versions,
 )
+from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.filed_audit import LARGEST_TABLE
+from synth_audit.store.files import map_parquet, read_parquet, write_parquet, write_parts, write_table
+from synth_audit.store.journal import Head
+from synth_audit.store.ledger import Attempt, begin_attempt
 from synth_audit.store.reports import enter_report, people_behind, refuse_spent
 from synth_audit.store.salts import known_salt, workspace_salt
 from synth_audit.store.scratch import at_work, held, in_use
-from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
+from synth_audit.store.stage_records import SplitRecord, SyntheticRecord, fit_checkpoint
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import map_parquet, read_parquet, write_table
+from synth_audit.table.coarsening import BoundClipping
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
+from synth_audit.verdict import judge as gate
+from synth_audit.verdict.criteria import decides
+from synth_audit.verdict.measurement_frame import measurement_frame
+from synth_audit.verdict.privacy_budget import Promise
+from synth_audit.verdict.suite import Suite, load_suite
+from synth_audit.verdict.table_checks import check_suite, check_table
+
+
+@dataclass(frozen=True, eq=False)
+class Audited:
+    """Evidence, which may be shown, and the positions of exposed training rows, which may not."""
+
+    evidence: Evidence
+    exposed: pa.Table
+
+    def numbered(self, attempt: int, ledger: Head, earlier: Sequence[Attempt] = ()) -> Audited:
+        """The same as an attempt on a table, with how far its ledger had come and what was tried before."""
+        listed = tuple(EarlierAudit(a.at, a.plan, a.suite, a.verdict, a.evidence) for a in earlier)
+        return replace(self, evidence=replace(self.evidence, attempt=attempt, ledger=ledger, earlier=listed))
+
+
+def write_evidence(
+    audited: Audited, workspace: Workspace, rows: Path | None = None, table: pa.Table | None = None
+) -> Evidence:
+    """File an audit in the workspace; see :class:`synth_audit.store.evidence_store.EvidenceStore`.
+
+    Args:
+        rows: the file of the candidate that was audited, where the workspace has it.
+        table: what may be shared of a candidate made elsewhere; one too large for the folder is left out.
+
+    Returns:
+        The evidence as it is filed.
+    """
+    workspace.prepare()
+    write_parquet(workspace.exposed, audited.exposed, private=True)
+    content = None if table is None else _parquet(table)
+    if content is not None and len(content) > LARGEST_TABLE:
+        content = None
+    return evidence_store(workspace).put(audited.evidence, measurement_bytes(audited.evidence), rows, content)
+
+
+def measurement_bytes(evidence: Evidence) -> bytes:
+    """The measurements as a Parquet file."""
+    return _parquet(measurement_frame(evidence))
+
+
+def _parquet(table: pa.Table) -> bytes:
+    into = pa.BufferOutputStream()
+    pq.write_table(table, into)
+    content: bytes = into.getvalue().to_pybytes()
+    return content
+
 
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",
@@ -177,7 +235,7 @@ def _audit_candidate(
         candidate=made.identity,
         most=plan.most_reports,
     )
-    suite = gate.load_suite(plan.gates, plan.base)
+    suite = load_suite(plan.gates, plan.base)
     begun = begin_attempt(workspace, plan=plan.digest, candidate=made.identity, suite=suite.sha256)
     audited = examine(
         plan,
@@ -219,8 +277,8 @@ def examine(
         audits: just these, instead of the plan's and those that its gates need.
     """
     refuse_seen_control(subject)
-    suite = gate.load_suite(plan.gates, plan.base)
-    gate.check_suite(suite)
+    suite = load_suite(plan.gates, plan.base)
+    check_suite(suite)
     warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite) + about_coarsening(plan)
     warnings += about_suite(plan, suite) + about_delta(plan, subject.train)
     warnings += about_rare_labels(subject) + about_equal_rows(subject)
@@ -234,7 +292,7 @@ def examine(
         seed = seed_of_draws(ordered, draws)
         context = replace(context, seed=seed, deadline=context.deadline.again(), cache=cache)
         examined = replace(subject, synthetic=ordered)
-        with context.executor.beside(partial(gate.check_table, suite, ordered)) as checking:
+        with context.executor.beside(partial(check_table, suite, ordered)) as checking:
             found = run_examination(audits or audits_of(plan, suite), examined, plan.known_answer, context)
             checks = (
                 *checking(),
@@ -278,7 +336,7 @@ def _may_be_withheld(plan: Plan, subject: Subject) -> set[str]:
     return stated | set(subject.coarsening.rules)
 
 
-def audits_of(plan: Plan, suite: gate.Suite) -> dict[str, Audit]:
+def audits_of(plan: Plan, suite: Suite) -> dict[str, Audit]:
     """The plan's audits, and with their defaults those that a blocking gate needs and the plan does not name.
 
     A gate brings its audit along: leaving an attack out of a plan must not make the release look safer,
@@ -343,4 +401,4 @@ def preflight(plan: Plan) -> None:
     """A mistake in suite, audits or release should show before a fit, not after it."""
     if plan.release is not None:
         release_target(plan)
-    audits_of(plan, gate.load_suite(plan.gates, plan.base))
+    audits_of(plan, load_suite(plan.gates, plan.base))

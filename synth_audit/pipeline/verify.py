@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from synth_audit.core.errors import DataError, GateError
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.salt import Salt
-from synth_audit.core.verdict import GateResult
-from synth_audit.judging import judge as gate
-from synth_audit.pipeline.check import Check
-from synth_audit.pipeline.provenance import RECORDED, Provenance, newest_unknown, seal_check
+from synth_audit.errors import DataError, GateError
+from synth_audit.findings.measurement import MeasurementId
+from synth_audit.findings.verdict import GateResult
+from synth_audit.pipeline.provenance import RECORDED, Check, Provenance, newest_unknown, seal_check
+from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import Evidence, evidence_of, sha256_of
 from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.files import hash_parquet
 from synth_audit.store.journal import read_journal
 from synth_audit.store.locate import LocatedEvidence, purged_entry
 from synth_audit.store.salts import read_salt
-from synth_audit.store.workspace_files import hash_parquet
+from synth_audit.verdict import judge as gate
+from synth_audit.verdict.suite import parse_suite
 
 __all__ = ["Check", "purged_check", "refuse_foreign", "verify", "verify_filed"]
 
@@ -38,7 +38,7 @@ def verify(
     :class:`synth_audit.pipeline.provenance.Provenance`.
 
     Args:
-        hashes: content hashes, see :func:`synth_audit.core.fingerprint.fingerprint`, of any of ``source``,
+        hashes: content hashes, see :func:`synth_audit.table.content_hash.fingerprint`, of any of ``source``,
             ``train``, ``control``, ``synthetic`` that are still at hand.
         salt: of the workspace, which hashes of tables that never left take; without it only a candidate that
             passed can be compared, and the others are told of as not checkable here.
@@ -179,7 +179,7 @@ class _Judged:
 def _verdict(evidence: Evidence) -> Check:
     what = "verdict, judged anew"
     try:
-        suite = gate.parse_suite(evidence.gates.suite, where="evidence", installed=False)
+        suite = parse_suite(evidence.gates.suite, where="evidence", installed=False)
         judged = gate.judge_again(suite, evidence)
     except GateError as error:
         return Check(what, False, f"the suite cannot be judged: {error.what}")

@@ -9,23 +9,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from synth_audit.core.arrow_types import is_text
-from synth_audit.core.entities import key_columns, persons
-from synth_audit.core.generator import FEWEST_PEOPLE, minimum_people, refits
-from synth_audit.core.parts import NumberPart
-from synth_audit.core.plan import Plan
-from synth_audit.core.rare_labels import rare_label_columns
-from synth_audit.core.salt import Salt
-from synth_audit.core.schema import Column, nominal
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.encoding.codes import cells_of
-from synth_audit.encoding.row_groups import row_groups
-from synth_audit.judging.suite import Suite
-from synth_audit.judging.weaker_gates import USUAL, usual_gates, weaker_gates
-from synth_audit.store.evidence_records import GeneratorRecord
+from synth_audit.encode.cells import row_groups
+from synth_audit.encode.codes import cells_of
+from synth_audit.plan.plan import Plan
+from synth_audit.plugins.audit import Subject
+from synth_audit.plugins.fitting import rare_label_columns
+from synth_audit.plugins.generator import FEWEST_PEOPLE, minimum_people, refits
+from synth_audit.run.seeds import Salt
+from synth_audit.store.evidence import GeneratorRecord
 from synth_audit.store.reports import FEWEST, ReportStanding
-from synth_audit.store.training_tables import TrainingTable
+from synth_audit.store.salts import TrainingTable
+from synth_audit.table.arrow import is_text
+from synth_audit.table.kind import NumberPart
+from synth_audit.table.people import key_columns, persons
+from synth_audit.table.schema import Column, nominal
+from synth_audit.table.table import Table
+from synth_audit.verdict.comparison import USUAL, usual_gates, weaker_gates
+from synth_audit.verdict.suite import Suite
 
 _FORMULA = re.compile(r"[=+\-@\t\r](?=.)(?!\.?\d[\d.]*(?:e[+-]?\d+)?$)", re.IGNORECASE | re.DOTALL)
 """How a cell begins that a spreadsheet program takes for a formula; a plain number or a mere sign is none."""

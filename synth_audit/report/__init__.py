@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from synth_audit.core.errors import DataError
+from synth_audit.errors import DataError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from synth_audit.pipeline.check import Check
+    from synth_audit.pipeline.provenance import Check
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.locate import LocatedEvidence
     from synth_audit.store.workspace import Workspace
@@ -33,7 +33,7 @@ def render_report(evidence: Evidence, *, full: bool = False) -> str:
     Args:
         full: nothing is folded away, so that all of it is printed.
     """
-    from synth_audit.report.render import render
+    from synth_audit.report.page import render
 
     return render(evidence, full=full)
 
@@ -55,7 +55,7 @@ def file_report(found: LocatedEvidence) -> Path:
     Raises:
         DataError: the evidence was altered, another report is there, or it cannot be written.
     """
-    from synth_audit.store.checked_evidence import checked_evidence
+    from synth_audit.store.locate import checked_evidence
 
     path = found.put_report(render_report(checked_evidence(found)).encode())
     file_certificate(found)
@@ -69,8 +69,8 @@ def certificate_of(found: LocatedEvidence) -> str:
         DataError: the evidence was altered.
     """
     from synth_audit.report.certificate import render_certificate
-    from synth_audit.store.checked_evidence import checked_evidence
-    from synth_audit.store.release_history import release_before
+    from synth_audit.store.history import release_before
+    from synth_audit.store.locate import checked_evidence
 
     evidence = checked_evidence(found)
     previous = release_before(found.workspace, evidence.digest) if found.workspace else None
@@ -83,8 +83,8 @@ def file_certificate(found: LocatedEvidence) -> Path:
     Raises:
         DataError: the evidence was altered, a file that is no page of ours is there, or it cannot be written.
     """
-    from synth_audit.store.workspace_files import write_bytes
-    from synth_audit.store.written_pages import keep_certificate_hash
+    from synth_audit.store.files import write_bytes
+    from synth_audit.store.reports import keep_certificate_hash
 
     content = certificate_of(found).encode()
     refuse_other_file(found.certificate)
@@ -94,9 +94,8 @@ def file_certificate(found: LocatedEvidence) -> Path:
 
 def refuse_other_file(path: Path) -> None:
     """Raise ``DataError`` where a report would take the place of a file that is none."""
-    from synth_audit.store.report_marks import read_marks
-    from synth_audit.store.untrusted_file import read_plain
-    from synth_audit.store.workspace_files import refuse_unusable
+    from synth_audit.store.files import read_plain, refuse_unusable
+    from synth_audit.store.reports import read_marks
 
     refuse_unusable(path)
     try:
@@ -124,9 +123,9 @@ def page_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
 
 
 def _certificate_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
-    from synth_audit.pipeline.check import Check
+    from synth_audit.pipeline.provenance import Check
     from synth_audit.report.certificate import check_certificate
-    from synth_audit.store.untrusted_file import read_plain
+    from synth_audit.store.files import read_plain
 
     what = "certificate"
     try:
@@ -140,9 +139,9 @@ def _certificate_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Chec
 
 
 def _report_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
-    from synth_audit.pipeline.check import Check
-    from synth_audit.report.render import check_page
-    from synth_audit.store.written_pages import report_as_filed
+    from synth_audit.pipeline.provenance import Check
+    from synth_audit.report.page import check_page
+    from synth_audit.store.reports import report_as_filed
 
     what = "pictures and sentences of the report"
     try:

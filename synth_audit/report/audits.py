@@ -9,17 +9,82 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from synth_audit.core import registry
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Measurement
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.sensitivity import REFERENCE_RATIO
-from synth_audit.report import interval_and_limit, words
+from synth_audit import registry
+from synth_audit.findings.measurement import Direction, Measurement, MeasurementId, Series
+from synth_audit.findings.sensitivity import REFERENCE_RATIO
+from synth_audit.plugins.audit import AuditOutcome, Status
+from synth_audit.report import interval_charts, words
 from synth_audit.report.known_answer import sensitivity_sign, sensitivity_text
 from synth_audit.report.leak_intervals import leak_sentence
-from synth_audit.report.measurement_sensitivity import MeasurementSensitivity, quantity_texts
-from synth_audit.report.series_figures import pictures_of
-from synth_audit.report.view import AuditView, Cells, Fact, GateView, NumberRow, ScopeTable
+from synth_audit.report.plot_kinds import plot_kind
+from synth_audit.report.plot_kinds._contract import Beside, Comparison, PanelKind, line_rows
+from synth_audit.report.sensitivity import MeasurementSensitivity, quantity_texts
+from synth_audit.report.series_plot import full_title, series_svg
+from synth_audit.report.view import AuditView, Cells, Fact, GateView, NumberRow, Panel, Picture, ScopeTable
+
+
+def pictures_of(
+    series: Sequence[Series], measurements: Sequence[Measurement], anchor: str
+) -> tuple[tuple[Picture, bool], ...]:
+    """The figures of an audit in order, each with whether it shows the whole table rather than a part.
+
+    Series of one quantity whose kind has panels become panels of one figure, at the place of the first.
+    Their settings say which table they show.
+    """
+    together: dict[tuple[str, str, int], list[Series]] = {}
+    for i, s in enumerate(series):
+        joined = isinstance(plot_kind(s.kind), PanelKind)
+        together.setdefault((s.kind, s.id.quantity, -1 if joined else i), []).append(s)
+    return tuple(
+        (panels_picture(group, kind, f"{anchor}-{i}"), True)
+        if isinstance(kind := plot_kind(group[0].kind), PanelKind)
+        else (
+            picture_of(group[0], f"{anchor}-{i}", beside=references(group[0], measurements)),
+            group[0].id == group[0].id.whole,
+        )
+        for i, group in enumerate(together.values(), 1)
+    )
+
+
+def picture_of(series: Series, anchor: str, *, beside: Beside | None = None) -> Picture:
+    """The figure of one series with axes.
+
+    Args:
+        anchor: prefix of the ids inside; must be unique on a page.
+    """
+    beside, kind = beside or Beside(), plot_kind(series.kind)
+    title = full_title(series)
+    drawing = series_svg(series, anchor=anchor, heading=False, beside=beside)
+    rows_of = line_rows if kind is None or isinstance(kind, PanelKind) else kind.rows
+    header, rows = rows_of(series, beside)
+    return Picture(title, Markup(drawing), Cells(title, header, rows))  # noqa: S704  (escapes its texts)
+
+
+def panels_picture(series: Sequence[Series], kind: PanelKind, anchor: str) -> Picture:
+    """The figure of several series of one quantity side by side.
+
+    Args:
+        anchor: prefix of the ids inside; must be unique on a page.
+    """
+    title, most = series[0].title, kind.most(series)
+    panels = tuple(
+        Panel(
+            words.sentence(s.id.label, "") or title,
+            Markup(kind.draw(s, most, f"{anchor}-{i}", f"{title}: {s.id.label}")),  # noqa: S704
+        )
+        for i, s in enumerate(series, 1)
+    )
+    scale = Markup(kind.scale(series, most, f"{anchor}-scale"))  # noqa: S704  (escapes its texts)
+    narrow = bool(kind.narrow) and len(series) >= kind.narrow
+    return Picture(title, scale, kind.table(series, title), kind.note, panels, narrow)
+
+
+def references(series: Series, measurements: Iterable[Measurement]) -> Beside:
+    """Reference values of the measurements that a series pictures, at each place or the same for all."""
+    known = {m.id: m.reference.value for m in measurements if m.reference is not None}
+    own = tuple(known.get(place) for place in series.places or (series.id,) * len(series.x))
+    return Beside((Comparison("reference", own),))
+
 
 _OPEN_PICTURES = 4
 _FOLDED_PICTURES = 36
@@ -131,8 +196,8 @@ def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
     title, explained = quantity_texts(said.outcome, m.id)
     value, interval = _texts(m)
     drawing = None
-    if interval_and_limit.IntervalPlot.of_measurement(m).anything:
-        drawing = Markup(interval_and_limit.measurement_interval_svg(m, title=title, anchor=anchor))  # noqa: S704
+    if interval_charts.IntervalPlot.of_measurement(m).anything:
+        drawing = Markup(interval_charts.measurement_interval_svg(m, title=title, anchor=anchor))  # noqa: S704
     level = ""
     if m.interval is not None:
         level = f"{words.percent_level(m.interval.level)} interval ({m.interval.method}): "

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from synth_audit.core.series import Series
-from synth_audit.encoding.leak_noise import LeakNoise
+from synth_audit.findings.measurement import Series
 from synth_audit.report import words
+from synth_audit.report.audits import picture_of
 from synth_audit.report.page import page
-from synth_audit.report.series_figures import picture_of
 from synth_audit.report.view import Cells, Picture
-from synth_audit.studies.calibration import Calibration, Curve
+from synth_audit.studies.calibration import Calibration, Curve, LeakNoise
+from synth_audit.text import clean
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def _view(calibration: Calibration) -> CalibrationView:
     )
     silent = tuple((name, words.sentence(reason)) for name, reason in calibration.silent.items())
     return CalibrationView(
-        f"Calibration on {words.clean(calibration.table)}", planted, _linear(plain), pictures, silent
+        f"Calibration on {clean(calibration.table)}", planted, _linear(plain), pictures, silent
     )
 
 

@@ -6,27 +6,30 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from synth_audit.core.build import build_version
-from synth_audit.core.verdict import Result
+from synth_audit.build import build_version
+from synth_audit.findings.verdict import Result
 from synth_audit.report import words
 from synth_audit.report.audits import has_numbers
-from synth_audit.report.certificate_view import CertificateView, SignatureRow
 from synth_audit.report.chapters import RISKS
-from synth_audit.report.criterion_rows import criterion_rows, train_rows
-from synth_audit.report.demands import demand_rows
-from synth_audit.report.gates import gate_views, verdict_view
-from synth_audit.report.outcomes import Outcomes, obstacles
-from synth_audit.report.page import page
-from synth_audit.report.render import alerts_of, subject_of
-from synth_audit.report.residual_risk import residual_risks, used
-from synth_audit.report.sharpness import sharpness
+from synth_audit.report.criteria import (
+    CertificateView,
+    SignatureRow,
+    criterion_rows,
+    demand_rows,
+    residual_risks,
+    sharpness,
+    train_rows,
+    used,
+)
+from synth_audit.report.gates import Outcomes, gate_views, obstacles, verdict_view
+from synth_audit.report.page import alerts_of, page, subject_of
 from synth_audit.report.view import Fact
 from synth_audit.store.approvals import Approval
 from synth_audit.store.evidence import Evidence
+from synth_audit.store.history import released_evidence
 from synth_audit.store.locate import LocatedEvidence
-from synth_audit.store.release_history import released_evidence
-from synth_audit.store.report_marks import WRITTEN_BY, Marks, audit_marks, read_marks
-from synth_audit.store.written_pages import certificate_as_written
+from synth_audit.store.reports import WRITTEN_BY, Marks, audit_marks, certificate_as_written, read_marks
+from synth_audit.text import clean
 
 COMPARED_WITH = "data-compared-with"
 """Mark of the page: the digest of the release that it compares with; absent where there is none."""
@@ -104,7 +107,7 @@ def certificate_view(
     scope = _scope(evidence)
     marks = {**audit_marks(evidence), WRITTEN_BY: build_version()}
     return CertificateView(
-        title=f"Certificate of an audit: {words.clean(evidence.table)}",
+        title=f"Certificate of an audit: {clean(evidence.table)}",
         table=evidence.table,
         subject=subject_of(evidence),
         alerts=alerts,

@@ -7,26 +7,28 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from synth_audit.core.verdict import Result
+from synth_audit.findings.verdict import Result
 from synth_audit.report import words
 from synth_audit.report.gates import sign_of
 from synth_audit.report.heatmap import scale_svg
 from synth_audit.report.page import page
-from synth_audit.report.sweep_candidates import (
+from synth_audit.report.sweep_charts import (
     CandidateRow,
     GateRow,
     axis_of,
+    box_panels,
     candidate_rows,
     dot_of,
     gate_rows,
+    matrix_pictures,
     result_of,
+    scatter_svg,
     short_names,
 )
-from synth_audit.report.sweep_panels import box_panels, matrix_pictures
-from synth_audit.report.sweep_scatter import scatter_svg
 from synth_audit.report.view import Cells, Fact, Picture, Sign
-from synth_audit.store.workspace_files import write_text
+from synth_audit.store.files import write_text
 from synth_audit.studies.frontier import ERROR, FrontierRecord
+from synth_audit.text import clean
 
 _OPEN_PANELS = 12
 _OPEN_MATRICES = 8
@@ -94,11 +96,11 @@ def _view(record: FrontierRecord) -> FrontierView:
     names, varied = short_names(record.candidates)
     panels, matrices = box_panels(record, names, varied), matrix_pictures(record)
     return FrontierView(
-        title=f"Candidates for {words.clean(record.table)}",
+        title=f"Candidates for {clean(record.table)}",
         table=record.table,
         sign=_sign(record),
         headline=_headline(record),
-        explanation=words.clean(record.reason),
+        explanation=clean(record.reason),
         todo=_todo(record),
         command=_command(record),
         facts=_facts(record),
@@ -133,7 +135,7 @@ def _sign(record: FrontierRecord) -> Sign:
 
 def _headline(record: FrontierRecord) -> str:
     if record.chosen is not None:
-        return f"Chosen: {words.clean(record.chosen)}."
+        return f"Chosen: {clean(record.chosen)}."
     if any(c.passed for c in record.candidates):
         return "No candidate was chosen, although some may be released."
     return "No candidate may be released."
@@ -141,7 +143,7 @@ def _headline(record: FrontierRecord) -> str:
 
 def _todo(record: FrontierRecord) -> tuple[str, ...]:
     if record.best is not None:
-        folder = f"candidates/{words.clean(record.best.slug)}"
+        folder = f"candidates/{clean(record.best.slug)}"
         read = f"Read its own report, in {folder}/review, before you decide: it shows every gate and attack."
         if not record.releasable:
             return (
@@ -174,7 +176,7 @@ def _todo(record: FrontierRecord) -> tuple[str, ...]:
 def _command(record: FrontierRecord) -> str:
     if record.best is None or not record.releasable:
         return ""
-    return f"synth-audit release PLAN --candidate {words.clean(record.best.slug)}"
+    return f"synth-audit release PLAN --candidate {clean(record.best.slug)}"
 
 
 def _ungated(record: FrontierRecord) -> str:
@@ -197,7 +199,7 @@ def _split(record: FrontierRecord) -> str:
 def _facts(record: FrontierRecord) -> tuple[Fact, ...]:
     passed = sum(c.passed for c in record.candidates)
     return (
-        Fact("Table", words.clean(record.table)),
+        Fact("Table", clean(record.table)),
         Fact("Candidates", str(len(record.candidates)), f"{passed or 'none'} passed all deciding gates"),
         Fact("Privacy judged by", axis_of(record.privacy).title, str(record.privacy or "")),
         Fact("Utility judged by", axis_of(record.utility).title, str(record.utility or "")),
@@ -220,7 +222,7 @@ def _plot(record: FrontierRecord, names: tuple[str, ...]) -> Picture:
 
 
 def _undrawn(record: FrontierRecord) -> str:
-    missing = [words.clean(c.name) for c in record.candidates if c.privacy is None or c.utility is None]
+    missing = [clean(c.name) for c in record.candidates if c.privacy is None or c.utility is None]
     if not missing:
         return ""
     listed = ", ".join(missing[:6]) + (f" and {len(missing) - 6} more" if len(missing) > 6 else "")

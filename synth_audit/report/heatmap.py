@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from synth_audit.report import svg, words
-from synth_audit.report.axes import WIDTH
+from synth_audit.report.svg import WIDTH
+from synth_audit.text import clean
 
 _NAMES = 130.0
 _MOST_CELL = 30.0
@@ -27,7 +28,7 @@ def matrix_svg(names: Sequence[str], values: Matrix, *, anchor: str, title: str,
     if not names:
         body = svg.text(0, 16, "There are no correlations to draw.", muted=True)
         return svg.document(WIDTH, 26, body, anchor=anchor, title=title, description="Nothing to draw.")
-    labels = [f"{i}  {words.clean(name)}" for i, name in enumerate(names, 1)]
+    labels = [f"{i}  {clean(name)}" for i, name in enumerate(names, 1)]
     left = min(max(svg.text_width(label, 10) for label in labels) + 8, _NAMES)
     cell = min((WIDTH - left - 2) / len(names), _MOST_CELL)
     side = cell * len(names)

@@ -7,14 +7,19 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from synth_audit.core.measurement import Measurement
-from synth_audit.core.sensitivity import LEAK_EQUIVALENT, PlantedResult, Sensitivity
-from synth_audit.core.verdict import Result
+from synth_audit.findings.measurement import Measurement
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, PlantedResult, Sensitivity
+from synth_audit.findings.verdict import Result
 from synth_audit.report import words
-from synth_audit.report.detection_chart import best_of_audits, detection_picture
 from synth_audit.report.gates import sign_of
 from synth_audit.report.leak_intervals import common_scale, leak_interval_svg, leak_sentence
-from synth_audit.report.measurement_sensitivity import MeasurementSensitivity, sensitivities, sharpest
+from synth_audit.report.sensitivity import (
+    MeasurementSensitivity,
+    best_of_audits,
+    detection_picture,
+    sensitivities,
+    sharpest,
+)
 from synth_audit.report.view import (
     Cells,
     Chapter,

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from synth_audit.core.measurement import Measurement
+from synth_audit.findings.measurement import Measurement
 from synth_audit.report import svg, words
 
 WIDTH, HEIGHT = 360.0, 46.0

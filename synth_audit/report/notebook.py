@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from synth_audit.core.outcome import Status
+from synth_audit.plugins.audit import Status
 from synth_audit.report.gates import gate_views, verdict_view
-from synth_audit.report.page import fragment
-from synth_audit.report.render import alerts_of
+from synth_audit.report.page import alerts_of, fragment
 from synth_audit.report.series_plot import series_svg
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.notebook import Pictures

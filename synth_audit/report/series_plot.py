@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from synth_audit.core.series import Series
+from synth_audit.findings.measurement import Series
 from synth_audit.report import svg, words
-from synth_audit.report.axes import WIDTH, Plot
-from synth_audit.report.legend import legend
-from synth_audit.report.line_styles import LineStyle
 from synth_audit.report.plot_kinds import plot_kind
 from synth_audit.report.plot_kinds._contract import Beside, ChartKind, PanelKind, Styles
+from synth_audit.report.svg import WIDTH, LineStyle, Plot, legend
 
 
 def series_svg(

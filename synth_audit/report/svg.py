@@ -1,18 +1,17 @@
-"""The few things every chart is made of: elements, scales, ticks, text that fits.
-
-A chart carries its looks in presentation attributes, so it also stands alone; the classes let a page's
-style sheet recolour it, for a dark screen for example.
-"""
+"""The few things every chart is made of: elements, scales, axes, line styles, legends, marks of results."""
 
 from __future__ import annotations
 
 import math
 import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
-from synth_audit.core.text import LONGEST_WORD, shortened
+from synth_audit.findings.verdict import Result
 from synth_audit.report import words
+from synth_audit.text import LONGEST_WORD, clean, shortened
 
 INK, MUTED, RULE, PAPER = "#1c2530", "#55606c", "#c8ced6", "#ffffff"
 SAFE, SAFE_EDGE, UNSAFE = "#d5e8dc", "#7fae93", "#d9b8b0"
@@ -69,7 +68,7 @@ def text(
     """A line of text; ``content`` is plain text."""
     return element(
         "text",
-        escape(words.clean(shortened(content, LONGEST_WORD))),
+        escape(clean(shortened(content, LONGEST_WORD))),
         class_="f-muted" if muted else "f-ink",
         x=x,
         y=y,
@@ -107,7 +106,7 @@ def line(
 def document(width: float, height: float, body: str, *, anchor: str, title: str, description: str) -> str:
     """The whole picture, with its title and description for those who do not see it."""
     name, about = f"{anchor}-title", f"{anchor}-desc"
-    title, description = (words.clean(shortened(x, _LONGEST_TITLE)) for x in (title, description))
+    title, description = (clean(shortened(x, _LONGEST_TITLE)) for x in (title, description))
     head = element("title", escape(title) or "Chart", id=name) + element(
         "desc", escape(description) or "No description.", id=about
     )
@@ -140,7 +139,7 @@ def fitted(content: str, width: float, size: float = 12, *, middle: bool = False
     if not whole:
         tail = most // 2 if middle else 0
         content = content[: most - tail] + content[len(content) - tail :]
-    content = words.clean(content).replace("\n", " ")
+    content = clean(content).replace("\n", " ")
     if whole and text_width(content, size) <= width:
         return content
     kept = len(content)
@@ -191,8 +190,219 @@ def domain(values: list[float], *, zero: bool = False) -> tuple[float, float]:
 
 def _value(value: str | float) -> str:
     if isinstance(value, str):
-        return escape(words.clean(value), quote=True)
+        return escape(clean(value), quote=True)
     if not math.isfinite(value):
         raise ValueError("a chart coordinate is not a finite number")
     rounded = f"{value:.2f}".rstrip("0").rstrip(".")
     return "0" if rounded == "-0" else rounded
+
+
+WIDTH = 460.0
+SIZE = 12.0
+_PLOT = 220.0
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A drawing and the height it takes."""
+
+    body: str
+    height: float
+
+
+def value_axis(low: float, high: float, top: float, label: str) -> tuple[Plot, Linear, float]:
+    """Horizontal rules with numbers, its label above; returns the scale and where the plot starts."""
+    marks, step = outer_ticks(low, high, 5)
+    low, high = min(low, *marks), max(high, *marks)
+    names = [words.tick(v, step) for v in marks]
+    left = max(text_width(n, 11) for n in names) + 10
+    start = top + 22
+    scale = Linear(low, high, start + _PLOT, start)
+    out = text(0, top + 10, fitted(label, WIDTH, SIZE), muted=True, size=SIZE)
+    for value, name in zip(marks, names, strict=True):
+        y = scale(value)
+        out += line(left, y, WIDTH - 4, y, rule=True)
+        out += text(left - 6, y + 4, name, size=11, anchor="end", muted=True)
+    return Plot(out, start - top + _PLOT), scale, left
+
+
+def position_labels(names: list[str], places: list[float], y: float, room: float) -> str:
+    """Names under their places, as many as fit without touching."""
+    widest = max(text_width(n, 11) for n in names) + 8
+    every = 1
+    while every < len(names) and every * room < min(widest, 110):
+        every += 1
+    out = ""
+    for name, x in list(zip(names, places, strict=True))[::every]:
+        shown = fitted(name, max(every * room - 4, 24), 11, middle=True)
+        half = text_width(shown, 11) / 2
+        x = min(max(x, half), WIDTH - half)
+        out += text(x, y, shown, size=11, anchor="middle", muted=True)
+    return out
+
+
+def axis_title(label: str, left: float, y: float) -> str:
+    """The label under the horizontal axis, centred on the plot."""
+    shown = fitted(label, WIDTH - left, SIZE)
+    return text((left + WIDTH) / 2, y, shown, size=SIZE, anchor="middle", muted=True)
+
+
+_COLOURS = ("#1f5a93", "#b45309", "#17745c", "#8a3a7c", "#4a5560")
+_DASHES = (None, "7 4", "2 3", "9 3 2 3", "14 4")
+_MARKERS = ("circle", "square", "triangle", "diamond", "cross")
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """How one line is told from the others: colour, dash, marker, and pattern for bars."""
+
+    index: int
+    anchor: str
+
+    @property
+    def colour(self) -> str:
+        """Colour of the line."""
+        return _COLOURS[self.index % len(_COLOURS)]
+
+    @property
+    def name(self) -> str:
+        """Class suffix, for recolouring."""
+        return f"line-{self.index % len(_COLOURS)}"
+
+    @property
+    def dash(self) -> str | None:
+        """Dash pattern; differs from the colour's cycle after five lines."""
+        return _DASHES[(self.index + self.index // len(_COLOURS)) % len(_DASHES)]
+
+    def marker(self, x: float, y: float, r: float = 3.6) -> str:
+        """The marker of this line at a place."""
+        fill: dict[str, Any] = {"class_": f"f-{self.name}", "fill": self.colour}
+        match _MARKERS[(self.index + 2 * (self.index // len(_COLOURS))) % len(_MARKERS)]:
+            case "circle":
+                return element("circle", cx=x, cy=y, r=r, **fill)
+            case "square":
+                return element("path", d=f"M{x - r:.1f} {y - r:.1f}h{2 * r:g}v{2 * r:g}h{-2 * r:g}z", **fill)
+            case "triangle":
+                return element(
+                    "path", d=f"M{x:.1f} {y - r * 1.2:.1f}l{r * 1.2:g} {r * 2.1:g}h{-r * 2.4:g}z", **fill
+                )
+            case "diamond":
+                d = r * 1.35
+                return element(
+                    "path", d=f"M{x:.1f} {y - d:.1f}l{d:g} {d:g}l{-d:g} {d:g}l{-d:g} {-d:g}z", **fill
+                )
+        arms = f"M{x - r:.1f} {y - r:.1f}l{2 * r:g} {2 * r:g}m0 {-2 * r:g}l{-2 * r:g} {2 * r:g}"
+        return element("path", d=arms, class_=f"s-{self.name}", stroke=self.colour, stroke_width=1.8)
+
+    def path(self, d: str) -> str:
+        """A line along a path, in this line's colour and dashes."""
+        return element(
+            "path",
+            d=d,
+            class_=f"s-{self.name}",
+            fill="none",
+            stroke=self.colour,
+            stroke_width=2,
+            stroke_dasharray=self.dash,
+            stroke_linejoin="round",
+        )
+
+    def bar(self, x: float, y: float, width: float, height: float) -> str:
+        """A bar in this line's pattern."""
+        return element(
+            "rect",
+            class_=f"s-{self.name}",
+            x=x,
+            y=y,
+            width=max(width, 0.6),
+            height=max(height, 0.6),
+            fill=f"url(#{self.anchor}-p{self.index})",
+            stroke=self.colour,
+            stroke_width=1,
+        )
+
+    def pattern(self) -> str:
+        """The pattern behind :meth:`bar`: solid, hatched, hollow, dotted, ruled."""
+        ground = element("rect", class_="f-paper", width=6, height=6, fill=PAPER)
+        stroke: dict[str, Any] = {"class_": f"s-{self.name}", "stroke": self.colour, "fill": "none"}
+        match self.index % 5:
+            case 0:
+                ground = element("rect", class_=f"f-{self.name}", width=6, height=6, fill=self.colour)
+            case 1:
+                ground += element("path", d="M-1 7L7 -1M-1 1L1 -1M5 7L7 5", stroke_width=1.6, **stroke)
+            case 3:
+                ground += element("circle", class_=f"f-{self.name}", cx=3, cy=3, r=1.5, fill=self.colour)
+            case 4:
+                ground += element("path", d="M0 3H6", stroke_width=1.6, **stroke)
+        return element(
+            "pattern",
+            ground,
+            id=f"{self.anchor}-p{self.index}",
+            width=6,
+            height=6,
+            patternUnits="userSpaceOnUse",
+        )
+
+
+def legend(styles: Mapping[str, LineStyle], top: float, *, as_bars: bool = False) -> Plot:
+    """The lines' styles beside their names, in as many rows as it takes."""
+    x, y, out = 0.0, top + 12, ""
+    for label, style in styles.items():
+        shown = fitted(label or "value", WIDTH - 44, SIZE)
+        wide = 38 + text_width(shown, SIZE) + 16
+        if x and x + wide - 16 > WIDTH:
+            x, y = 0.0, y + 19
+        if as_bars:
+            out += style.bar(x + 1, y - 10, 28, 12)
+        else:
+            out += style.path(f"M{x:.1f} {y - 4:.1f}h32") + style.marker(x + 16, y - 4)
+        out += text(x + 38, y, shown, size=SIZE)
+        x += wide
+    return Plot(out, y - top + 12)
+
+
+RESULT_WORDS = {Result.PASS: "Pass", Result.FAIL: "Fail", Result.INSUFFICIENT: "Not enough evidence"}
+RESULT_COLOURS = {Result.PASS: "#1b6a44", Result.FAIL: "#a3241f", Result.INSUFFICIENT: "#855700"}
+RESULT_CLASSES = {Result.PASS: "pass", Result.FAIL: "fail", Result.INSUFFICIENT: "open"}
+
+
+def result_mark(result: Result, x: float, y: float, r: float) -> str:
+    """The sign of a result: a disc with a tick, a square with a cross, a diamond with a question mark."""
+    colour, name = RESULT_COLOURS[result], f"f-{RESULT_CLASSES[result]}"
+    if result is Result.PASS:
+        shape = element("circle", class_=name, cx=x, cy=y, r=r, fill=colour)
+        path = f"M{x - r * 0.45:g} {y + r * 0.02:g} l{r * 0.32:g} {r * 0.36:g} l{r * 0.56:g} {-r * 0.72:g}"
+    elif result is Result.FAIL:
+        side = r * 0.92
+        shape = element(
+            "rect", class_=name, x=x - side, y=y - side, width=2 * side, height=2 * side, rx=1.5, fill=colour
+        )
+        arm = r * 0.42
+        path = f"M{x - arm:g} {y - arm:g} l{2 * arm:g} {2 * arm:g} m0 {-2 * arm:g} l{-2 * arm:g} {2 * arm:g}"
+    else:
+        tip = r * 1.2
+        points = f"{x:g},{y - tip:g} {x + tip:g},{y:g} {x:g},{y + tip:g} {x - tip:g},{y:g}"
+        shape = element("polygon", class_=name, points=points, fill=colour)
+        question = element(
+            "text",
+            "?",
+            class_="f-paper",
+            x=x,
+            y=y + r * 0.48,
+            fill=PAPER,
+            font_size=r * 1.35,
+            font_weight="700",
+            text_anchor="middle",
+        )
+        return shape + question
+    stroke = element(
+        "path",
+        d=path,
+        class_="s-paper",
+        fill="none",
+        stroke=PAPER,
+        stroke_width=max(r * 0.24, 1.2),
+        stroke_linecap="round",
+        stroke_linejoin="round",
+    )
+    return shape + stroke

@@ -7,8 +7,36 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.report.verdict_view import VerdictView
+from synth_audit.findings.measurement import MeasurementId
+
+
+@dataclass(frozen=True)
+class VerdictQuestion:
+    """One of the two answers; ``kind`` as of a sign, ``detail`` says why where it is not a yes."""
+
+    label: str
+    answer: str
+    kind: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class VerdictView:
+    """The verdict as sentences, with what stands in the way of a release.
+
+    Attributes:
+        answers: each question about people: answered, undecided or not asked, and why.
+        questions: whether it is safe to release, and whether it is fit for purpose.
+        silence: what else was not measured.
+    """
+
+    sign: Sign
+    headline: str
+    explanation: str
+    silence: str
+    obstacles: tuple[str, ...]
+    answers: tuple[Fact, ...] = ()
+    questions: tuple[VerdictQuestion, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Numbers, intervals, limits and dates as a reader sees them."""
+"""Numbers, intervals, limits and dates as a reader sees them, also beside those of the last release."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import math
 import re
 from datetime import datetime, timedelta
 
-from synth_audit.core.text import clean as clean
+from synth_audit.findings.measurement import Measurement
+from synth_audit.store.evidence import Evidence
+from synth_audit.verdict.comparison import change
 
 NOT_COMPUTED = "not computed"
 _BARE_UNITS = frozenset(
@@ -222,3 +224,18 @@ def _signed(text: str) -> str:
 def _scientific(value: float) -> str:
     mantissa, exponent = f"{value:.1e}".split("e")
     return f"{_signed(mantissa)} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+
+
+def compared(now: Measurement, previous: Evidence | None) -> str:
+    """``not distinguishable: was 1.2 % (0.4 to 2.0 %)``; empty without an earlier release."""
+    if previous is None:
+        return ""
+    before = next((m for m in previous.measurements if m.id == now.id and math.isfinite(m.value)), None)
+    if before is None:
+        return "not measured then"
+    told = number(before.value, before.unit)
+    if before.interval is not None:
+        places = decimals(before.unit, before.value, low=before.interval.low, high=before.interval.high)
+        span = interval(before.interval.low, before.interval.high, before.unit, places)
+        told = f"{number(before.value, before.unit, places)} ({span})"
+    return f"{change(now, before)}: was {told}"

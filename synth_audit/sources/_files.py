@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from synth_audit.core.errors import DataError
-from synth_audit.core.files import place, replacing
-from synth_audit.core.paths import in_utf8
+from synth_audit.errors import DataError
+from synth_audit.files import in_utf8, place, replacing
 
 __all__ = ["existing", "locate", "place", "replacing_target", "unreadable", "unwritable"]
 
@@ -77,7 +76,7 @@ def unwritable(path: Path, what: str, error: BaseException) -> DataError:
 
 @contextmanager
 def replacing_target(path: Path) -> Iterator[Path]:
-    """As :func:`synth_audit.core.files.replacing`; what killed writers left beside ``path`` goes first.
+    """As :func:`synth_audit.files.replacing`; what killed writers left beside ``path`` goes first.
 
     A writer holds a lock on its temporary file, which ends with it however it ends.
 

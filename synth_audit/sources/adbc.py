@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from synth_audit.core.connection import Connection
-from synth_audit.core.errors import DataError, PlanError, Unavailable
-from synth_audit.core.schema import check_names
-from synth_audit.core.source import SourceInfo, empty_batch
+from synth_audit.errors import DataError, PlanError, Unavailable
+from synth_audit.plugins.source import Connection, SourceInfo, empty_batch
 from synth_audit.sources._sql_names import refuse_unless_one
+from synth_audit.table.schema import check_names
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Cursor

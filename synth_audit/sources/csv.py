@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from synth_audit.core.errors import DataError
-from synth_audit.core.pandas_index import WRITTEN_AS
-from synth_audit.core.paths import problem_of
-from synth_audit.core.schema import check_names
-from synth_audit.core.source import SourceInfo
+from synth_audit.errors import DataError
+from synth_audit.files import problem_of
+from synth_audit.plugins.source import SourceInfo
 from synth_audit.sources import _files
+from synth_audit.table.arrow import WRITTEN_AS
+from synth_audit.table.schema import check_names
 
 MAX_BYTES = 2**31 - 1
 """The reader types a column from one block, and a block is no larger than this."""

@@ -10,11 +10,11 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from synth_audit.core.errors import DataError, PlanError, Unavailable
-from synth_audit.core.paths import problem_of
-from synth_audit.core.schema import check_names
-from synth_audit.core.source import SourceInfo, empty_batch, refuse_unkept
+from synth_audit.errors import DataError, PlanError, Unavailable
+from synth_audit.files import problem_of
+from synth_audit.plugins.source import SourceInfo, empty_batch, refuse_unkept
 from synth_audit.sources import _files
+from synth_audit.table.schema import check_names
 
 _SUB_MICROSECOND = "ns"
 """Finer than any Delta table: the library would cut what is below a microsecond off, and say nothing."""

@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from synth_audit.core.errors import DataError, Unavailable
-from synth_audit.core.paths import problem_of
-from synth_audit.core.schema import check_names
-from synth_audit.core.source import SourceInfo, empty_batch
-from synth_audit.core.table import BATCH
+from synth_audit.errors import DataError, Unavailable
+from synth_audit.files import problem_of
+from synth_audit.plugins.source import SourceInfo, empty_batch
 from synth_audit.sources import _files
 from synth_audit.sources._sql_names import parts_of, quote, refuse_unless_one
+from synth_audit.table.schema import check_names
+from synth_audit.table.table import BATCH
 
 _HARDENED = {
     "enable_external_access": "false",

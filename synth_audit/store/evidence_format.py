@@ -1,31 +1,118 @@
-"""The evidence file, format 1.0: the dataclasses of evidence as JSON, and what differs from them there.
-
-The format is frozen with version 0.1.0 of the package. Another form is another format, and refused.
-"""
+"""The evidence file, format 1.0: the dataclasses of evidence as strict JSON."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from typing import Annotated, Any, Literal
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, TypeAdapter, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
+    PlainSerializer,
+    TypeAdapter,
+    WithJsonSchema,
+)
+from pydantic_core import core_schema
 
-from synth_audit.core import identity
-from synth_audit.core.accounting import MechanismRecord
-from synth_audit.core.errors import MeasurementNameError, PluginError
-from synth_audit.core.exposed_groups import ExposedGroup, RecordView, Subgroup
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.sensitivity import PlantedLeaks, SensitivityCurve
-from synth_audit.core.series import Series
-from synth_audit.core.strict_yaml import load_json
-from synth_audit.core.verdict import GateReport
-from synth_audit.store.chained_log import Head
-from synth_audit.store.evidence import SCHEMA_VERSION, Evidence, OtherFormat
-from synth_audit.store.evidence_records import ColumnRecord, EarlierAudit, TableRecord
+from synth_audit.dp.guarantee import MechanismRecord
+from synth_audit.errors import MeasurementNameError, PluginError
+from synth_audit.files import load_json
+from synth_audit.findings import measurement
+from synth_audit.findings.measurement import MeasurementId, Series
+from synth_audit.findings.sensitivity import (
+    ExposedGroup,
+    PlantedLeaks,
+    RecordView,
+    SensitivityCurve,
+    Subgroup,
+)
+from synth_audit.findings.verdict import GateReport
+from synth_audit.store.evidence import (
+    SCHEMA_VERSION,
+    ColumnRecord,
+    EarlierAudit,
+    Evidence,
+    OtherFormat,
+    TableRecord,
+)
+from synth_audit.store.journal import Head
 from synth_audit.store.pointers import Count, Digest
-from synth_audit.store.strict_form import StrictForm
+
+_STRICT = core_schema.CoreConfig(strict=True, extra_fields_behavior="forbid", ser_json_inf_nan="strings")
+_Kind = TypeVar("_Kind")
+
+FieldOf = tuple[type, str]
+"""A dataclass and the name of one of its fields."""
+
+
+@dataclass(frozen=True, eq=False)
+class StrictForm:
+    """Annotates a dataclass for ``pydantic.TypeAdapter``, which reads and writes it strictly then.
+
+    Every field is required, also one with a default. No other key and no value of another type is taken. The
+    same holds for all dataclasses inside.
+
+    Attributes:
+        spelt: type of a field, to how that type is read and written wherever it occurs.
+        narrowed: field, to the type that it has in the file.
+        renamed: field, to its key in the file.
+    """
+
+    spelt: Mapping[Any, Any]
+    narrowed: Mapping[FieldOf, Any]
+    renamed: Mapping[FieldOf, str]
+
+    def adapter(self, kind: type[_Kind]) -> TypeAdapter[_Kind]:
+        """Reads and writes a dataclass."""
+        # In unions and free mappings numbers are written by the configuration of the adapter, not of their
+        # dataclass; and an adapter takes none for a dataclass itself.
+        inside = GetPydanticSchema(lambda _, handler: handler.generate_schema(self.of(kind)))
+        return TypeAdapter(Annotated[Any, inside], config=ConfigDict(ser_json_inf_nan="strings"))
+
+    def __get_pydantic_core_schema__(
+        self, kind: type[Any], handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        hints = get_type_hints(kind)
+        names = [field.name for field in fields(kind)]
+        parts = [
+            core_schema.dataclass_field(
+                name,
+                handler.generate_schema(self.of(self.narrowed.get((kind, name), hints[name]))),
+                validation_alias=self.renamed.get((kind, name)),
+                serialization_alias=self.renamed.get((kind, name)),
+            )
+            for name in names
+        ]
+        return core_schema.dataclass_schema(
+            kind,
+            core_schema.dataclass_args_schema(kind.__name__, parts),
+            names,
+            post_init=hasattr(kind, "__post_init__"),
+            ref=kind.__name__,
+            config=_STRICT,
+        )
+
+    def of(self, hint: Any) -> Any:
+        """A type with this form in place of every dataclass in it."""
+        if hint in self.spelt:
+            return self.spelt[hint]
+        if is_dataclass(hint):
+            return Annotated[hint, self]
+        origin = get_origin(hint)
+        if origin in (None, Literal, Annotated):
+            return hint
+        parts = tuple(map(self.of, get_args(hint)))
+        return Union[parts] if origin is UnionType else origin[parts]  # noqa: UP007  (of parts known here only)
+
 
 OUTSIDE = ("digest", "created", "timings", "attempt", "ledger", "earlier")
 """What the digest does not cover: it describes the run and not what was found."""
@@ -41,7 +128,7 @@ def _number(value: Any) -> Any:
 
 def _name(text: str) -> MeasurementId:
     try:
-        return identity.read(text)
+        return measurement.read(text)
     except MeasurementNameError as error:
         raise ValueError(error.what) from None
 

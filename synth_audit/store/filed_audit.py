@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from synth_audit.core.errors import Altered
-from synth_audit.store.approvals import is_approval
-from synth_audit.store.audit_folder import AuditFolder
+from synth_audit.errors import Altered
+from synth_audit.store.approvals import SUFFIX, is_approval
 from synth_audit.store.evidence import Evidence, parse_evidence
+from synth_audit.store.files import is_plain_folder, read_plain, sha256_of_bytes
 from synth_audit.store.journal import AuditEntry
-from synth_audit.store.seal import SUFFIX
-from synth_audit.store.untrusted_file import is_plain_folder, read_plain, sha256_of_bytes
+from synth_audit.store.pointers import AuditFolder
 
 _LARGEST = 1 << 29
 """Bytes of all files of an audit together; what lies there beyond them would only exhaust the memory."""

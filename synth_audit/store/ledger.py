@@ -1,10 +1,4 @@
-"""What was ever tried on one table and what was ever spent on it, in one file that only grows.
-
-``restricted/ledger.jsonl``, a :class:`~synth_audit.store.chained_log.ChainedLog`. There is one per table, for
-all its partitions, candidates, refits and scheduled runs. A debit is on the disk *before* the mechanism runs
-and nothing takes it back: a crash, a retry and a second materialisation stay spent. An attempt is on the disk
-before its candidate is attacked, so that one that is broken off counts too.
-"""
+"""What was ever tried on one table and what was ever spent on it, in one file that only grows."""
 
 from __future__ import annotations
 
@@ -16,10 +10,12 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from synth_audit.core.accounting import Accountant, Budget, MechanismRecord, Neighbouring, Unit
-from synth_audit.core.accounting.composition import Spent, fits, spent
-from synth_audit.core.errors import BudgetSpent, LedgerDamaged, PluginError
-from synth_audit.store.chained_log import ChainedLog, Entry, Head
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.composition import Spent, fits, spent
+from synth_audit.dp.guarantee import Budget, MechanismRecord, Neighbouring, Unit
+from synth_audit.errors import BudgetSpent, LedgerDamaged, PluginError
+from synth_audit.store.journal import ChainedLog, Entry, Head, Journal, read_journal
+from synth_audit.store.workspace import Workspace
 
 FILE = "ledger.jsonl"
 
@@ -286,3 +282,28 @@ def _same_promise(debits: Sequence[Debit], unit: Unit, neighbouring: Neighbourin
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def table_ledger(workspace: Workspace, journal: Journal | None) -> Ledger:
+    """The ledger of the table, which all its candidates and partitions share.
+
+    Args:
+        journal: the table's; where it has seen the ledger, there must be one.
+    """
+    return Ledger(workspace.home.restricted, history=journal is not None and journal.ledger is not None)
+
+
+def begin_attempt(
+    workspace: Workspace, *, plan: str, candidate: str, suite: str = ""
+) -> tuple[int, Head, tuple[Attempt, ...]]:
+    """Enter an attempt into the table's ledger, before the candidate is attacked: broken off it counts too.
+
+    Returns:
+        Its number, how far the ledger has come with it, and earlier attempts under other settings.
+
+    Raises:
+        LedgerDamaged: the ledger is missing beside what was filed, or cannot be trusted; nothing may run.
+    """
+    ledger = table_ledger(workspace, read_journal(workspace))
+    number = ledger.attempt(plan=plan, candidate=candidate, suite=suite)
+    return number, ledger.head(), ledger.other_settings(number)

@@ -1,4 +1,4 @@
-"""Finds the evidence that a user names by its file, by its audit's folder, or by a workspace."""
+"""Finds the evidence that a user names, and refuses what was altered."""
 
 from __future__ import annotations
 
@@ -7,18 +7,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from synth_audit.core.errors import DataError
-from synth_audit.core.paths import problem_of
-from synth_audit.store.approvals import Approval, approval_files, approvals_in
-from synth_audit.store.audit_folder import AuditFolder
-from synth_audit.store.evidence import evidence_bytes
+from synth_audit.errors import Altered, DataError
+from synth_audit.files import problem_of
+from synth_audit.store.approvals import Approval, approval_files, approvals_in, seal_path
+from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of
 from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.filed_audit import CERTIFICATE, REPORT, FiledAudit
+from synth_audit.store.filed_audit import CERTIFICATE, EVIDENCE, REPORT, FiledAudit
+from synth_audit.store.files import read_plain, sha256_of_bytes, write_bytes
 from synth_audit.store.journal import AuditEntry, Journal, open_journal, read_journal
-from synth_audit.store.seal import seal_path
-from synth_audit.store.untrusted_file import read_plain
+from synth_audit.store.pointers import AuditFolder
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import write_bytes
 
 
 @dataclass(frozen=True)
@@ -243,3 +241,56 @@ def _of_file(path: Path) -> LocatedEvidence:
     if folder.name == "review":  # where earlier versions kept it
         return LocatedEvidence(path, None, workspace_at(folder.parent))
     return LocatedEvidence(path, AuditFolder(folder) if (folder / "measurements.parquet").exists() else None)
+
+
+def newest_evidence(workspace: Workspace) -> Evidence:
+    """The evidence that was filed last, if it still is what was filed.
+
+    Raises:
+        DataError: there is none. Altered: it was; see :func:`checked_evidence`.
+    """
+    return checked_evidence(locate_newest(workspace))
+
+
+def checked_evidence(found: LocatedEvidence) -> Evidence:
+    """The evidence at a place; in its workspace it must be what was filed there, byte for byte.
+
+    A page about forged numbers would carry the name of this program, whatever ``verify`` says of them.
+
+    Raises:
+        DataError: it cannot be read.
+        Altered: its digest is not its own, or the journal at hand has it otherwise or knew of a newer one
+            than the pointer that led here named.
+    """
+    content, _ = found.content()
+    evidence = evidence_of(content, found.file)
+    if not evidence.intact:
+        raise _altered(found, "evidence whose digest matches its content")
+    journal = read_journal(found.workspace) if found.workspace is not None else None
+    if journal is not None:
+        entry = journal.entry(evidence.digest)
+        named = found.folder is None or found.folder.digest == evidence.digest
+        if entry is None or not named or entry.files.get(EVIDENCE) != sha256_of_bytes(content):
+            raise _altered(found, "what the journal in the restricted folder knows")
+    if found.turned:
+        raise _turned(found)
+    return evidence
+
+
+def _turned(found: LocatedEvidence) -> Altered:
+    return Altered(
+        "the pointer in the review folder does not name the newest audit",
+        where=str(found.file),
+        expected="the audit that the journal in the restricted folder has as the newest",
+        fix="run the audit again, or name the folder of the audit that is meant; `synth-audit verify` tells "
+        "which one is the newest",
+    )
+
+
+def _altered(found: LocatedEvidence, expected: str) -> Altered:
+    return Altered(
+        "the evidence was altered after the audit",
+        where=str(found.file),
+        expected=expected,
+        fix="run the audit again; `synth-audit verify` shows what does not agree",
+    )

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Protocol
 
-from synth_audit.core.measurement import Measurement
-from synth_audit.core.verdict import Result
+from synth_audit.findings.measurement import Measurement
+from synth_audit.findings.verdict import Result
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ def line_of(evidence: Evidence) -> str:
 
 def measurements_as_frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
     """A row for each measurement; ``low``, ``high`` and ``level`` are missing where no interval is known."""
-    from synth_audit.core.text_frame import TextFrame
+    from synth_audit.findings.text_frame import TextFrame
 
     return TextFrame(
         {

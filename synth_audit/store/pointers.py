@@ -1,17 +1,17 @@
-"""The two small files that say which audit is the newest and which one stands behind what is out there."""
+"""The folder of one audit, and the two small files that point to the newest and to the released one."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 from pydantic import ConfigDict, Field, with_config
 
-from synth_audit.core.errors import DataError
-from synth_audit.core.strict_yaml import load_json
-from synth_audit.store.json_form import json_form
-from synth_audit.store.untrusted_file import read_plain
+from synth_audit.errors import DataError
+from synth_audit.files import load_json
+from synth_audit.store.files import json_form, read_plain
 
 SCHEMA_VERSION = "1.0"
 
@@ -39,7 +39,7 @@ class Released:
 
     Attributes:
         digest: of the evidence it rests on. target: where it went. time: when, in UTC.
-        rows, sha256: of the released table, see :func:`synth_audit.core.fingerprint.fingerprint`.
+        rows, sha256: of the released table, see :func:`synth_audit.table.content_hash.fingerprint`.
     """
 
     digest: Digest
@@ -86,3 +86,65 @@ def read_pointer(kind: type[Record], path: Path) -> Record | None:
             expected=f"a file that this program wrote, schema version {SCHEMA_VERSION}",
             fix="run the audit again, which writes it anew",
         ) from None
+
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def is_digest(name: str) -> bool:
+    """True for what may name an audit."""
+    return _DIGEST.fullmatch(name) is not None
+
+
+@dataclass(frozen=True)
+class AuditFolder:
+    """What is left of one audit, under the digest of its evidence; nothing in it is ever replaced but the
+    certificate, which shows approvals too."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, audits: Path, digest: str) -> AuditFolder:
+        """The folder of that digest among others.
+
+        Raises:
+            DataError: it is no digest.
+        """
+        if not is_digest(digest):
+            raise DataError(
+                "an audit is named by something that is no digest",
+                where=str(audits),
+                expected="64 hexadecimal digits",
+                fix="run the audit again; `synth-audit verify` shows what else does not agree",
+            )
+        return cls(audits / digest)
+
+    @property
+    def digest(self) -> str:
+        """The digest that its evidence must have."""
+        return self.path.name
+
+    @property
+    def evidence(self) -> Path:
+        """The evidence file."""
+        return self.path / "evidence.json"
+
+    @property
+    def measurements(self) -> Path:
+        """Every measurement, one row each."""
+        return self.path / "measurements.parquet"
+
+    @property
+    def table(self) -> Path:
+        """The audited rows and values alone, of a table made elsewhere that passed."""
+        return self.path / "synthetic.parquet"
+
+    @property
+    def report(self) -> Path:
+        """The report."""
+        return self.path / "report.html"
+
+    @property
+    def certificate(self) -> Path:
+        """The certificate."""
+        return self.path / "certificate.html"

@@ -1,24 +1,29 @@
-"""Reports that were made of the same people: counted, and told from those of people who hardly differ.
-
-Numbers of reports are computed on real rows without noise. Many of the same people say more together than
-each was looked at for (Ganev & De Cristofaro 2025), and two of people who differ by one say by their
-difference something of that one. Both are in the ledger of the table; the snapshots of a table share one.
-"""
+"""Reports that were made of the same people, what they say for machines, and whether pages are unaltered."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
+from html.parser import HTMLParser
 
-from synth_audit.core.errors import BudgetSpent
-from synth_audit.core.people_sketch import PeopleSketch
-from synth_audit.core.table import Table
-from synth_audit.store.attempts import table_ledger
-from synth_audit.store.chained_log import Entry
-from synth_audit.store.journal import read_journal
-from synth_audit.store.ledger import Ledger
+from synth_audit.errors import BudgetSpent, DataError
+from synth_audit.findings.verdict import Fitness, GateResult
+from synth_audit.hashing import framed
+from synth_audit.store.approvals import Approval
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.filed_audit import REPORT
+from synth_audit.store.files import make_private, read_plain, sha256_of_bytes, write_text
+from synth_audit.store.journal import Entry, read_journal
+from synth_audit.store.ledger import Ledger, table_ledger
+from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.salts import workspace_salt
 from synth_audit.store.workspace import Workspace
+from synth_audit.table.people import PeopleSketch
+from synth_audit.table.table import Table
 
 FEWEST = 20
 """People by whom two reports must differ, so that their difference is not about a few."""
@@ -128,3 +133,131 @@ def _refuse(standing: ReportStanding, most: int) -> None:
             expected="the same people, or others: what two reports differ in tells of whom they differ in",
             fix="report on the table as it was, or wait until more people have come or gone",
         )
+
+
+Marks = Mapping[str, str]
+
+WRITTEN_BY = "data-written-by"
+
+_AUDIT, _GATE = "data-evidence-digest", "data-gate"
+_PACKAGE = "synth-audit"
+
+
+@dataclass(frozen=True)
+class PageMarks:
+    """The marks of one page; gates in no order.
+
+    Attributes:
+        written_by: version of the package that wrote the page; empty when it says so nowhere.
+    """
+
+    audit: Marks
+    gates: tuple[Marks, ...]
+    written_by: str = ""
+
+
+def audit_marks(evidence: Evidence) -> Marks:
+    """Attributes of the page's main part."""
+    return {
+        _AUDIT: evidence.digest,
+        "data-schema-version": _ascii(evidence.schema_version),
+        "data-verdict": str(evidence.verdict),
+        "data-attempt": str(evidence.attempt),
+        # absent where it was not tested
+        **({} if evidence.fitness is Fitness.NOT_TESTED else {"data-fitness": str(evidence.fitness)}),
+    }
+
+
+def gate_marks(gate: GateResult) -> Marks:
+    """Attributes of one gate: numbers to their last digit, without those that it does not have."""
+    numbers = {
+        "value": gate.value,
+        "low": gate.low,
+        "high": gate.high,
+        "minimum": gate.minimum,
+        "maximum": gate.maximum,
+    }
+    return {
+        _GATE: _ascii(gate.gate),
+        "data-result": str(gate.result),
+        "data-blocking": str(gate.blocking).lower(),
+        "data-measurement": _ascii(str(gate.measurement or "")),
+        "data-every": str(gate.every).lower(),
+        "data-bound": _ascii(gate.bound),
+    } | {f"data-{name}": repr(float(x)) for name, x in numbers.items() if x is not None}
+
+
+def marks_of(evidence: Evidence) -> PageMarks:
+    """What the report of this evidence must say."""
+    return PageMarks(audit_marks(evidence), _sorted([gate_marks(g) for g in evidence.gates.results]))
+
+
+@lru_cache(maxsize=2)  # writing, checking and releasing each ask of the same page and its certificate
+def read_marks(page: str) -> PageMarks | None:
+    """What a page says; None when it is not clear, since it says nothing or the same thing twice."""
+    reader = _MarkParser()
+    reader.feed(page)
+    reader.close()
+    if len(reader.audits) != 1 or reader.doubled:
+        return None
+    [audit] = reader.audits
+    rest = {name: text for name, text in audit.items() if name != WRITTEN_BY}
+    return PageMarks(rest, _sorted(reader.gates), audit.get(WRITTEN_BY, ""))
+
+
+class _MarkParser(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.audits: list[Marks] = []
+        self.gates: list[Marks] = []
+        self.doubled = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        data = [(name, text or "") for name, text in attrs if name.startswith("data-")]
+        found = dict(data)
+        if _AUDIT in found or _GATE in found:
+            # Of two attributes of one name a browser takes the first, and this dictionary the last.
+            self.doubled |= len(found) < len(data) or (_AUDIT in found and _GATE in found)
+            (self.audits if _AUDIT in found else self.gates).append(found)
+
+
+def _sorted(gates: Sequence[Marks]) -> tuple[Marks, ...]:
+    return tuple(sorted(gates, key=lambda g: sorted(g.items())))
+
+
+def _ascii(text: str) -> str:
+    """Text whose letters no page needs to clean or to escape otherwise than as HTML."""
+    return json.dumps(text)[1:-1]
+
+
+def report_as_filed(found: LocatedEvidence, content: bytes) -> bool | None:
+    """Whether this is the report that was filed; None where no journal knows of one."""
+    journal = read_journal(found.workspace) if found.workspace is not None else None
+    entry = journal.entry(found.folder.digest) if journal is not None and found.folder is not None else None
+    filed = entry.files.get(REPORT) if entry is not None else None
+    return None if filed is None else filed == sha256_of_bytes(content)
+
+
+def keep_certificate_hash(found: LocatedEvidence, content: bytes) -> None:
+    """Record what is about to be written, where the restricted folder of the evidence is at hand."""
+    if found.workspace is None or found.folder is None or read_journal(found.workspace) is None:
+        return
+    path = found.workspace.certificate_hash(found.folder.digest)
+    with suppress(DataError):  # without it the certificate is as good, and checked by its own build alone
+        make_private(path.parent)
+        write_text(path, f"{_hash(content, found.approvals())}\n", private=True)
+
+
+def certificate_as_written(found: LocatedEvidence, content: bytes) -> bool | None:
+    """Whether this certificate was written last, with the approvals that lie there; None without a record."""
+    if found.workspace is None or found.folder is None:
+        return None
+    try:
+        kept = read_plain(found.workspace.certificate_hash(found.folder.digest))
+    except OSError:
+        return None
+    return kept.decode(errors="replace").strip() == _hash(content, found.approvals())
+
+
+def _hash(content: bytes, approvals: Sequence[Approval]) -> str:
+    return hashlib.sha256(framed([content, *(a.to_bytes() for a in approvals)])).hexdigest()

@@ -1,18 +1,22 @@
-"""The salt of a workspace: made once, never replaced, refused when others may have read it."""
+"""The salt of a workspace, and what is remembered of a training table beyond it."""
 
 from __future__ import annotations
 
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from synth_audit.core.errors import DataError
-from synth_audit.core.files import create_once
-from synth_audit.core.salt import Salt
+from synth_audit.errors import DataError
+from synth_audit.files import create_once
+from synth_audit.run.seeds import Salt
+from synth_audit.store.files import make_private
+from synth_audit.store.ledger import Ledger
 from synth_audit.store.scratch import in_use
 from synth_audit.store.stage_records import SplitRecord
 from synth_audit.store.workspace import Workspace
+from synth_audit.table.table import Table
 
 _SALT_FREE = {"calibration.json", "calibration.html"}
 """What a workspace may hold in ``review/`` that no salt has had a part in."""
@@ -136,3 +140,45 @@ def _lost(path: Path, past: Path | None) -> DataError:
         fix="put it back from a backup of the restricted folder; if it is lost, start anew in another folder "
         "with --out: another salt here would make today's control of yesterday's train",
     )
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """A training table that this account has audited.
+
+    Attributes:
+        salt: what all audits with this training table draw by.
+        ledger: its audits, whatever the workspace.
+    """
+
+    salt: Salt
+    ledger: Ledger
+
+    @classmethod
+    def remembered(cls, train: Table, salt: Salt) -> TrainingTable | None:
+        """Look a training table up, and enter it if it is new.
+
+        Args:
+            salt: of the workspace; a new training table keeps it.
+
+        Returns:
+            None where the account has no folder that can be written.
+
+        Raises:
+            DataError: the salt that was kept is damaged, or open to others.
+        """
+        try:
+            folder = _tables() / train.fingerprint
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(folder)
+            create_once(folder / "salt", salt.text().encode())
+        except (OSError, RuntimeError, DataError):  # no home, or one that is read-only or somebody else's
+            return None
+        return cls(read_salt(folder / "salt"), Ledger(folder))
+
+
+def _tables() -> Path:
+    """The folder for them, by the XDG Base Directory Specification; ``RuntimeError`` without a home."""
+    stated = os.environ.get("XDG_STATE_HOME", "")
+    state = Path(stated) if os.path.isabs(stated) else Path.home() / ".local" / "state"
+    return state / "synth-audit" / "training-tables"

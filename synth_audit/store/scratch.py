@@ -11,12 +11,11 @@ from functools import wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
-from synth_audit.core.errors import DataError
-from synth_audit.core.files import scratch_in, temporary_folder
-from synth_audit.store.folders import delete, link_or_copy
+from synth_audit.errors import DataError
+from synth_audit.files import scratch_in, temporary_folder
+from synth_audit.store.files import delete, link_or_copy, make_private
 from synth_audit.store.journal import private_lock
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import make_private
 
 _LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 """Names of files and folders on their way into place."""

@@ -1,18 +1,23 @@
-"""What the split and the generator stages leave for the stages after them."""
+"""What the split and the generator leave for later stages, and what a broken-off fit resumes from."""
 
 from __future__ import annotations
 
+import hashlib
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Self
 
 from pydantic import ConfigDict, with_config
 
-from synth_audit.core.errors import DataError
-from synth_audit.core.strict_yaml import load_json
-from synth_audit.store.evidence_records import ColumnRecord, GeneratorRecord, TableRecord
-from synth_audit.store.json_form import json_form
-from synth_audit.store.workspace_files import write_text
+from synth_audit.errors import DataError
+from synth_audit.files import load_json
+from synth_audit.hashing import framed
+from synth_audit.store.evidence import ColumnRecord, GeneratorRecord, TableRecord, installed_versions
+from synth_audit.store.files import json_form, making, write_text
+from synth_audit.store.workspace import Workspace
 
 _STRICT = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
 """Holds for the records within a record too."""
@@ -85,3 +90,24 @@ class SyntheticRecord(_StageRecord):
     seconds: float
 
     stage: ClassVar[str] = "synthetic"
+
+
+@contextmanager
+def fit_checkpoint(workspace: Workspace, *fit: str) -> Iterator[Path]:
+    """A folder for what this fit may resume from, under these versions of everything that computes.
+
+    It is gone when the block ends well, and the candidate is there, with those of other fits.
+
+    Args:
+        fit: what it is known by, such as digests of its plan and of its rows under the salt.
+
+    Raises:
+        DataError: the folder cannot be made.
+    """
+    known = framed([*fit, *map(str, sorted(installed_versions().items()))])
+    folder = workspace.checkpoints / hashlib.sha256(known).hexdigest()[:16]
+    with making(folder):
+        for private in (workspace.checkpoints, folder):  # of parents that it makes, `mkdir` sets no mode
+            private.mkdir(mode=0o700, exist_ok=True)
+    yield folder
+    shutil.rmtree(workspace.checkpoints, ignore_errors=True)

@@ -6,10 +6,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from synth_audit.core.errors import DataError
-from synth_audit.store.audit_folder import AuditFolder
-from synth_audit.store.pointers import Newest, read_pointer
-from synth_audit.store.workspace_files import make_private, making, refuse_strange, refuse_unusable
+from synth_audit.errors import DataError
+from synth_audit.store.files import make_private, making, refuse_strange, refuse_unusable
+from synth_audit.store.pointers import AuditFolder, Newest, read_pointer
 
 
 @dataclass(frozen=True)

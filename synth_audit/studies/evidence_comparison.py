@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction
-from synth_audit.core.verdict import GateResult, Result
-from synth_audit.judging.release_change import Change, Ends, change_of_ends
+from synth_audit.findings.measurement import Direction, MeasurementId
+from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.store.evidence import Evidence
+from synth_audit.verdict.comparison import Change, Ends, change_of_ends
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +56,7 @@ class EvidenceComparison:
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each gate: results, values and intervals of both, and what became of the number."""
-        from synth_audit.core.text_frame import TextFrame
+        from synth_audit.findings.text_frame import TextFrame
 
         return TextFrame(
             {

@@ -1,38 +1,253 @@
-"""Looks for the smallest coarsening with which a refused release would pass, and counts what it tried.
-
-A mend is no way past the gates. Where a gate that coarser values cannot move has refused, nothing is tried.
-Each candidate is attacked by somebody who knows the rule. And every one that may be judged is a chance of a
-wrong pass: all intervals, and those of the plan that comes of it, share the plan's level among them.
-"""
+"""Looks for the smallest coarsening with which a refused release would pass, and counts what it tried."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow.compute as pc
+from pydantic import ConfigDict, TypeAdapter, with_config
 
-from synth_audit.core.context import SERIAL, RunContext
-from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.files import temporary_folder
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.plan import Plan
-from synth_audit.core.plan_sections.coarsen import CoarsenSpec, ColumnCoarsening
-from synth_audit.core.table import Table
-from synth_audit.core.verdict import GateResult, Result
-from synth_audit.judging.judge import load_suite
+from synth_audit.arrays import Floats
+from synth_audit.errors import DataError, PlanError
+from synth_audit.files import temporary_folder
+from synth_audit.findings.measurement import MeasurementId
+from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.coarsening import coarsening_of
-from synth_audit.pipeline.made_candidate import MadeCandidate
-from synth_audit.store.attempts import begin_attempt, table_ledger
-from synth_audit.store.checked_evidence import newest_evidence
-from synth_audit.store.evidence import Evidence
-from synth_audit.store.evidence_records import TableRecord
+from synth_audit.pipeline.making import MadeCandidate
+from synth_audit.plan.plan import Plan
+from synth_audit.plan.sections import INTO, CoarsenSpec, ColumnCoarsening, span_grid
+from synth_audit.run.context import SERIAL, RunContext
+from synth_audit.store.evidence import Evidence, TableRecord
+from synth_audit.store.files import write_text
 from synth_audit.store.journal import read_journal
+from synth_audit.store.ledger import begin_attempt, table_ledger
+from synth_audit.store.locate import newest_evidence
 from synth_audit.store.workspace import Workspace
-from synth_audit.studies.mend_ladder import RUNGS, rung
-from synth_audit.studies.mend_record import MendRecord, MendTry, write_mend
+from synth_audit.table.coarsening import holds_label, spacing
+from synth_audit.table.kind import Order
+from synth_audit.table.resolution import ValueGrid
+from synth_audit.table.schema import Column, quantitative
+from synth_audit.table.table import Table
+from synth_audit.verdict.suite import load_suite
+
+_PARTS = (100, 50, 25, 12, 6)
+"""Into how many steps a rung divides the middle nine tenths of a column of numbers."""
+
+_TAILS = (0.005, 0.01, 0.02, 0.05, 0.1)
+"""Share of the release beyond either end of a rung, but at least :data:`_TOGETHER` rows."""
+
+_TOGETHER = 20
+_RARE = (5, 10, 20, 50, 100)
+"""Rows below which a rung merges labels."""
+
+_SPANS = ("1 minute", "1 hour", "1 day", "7 days", "1 month", "1 year")
+_NICE = (1, 2, 5)
+
+RUNGS = len(_PARTS)
+
+
+def rung(number: int, names: Iterable[str], release: Table) -> dict[str, ColumnCoarsening]:
+    """Rules for the columns, ``number`` in 0 … RUNGS − 1; without those of which nothing can be made coarser.
+
+    Args:
+        release: as the generator drew it.
+    """
+    rules = {name: _rule(number, release.schema[name], release) for name in names}
+    return {name: ColumnCoarsening.model_validate(rule) for name, rule in rules.items() if rule}
+
+
+def _rule(number: int, column: Column, release: Table) -> Mapping[str, Any]:
+    if quantitative([column]):
+        values = release.numbers(column.name)
+        known = values[~np.isnan(values)]
+        if not len(known):
+            return {}
+        return (_moments if column.kind.order is Order.DATES else _numbers)(number, column, known)
+    if column.kind.fixed_domain is not None or not holds_label(column, INTO):
+        return {}
+    counts = pc.value_counts(release.texts(column.name).drop_null()).to_pylist()
+    rarer = any(x["counts"] < _RARE[number] for x in counts)
+    return {"merge_rarer_than": _RARE[number]} if rarer else {}
+
+
+def _numbers(number: int, column: Column, values: Floats) -> Mapping[str, Any]:
+    known = column.resolution.grid if column.resolution and not column.resolution.rounded else ValueGrid(0.0)
+    least = max(known.numerator / known.denominator, spacing(column))
+    low, high = np.quantile(values, (0.05, 0.95))
+    step = _nice(((high - low) or float(np.ptp(values))) / _PARTS[number], least)
+    grid = ValueGrid.of_step(step) if step else None
+    found: dict[str, Any] = {"round_to": _plain(step)} if step > least else {}
+    return found | {key: _plain(end) for key, end in _ends(number, values, grid).items()}
+
+
+def _moments(number: int, column: Column, values: Floats) -> Mapping[str, Any]:
+    least = max(spacing(column), _size(column.resolution.grid) if column.resolution else 0.0)
+    coarser = [s for s in _SPANS if _size(span_grid(s)) > least]
+    if not coarser:
+        return {}
+    span = coarser[min(number, len(coarser) - 1)]
+    ends = _ends(number, values, span_grid(span))
+    return {"round_to": span} | {key: _moment(end) for key, end in ends.items()}
+
+
+def _ends(number: int, values: Floats, grid: ValueGrid | None) -> dict[str, float]:
+    """Bottom and top, as far as values lie beyond them; on the grid, inwards."""
+    ordered = np.sort(values)
+    for beyond in (max(_TOGETHER, int(_TAILS[number] * len(ordered))), _TOGETHER):
+        if 2 * beyond > len(ordered):
+            continue
+        low, high = float(ordered[beyond - 1]), float(ordered[-beyond])
+        if grid is not None:
+            low, high = _on_grid(grid, low, up=True), _on_grid(grid, high, up=False)
+        if low < high:
+            break  # else most rows hold one and the same number, and few others are left beside it
+    else:
+        return {}
+    found = {"bottom": low} if low > ordered[0] else {}
+    return found | ({"top": high} if high < ordered[-1] else {})
+
+
+def _on_grid(grid: ValueGrid, value: float, *, up: bool) -> float:
+    """The next number on the grid, upwards or downwards."""
+    near = float(grid.nearest(np.array([value]))[0])
+    if (near < value) if up else (near > value):
+        step = 31 * 86_400e6 if grid.calendar else grid.numerator / grid.denominator
+        step = 12 * step if grid.calendar == "Y" else step
+        near = float(grid.nearest(np.array([near + step if up else near - step]))[0])
+    return near
+
+
+def _nice(step: float, least: float) -> float:
+    """The smallest 1, 2 or 5 times a power of ten that is no smaller; a multiple of ``least`` if that is one
+    itself, and that at least."""
+    if least and step <= least:
+        return least
+    unit = least or 1.0
+    power = np.floor(np.log10(step / unit)) if step > 0 else 0.0
+    sizes = (n * 10.0 ** (power + i) * unit for i in (0, 1) for n in _NICE)
+    return float(f"{next((x for x in sizes if x >= step * (1 - 1e-9)), step):.12g}")
+
+
+def _size(grid: ValueGrid) -> float:
+    """Microseconds between two moments of a grid, about."""
+    days = {"M": 30.0, "Y": 365.0}
+    return days[grid.calendar] * 86_400e6 if grid.calendar else grid.numerator / grid.denominator
+
+
+def _plain(number: float) -> float:
+    return int(number) if float(number).is_integer() else float(number)
+
+
+def _moment(microseconds: float) -> datetime:
+    return datetime(1970, 1, 1) + timedelta(microseconds=microseconds)
+
+
+SCHEMA_VERSION = "1.0"
+
+
+@dataclass(frozen=True)
+class MendTry:
+    """One candidate that was judged.
+
+    Attributes:
+        coarsen: as it would stand in the plan. words: the same for a reader, a column each.
+        refused_by: blocking gates that did not pass, of those whose audits were run.
+        total_variation: of the columns on average, from real rows as they are; None if not measured.
+    """
+
+    coarsen: Mapping[str, Any]
+    words: tuple[str, ...]
+    verdict: str
+    refused_by: tuple[str, ...]
+    total_variation: float | None
+
+
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True)
+class MendRecord:
+    """What was tried on a refused release.
+
+    Attributes:
+        plan_sha256: of the plan that was refused. train: identity of its training rows.
+        refused_by: the blocking gates that did not pass. hopeless: those that no coarsening moves; with any,
+            nothing was tried.
+        tries_counted: the refused candidate, all that earlier mends of these rows may have judged, and all
+            that this one may have.
+        total_variation: of the refused release.
+    """
+
+    table: str
+    plan_sha256: str
+    train: str
+    refused_by: tuple[str, ...]
+    hopeless: tuple[str, ...]
+    total_variation: float | None
+    tries: tuple[MendTry, ...] = ()
+    tries_counted: int = 1
+    schema_version: str = SCHEMA_VERSION
+
+    @classmethod
+    def of(cls, evidence: Evidence, hopeless: tuple[str, ...], total_variation: float | None) -> MendRecord:
+        """The record of a refused release, before anything is tried."""
+        refused = [g.gate for g in evidence.gates.results if g.blocking and g.result is not Result.PASS]
+        return cls(
+            table=evidence.table,
+            plan_sha256=evidence.plan_sha256,
+            train=evidence.tables["train"].identity,
+            refused_by=tuple(refused),
+            hopeless=hopeless,
+            total_variation=total_variation,
+        )
+
+    @property
+    def mended(self) -> MendTry | None:
+        """The try that passed."""
+        return next((t for t in self.tries if t.verdict == Result.PASS), None)
+
+    @property
+    def unmoved(self) -> tuple[str, ...]:
+        """Gates that refused the release and every try."""
+        return tuple(g for g in self.refused_by if all(g in t.refused_by for t in self.tries))
+
+    @property
+    def reason(self) -> str:
+        """What came of it, in a sentence or two."""
+        if self.hopeless:
+            return (
+                f"Nothing was tried: {', '.join(self.hopeless)} refused the release too, and no coarsening "
+                "mends a generator that remembers people, or brings evidence where rows are few."
+            )
+        if self.mended is not None:
+            return f"Coarser values of {len(self.mended.words)} columns would pass every gate."
+        if not self.tries:
+            return "Nothing was tried: no column is named that could be made coarser."
+        never = f"{', '.join(self.unmoved)} never moved" if self.unmoved else "other gates refused instead"
+        return (
+            f"None of {len(self.tries)} tries passed: {never}. No coarsening mends a generator that "
+            "remembers people: use one with less capacity."
+        )
+
+    def to_json(self) -> str:
+        """The record as JSON text."""
+        return _adapter().dump_json(self, indent=2).decode() + "\n"
+
+
+def write_mend(record: MendRecord, workspace: Workspace) -> None:
+    """Write the record for readers; what later mends count on is in the table's ledger."""
+    write_text(workspace.mend, record.to_json())
+
+
+@cache
+def _adapter() -> TypeAdapter[MendRecord]:
+    return TypeAdapter(MendRecord)
+
 
 MENDABLE = ("singling_out", "novel_content")
 """Audits that refuse a release for what single columns give away: coarser values are their remedy. All others

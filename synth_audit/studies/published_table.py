@@ -11,13 +11,13 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from synth_audit.core import identity
-from synth_audit.core.errors import PlanError
-from synth_audit.core.measurement import Estimate, Interval, Measurement
-from synth_audit.core.plan import Plan
-from synth_audit.core.plugin_config import PluginConfig
-from synth_audit.core.strict_yaml import load_yaml
-from synth_audit.resources import resource_folder
+from synth_audit.build import resource_folder
+from synth_audit.errors import PlanError
+from synth_audit.files import load_yaml
+from synth_audit.findings import measurement as identity
+from synth_audit.findings.measurement import Estimate, Interval, Measurement
+from synth_audit.plan.plan import Plan
+from synth_audit.plugins.plugin_config import PluginConfig
 from synth_audit.store.evidence import Evidence
 
 

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import DataError
-from synth_audit.core.plan import Plan
-from synth_audit.core.salt import Salt
-from synth_audit.core.seeds import child_rng
-from synth_audit.core.table import Table
+from synth_audit.errors import DataError
 from synth_audit.pipeline.making import fit_plan, pull_source, split_source
 from synth_audit.pipeline.stages import examine, preflight, subject_of
+from synth_audit.plan.plan import Plan
+from synth_audit.run.context import RunContext
+from synth_audit.run.seeds import Salt, child_rng
+from synth_audit.table.table import Table
 
 SIZES = (1_000, 4_000)
 """Rows of the two small runs, where the table has many more."""

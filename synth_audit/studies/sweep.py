@@ -10,33 +10,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from synth_audit.core.context import SERIAL, RunContext
-from synth_audit.core.errors import DataError, SynthAuditError
-from synth_audit.core.generator import finished, refits
-from synth_audit.core.plan import Plan
-from synth_audit.core.registry import config_of
-from synth_audit.core.salt import Salt
-from synth_audit.core.table import Table, read_table
+from synth_audit.errors import DataError, SynthAuditError
 from synth_audit.examination.audit_runner import describe_error
-from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.pipeline.made_candidate import real_tables
-from synth_audit.pipeline.making import kept_because
+from synth_audit.pipeline.making import kept_because, real_tables
 from synth_audit.pipeline.verify import verify
-from synth_audit.store.checked_evidence import newest_evidence
-from synth_audit.store.evidence import Evidence
-from synth_audit.store.evidence_records import TableRecord, installed_versions
-from synth_audit.store.folders import link_or_copy, replacing_folder
+from synth_audit.plan.plan import Plan
+from synth_audit.plugins.generator import finished, refits
+from synth_audit.registry import config_of
+from synth_audit.run.context import SERIAL, RunContext
+from synth_audit.run.seeds import Salt
+from synth_audit.store.evidence import Evidence, TableRecord, installed_versions
+from synth_audit.store.files import hash_parquet, link_or_copy, read_parquet, replacing_folder, write_text
 from synth_audit.store.journal import private_lock
+from synth_audit.store.locate import newest_evidence
 from synth_audit.store.salts import workspace_salt
 from synth_audit.store.scratch import in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import hash_parquet, read_parquet, write_text
-from synth_audit.studies.candidates import Candidate, candidates_of, column_count
-from synth_audit.studies.correlations import Correlations, Scales
-from synth_audit.studies.frontier import FrontierRecord
-from synth_audit.studies.ranking import CandidateRun, ranked
+from synth_audit.studies.frontier import Correlations, FrontierRecord, Scales
+from synth_audit.studies.ranking import Candidate, CandidateRun, candidates_of, column_count, ranked
+from synth_audit.table.table import Table, read_table
+from synth_audit.verdict.suite import load_suite
 
 
 def sweep(

@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.context import RunContext
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import read_table
-from synth_audit.kernels import prediction
+from synth_audit.plugins.audit import Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats import prediction
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 @pytest.fixture(autouse=True)

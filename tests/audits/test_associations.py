@@ -9,14 +9,10 @@ import pytest
 from scipy import stats
 
 from synth_audit.audits.fidelity.associations import Associations, gaps
-from synth_audit.audits.fidelity.associations.gaps import (
-    AssociationMatrices,
-    mean_gap,
-    norm_gap,
-)
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Direction
-from synth_audit.encoding.column_cells import ColumnCells, readable_pairs
+from synth_audit.audits.fidelity.associations.gaps import AssociationMatrices, mean_gap, norm_gap
+from synth_audit.encode.cells import ColumnCells, readable_pairs
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Direction
 
 
 def mixed(n, seed, strength=0.8):

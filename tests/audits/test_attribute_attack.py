@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy.attribute_attack.attack import BINS, Attack, Rows
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
+from synth_audit.audits.privacy.attribute_attack.release import BINS, Attack, Rows
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 ONE = np.ones(1)
 

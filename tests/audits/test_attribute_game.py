@@ -12,16 +12,15 @@ from threadpoolctl import threadpool_limits
 
 from synth_audit.audits.privacy.attribute_attack import AttributeAttack
 from synth_audit.audits.privacy.attribute_game import AttributeGame
-from synth_audit.core.accounting import Budget, FitTerms, Unit
-from synth_audit.core.cache import Cache
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable, PluginError
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.table import Table, assemble
-from synth_audit.core.table_file import load_table, save_table
+from synth_audit.dp.accountant import FitTerms
+from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.errors import NotApplicable, PluginError
 from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
-from synth_audit.kernels.privacy_region import most_advantage
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.run.context import Cache, RunContext
+from synth_audit.stats.epsilon import most_advantage
+from synth_audit.table.table import Table, assemble, load_table, save_table
 
 QUICK = AttributeGame(iterations=5, reference=200, sets=10, rows=200)
 ATTACK = AttributeAttack()

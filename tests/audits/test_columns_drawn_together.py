@@ -7,9 +7,9 @@ import pytest
 
 from synth_audit.audits.privacy.inference import Inference
 from synth_audit.audits.privacy.partial_knowledge import PartialKnowledge
-from synth_audit.audits.privacy.partial_knowledge.together_sets import together_sets
-from synth_audit.core.generator import FitContext
-from synth_audit.core.plugin_config import build_generator
+from synth_audit.audits.privacy.partial_knowledge.column_sets import together_sets
+from synth_audit.plugins.generator import FitContext
+from synth_audit.plugins.plugin_config import build_generator
 
 NAMES = [f"k{i}" for i in range(24)]
 GROUPS = tuple(tuple(NAMES[i : i + 6]) for i in range(0, 24, 6))

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.fidelity.constraints import Constraints
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import read_table
-from synth_audit.kernels.attack_success import corrected_level
-from synth_audit.kernels.proportion_interval import wilson
+from synth_audit.errors import NotApplicable
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plugins.audit import Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats.attack_success import corrected_level
+from synth_audit.stats.proportions import wilson
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 def subject_with(plan, train, control, synthetic, suppression=10):

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.fidelity.coverage import Coverage
-from synth_audit.audits.fidelity.coverage.pair import (
+from synth_audit.audits.fidelity.coverage.balls import (
     Curves,
     RowsInSpace,
     authenticity,
@@ -17,10 +17,10 @@ from synth_audit.audits.fidelity.coverage.pair import (
     resampled,
     scored,
 )
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.kernels.coordinates import Coordinates
-from synth_audit.kernels.embedding_settings import EmbeddingSettings
+from synth_audit.encode.embedding import EmbeddingSettings
+from synth_audit.errors import NotApplicable
+from synth_audit.neighbours.coordinates import Coordinates
+from synth_audit.run.context import RunContext
 
 AUDIT = Coverage(n_bootstrap=100)
 SCORES = ("alpha_precision", "beta_recall", "auprc")
@@ -286,7 +286,7 @@ def test_training_rows_with_a_double_are_told_of_unless_they_are_few(subject_of,
 
 def test_the_embedding_is_learnt_once_and_sees_a_copy(subject_of, measure, monkeypatch):
     pytest.importorskip("torch")
-    from synth_audit.encoding import embedding
+    from synth_audit.encode import embedding
 
     learnt = []
     in_order = embedding._in_order

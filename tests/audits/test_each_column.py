@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.utility.each_column import EachColumn
-from synth_audit.core.errors import NotApplicable
+from synth_audit.errors import NotApplicable
 
 FAST = EachColumn(n_bootstrap=100)
 

@@ -7,13 +7,13 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import PlanError
-from synth_audit.core.outcome import Status
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.encoding import embedding
+from synth_audit import registry
+from synth_audit.encode import embedding
+from synth_audit.errors import PlanError
 from synth_audit.examination.audit_runner import run_audits
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plugins.audit import Status
+from synth_audit.run.context import RunContext
 
 SETTINGS = {"width": 8, "depth": 1, "max_epochs": 2, "batch": 32}
 ASKED = {
@@ -38,7 +38,7 @@ def rows(n, seed):
 @pytest.fixture
 def learnt(subject_of, monkeypatch):
     """Runs audits as a plan configures them; the settings of every network that was learnt."""
-    contrastive = pytest.importorskip("synth_audit.kernels.contrastive")
+    contrastive = pytest.importorskip("synth_audit.encode.contrastive")
     fitted, networks = contrastive.fitted, []
     subject = subject_of(rows(60, 1), rows(40, 2), rows(60, 3))
 

@@ -12,10 +12,10 @@ import pytest
 
 from synth_audit.audits.privacy import inference
 from synth_audit.audits.privacy.inference import Inference, targets
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.kernels.attack_success import SuccessCount, corrected_level, risk
-from synth_audit.kernels.secret_guesses import Equality, GuessTolerance
+from synth_audit.encode.secret_guesses import Equality, GuessTolerance
+from synth_audit.errors import NotApplicable
+from synth_audit.run.context import RunContext
+from synth_audit.stats.attack_success import SuccessCount, corrected_level, risk
 
 
 def people(n, seed):

@@ -7,16 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy._asked_people import AskedPeople, different_people
-from synth_audit.audits.privacy._known_sets import (
+from synth_audit.audits.privacy._known_columns import (
+    AskedPeople,
     KnownSets,
     SetTrials,
+    different_people,
     drawn_sets,
     drawn_sources,
     parts_of,
 )
 from synth_audit.audits.privacy.inference import Inference
-from synth_audit.audits.privacy.inference.known_sets import EXCESS
+from synth_audit.audits.privacy.inference.attacks import EXCESS
 from synth_audit.audits.privacy.linkability import Linkability
 
 N = 500

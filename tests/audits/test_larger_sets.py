@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.privacy.partial_knowledge import PartialKnowledge
-from synth_audit.audits.privacy.partial_knowledge.derived_sets import derived_sets, following
-from synth_audit.audits.privacy.partial_knowledge.pooled_answers import excess_of_shares
+from synth_audit.audits.privacy.partial_knowledge.attacks import excess_of_shares
+from synth_audit.audits.privacy.partial_knowledge.column_sets import derived_sets, following
 
 N = 600
 BLOCK = [f"q{i:02}" for i in range(2, 16)]

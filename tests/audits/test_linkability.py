@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.privacy.linkability import Linkability, _halves
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.kernels.attack_success import SuccessCount, risk
+from synth_audit.errors import NotApplicable
+from synth_audit.stats.attack_success import SuccessCount, risk
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 def people(n, seed):

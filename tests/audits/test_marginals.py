@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.datasets import load_wine
 
 from synth_audit.audits.fidelity.marginals import Marginals
-from synth_audit.core.measurement import Direction
+from synth_audit.findings.measurement import Direction
 
 
 def of_labels(counts):

@@ -20,24 +20,25 @@ from synth_audit.audits.privacy.membership_game.measures import (
     rate,
     worst_target,
 )
-from synth_audit.audits.privacy.membership_game.shadow_game import Sizes
-from synth_audit.audits.privacy.membership_game.targets import choose, outlier_columns
-from synth_audit.core.accounting import Budget, FitTerms, Unit
-from synth_audit.core.cache import Cache
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import DataError, NotApplicable, PluginError
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.outcome import Status
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table, read_table
-from synth_audit.core.table_file import load_table, save_table
+from synth_audit.audits.privacy.membership_game.shadow_game import (
+    FEATURE_SETS,
+    Sizes,
+    choose,
+    outlier_columns,
+)
+from synth_audit.dp.accountant import FitTerms
+from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.errors import DataError, NotApplicable, PluginError
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
-from synth_audit.kernels.privacy_region import most_found
-from synth_audit.kernels.shadow_features import FEATURE_SETS
+from synth_audit.plugins.audit import Status, Subject
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.run.context import Cache, RunContext
+from synth_audit.stats.epsilon import most_found
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, load_table, read_table, save_table
 
 pytestmark = pytest.mark.xdist_group("membership game")  # they share two games
 SMALL = {
@@ -267,7 +268,7 @@ def test_reference_samples_hold_no_target_and_the_others_exactly_one():
 
 
 def targets_of(train, game, seed=0):
-    from synth_audit.core.seeds import child_rng
+    from synth_audit.run.seeds import child_rng
 
     wanted = {kind: getattr(game, kind) for kind in KINDS}
     rng = child_rng(seed, "membership_game", "targets")

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.fidelity.novel_content import NovelContent
-from synth_audit.core.accounting import Neighbouring, PrivacyGuarantee, Unit
+from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee, Unit
 
 N = 400
 WORDS = [

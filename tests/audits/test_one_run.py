@@ -8,26 +8,27 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits._tradeoff import mu_at_least
+from synth_audit.audits._density import log_density_ratio, log_frequency_ratio
 from synth_audit.audits.privacy.one_run import FEWEST_PEOPLE, OneRun
-from synth_audit.audits.privacy.one_run.gaussian import USUAL_DELTA, gaussian_bound
-from synth_audit.audits.privacy.one_run.measures import GAUSSIAN_MU, GAUSSIAN_MU_CONVERTED
-from synth_audit.audits.privacy.one_run.people import ClaimablePeople, gather
-from synth_audit.audits.privacy.one_run.scores import score
-from synth_audit.core.accounting import Neighbouring, PrivacyGuarantee, Unit
-from synth_audit.core.accounting.gaussian_curve import gaussian_epsilon
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Direction
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import RandomSplit, Subject
-from synth_audit.core.table import joined, read_table
-from synth_audit.encoding.gower import GowerEncoder
-from synth_audit.kernels.density import log_density_ratio, log_frequency_ratio
-from synth_audit.kernels.gower import nearest
-from synth_audit.kernels.one_run_bound import Claims, Coins, epsilon_at_least
-from synth_audit.kernels.one_run_claims import choose_rule
-from synth_audit.kernels.one_run_pool import allowed_pool, beyond_most
+from synth_audit.audits.privacy.one_run.measures import (
+    GAUSSIAN_MU,
+    GAUSSIAN_MU_CONVERTED,
+    USUAL_DELTA,
+    gaussian_bound,
+    mu_at_least,
+)
+from synth_audit.audits.privacy.one_run.people import ClaimablePeople, gather, score
+from synth_audit.dp.composition import gaussian_epsilon
+from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee, Unit
+from synth_audit.encode.distances import GowerEncoder
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Direction
+from synth_audit.neighbours.gower import nearest
+from synth_audit.plugins.audit import RandomSplit, Subject
+from synth_audit.stats.epsilon import Claims, Coins, allowed_pool, beyond_most, choose_rule, epsilon_at_least
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import joined, read_table
 
 KEY = b"k" * 32
 QUICK = OneRun(subsets=12)

@@ -7,7 +7,7 @@ import pytest
 
 from synth_audit.audits.privacy.partial_knowledge import PartialKnowledge
 from synth_audit.audits.privacy.partial_knowledge.column_sets import column_sets
-from synth_audit.core.errors import NotApplicable
+from synth_audit.errors import NotApplicable
 
 N = 400
 D = 8

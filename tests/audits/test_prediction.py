@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.utility.prediction import Prediction
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
+from synth_audit.errors import NotApplicable
+from synth_audit.run.context import RunContext
 
 FAST = Prediction(models=("logistic",), repeats=1, n_bootstrap=100)
 

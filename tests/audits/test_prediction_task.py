@@ -7,7 +7,7 @@ import pytest
 
 from synth_audit.audits.utility import _prediction_task as tasks
 from synth_audit.audits.utility._prediction_task import prepare
-from synth_audit.core.errors import NotApplicable
+from synth_audit.errors import NotApplicable
 
 TARGET = {"y": {"role": "target"}}
 

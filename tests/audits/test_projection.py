@@ -11,7 +11,7 @@ from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
 from synth_audit.audits.fidelity.projection import NUMERIC, Projection
-from synth_audit.core.errors import NotApplicable
+from synth_audit.errors import NotApplicable
 
 QUICK = Projection(n_bootstrap=50)
 

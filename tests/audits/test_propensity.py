@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from synth_audit.audits.fidelity.propensity import FEWEST_ROWS, Propensity
-from synth_audit.core.errors import NotApplicable
+from synth_audit.errors import NotApplicable
 
 QUICK = Propensity(trees=20, folds=3)
 

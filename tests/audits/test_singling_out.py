@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.privacy.singling_out import SinglingOut
-from synth_audit.core.errors import NotApplicable
+from synth_audit.errors import NotApplicable
 
 RISKS = ("risk", "worst_risk")
 
@@ -311,7 +311,7 @@ class TestEmbedding:
     def outliers_only(self, monkeypatch):
         """The attack with a stand-in for the network: standardised numbers."""
         from synth_audit.audits.privacy import singling_out
-        from synth_audit.encoding.euclidean import EuclideanEncoder
+        from synth_audit.encode.distances import EuclideanEncoder
 
         def embed(train, tables, columns, *, settings, context):
             return EuclideanEncoder.anchored_on(train, columns).encode(tables)

@@ -15,9 +15,9 @@ import pytest
 from synth_audit.audits.fidelity.associations import Associations
 from synth_audit.audits.fidelity.coverage import Coverage
 from synth_audit.audits.fidelity.marginals import Marginals
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.examination.rounding import rounded_for_publication
-from synth_audit.kernels.sorted_numbers import SortedNumbers, SortedPair, tellable
+from synth_audit.examination.examine import rounded_for_publication
+from synth_audit.plugins.audit import AuditOutcome, Status
+from synth_audit.stats.distributions import SortedNumbers, SortedPair, tellable
 
 N, COUNTS = 240, (3, 5, 7)
 
@@ -46,7 +46,7 @@ def published(audit, subject):
 
 
 def context():
-    from synth_audit.core.context import RunContext
+    from synth_audit.run.context import RunContext
 
     return RunContext(seed=0, draws=np.random.default_rng(0))
 

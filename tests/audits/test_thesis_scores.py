@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from synth_audit.audits.fidelity import thesis_scores as published
 from synth_audit.audits.fidelity.thesis_scores import ThesisScores
-from synth_audit.core.errors import NotApplicable
-from synth_audit.kernels import thesis_curves as published
+from synth_audit.errors import NotApplicable
 
 AUDIT = ThesisScores()
 

@@ -9,10 +9,10 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import norm
 
-from synth_audit.audits import _tradeoff
-from synth_audit.audits._tradeoff import LARGEST_MU, mu_at_least
-from synth_audit.core.accounting.gaussian_curve import gaussian_epsilon
-from synth_audit.kernels.one_run_bound import Claims, Coins, FixedSizes
+from synth_audit.audits.privacy.one_run import measures
+from synth_audit.audits.privacy.one_run.measures import LARGEST_MU, mu_at_least
+from synth_audit.dp.composition import gaussian_epsilon
+from synth_audit.stats.epsilon import Claims, Coins, FixedSizes
 
 ALPHA = 0.05
 RUNS = 200
@@ -24,8 +24,8 @@ ONE = 0.268051
 
 
 def test_the_example_holds():
-    assert doctest.testmod(_tradeoff).failed == 0
-    assert doctest.testmod(_tradeoff).attempted == 1
+    assert doctest.testmod(measures).failed == 0
+    assert doctest.testmod(measures).attempted == 1
 
 
 def largest_chance(mu, sides, guesses):

@@ -12,19 +12,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.audit import Leak
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.context import RunContext
-from synth_audit.core.rule_text import parse_rules
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import RandomSplit, Subject
-from synth_audit.core.table import read_table
-from synth_audit.encoding import network_model
-from synth_audit.encoding.row_groups import row_groups
+from synth_audit import registry
+from synth_audit.encode.cells import row_groups
 from synth_audit.examination.audit_runner import run_audits
-from synth_audit.examination.planted_generator import PlantedGenerator
-from synth_audit.kernels import prediction
+from synth_audit.examination.planted_leaks import PlantedGenerator
+from synth_audit.generators._deep import network_model
+from synth_audit.plugins.audit import Leak, RandomSplit, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats import prediction
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.rules import parse_rules
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 QUICK = {
     "each_column": {"n_bootstrap": 100},

@@ -13,19 +13,17 @@ import pytest
 from conformance_by_name import by_name  # made importable by conftest.py
 from conformance_readme import README_AUDIT
 
-from synth_audit.core import registry
-from synth_audit.core.audit import Leak, Need
-from synth_audit.core.context import RunContext
-from synth_audit.core.execution import in_processes
-from synth_audit.core.measurement import Direction
-from synth_audit.core.outcome import Status
-from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
-from synth_audit.core.sensitivity import Sensitivity
-from synth_audit.core.subject import RandomSplit
+from synth_audit import registry
 from synth_audit.examination.audit_runner import candidate_tasks, run_tasks
 from synth_audit.examination.examine import run_examination
-from synth_audit.kernels import prediction
+from synth_audit.findings.measurement import Direction
+from synth_audit.findings.sensitivity import Sensitivity
+from synth_audit.plan.sections import KnownAnswerSpec
+from synth_audit.plugins.audit import Leak, Need, RandomSplit, Status
 from synth_audit.report.plot_kinds import plot_kinds
+from synth_audit.run.context import RunContext
+from synth_audit.run.executor import in_processes
+from synth_audit.stats import prediction
 
 AUDITS = tuple(dict.fromkeys((*registry.catalogue("audit"), README_AUDIT)))
 PRIVACY = tuple(n for n, ref in registry.catalogue("audit").items() if ref.family == "privacy")

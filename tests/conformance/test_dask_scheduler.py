@@ -14,9 +14,9 @@ import distributed  # noqa: F401 - its settings must be read before a test chang
 import pytest
 from dask import config
 
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import PlanError, Unavailable, may_pass
-from synth_audit.core.execution import opened
+from synth_audit.errors import PlanError, Unavailable, may_pass
+from synth_audit.run.context import RunContext
+from synth_audit.run.executor import opened
 
 pytestmark = pytest.mark.xdist_group("dask")
 KEYS = ("ca-file", "client.cert", "client.key")

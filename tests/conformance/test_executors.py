@@ -11,17 +11,16 @@ from functools import partial
 import pytest
 from dask import config
 
-from synth_audit.core import build
-from synth_audit.core.cache import Cache
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import OutOfTime, PlanError, PluginError, Unavailable
-from synth_audit.core.execution import Ending, dask_cluster, opened
-from synth_audit.core.execution.deadline import Deadline
-from synth_audit.core.outcome import Status
-from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
+from synth_audit import build
+from synth_audit.errors import OutOfTime, PlanError, PluginError, Unavailable
 from synth_audit.examination.audit_runner import AuditTask, _run_one, run_audits
 from synth_audit.examination.examine import run_examination
 from synth_audit.generators.independent import Independent
+from synth_audit.plan.sections import KnownAnswerSpec
+from synth_audit.plugins.audit import Status
+from synth_audit.run import dask_cluster
+from synth_audit.run.context import Cache, RunContext
+from synth_audit.run.executor import Deadline, Ending, opened
 
 pytestmark = pytest.mark.xdist_group("dask")
 SUITE = ("exact_match", "closest_record", "linkability", "marginals", "prediction")

@@ -11,16 +11,17 @@ import pytest
 from conformance_by_name import by_name  # made importable by conftest.py
 from conformance_readme import EXAMPLE_GENERATOR
 
-from synth_audit.core import generator_needs, registry
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import DataError
-from synth_audit.core.fitting import fit
-from synth_audit.core.generator import FitContext, batches
-from synth_audit.core.schema import nominal
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table, read_table
+from synth_audit import registry
+from synth_audit.errors import DataError
+from synth_audit.plugins import generator as generator_needs
+from synth_audit.plugins.audit import Subject
+from synth_audit.plugins.fitting import fit
+from synth_audit.plugins.generator import FitContext, batches
+from synth_audit.run.context import RunContext
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema import nominal
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 GENERATORS = tuple(dict.fromkeys((*registry.catalogue("generator"), EXAMPLE_GENERATOR)))
 READS = ("external",)

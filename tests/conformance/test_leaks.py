@@ -14,15 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from synth_audit import registry
 from synth_audit.audits.recognition import detection
-from synth_audit.core import registry
-from synth_audit.core.cache import Cache
-from synth_audit.core.context import RunContext
-from synth_audit.core.plan import DEFAULT_GATES
-from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
-from synth_audit.core.verdict import Result
 from synth_audit.examination.examine import run_examination
-from synth_audit.judging.judge import BUILT_IN, check_table, judge, load_suite
+from synth_audit.findings.verdict import Result
+from synth_audit.plan.plan import DEFAULT_GATES
+from synth_audit.plan.sections import KnownAnswerSpec
+from synth_audit.run.context import Cache, RunContext
+from synth_audit.verdict.judge import BUILT_IN, judge
+from synth_audit.verdict.suite import load_suite
+from synth_audit.verdict.table_checks import check_table
 
 pytestmark = pytest.mark.xdist_group("leaks")  # they share the answers to planted leaks
 N = 500

@@ -11,10 +11,10 @@ import pytest
 from conformance_by_name import by_name  # made importable by conftest.py
 from conformance_readme import README_AUDIT
 
-from synth_audit.core import registry
-from synth_audit.core.measurement import Direction
-from synth_audit.core.outcome import Status
-from synth_audit.examination.reference_ratio import with_ratios
+from synth_audit import registry
+from synth_audit.examination.examine import with_ratios
+from synth_audit.findings.measurement import Direction
+from synth_audit.plugins.audit import Status
 
 FAMILIES = {name: ref.family for name, ref in registry.catalogue("audit").items()} | {
     README_AUDIT: "fidelity"

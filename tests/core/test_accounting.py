@@ -19,21 +19,11 @@ from pydantic import TypeAdapter
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
-from synth_audit.core.accounting import (
-    Accountant,
-    Budget,
-    Mechanism,
-    MechanismRecord,
-    Neighbouring,
-    PrivacyGuarantee,
-    Unit,
-    bound_contributions,
-)
-from synth_audit.core.accounting.calibration import least_noise
-from synth_audit.core.accounting.composition import by_basic, by_pld, by_rdp, fits, spent
-from synth_audit.core.accounting.gaussian_curve import gaussian_epsilon
-from synth_audit.core.errors import BudgetSpent, PlanError, PluginError
-from synth_audit.core.noise import gaussian_noise
+from synth_audit.dp.accountant import Accountant, least_noise
+from synth_audit.dp.composition import by_basic, by_pld, by_rdp, fits, gaussian_epsilon, spent
+from synth_audit.dp.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring, PrivacyGuarantee, Unit
+from synth_audit.dp.mechanisms import bound_contributions, gaussian_noise
+from synth_audit.errors import BudgetSpent, PlanError, PluginError
 
 ADD, REPLACE = Neighbouring.ADD_OR_REMOVE, Neighbouring.REPLACE
 DELTA = 1e-5

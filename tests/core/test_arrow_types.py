@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.arrow_types import is_binary, is_text
+from synth_audit.table.arrow import is_binary, is_text
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])

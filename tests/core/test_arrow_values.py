@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.arrow_values import decimals_of, labels_of, nearest_floats, numbers_of
-from synth_audit.core.kind_novelty import Aspect
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.row_groups import row_groups
+from synth_audit.encode.cells import row_groups
+from synth_audit.table.arrow import decimals_of, labels_of, nearest_floats, numbers_of
+from synth_audit.table.kind import Aspect
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 DECIMALS = [
     pa.decimal128(12, 3),

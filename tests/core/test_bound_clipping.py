@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.arrow_values import numbers_of
-from synth_audit.core.bound_clipping import BoundClipping
-from synth_audit.core.column_spec import ColumnSpec
+from synth_audit.table.arrow import numbers_of
+from synth_audit.table.coarsening import BoundClipping
+from synth_audit.table.column_spec import ColumnSpec
 
 
 def clipped(values, storage, bounds=(0, 9.5), outside="clip"):

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import synth_audit
-from synth_audit.core import build
+from synth_audit import build
 
 ROOT = Path(__file__).parents[2]
-PRINT = "from synth_audit.core.build import build_id; print(build_id())"
+PRINT = "from synth_audit.build import build_id; print(build_id())"
 
 
 def printed(code: str, home: Path) -> str:
@@ -38,7 +38,7 @@ def test_a_wheel_has_the_build_of_its_checkout(installed: Path) -> None:
     assert printed(PRINT, installed) == build.build_id()
 
 
-@pytest.mark.parametrize("name", ["judging/judge.py", "_resources/reports_templates/certificate.html.j2"])
+@pytest.mark.parametrize("name", ["verdict/judge.py", "_resources/reports_templates/certificate.html.j2"])
 def test_any_change_of_a_module_or_template_is_another_build(installed: Path, name: str) -> None:
     path = installed / "synth_audit" / name
     path.write_bytes(path.read_bytes() + b"\n")
@@ -57,7 +57,7 @@ def test_the_version_is_that_of_the_package_with_the_build_as_its_local_part() -
 def test_help_does_not_read_the_package() -> None:
     code = (
         "from synth_audit.cli import main\n"
-        "from synth_audit.core.build import build_id\n"
+        "from synth_audit.build import build_id\n"
         "try:\n    main(['audit', '--help'], prog_name='synth-audit')\n"
         "except SystemExit:\n    print(build_id.cache_info().misses)"
     )

@@ -12,10 +12,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core.canonical import canonical
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
+from synth_audit.table.content_hash import canonical, fingerprint
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 KEY = bytes(32)
 N = 6

@@ -5,10 +5,10 @@ from __future__ import annotations
 import jsonschema
 import pytest
 
-from synth_audit.core.errors import PlanError
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.plan_json_schema import plan_schema
-from synth_audit.core.plan_sections.coarsen import span_grid
+from synth_audit.errors import PlanError
+from synth_audit.plan.plan import plan_schema
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.sections import span_grid
 
 AGE = {"age": {"round_to": 5, "top": 85}}
 CHOSEN = {"columns": AGE, "chosen_on": "real data", "tries": 4}

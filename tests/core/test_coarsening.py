@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.coarsening import Coarsening, Merging, Rounding
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.plan_sections.coarsen import span_grid
-from synth_audit.core.resolution import ValueGrid
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
+from synth_audit.plan.sections import span_grid
+from synth_audit.table.coarsening import Coarsening, Merging, Rounding
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.resolution import ValueGrid
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 FIVE = ValueGrid.of_step(5)
 

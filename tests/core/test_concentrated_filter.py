@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from dp_accounting import rdp
 
-from synth_audit.core.accounting import Accountant, Budget, Neighbouring, Unit
-from synth_audit.core.accounting.concentrated_filter import ConcentratedFilter
-from synth_audit.core.errors import BudgetSpent
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.composition import ConcentratedFilter
+from synth_audit.dp.guarantee import Budget, Neighbouring, Unit
+from synth_audit.errors import BudgetSpent
 
 
 def accountant(epsilon=1.0, **terms):

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from synth_audit.core.connection import ConnectionSpec
-from synth_audit.core.errors import PlanError
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.plan_json_schema import plan_schema
+from synth_audit.errors import PlanError
+from synth_audit.plan.plan import plan_schema
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plugins.source import ConnectionSpec
 
 PASSWORD = "Sesame-Opens-77"
 PLAN = {

@@ -5,16 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from synth_audit.core.errors import NotApplicable, OutOfTime
-from synth_audit.core.execution import deadline
-from synth_audit.core.execution.deadline import NEVER, Deadline
+from synth_audit.errors import NotApplicable, OutOfTime
+from synth_audit.run import executor
+from synth_audit.run.executor import NEVER, Deadline
 
 
 @pytest.fixture
 def clock(monkeypatch):
     """The time that deadlines read: it stands unless it is moved."""
     clock = SimpleNamespace(now=1_000_000.0)
-    monkeypatch.setattr(deadline, "time", SimpleNamespace(time=lambda: clock.now))
+    monkeypatch.setattr(executor, "time", SimpleNamespace(time=lambda: clock.now))
     return clock
 
 

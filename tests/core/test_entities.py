@@ -7,14 +7,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from synth_audit.core import entities
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.entities import entities_of, in_control, key_columns, set_aside, split
-from synth_audit.core.errors import DataError
-from synth_audit.core.salt import Salt
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.seeds import public_key
-from synth_audit.core.table import read_table
+from synth_audit.errors import DataError
+from synth_audit.run.seeds import Salt, public_key
+from synth_audit.table import people as entities
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.people import entities_of, in_control, key_columns, set_aside, split
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 def table(columns, **roles):

@@ -6,12 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import equal_rows
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.entities import chance_equals, set_aside
-from synth_audit.core.equal_rows import NearRows, alike_by_chance
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import Table, read_table
+from synth_audit.table import people as equal_rows
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.people import NearRows, alike_by_chance, chance_equals, set_aside
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 KEY = bytes(range(32))
 

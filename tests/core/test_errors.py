@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from synth_audit.core.errors import problems_of
+from synth_audit.errors import problems_of
 
 
 class Inner(BaseModel):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from synth_audit.core.errors import PlanError
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.plan_sections.execution import ExecutionSpec
+from synth_audit.errors import PlanError
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.sections import ExecutionSpec
 
 
 @pytest.mark.parametrize(

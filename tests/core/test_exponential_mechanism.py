@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from synth_audit.core.exponential_mechanism import exponential_choice
+from synth_audit.dp.mechanisms import exponential_choice
 
 
 @pytest.mark.parametrize(("epsilon", "sensitivity"), [(1.0, 1.0), (0.5, 2.0), (3.0, 1.5)])

@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from synth_audit.core.files import replacing
+from synth_audit.files import replacing
 
 
 def write(path, text):

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.core.errors import DataError
-from synth_audit.core.fingerprint import fingerprint, fingerprint_of
+from synth_audit.errors import DataError
+from synth_audit.table.content_hash import fingerprint, fingerprint_of
 
 DATA = pa.table(
     {

@@ -10,19 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import generator_needs
-from synth_audit.core.accounting import Budget, FitTerms, Unit
-from synth_audit.core.accounting.terms import NO_BUDGET
-from synth_audit.core.cache import Cache
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import DataError, NotApplicable, OutOfTime, PlanError, PluginError
-from synth_audit.core.execution.deadline import Deadline
-from synth_audit.core.fitting import FitRecipe, draw, fit, fit_context, fit_shared
-from synth_audit.core.generator import FitContext, GeneratorInfo, batches, needs_of
-from synth_audit.core.generator_needs import Needs
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import Table, read_table
+from synth_audit.dp.accountant import NO_BUDGET, FitTerms
+from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.errors import DataError, NotApplicable, OutOfTime, PlanError, PluginError
+from synth_audit.plugins import generator as generator_needs
+from synth_audit.plugins.fitting import FitRecipe, draw, fit, fit_context, fit_shared
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, Needs, batches, needs_of
+from synth_audit.run.context import Cache, RunContext
+from synth_audit.run.executor import Deadline
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 FITS: list[int] = []
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth_audit.core.framing import count, frame, framed
+from synth_audit.hashing import count, frame, framed
 
 PARTS = st.lists(st.none() | st.text(max_size=4) | st.binary(max_size=4), max_size=4)
 

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from synth_audit.core.errors import MeasurementNameError
-from synth_audit.core.identity import MeasurementId, read, read_scoped
+from synth_audit.errors import MeasurementNameError
+from synth_audit.findings.measurement import MeasurementId, read, read_scoped
 
 HOSTILE = [
     "by",

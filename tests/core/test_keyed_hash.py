@@ -6,7 +6,7 @@ import hmac
 
 import pytest
 
-from synth_audit.core.keyed_hash import KeyedHash
+from synth_audit.hashing import KeyedHash
 
 
 @pytest.mark.parametrize("length", [0, 1, 32, 63, 64, 65, 200])

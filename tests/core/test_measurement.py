@@ -7,12 +7,17 @@ from dataclasses import FrozenInstanceError
 
 import pytest
 
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.errors import DataError, SynthAuditError
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Findings, Interval, Measurement, Quantity
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.series import Series
+from synth_audit.errors import DataError, SynthAuditError
+from synth_audit.findings.measurement import (
+    Direction,
+    Findings,
+    Interval,
+    Measurement,
+    MeasurementId,
+    Quantity,
+    Series,
+)
+from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
 
 M = MeasurementId("", "m")
 RISK = Quantity("risk", "Risk", unit="ratio", direction=Direction.HIGHER, range=(0, 2))

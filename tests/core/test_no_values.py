@@ -7,11 +7,11 @@ import traceback
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.errors import SynthAuditError
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.kinds._labels import TextLabels
+from synth_audit.encode.kinds._labels import TextLabels
+from synth_audit.errors import SynthAuditError
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 WORD = "Bartholomew-Quincy"
 NUMBER = 918_273_645

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from synth_audit.core.errors import PluginError
-from synth_audit.core.noise import gaussian_noise, gumbel_noise, laplace_noise, poisson_sample, random_bits
+from synth_audit.dp.mechanisms import gaussian_noise, gumbel_noise, laplace_noise, poisson_sample, random_bits
+from synth_audit.errors import PluginError
 
 DRAWS = (
     lambda: gaussian_noise(1.0, 8).tolist(),

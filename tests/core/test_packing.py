@@ -12,16 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import arrow_files
-from synth_audit.core.arrow_files import PlacedRows, Shelf
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import DataError
-from synth_audit.core.execution import in_processes
-from synth_audit.core.execution.packing import WORTH_A_FILE, Packed, packed
-from synth_audit.core.files import scratch_in
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import Table, read_table
+from synth_audit.errors import DataError
+from synth_audit.files import scratch_in
+from synth_audit.run.context import RunContext
+from synth_audit.run.executor import WORTH_A_FILE, Packed, in_processes, packed
+from synth_audit.table import arrow
+from synth_audit.table.arrow import PlacedRows, Shelf
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 N = 20_000
 
@@ -88,8 +87,8 @@ def test_other_rows_values_and_types_are_not_mistaken_for_a_written_table(tmp_pa
 
 
 def laid_out(data: pa.Table, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
-    monkeypatch.setattr(arrow_files, "MOST_HELD", 1000)
-    rows = arrow_files.kept(iter(data.to_batches(max_chunksize=5000)), folder)
+    monkeypatch.setattr(arrow, "MOST_HELD", 1000)
+    rows = arrow.kept(iter(data.to_batches(max_chunksize=5000)), folder)
     specs = (
         {"blank": ColumnSpec.model_validate({"role": "identifier"})} if "blank" in data.column_names else {}
     )
@@ -167,7 +166,7 @@ def test_a_table_is_laid_out_with_what_is_known_of_it(
     held = read_table(plain(), infer_schema(plain()), where="train")
     assert held.laid_out(tmp_path) is held, "few rows stay in memory"
     known = held.fingerprint
-    monkeypatch.setattr(arrow_files, "MOST_HELD", 1000)
+    monkeypatch.setattr(arrow, "MOST_HELD", 1000)
     mapped = held.laid_out(tmp_path)
     assert mapped.place is not None
     assert (mapped.known_fingerprint, mapped.data) == (known, held.data)
@@ -233,14 +232,14 @@ def test_a_packed_call_is_small_on_its_way(tmp_path: Path) -> None:
 
 
 def test_rows_by_batches_are_kept_in_a_private_file_or_in_none(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(arrow_files, "MOST_HELD", 1000)
+    monkeypatch.setattr(arrow, "MOST_HELD", 1000)
     data, old = plain(), os.umask(0)
     before = pa.total_allocated_bytes()
     try:
-        in_folder = arrow_files.kept(iter(data.to_batches(max_chunksize=3000)), tmp_path)
+        in_folder = arrow.kept(iter(data.to_batches(max_chunksize=3000)), tmp_path)
         with scratch_in(tmp_path / "scratch"):
             (tmp_path / "scratch").mkdir()
-            nowhere = arrow_files.kept(iter(data.to_batches(max_chunksize=3000)), None)
+            nowhere = arrow.kept(iter(data.to_batches(max_chunksize=3000)), None)
     finally:
         os.umask(old)
     assert in_folder.data.equals(data)
@@ -255,31 +254,31 @@ def test_rows_by_batches_are_kept_in_a_private_file_or_in_none(tmp_path: Path, m
 
 @pytest.mark.parametrize("most", [1000, 2**30])
 def test_without_scratch_and_when_few_rows_are_held(tmp_path: Path, monkeypatch: Any, most: int) -> None:
-    monkeypatch.setattr(arrow_files, "MOST_HELD", most)
+    monkeypatch.setattr(arrow, "MOST_HELD", most)
     for folder in [None] if most == 1000 else [None, tmp_path]:
-        assert arrow_files.kept(iter(plain().to_batches()), folder).data.equals(plain())
+        assert arrow.kept(iter(plain().to_batches()), folder).data.equals(plain())
     assert not files(tmp_path)
 
 
 def test_codes_whose_labels_differ_by_batch_are_held(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(arrow_files, "MOST_HELD", 10)
+    monkeypatch.setattr(arrow, "MOST_HELD", 10)
     parts = [pa.table({"k": pa.array([a, b] * 50).dictionary_encode()}) for a, b in ("ab", "ca")]
-    rows = arrow_files.kept((batch for part in parts for batch in part.to_batches()), tmp_path)
+    rows = arrow.kept((batch for part in parts for batch in part.to_batches()), tmp_path)
     assert rows.data["k"].to_pylist() == ["a", "b"] * 50 + ["c", "a"] * 50
 
 
 def test_floats_are_regular_in_the_file(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(arrow_files, "MOST_HELD", 10)
+    monkeypatch.setattr(arrow, "MOST_HELD", 10)
     values = pa.array([1.0, float("nan"), -0.0, None], from_pandas=False)
-    rows = arrow_files.kept(iter(pa.table({"x": values}).to_batches()), tmp_path)
+    rows = arrow.kept(iter(pa.table({"x": values}).to_batches()), tmp_path)
     assert rows.data["x"].to_pylist() == [1.0, None, 0.0, None]
     assert not np.signbit(rows.data["x"].to_numpy()[2])
 
 
 def test_a_full_disk_is_an_error_without_a_value(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(arrow_files, "MOST_HELD", 10)
+    monkeypatch.setattr(arrow, "MOST_HELD", 10)
     with pytest.raises(DataError, match="cannot be put into scratch"):
-        arrow_files.kept(iter(plain().to_batches()), tmp_path / "nowhere")
+        arrow.kept(iter(plain().to_batches()), tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("blank", [pa.array([""] * N), pa.array([b""] * N), pa.nulls(N, pa.string())])

@@ -8,11 +8,10 @@ import jsonschema
 import pytest
 import yaml
 
-from synth_audit.core import registry
-from synth_audit.core.errors import PlanError
-from synth_audit.core.plan import Plan
-from synth_audit.core.plan_file import load_plan, parse_plan
-from synth_audit.core.plan_json_schema import plan_schema
+from synth_audit import registry
+from synth_audit.errors import PlanError
+from synth_audit.plan.plan import Plan, plan_schema
+from synth_audit.plan.plan_file import load_plan, parse_plan
 
 EXAMPLE = """
 name: patients

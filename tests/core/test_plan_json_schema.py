@@ -3,7 +3,7 @@
 import jsonschema
 import pytest
 
-from synth_audit.core.plan_json_schema import plan_schema
+from synth_audit.plan.plan import plan_schema
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from typing import Literal
 import pytest
 import yaml
 
-from synth_audit.core import registry
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.plugin_docs import accepted, plugin_doc
+from synth_audit import registry
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plugins.plugin_config import accepted, plugin_doc
 
 REFS = {
     (room, name): ref

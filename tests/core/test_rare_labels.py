@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.accounting import Accountant, Budget, Unit
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.fitting import fit
-from synth_audit.core.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo, minimum_people
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
+from synth_audit import registry
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.plugins.fitting import fit
+from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo, minimum_people
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 LABELS = [*["a"] * 40, *["b"] * 40, *["rare"] * 19, None]
 

@@ -9,17 +9,17 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.errors import PlanError, PluginError
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.plan_json_schema import plan_schema
+from synth_audit import registry
+from synth_audit.errors import PlanError, PluginError
+from synth_audit.plan.plan import plan_schema
+from synth_audit.plan.plan_file import parse_plan
 
 AUDIT = '''
 from dataclasses import dataclass
 from typing import ClassVar
 
-from synth_audit.core.measurement import Findings, Quantity
-from synth_audit.core.audit import AuditInfo
+from synth_audit.findings.measurement import Findings, Quantity
+from synth_audit.plugins.audit import AuditInfo
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth_audit.core.resolution import (
+from synth_audit.table.resolution import (
     TIME_UNITS,
     Resolution,
     ValueGrid,

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.errors import PlanError
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.plan_json_schema import plan_schema
-from synth_audit.core.rule_text import parse_rule, parse_rules
-from synth_audit.core.rules import (
+from synth_audit.errors import PlanError
+from synth_audit.plan.plan import plan_schema
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.table.arrow import microseconds
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.rules import (
     Determines,
     OneOf,
     Ordered,
@@ -25,11 +25,12 @@ from synth_audit.core.rules import (
     misread,
     nameable,
     ordered,
+    parse_rule,
+    parse_rules,
     quoted,
     read_value,
 )
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.timestamps import microseconds
+from synth_audit.table.schema_inference import infer_schema
 
 DAY = datetime.datetime(2024, 12, 31, tzinfo=datetime.UTC)
 

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.arrow_values import labels_of
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.kind import kind_named
-from synth_audit.core.schema import Role
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.encoding.kinds._labels import TextLabels
+from synth_audit.encode.kinds._labels import TextLabels
+from synth_audit.errors import DataError, PlanError
+from synth_audit.table.arrow import labels_of
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.kind import kind_named
+from synth_audit.table.schema import Role
+from synth_audit.table.schema_inference import infer_schema
 
 NAN = float("nan")
 

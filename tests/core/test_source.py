@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import arrow_files
-from synth_audit.core.errors import DataError
-from synth_audit.core.files import scratch_in
-from synth_audit.core.source import SourceInfo, batches, read
+from synth_audit.errors import DataError
+from synth_audit.files import scratch_in
+from synth_audit.plugins.source import SourceInfo, batches, read
+from synth_audit.table import arrow
 
 FIRST = pa.record_batch({"a": [1, 2], "b": [3, 4]})
 
@@ -50,9 +50,9 @@ def test_no_value_comes_under_the_name_of_another_column(
     most: int,
     change: Callable[[pa.RecordBatch], pa.RecordBatch],
 ) -> None:
-    monkeypatch.setattr(arrow_files, "MOST_HELD", most)
+    monkeypatch.setattr(arrow, "MOST_HELD", most)
     with scratch_in(tmp_path), pytest.raises(DataError, match="batches whose columns differ"):
-        arrow_files.kept(batches(Lying(FIRST, change(FIRST)), tmp_path), None)
+        arrow.kept(batches(Lying(FIRST, change(FIRST)), tmp_path), None)
     assert not list(tmp_path.iterdir())
 
 
@@ -77,12 +77,12 @@ class Unplugged(Lying):
 def test_what_the_system_says_to_a_source_is_not_told_of_the_workspace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(arrow_files, "MOST_HELD", most)
+    monkeypatch.setattr(arrow, "MOST_HELD", most)
     with (
         scratch_in(tmp_path),
         pytest.raises(DataError, match=r"the source cannot be read \(OSError\)") as caught,
     ):
-        arrow_files.kept(batches(Unplugged(), tmp_path), None)
+        arrow.kept(batches(Unplugged(), tmp_path), None)
     assert caught.value.where == "source, Warehouse"
     assert caught.value.fix
     assert "swordfish" not in str(caught.value)

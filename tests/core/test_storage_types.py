@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.errors import DataError
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.storage_types import plain, refuse_huge, refuse_inexact
-from synth_audit.core.table import assemble, read_table
+from synth_audit.errors import DataError
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.content_hash import fingerprint
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.storage_types import plain, refuse_huge, refuse_inexact
+from synth_audit.table.table import assemble, read_table
 
 CELL = "Zanzibar-7391"
 TEXT = pa.string()

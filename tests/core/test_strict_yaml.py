@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from synth_audit.core.strict_yaml import MOST_LEVELS, Malformed, load_json, load_yaml
+from synth_audit.files import MOST_LEVELS, Malformed, load_json, load_yaml
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"

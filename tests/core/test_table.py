@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.arrow_values import regular_floats
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.errors import DataError
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table, assemble, joined, read_table
-from synth_audit.encoding.codes import codes
+from synth_audit.encode.codes import codes
+from synth_audit.errors import DataError
+from synth_audit.plugins.audit import Subject
+from synth_audit.table.arrow import regular_floats
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, assemble, joined, read_table
 
 DATA = pa.table({"id": ["a", "b", "c"], "x": [1.0, 2.0, 4.0], "k": ["u", None, "v"], "n": [1, 2, 3]})
 SCHEMA = infer_schema(DATA, {"id": ColumnSpec(role="identifier")})

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from synth_audit.core.errors import DataError, problems_of
-from synth_audit.core.plan import Plan
-from synth_audit.core.text import LONGEST_LINE, LONGEST_WORD, clean, one_line, shortened
+from synth_audit.errors import DataError, problems_of
+from synth_audit.plan.plan import Plan
+from synth_audit.text import LONGEST_LINE, LONGEST_WORD, clean, one_line, shortened
 
 HOSTILE = (
     "\x1b[2J",

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from synth_audit.core.accounting import Accountant, Budget, Unit
-from synth_audit.core.generator import FitContext
-from synth_audit.core.training_course import TrainingCourse, training_series
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.plugins.generator import FitContext, TrainingCourse, training_series
 
 
 def accountant(epsilon: float | None = None, delta: float = 1e-5) -> Accountant:

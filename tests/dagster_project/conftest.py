@@ -24,10 +24,10 @@ from sqlalchemy import Engine, event
 
 from dagster_project.components import AuditedTable
 from dagster_project.components.audited_table import TableSettings
-from synth_audit.core import registry
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.table import Table
+from synth_audit import registry
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.store.workspace import Workspace
+from synth_audit.table.table import Table
 
 
 @event.listens_for(Engine, "connect")

@@ -20,12 +20,12 @@ from dagster.components.testing import create_defs_folder_sandbox
 from dagster_project.components import AuditedTable
 from dagster_project.components.audited_table import TableSettings
 from dagster_project.definitions import defs
-from synth_audit.core import build
-from synth_audit.core.errors import GateError, PlanError
-from synth_audit.core.plan import Plan
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.judging.judge import BUILT_IN
-from synth_audit.judging.suite import load_suite
+from synth_audit import build
+from synth_audit.errors import GateError, PlanError
+from synth_audit.plan.plan import Plan
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.verdict.judge import BUILT_IN
+from synth_audit.verdict.suite import load_suite
 
 # Dagster's own loader uses beta parts of Dagster and a deprecated part of pydantic.
 pytestmark = [

@@ -13,13 +13,13 @@ from synth_audit.audits import recognition
 from synth_audit.audits.recognition import detection
 from synth_audit.audits.recognition.detection import DetectionLimit, classes_of
 from synth_audit.audits.recognition.people import PooledPeople
-from synth_audit.core.audit import Audit
-from synth_audit.core.plan import Plan
-from synth_audit.core.registry import build
-from synth_audit.judging.suite import Suite
-from synth_audit.kernels import prediction
 from synth_audit.pipeline import stages
+from synth_audit.plan.plan import Plan
+from synth_audit.plugins.audit import Audit
+from synth_audit.registry import build
+from synth_audit.stats import prediction
 from synth_audit.store.workspace import Workspace
+from synth_audit.verdict.suite import Suite
 
 
 def test_the_warehouse_holds_the_sensitive_table_once(tmp_path: Path) -> None:

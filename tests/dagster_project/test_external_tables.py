@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dagster_project.components.audited_table import TableSettings
-from synth_audit.core.errors import PlanError
+from synth_audit.errors import PlanError
 
 Run = Callable[..., dg.ExecuteInProcessResult]
 PLACES = {name: f"{name}.parquet" for name in ("train", "control", "synthetic")}

@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from dagster_project.failures import FAULT, INPUT, OUTAGE, without_values
-from synth_audit.core.errors import DataError, Unavailable
+from synth_audit.errors import DataError, Unavailable
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from dagster_project.components import AuditedTable
-from synth_audit.core.errors import PlanError
+from synth_audit.errors import PlanError
 from synth_audit.studies.frontier import read_frontier
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}

@@ -18,7 +18,7 @@ import pytest
 from dagster_project import failures, verdict_message
 from dagster_project.components import AuditedTable
 from dagster_project.outcomes import OUTCOME, VERDICT
-from synth_audit.core.errors import ReleaseUncertain, Unavailable
+from synth_audit.errors import ReleaseUncertain, Unavailable
 from synth_audit.generators import independent
 from synth_audit.sources.parquet import Parquet
 

@@ -17,10 +17,9 @@ import yaml
 from dagster_project.assets import stage_assets
 from dagster_project.components import AuditedTable
 from dagster_project.pools import GPU, MEMORY
-from synth_audit.core import registry
-from synth_audit.core.generator import FitContext, GeneratorInfo, Model
-from synth_audit.core.generator_needs import Needs
-from synth_audit.core.table import Table
+from synth_audit import registry
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, Model, Needs
+from synth_audit.table.table import Table
 
 PAGE = Path(__file__).parents[2] / "docs" / "dagster.md"
 Pools = Callable[..., dict[str, str | None]]

@@ -13,10 +13,10 @@ import pytest
 
 from dagster_project.components import AuditedTable
 from synth_audit import api
-from synth_audit.core.errors import BudgetSpent
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.salt import Salt
+from synth_audit.errors import BudgetSpent
+from synth_audit.run.seeds import Salt
 from synth_audit.store.workspace import Workspace
+from synth_audit.table.content_hash import fingerprint
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 Run = Callable[..., dg.ExecuteInProcessResult]

@@ -15,7 +15,7 @@ import pytest
 
 from dagster_project import snapshots
 from dagster_project.components import AuditedTable
-from synth_audit.core.errors import PlanError
+from synth_audit.errors import PlanError
 from synth_audit.store.workspace import Workspace
 
 pytestmark = pytest.mark.filterwarnings("ignore::dagster.PreviewWarning")

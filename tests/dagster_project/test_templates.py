@@ -12,8 +12,8 @@ from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.testing import create_defs_folder_sandbox
 
 from dagster_project.components import AuditedTable
-from synth_audit.core.errors import PlanError
-from synth_audit.core.plan import Plan
+from synth_audit.errors import PlanError
+from synth_audit.plan.plan import Plan
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),

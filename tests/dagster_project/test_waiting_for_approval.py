@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from dagster_project.failures import MISMATCH, REFUSAL, WAITING, kind_of
-from synth_audit.core.errors import ApprovalMissing, NotAsAudited, ReleaseRefused
+from synth_audit.errors import ApprovalMissing, NotAsAudited, ReleaseRefused
 from synth_audit.store.approvals import new_key
 
 

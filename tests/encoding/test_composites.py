@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.parts import NumberPart, VectorPart
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.composites import FEWEST_LABELS, Composite
-from synth_audit.encoding.known_columns import known_columns
+from synth_audit.audits.privacy._known_columns import known_columns
+from synth_audit.encode.texts import FEWEST_LABELS, Composite
+from synth_audit.table.kind import NumberPart, VectorPart
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 @pytest.mark.parametrize(

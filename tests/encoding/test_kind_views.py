@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.schema import nominal, quantitative
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import assemble, read_table
-from synth_audit.encoding.univariate import from_plain
+from synth_audit.encode.univariate import from_plain
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema import nominal, quantitative
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import assemble, read_table
 
 N = 120
 WORDS = ("fell", "rode", "slept", "a", "the", "horse", "night", "barn")

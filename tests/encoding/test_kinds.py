@@ -8,14 +8,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.errors import PlanError
-from synth_audit.core.generator import FitContext
-from synth_audit.core.kind import Clues, Disturbance, Domain, Scale, kind_named, kinds
-from synth_audit.core.plan_json_schema import plan_schema
-from synth_audit.core.schema_inference import infer_schema, kind_of
-from synth_audit.core.table import assemble, read_table
+from synth_audit import registry
+from synth_audit.errors import PlanError
+from synth_audit.plan.plan import plan_schema
+from synth_audit.plugins.generator import FitContext
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.kind import Clues, Disturbance, Domain, Scale, kind_named, kinds
+from synth_audit.table.schema_inference import infer_schema, kind_of
+from synth_audit.table.table import assemble, read_table
 
 EXAMPLES = {
     "continuous": [pa.array([0.5, None, -3.25, 2.0]), pa.array([1.5, 2.5, 9.0]).cast(pa.decimal128(9, 2))],
@@ -149,8 +149,8 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from synth_audit.core.kind import KindInfo
-from synth_audit.encoding.kinds._labels import TextLabels
+from synth_audit.table.kind import KindInfo
+from synth_audit.encode.kinds._labels import TextLabels
 
 
 @dataclass(frozen=True)
@@ -179,8 +179,8 @@ from typing import ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from synth_audit.core.kind import KindInfo
-from synth_audit.encoding.kinds._numbers import Numbers
+from synth_audit.table.kind import KindInfo
+from synth_audit.encode.kinds._numbers import Numbers
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class Share(Numbers):
 @pytest.fixture
 def one_more(tmp_path, monkeypatch):
     """A file put beside the others, and nothing else; then one of numbers."""
-    from synth_audit.encoding import kinds as room
+    from synth_audit.encode import kinds as room
 
     (tmp_path / "postcode.py").write_text(NEW)
     (tmp_path / "share.py").write_text(SHARE)
@@ -209,7 +209,7 @@ def one_more(tmp_path, monkeypatch):
     yield
     registry._built_in.cache_clear()
     for name in ("postcode", "share"):
-        sys.modules.pop(f"synth_audit.encoding.kinds.{name}", None)
+        sys.modules.pop(f"synth_audit.encode.kinds.{name}", None)
 
 
 @pytest.mark.usefixtures("one_more")

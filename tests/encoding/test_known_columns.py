@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.known_columns import SECRET_STEP, known_columns
+from synth_audit.audits.privacy._known_columns import SECRET_STEP, known_columns
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 def columns_of(train, *others):

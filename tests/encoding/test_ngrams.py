@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.core.text_form import standard_form
-from synth_audit.encoding import ngrams
-from synth_audit.encoding.ngrams import WIDTH, _KeptVectors, _made, greatest_similarity, ngram_vectors
+from synth_audit.encode import texts as ngrams
+from synth_audit.encode.texts import WIDTH, _KeptVectors, _made, greatest_similarity, ngram_vectors
+from synth_audit.text import standard_form
 
 NOTE = "Patient fell off a horse and broke her left wrist; cast for six weeks."
 OTHERS = [

@@ -6,24 +6,26 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.generator import FitContext
-from synth_audit.core.kind import kind_named
-from synth_audit.core.parts import LabelPart, NumberPart, VectorPart
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.anchored_parts import varies
-from synth_audit.encoding.codes import codes
-from synth_audit.encoding.euclidean import EuclideanEncoder, RobustEuclideanEncoder
-from synth_audit.encoding.gower import GowerEncoder
-from synth_audit.encoding.mixed_cells import cells, robust_cells
-from synth_audit.encoding.ngrams import WIDTH
-from synth_audit.encoding.ranks import RankEncoder
-from synth_audit.encoding.value_ranks import value_ranks
-from synth_audit.kernels.gower import nearest
-from synth_audit.kernels.mixed_hamming import least_disagreement
-from synth_audit.kernels.robust_scale import RobustScale
+from synth_audit import registry
+from synth_audit.audits.published.closest_record.distances import RankEncoder
+from synth_audit.encode.codes import codes, value_ranks
+from synth_audit.encode.distances import (
+    EuclideanEncoder,
+    GowerEncoder,
+    RobustEuclideanEncoder,
+    cells,
+    robust_cells,
+    varies,
+)
+from synth_audit.encode.texts import WIDTH
+from synth_audit.neighbours.gower import nearest
+from synth_audit.neighbours.hamming import least_disagreement
+from synth_audit.plugins.generator import FitContext
+from synth_audit.stats.robust_scale import RobustScale
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.kind import LabelPart, NumberPart, VectorPart, kind_named
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 N = 200
 WORDS = [

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from synth_audit.core.text_form import standard_form
-from synth_audit.encoding.readings import Reading
+from synth_audit.encode.texts import Reading
+from synth_audit.text import standard_form
 
 NAN = float("nan")
 

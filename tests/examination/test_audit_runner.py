@@ -14,19 +14,16 @@ import pyarrow as pa
 import pytest
 from pydantic import TypeAdapter
 
-from synth_audit.core import registry
-from synth_audit.core.audit import AuditInfo, Need
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import DataError, NotApplicable, PluginError, ProcessLost
-from synth_audit.core.execution import Executor
-from synth_audit.core.execution.deadline import Deadline
-from synth_audit.core.measurement import Exposure, Findings, Quantity
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import read_table
+from synth_audit import registry
+from synth_audit.errors import DataError, NotApplicable, PluginError, ProcessLost
 from synth_audit.examination.audit_runner import run_audits
+from synth_audit.findings.measurement import Exposure, Findings, Quantity
+from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Need, Status, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.run.executor import Deadline, Executor
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 CELL = "Zanzibar-7391"
 SHARE = Quantity("share", "A share")

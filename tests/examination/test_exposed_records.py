@@ -8,11 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Exposure
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import read_table
 from synth_audit.examination.exposed_records import (
     as_measurements,
     exposed_records,
@@ -20,7 +15,11 @@ from synth_audit.examination.exposed_records import (
     weights_of_evidence,
     worst_subgroups,
 )
-from synth_audit.kernels.attack_success import SuccessCount, risk
+from synth_audit.findings.measurement import Exposure, MeasurementId
+from synth_audit.plugins.audit import Subject
+from synth_audit.stats.attack_success import SuccessCount, risk
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 @pytest.fixture

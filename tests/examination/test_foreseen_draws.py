@@ -8,16 +8,15 @@ import pytest
 
 from synth_audit.audits._targets import drawn
 from synth_audit.audits.privacy.linkability import Linkability
-from synth_audit.core.context import RunContext
-from synth_audit.core.plan import Plan
-from synth_audit.core.salt import Salt
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.seeds import child_rng
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import read_table
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.examination.examine import seed_of_draws
 from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
+from synth_audit.plan.plan import Plan
+from synth_audit.plugins.audit import Subject
+from synth_audit.run.context import RunContext
+from synth_audit.run.seeds import Salt, child_rng
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 SEED, ASKED, COLUMNS = 7, 120, [f"c{i}" for i in range(5)]
 AUDIT = {"linkability": Linkability(n_attacks=ASKED, n_neighbours=1, source_pairs=0)}

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.errors import OUT_OF_TIME
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.sensitivity import CHECK_CUT_SHORT, PlantedLeaks, Sensitivity
+from synth_audit.errors import OUT_OF_TIME
 from synth_audit.examination.known_answer import with_answers
-from synth_audit.judging.sensitivity_checked import sensitivity_checked_rows
+from synth_audit.findings.measurement import (
+    Direction,
+    Interval,
+    Measurement,
+    MeasurementId,
+    Quantity,
+    Reference,
+)
+from synth_audit.findings.sensitivity import CHECK_CUT_SHORT, PlantedLeaks, Sensitivity
+from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
+from synth_audit.verdict.judge import sensitivity_checked_rows
 
 PLANTING = PlantedLeaks(500, 100, 500, (0.0, 0.01, 1.0))
 INFO = AuditInfo(

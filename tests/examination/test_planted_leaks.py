@@ -8,20 +8,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.audit import Leak
-from synth_audit.core.cache import Cache
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.context import RunContext
-from synth_audit.core.generator import FitContext
-from synth_audit.core.plan_sections.known_answer import KnownAnswerSpec
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.sensitivity import PlantedLeaks
-from synth_audit.core.subject import RandomSplit, Subject
-from synth_audit.core.table import read_table
+from synth_audit import registry
 from synth_audit.examination.examine import run_examination
-from synth_audit.examination.planted_generator import telling_columns
-from synth_audit.examination.planted_leaks import FEWEST_ROWS, prepare_injection
+from synth_audit.examination.planted_leaks import FEWEST_ROWS, prepare_injection, telling_columns
+from synth_audit.findings.sensitivity import PlantedLeaks
+from synth_audit.plan.sections import KnownAnswerSpec
+from synth_audit.plugins.audit import Leak, RandomSplit, Subject
+from synth_audit.plugins.generator import FitContext
+from synth_audit.run.context import Cache, RunContext
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 def numbered(start, n, **more):

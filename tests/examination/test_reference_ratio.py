@@ -6,9 +6,8 @@ import math
 
 import pytest
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Estimate, Interval, Measurement, Reference
-from synth_audit.examination.reference_ratio import ratio
+from synth_audit.examination.examine import ratio
+from synth_audit.findings.measurement import Estimate, Interval, Measurement, MeasurementId, Reference
 
 KS = MeasurementId("marginals", "ks", column="age")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Estimate, Interval, Measurement, Reference
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.examination.rounding import rounded_for_publication
+from synth_audit.examination.examine import rounded_for_publication
+from synth_audit.findings.measurement import Estimate, Interval, Measurement, MeasurementId, Reference
+from synth_audit.plugins.audit import AuditOutcome, Status
 
 
 def interval(low: float, high: float) -> Interval:

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.examination.telling_columns import most_telling
+from synth_audit.examination.planted_leaks import most_telling
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 N = 800
 

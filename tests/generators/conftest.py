@@ -7,11 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.accounting import composition
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import Table, read_table
-from synth_audit.encoding import network_model
+from synth_audit.dp import composition
+from synth_audit.generators._deep import network_model
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 
 def make_table(columns: Mapping[str, object], **specs: Mapping[str, object]) -> Table:

@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.errors import PlanError
-from synth_audit.core.generator import FitContext
+from synth_audit import registry
+from synth_audit.errors import PlanError
 from synth_audit.generators.arf import Arf
+from synth_audit.plugins.generator import FitContext
 
 from .conftest import make_table
 

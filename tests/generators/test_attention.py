@@ -7,19 +7,19 @@ import pyarrow as pa
 import pytest
 import torch
 
-from synth_audit.core import registry
-from synth_audit.core.errors import DataError, PlanError, PluginError
-from synth_audit.core.generator import FitContext
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.kernels.deep.attention import (
+from synth_audit import registry
+from synth_audit.errors import DataError, PlanError, PluginError
+from synth_audit.generators._deep.attention import (
     AttentionAutoencoder,
     AttentionEncoder,
     AttentionSettings,
     ColumnHeads,
+    MixtureCodes,
 )
-from synth_audit.kernels.deep.attention_codes import MixtureCodes
-from synth_audit.kernels.row_layout import RowLayout
+from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.plugins.generator import FitContext
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 ALL = pytest.mark.parametrize("name", ["attention_ae", "attention_vae", "attention_gan"])
 LAYOUT = RowLayout(numbers=(3,), slices=((0, 3), (4, 6)), width=6, choices=(0, 1))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.accounting import Accountant, Budget, Mechanism, Unit
-from synth_audit.core.errors import PlanError
-from synth_audit.core.generator import FitContext
-from synth_audit.core.public_domain import PublicDomain
+from synth_audit import registry
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.guarantee import Budget, Mechanism, Unit
+from synth_audit.errors import PlanError
 from synth_audit.generators.bayesian_network import BayesianNetwork
 from synth_audit.generators.priv_bayes import PrivBayes
+from synth_audit.plugins.generator import FitContext
+from synth_audit.table.schema import PublicDomain
 
 from .conftest import make_table
 

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from synth_audit.core.noise import Noise
+from synth_audit.dp.mechanisms import Noise
 
 from .simulated_device import NAME, Elsewhere, simulated_device
 from .test_large_batches import OPEN, PRIVATE, greedy, handed, seven
 
 ASKED = (
-    "synth_audit.encoding.diffusion_model",
-    "synth_audit.encoding.gan_model",
-    "synth_audit.encoding.network_training",
+    "synth_audit.generators._deep.families",
+    "synth_audit.generators._deep.families",
+    "synth_audit.generators._deep.network_model",
     "synth_audit.generators.dp_auto_gan",
     "synth_audit.generators.pate_gan",
 )

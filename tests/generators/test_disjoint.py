@@ -7,19 +7,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.accounting import Accountant, Budget, Unit
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.errors import DataError, PlanError, PluginError
-from synth_audit.core.execution import Executor
-from synth_audit.core.fitting import fit
-from synth_audit.core.generator import FitContext, GeneratorInfo, column_groups
-from synth_audit.core.plugin_config import build_generator
-from synth_audit.core.public_domain import PublicDomain
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.generators.disjoint.pictures import calibration, sweep
-from synth_audit.kernels.join_validator import JoinValidator
-from synth_audit.kernels.validated_join import ValidatedJoin
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.errors import DataError, PlanError, PluginError
+from synth_audit.generators.disjoint.join import calibration, sweep
+from synth_audit.generators.disjoint.validator import JoinValidator, ValidatedJoin
+from synth_audit.plugins.fitting import fit
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, column_groups
+from synth_audit.plugins.plugin_config import build_generator
+from synth_audit.run.executor import Executor
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema import PublicDomain
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 @pytest.fixture(autouse=True)

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.generator import FitContext, batches, column_groups
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.registry import build, config_of
-from synth_audit.core.subject import Subject
+from synth_audit.errors import DataError, PlanError
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.generators.external import External
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plugins.audit import Subject
+from synth_audit.plugins.generator import FitContext, batches, column_groups
+from synth_audit.registry import build, config_of
+from synth_audit.run.context import RunContext
 from synth_audit.sources.duckdb import DuckDB
 from synth_audit.sources.parquet import Parquet
 

@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.core.errors import PlanError
-from synth_audit.core.fitting import fit
-from synth_audit.core.generator import FitContext
-from synth_audit.core.registry import build
+from synth_audit.errors import PlanError
 from synth_audit.generators.independent import Independent
+from synth_audit.plugins.fitting import fit
+from synth_audit.plugins.generator import FitContext
+from synth_audit.registry import build
 
 from .conftest import make_table
 

@@ -8,14 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.accounting import Accountant, Budget, Unit
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.generator import FitContext
-from synth_audit.core.public_domain import PublicDomain
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import Table, read_table
-from synth_audit.kernels.deep.training import Loop
+from synth_audit import registry
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.generators._deep.training import Loop
+from synth_audit.plugins.generator import FitContext
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema import PublicDomain
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
 
 N, BATCH = 7, 1000
 OPEN = ("ctgan", "tvae", "tab_ddpm", "attention_ae", "attention_vae", "attention_gan")

@@ -6,16 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.errors import DataError, PlanError, PluginError
-from synth_audit.core.generator import FitContext
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.kernels.deep import ctgan, tvae
-from synth_audit.kernels.deep.ctgan import Conditions
-from synth_audit.kernels.deep.training import Loop, as_arrays
-from synth_audit.kernels.modes import Modes
-from synth_audit.kernels.row_layout import RowLayout
+from synth_audit import registry
+from synth_audit.errors import DataError, PlanError, PluginError
+from synth_audit.generators._deep import autoencoder, gan
+from synth_audit.generators._deep.gan import Conditions
+from synth_audit.generators._deep.training import Loop, as_arrays
+from synth_audit.generators._deep.transforms import Modes, RowLayout
+from synth_audit.plugins.generator import FitContext
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 BOTH = pytest.mark.parametrize("name", ["tvae", "ctgan"])
 QUICK = {"epochs": 40, "hidden": 48, "batch": 100, "learning_rate": 2e-3}
@@ -53,11 +52,11 @@ def test_modes_labels_and_gaps_hang_together_as_in_train(name, rows):
 def test_who_watches_a_training_may_end_it_and_moves_nothing():
     layout = RowLayout(numbers=(0,), slices=((1, 3),), width=3)
     rows = np.eye(3, dtype=np.float32)
-    settings, seen = tvae.VaeSettings(2, 4, 1e-3), []
+    settings, seen = autoencoder.VaeSettings(2, 4, 1e-3), []
 
     def weights(steps, watch=None):
         loop = Loop(steps, lambda: np.arange(3), lambda done, loss: None)
-        return tvae.fitted(rows, layout, settings, loop, np.random.default_rng(0), "cpu", watch)
+        return autoencoder.fitted(rows, layout, settings, loop, np.random.default_rng(0), "cpu", watch)
 
     ended = weights(9, lambda step, network: seen.append(step) or step == 4)
     assert seen == [1, 2, 3, 4]
@@ -114,7 +113,7 @@ def test_small_tables_have_small_batches(settings, steps, rows, monkeypatch):
         told.append(loop.steps)
         return {}
 
-    monkeypatch.setattr("synth_audit.kernels.deep.tvae.fitted", fit)
+    monkeypatch.setattr("synth_audit.generators._deep.autoencoder.fitted", fit)
     context = FitContext(rng=np.random.default_rng(0))
     registry.build("generator", "tvae", {"epochs": 2} | settings).fit(rows, context)
     assert told == [steps]
@@ -123,8 +122,8 @@ def test_small_tables_have_small_batches(settings, steps, rows, monkeypatch):
 def test_rows_are_drawn_with_the_running_mean_of_the_weights():
     layout = RowLayout(numbers=(0,), slices=((1, 3),), width=3, choices=(0,))
     rows = np.tile(np.eye(3, dtype=np.float32)[1:], (4, 1))
-    settings = ctgan.GanSettings(2, 4, 1e-2, 1, averaging=0.3)
-    training = ctgan._CtganTraining(rows, layout, settings, np.random.default_rng(0), "cpu")
+    settings = gan.GanSettings(2, 4, 1e-2, 1, averaging=0.3)
+    training = gan._CtganTraining(rows, layout, settings, np.random.default_rng(0), "cpu")
     seen = [as_arrays(training.generator)]
     loop = Loop(8, lambda: np.arange(8), lambda done, loss: seen.append(as_arrays(training.generator)))
     drawn = training.run(loop)

@@ -14,22 +14,28 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit import api
-from synth_audit.core import registry
-from synth_audit.core.accounting import Accountant, Budget, Unit
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.errors import DataError, PlanError, PluginError
-from synth_audit.core.generator import FitContext, refits, repeats
-from synth_audit.core.public_domain import PublicDomain
-from synth_audit.core.registry import build, config_of
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.generators.external import External, recipe_environment
+from synth_audit import api, registry
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.errors import DataError, PlanError, PluginError
+from synth_audit.generators.external import External
+from synth_audit.generators.external import recipe as recipe_environment
 from synth_audit.generators.external.program import PLACEHOLDERS
-from synth_audit.generators.external.recipe import _read, recipe_named, recipes
-from synth_audit.generators.external.recipe_environment import HOME, RecipeEnvironment, python_for
-from synth_audit.generators.external.recipe_model import RecipeModel
-from synth_audit.generators.external.recipe_trial import ROWS, made_up_table, trial
+from synth_audit.generators.external.recipe import (
+    HOME,
+    RecipeEnvironment,
+    _read,
+    python_for,
+    recipe_named,
+    recipes,
+)
+from synth_audit.generators.external.recipe_model import ROWS, RecipeModel, made_up_table, trial
+from synth_audit.plugins.generator import FitContext, refits, repeats
+from synth_audit.registry import build, config_of
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema import PublicDomain
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 from .conftest import make_table
 

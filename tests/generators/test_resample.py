@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.core.generator import FitContext
 from synth_audit.generators.resample import Resample
+from synth_audit.plugins.generator import FitContext
 
 from .conftest import make_table
 

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.accounting import Accountant, Budget, Unit
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.generator import FitContext
-from synth_audit.core.public_domain import PublicDomain
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.kernels import modes
-from synth_audit.kernels.deep import resuming
+from synth_audit import registry
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.generators._deep import training, transforms
+from synth_audit.plugins.generator import FitContext
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema import PublicDomain
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 _STEPPED = {"steps": 5, "hidden": 8}
 _BY_STEPS = {**_STEPPED, "margins": 0}
@@ -49,8 +49,8 @@ class BrokenOff(Exception):
 @pytest.fixture(autouse=True)
 def every_step(monkeypatch):
     """The state is kept after every step. Two modes suffice: a mixture of ten takes most of a fit."""
-    monkeypatch.setattr(resuming, "_EVERY", 0.0)
-    monkeypatch.setattr(modes, "MOST", 2)
+    monkeypatch.setattr(training, "_EVERY", 0.0)
+    monkeypatch.setattr(transforms, "MOST", 2)
 
 
 def rows(seed=0, n=120):
@@ -104,7 +104,7 @@ def broken_off(name, folder, at=3, **changes):
 def whole_tvae():
     """A training of ``tvae`` that nothing broke off."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(modes, "MOST", 2)
+        patch.setattr(transforms, "MOST", 2)
         return fitted("tvae", context(None))
 
 

@@ -9,16 +9,14 @@ import pyarrow as pa
 import pytest
 import torch
 
-from synth_audit.core import registry
-from synth_audit.core.errors import DataError, PlanError, PluginError
-from synth_audit.core.generator import FitContext
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.column_transforms import transform_from_plain
-from synth_audit.encoding.quantile_transform import QuantileTransform
-from synth_audit.kernels.deep.label_slices import LabelSlices
-from synth_audit.kernels.deep.tab_ddpm import DdpmSettings, MixedDiffusion, kept_shares
-from synth_audit.kernels.row_layout import RowLayout
+from synth_audit import registry
+from synth_audit.errors import DataError, PlanError, PluginError
+from synth_audit.generators._deep.diffusion import DdpmSettings, MixedDiffusion, kept_shares
+from synth_audit.generators._deep.training import LabelSlices
+from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout, transform_from_plain
+from synth_audit.plugins.generator import FitContext
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 LAYOUT = RowLayout(numbers=(3,), slices=((0, 3), (4, 6)), width=6, choices=(0, 1))
 QUICK = {"steps": 250, "hidden": 48, "batch": 128, "levels": 20, "learning_rate": 4e-3}

@@ -9,16 +9,17 @@ import pyarrow as pa
 import pytest
 import torch
 
-from synth_audit.core import registry
-from synth_audit.core.accounting import Accountant, Budget, Unit
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.errors import BudgetSpent, DataError, PlanError, PluginError
-from synth_audit.core.generator import FitContext
-from synth_audit.core.noise import Noise
-from synth_audit.core.public_domain import PublicDomain
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.kernels.deep import diffusion
+from synth_audit import registry
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.dp.mechanisms import Noise
+from synth_audit.errors import BudgetSpent, DataError, PlanError, PluginError
+from synth_audit.generators._deep import diffusion
+from synth_audit.plugins.generator import FitContext
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema import PublicDomain
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 WHOLE = {"sampling_rate": 1.0}
 """All rows in every batch, whose cost is quick to add up."""

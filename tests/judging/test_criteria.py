@@ -8,12 +8,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from synth_audit.core.errors import GateError
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.verdict import GateResult, Result
-from synth_audit.judging.criteria import ANSWERS, CRITERIA, AnswerState, answers, answers_result, demanded
-from synth_audit.judging.judge import judge, load_suite, parse_suite
+from synth_audit.errors import GateError
+from synth_audit.findings.measurement import MeasurementId
+from synth_audit.findings.verdict import GateResult, Result
+from synth_audit.plugins.audit import AuditOutcome, Status
+from synth_audit.verdict.criteria import ANSWERS, CRITERIA, AnswerState, answers, answers_result, demanded
+from synth_audit.verdict.judge import judge
+from synth_audit.verdict.suite import load_suite, parse_suite
 
 RISKS = {"singling_out": "singling out", "linkability": "linkability", "exact_match": "singling out"}
 

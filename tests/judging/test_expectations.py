@@ -14,14 +14,14 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Interval, Measurement
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.sensitivity import PlantedResult, Sensitivity, SensitivityCurve
-from synth_audit.core.verdict import Result
-from synth_audit.judging.judge import BUILT_IN, judge, load_suite, parse_suite
-from synth_audit.judging.measurement_frame import measurement_frame
-from synth_audit.resources import resource_folder
+from synth_audit.build import resource_folder
+from synth_audit.findings.measurement import Direction, Interval, Measurement, MeasurementId
+from synth_audit.findings.sensitivity import PlantedResult, Sensitivity, SensitivityCurve
+from synth_audit.findings.verdict import Result
+from synth_audit.plugins.audit import AuditOutcome, Status
+from synth_audit.verdict.judge import BUILT_IN, judge
+from synth_audit.verdict.measurement_frame import measurement_frame
+from synth_audit.verdict.suite import load_suite, parse_suite
 
 SHIPPED = sorted(p.name for p in resource_folder("expectations").glob("*.json"))
 
@@ -32,7 +32,7 @@ def gx():
         warnings.simplefilter("ignore")
         import great_expectations
 
-        import synth_audit.judging.expectations  # noqa: F401
+        import synth_audit.verdict.expectations  # noqa: F401
     return great_expectations
 
 
@@ -62,7 +62,7 @@ def test_a_suite_that_ships_survives_great_expectations(gx, name, tmp_path):
 def test_a_suite_made_in_great_expectations_is_read(gx, tmp_path):
     made = gx.ExpectationSuite(name="theirs")
     meta = {"id": "copies", "reason": "copies disclose"}
-    ours = importlib.import_module("synth_audit.judging.expectations")
+    ours = importlib.import_module("synth_audit.verdict.expectations")
     made.add_expectation(
         ours.ExpectMeasurementToBeWithin(
             name="exact_match.excess", maximum=0.02, severity="critical", meta=meta

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from synth_audit.core.errors import GateError
-from synth_audit.judging import judge as gate
-from synth_audit.resources import resource_folder
+from synth_audit.build import resource_folder
+from synth_audit.errors import GateError
+from synth_audit.verdict.suite import parse_suite
 
 SUITES = sorted(path.name for path in resource_folder("expectations").glob("*.json"))
 
@@ -32,4 +32,4 @@ def test_a_finding_is_text_and_its_key_is_not_misspelt() -> None:
             "expectations": [{"type": "expect_measurement_to_be_within", "kwargs": limit, "meta": meta}],
         }
         with pytest.raises(GateError, match="finding"):
-            gate.parse_suite(suite)
+            parse_suite(suite)

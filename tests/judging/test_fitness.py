@@ -10,25 +10,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit import api
-from synth_audit.core import registry
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import GateError, ReleaseRefused
-from synth_audit.core.identity import read_scoped
-from synth_audit.core.measurement import Interval, Measurement
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import read_table
-from synth_audit.core.verdict import FITNESS, Fitness, Result, TableCheck
+from synth_audit import api, registry
+from synth_audit.errors import GateError, ReleaseRefused
 from synth_audit.examination.audit_runner import run_audits
-from synth_audit.examination.reference_ratio import with_ratios
-from synth_audit.judging.judge import judge, load_suite, parse_suite
-from synth_audit.judging.schema_contract import contract_key
+from synth_audit.examination.examine import with_ratios
+from synth_audit.findings.measurement import Interval, Measurement, read_scoped
+from synth_audit.findings.verdict import FITNESS, Fitness, Result, TableCheck
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.release import refuse_unless_allowed
 from synth_audit.pipeline.verify import verify
+from synth_audit.plugins.audit import AuditOutcome, Status, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
+from synth_audit.verdict.judge import judge
+from synth_audit.verdict.suite import load_suite, parse_suite
+from synth_audit.verdict.table_checks import contract_key
 
 COLUMNS = {"type": "expect_table_columns_to_match_set", "kwargs": {"column_set": ["a"]}}
 HELD = (TableCheck(contract_key(COLUMNS), True, "ok"),)

@@ -17,19 +17,19 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.errors import GateError
-from synth_audit.core.identity import read_scoped
-from synth_audit.core.measurement import Direction, Interval, Measurement, Reference
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.sensitivity import PlantedResult, Sensitivity, SensitivityCurve
-from synth_audit.core.table import Table, read_table
-from synth_audit.core.verdict import Result, TableCheck
-from synth_audit.judging import great_expectations_runner
-from synth_audit.judging.gate_decision import Row, decide
-from synth_audit.judging.judge import BUILT_IN, CONTRACT, check_table, contract, judge, parse_suite
-from synth_audit.judging.schema_contract import contract_key, gate_frame
+from synth_audit.errors import GateError
+from synth_audit.findings.measurement import Direction, Interval, Measurement, Reference, read_scoped
+from synth_audit.findings.sensitivity import PlantedResult, Sensitivity, SensitivityCurve
+from synth_audit.findings.verdict import Result, TableCheck
+from synth_audit.plugins.audit import AuditOutcome, Status
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import Table, read_table
+from synth_audit.verdict import great_expectations_runner
+from synth_audit.verdict.gate_decision import Row, decide
+from synth_audit.verdict.judge import BUILT_IN, judge
+from synth_audit.verdict.suite import parse_suite
+from synth_audit.verdict.table_checks import CONTRACT, check_table, contract, contract_key, gate_frame
 
 CELL = "bartholomew"
 

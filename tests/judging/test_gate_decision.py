@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Interval, Measurement
-from synth_audit.core.verdict import Result
-from synth_audit.judging.gate_decision import Row, decide
-from synth_audit.judging.limit import EVERY_SCOPE, Limit
+from synth_audit.findings.measurement import Interval, Measurement, MeasurementId
+from synth_audit.findings.verdict import Result
+from synth_audit.verdict.gate_decision import EVERY_SCOPE, Limit, Row, decide
 
 NAME = "copies.excess"
 EXCESS = MeasurementId("copies", "excess")

@@ -11,11 +11,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.errors import GateError, PluginError
-from synth_audit.judging.judge import check_suite, load_suite, parse_suite
-from synth_audit.judging.suite import MEASUREMENT_TYPE, table_expectation_types
+from synth_audit import registry
+from synth_audit.errors import GateError, PluginError
 from synth_audit.store.evidence import sha256_of
+from synth_audit.verdict.suite import MEASUREMENT_TYPE, load_suite, parse_suite, table_expectation_types
+from synth_audit.verdict.table_checks import check_suite
 
 PLAIN = {
     "name": "test",
@@ -316,7 +316,7 @@ def test_a_plan_s_own_file_comes_before_the_shipped_one(tmp_path):
 
 
 def test_no_type_that_great_expectations_registers_is_unknown():
-    import synth_audit.judging.expectations  # noqa: F401  (imports the library with its warnings caught)
+    import synth_audit.verdict.expectations  # noqa: F401  (imports the library with its warnings caught)
 
     # isort: split
     from great_expectations.expectations.registry import list_registered_expectation_implementations
@@ -335,7 +335,7 @@ def test_a_type_whose_file_registers_nothing_is_refused_when_built():
 
 def test_without_checks_of_the_table_great_expectations_stays_unimported():
     code = (
-        "import sys, synth_audit.judging.judge as g\n"
+        "import sys, synth_audit.verdict.judge as g\n"
         "s = g.parse_suite({'name': 'x', 'expectations': [{'type': 'expect_measurement_to_be_within',"
         "'kwargs': {'name': 'a.b', 'maximum': 1}, 'meta': {'id': 'a', 'reason': 'r'}}]}, installed=False)\n"
         "g.check_suite(s)\n"

@@ -9,28 +9,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.exposed_groups import RecordView, Subgroup
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import (
-    Findings,
-    Interval,
-    Quantity,
-    Reference,
-)
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.sensitivity import WORST_SUBGROUP, PlantedLeaks
-from synth_audit.core.verdict import Result, TableCheck
+from synth_audit.examination.examine import with_ratios
 from synth_audit.examination.exposed_records import as_measurements
 from synth_audit.examination.known_answer import with_answers
-from synth_audit.examination.reference_ratio import with_ratios
-from synth_audit.judging.judge import judge, parse_suite
-from synth_audit.judging.schema_contract import contract_key
-from synth_audit.judging.sensitivity_checked import sensitivity_checked_rows
+from synth_audit.findings.measurement import Findings, Interval, MeasurementId, Quantity, Reference
+from synth_audit.findings.sensitivity import WORST_SUBGROUP, PlantedLeaks, RecordView, Subgroup
+from synth_audit.findings.verdict import Result, TableCheck
+from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
 from synth_audit.report import render_report
 from synth_audit.report.gates import gate_views
-from synth_audit.report.measurement_sensitivity import sensitivities
+from synth_audit.report.sensitivity import sensitivities
 from synth_audit.store.evidence import Evidence, parse_evidence
+from synth_audit.verdict.judge import judge, sensitivity_checked_rows
+from synth_audit.verdict.suite import parse_suite
+from synth_audit.verdict.table_checks import contract_key
 
 RISK, GAP = Quantity("risk", "Risk"), Quantity("gap", "Gap")
 PLANTING = PlantedLeaks(500, 100, 500, (0.0, 0.01, 1.0))

@@ -14,12 +14,13 @@ from synth_audit.audits.privacy.membership_game.measures import (
     least_gain,
     refuted,
 )
-from synth_audit.core.accounting import Neighbouring, PrivacyAccount, PrivacyGuarantee, Unit
-from synth_audit.core.errors import OUT_OF_TIME
-from synth_audit.core.measurement import Interval
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.verdict import Result
-from synth_audit.judging.privacy_budget import Promise, promise_results
+from synth_audit.dp.accountant import PrivacyAccount
+from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee, Unit
+from synth_audit.errors import OUT_OF_TIME
+from synth_audit.findings.measurement import Interval
+from synth_audit.findings.verdict import Result
+from synth_audit.plugins.audit import AuditOutcome, Status
+from synth_audit.verdict.privacy_budget import Promise, promise_results
 
 UNPAID = PrivacyAccount(guarantee=None, reason="nothing was spent")
 

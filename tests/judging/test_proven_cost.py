@@ -9,15 +9,14 @@ import pytest
 
 from synth_audit.audits.privacy.one_run import OneRun
 from synth_audit.audits.privacy.one_run.measures import CEILING, EMPIRICAL_EPSILON, EPSILON_REFUTED
-from synth_audit.core.accounting import PrivacyAccount
-from synth_audit.core.measurement import Findings, Interval
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.verdict import Result
-from synth_audit.judging import privacy_budget
-from synth_audit.judging.privacy_budget import Promise, promise_results
-from synth_audit.judging.proven_cost import EMPIRICAL_EPSILON as TOLD
-from synth_audit.judging.proven_cost import EPSILON_CEILING, proven_cost
-from synth_audit.report.privacy_account import certificate
+from synth_audit.dp.accountant import PrivacyAccount
+from synth_audit.findings.measurement import Findings, Interval
+from synth_audit.findings.verdict import Result
+from synth_audit.plugins.audit import AuditOutcome, Status
+from synth_audit.report.chapters import certificate
+from synth_audit.verdict import privacy_budget
+from synth_audit.verdict.privacy_budget import EMPIRICAL_EPSILON as TOLD
+from synth_audit.verdict.privacy_budget import EPSILON_CEILING, Promise, promise_results, proven_cost
 
 UNPAID = PrivacyAccount(guarantee=None, reason="nothing was spent")
 

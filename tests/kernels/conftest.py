@@ -3,8 +3,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 @pytest.fixture(scope="session")

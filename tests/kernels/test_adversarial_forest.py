@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.adversarial_forest import (
-    GAP,
-    ForestSettings,
-    adversarial_forest,
-    leaf_mixture,
-    merged,
-)
-from synth_audit.kernels.trees import Tree, grown_tree
+from synth_audit.generators.arf import GAP, ForestSettings, adversarial_forest, leaf_mixture, merged
+from synth_audit.stats.trees import Tree, grown_tree
 
 
 def related(n=600, seed=0):

@@ -11,8 +11,8 @@ from scipy import stats
 from sklearn.metrics import adjusted_mutual_info_score, normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
 
-from synth_audit.kernels import _left_out
-from synth_audit.kernels.association import (
+from synth_audit.stats import association
+from synth_audit.stats.association import (
     JackknifeRows,
     contingency,
     correlation_ratio,
@@ -195,8 +195,8 @@ def test_replicates_leave_out_one_group_each(measure):
 def test_blocks_change_no_number(measure, monkeypatch):
     cells, numbers = a_sample()
     before = measure(rows(cells, numbers, n_groups=3))
-    monkeypatch.setattr(_left_out, "_MOST_CELLS", 5)
-    monkeypatch.setattr(_left_out, "_MOST_ROWS", 7)
+    monkeypatch.setattr(association, "_MOST_CELLS", 5)
+    monkeypatch.setattr(association, "_MOST_ROWS", 7)
     assert measure(rows(cells, numbers, n_groups=3)) == pytest.approx(before, abs=1e-12)
 
 

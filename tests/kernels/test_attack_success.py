@@ -7,16 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from synth_audit.core.measurement import Interval
-from synth_audit.kernels.attack_success import (
-    SuccessCount,
-    corrected_level,
-    paired_risk,
-    risk,
-    worst_interval,
-)
-from synth_audit.kernels.intervals import critical_value
-from synth_audit.kernels.proportion_interval import clopper_pearson, wilson
+from synth_audit.findings.measurement import Interval
+from synth_audit.stats.attack_success import SuccessCount, corrected_level, paired_risk, risk, worst_interval
+from synth_audit.stats.proportions import clopper_pearson, wilson
+from synth_audit.stats.resampling import critical_value
 
 
 def test_the_middle_of_wilson_s_interval_is_the_rate_of_the_literature():

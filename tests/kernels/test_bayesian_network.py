@@ -7,8 +7,14 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from synth_audit.kernels.ancestral import Conditional, drawn_rows
-from synth_audit.kernels.bayesian_network import (
+from synth_audit.generators._marginal.counts import (
+    Conditional,
+    counted,
+    drawn_rows,
+    nearest_counts,
+    no_less_than_nothing,
+)
+from synth_audit.generators._marginal.model import (
     DEPENDENCE_SENSITIVITY,
     Family,
     conditionals,
@@ -18,7 +24,6 @@ from synth_audit.kernels.bayesian_network import (
     outermost,
     tables_needed,
 )
-from synth_audit.kernels.cell_counts import counted, nearest_counts, no_less_than_nothing
 
 
 def test_dependence_is_none_of_independent_columns_and_all_of_equal_ones():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.kernels.column_partition import (
+from synth_audit.generators.disjoint.partition import (
     correlated_partition,
     exterior_to_interior,
     random_partition,

@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 import torch
 
-from synth_audit.encoding import embedding
-from synth_audit.kernels import contrastive
-from synth_audit.kernels.embedding_settings import EmbeddingSettings
+from synth_audit.encode import contrastive, embedding
+from synth_audit.encode.embedding import EmbeddingSettings
 
 QUICK = EmbeddingSettings(width=32, depth=2, max_epochs=15, batch=128)
 

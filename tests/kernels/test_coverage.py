@@ -5,11 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.coordinates import Coordinates
-from synth_audit.kernels.dcr import bootstrap_privacy_score, closest_share, privacy_score
-from synth_audit.kernels.euclidean import nearest
-from synth_audit.kernels.intervals import percentile_interval
-from synth_audit.kernels.proportion_interval import wilson
+from synth_audit.audits.published.closest_record.distances import (
+    bootstrap_privacy_score,
+    closest_share,
+    privacy_score,
+)
+from synth_audit.neighbours.coordinates import Coordinates
+from synth_audit.neighbours.euclidean import nearest
+from synth_audit.stats.proportions import wilson
+from synth_audit.stats.resampling import percentile_interval
 
 pytestmark = pytest.mark.slow
 LEVEL = 0.95

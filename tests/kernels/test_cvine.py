@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.kernels.cvine import CVine, fit_cvine, inverse_h
-from synth_audit.kernels.rvine import Choice, fit_library, fit_rvine
+from synth_audit.generators.vine.copulas import Choice, CVine, fit_cvine, fit_library, fit_rvine, inverse_h
 
 
 def levels(n=400, d=6, seed=0):

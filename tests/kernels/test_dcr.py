@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.kernels.coordinates import Coordinates
-from synth_audit.kernels.dcr import (
+from synth_audit.audits.published.closest_record.distances import (
     _ends,
     _ranked,
     _resampled_threshold,
@@ -23,8 +22,9 @@ from synth_audit.kernels.dcr import (
     score_of,
     threshold,
 )
-from synth_audit.kernels.euclidean import nearest
-from synth_audit.kernels.neighbours import Nearest
+from synth_audit.neighbours.coordinates import Coordinates
+from synth_audit.neighbours.euclidean import nearest
+from synth_audit.neighbours.search import Nearest
 
 DISTANCES = st.lists(st.sampled_from([0.0, 0.0, 0.5, 1.0, 1.5, 2.0]), min_size=1, max_size=60).map(np.array)
 ALPHA = st.sampled_from([0.02, 0.1, 0.5])

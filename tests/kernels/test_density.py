@@ -6,15 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.value_ranks import value_ranks
-from synth_audit.kernels.density import (
-    log_density_ratio,
-    tree_share,
-)
-from synth_audit.kernels.neighbours import Nearest
+from synth_audit.audits._density import log_density_ratio, tree_share
+from synth_audit.encode.codes import value_ranks
+from synth_audit.neighbours.search import Nearest
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 def neighbours(first, ties=1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.digit_bags import digit_bags, digits_of_numbers, digits_of_times
+from synth_audit.audits.recognition.views.recoding import digit_bags, digits_of_numbers, digits_of_times
 
 
 def bags(*values, step=1.0):

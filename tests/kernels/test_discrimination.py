@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.encoding.tree_features import tree_features
-from synth_audit.kernels.discrimination import SMALLEST_LEAF, TreeFeatures, discriminate
-from synth_audit.kernels.roc import cross_fitted_interval, mean_auroc
+from synth_audit.audits._density import SMALLEST_LEAF, TreeFeatures, discriminate
+from synth_audit.audits.fidelity._propensity import tree_features
+from synth_audit.stats.roc import cross_fitted_interval, mean_auroc
 
 
 def features(first, second, discrete=False):

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from synth_audit.kernels.claim_rules import LinearScore, choose
-from synth_audit.kernels.distinguishing import (
+from synth_audit.mechanism_test.distinguishing import (
+    LinearScore,
     Rule,
     RuleCounts,
+    choose,
     epsilon_at_least,
     largest_epsilon,
     repeats_by_chance,

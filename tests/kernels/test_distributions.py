@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from synth_audit.kernels.distributions import (
+from synth_audit.stats.distributions import (
     FARTHEST,
     GROUPS,
     Resamples,

@@ -10,16 +10,13 @@ import pyarrow as pa
 import pytest
 import torch
 
-from synth_audit.core.cache import Cache
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable, PluginError
-from synth_audit.core.schema import quantitative
-from synth_audit.core.table import Table
-from synth_audit.encoding import embedding
-from synth_audit.encoding.embedding import embed
-from synth_audit.kernels import contrastive
-from synth_audit.kernels.embedding_settings import EmbeddingSettings
-from synth_audit.kernels.euclidean import nearest
+from synth_audit.encode import contrastive, embedding
+from synth_audit.encode.embedding import EmbeddingSettings, embed
+from synth_audit.errors import NotApplicable, PluginError
+from synth_audit.neighbours.euclidean import nearest
+from synth_audit.run.context import Cache, RunContext
+from synth_audit.table.schema import quantitative
+from synth_audit.table.table import Table
 
 QUICK = EmbeddingSettings(width=32, depth=2, max_epochs=15, batch=128)
 
@@ -278,8 +275,8 @@ def test_a_gpu_places_rows_where_the_processor_does(tables):
 
 def test_without_torch_it_says_what_to_install(tables, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "synth_audit.kernels.contrastive")
-    monkeypatch.delattr("synth_audit.kernels.contrastive")
+    monkeypatch.delitem(sys.modules, "synth_audit.encode.contrastive")
+    monkeypatch.delattr("synth_audit.encode.contrastive")
     with pytest.raises(PluginError, match="torch") as caught:
         points(*tables)
     assert "synth-audit[deep]" in caught.value.fix
@@ -304,5 +301,5 @@ def test_settings_out_of_range_are_refused(wrong):
 
 
 def test_importing_the_module_loads_no_torch():
-    code = "import sys, synth_audit.encoding.embedding as e; sys.exit('torch' in sys.modules)"
+    code = "import sys, synth_audit.encode.embedding as e; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

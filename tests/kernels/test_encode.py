@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.codes import anchored_codes, codes
-from synth_audit.encoding.euclidean import EuclideanEncoder
-from synth_audit.encoding.row_groups import row_groups, row_groups_but_one
-from synth_audit.kernels.coordinates import MISSING
+from synth_audit.encode.cells import row_groups, row_groups_but_one
+from synth_audit.encode.codes import anchored_codes, codes
+from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.neighbours.coordinates import MISSING
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 ROW = st.fixed_dictionaries(
     {
@@ -228,7 +228,7 @@ def test_rows_in_other_spelling_are_the_same_rows(tables_of):
 
 
 def test_labels_are_made_once_and_not_row_by_row(tables_of, monkeypatch):
-    from synth_audit.encoding.kinds import _labels
+    from synth_audit.encode.kinds import _labels
 
     asked = []
     monkeypatch.setattr(

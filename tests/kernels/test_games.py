@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from synth_audit.core.series import BOX_LINES, Series
-from synth_audit.kernels.games import (
+from synth_audit.findings.measurement import BOX_LINES, Series
+from synth_audit.stats.resampling import (
     box_lines,
     iteration_rng,
     mean_interval,

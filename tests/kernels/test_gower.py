@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.gower import GowerEncoder
-from synth_audit.kernels import _pruned, gower, leaves, neighbours
-from synth_audit.kernels._grid import Grid
-from synth_audit.kernels.gower import (
+from synth_audit.encode.distances import GowerEncoder
+from synth_audit.neighbours import gower, search
+from synth_audit.neighbours import search as leaves
+from synth_audit.neighbours import search as neighbours
+from synth_audit.neighbours.gower import (
     MISSING,
+    Grid,
     Mixed,
     nearest,
     nearest_but,
@@ -24,6 +24,8 @@ from synth_audit.kernels.gower import (
     nearest_other,
     nearest_without,
 )
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -228,7 +230,7 @@ def test_searches_agree_with_sorting_all_distances(pair, block, k, leaf):
             patch.setattr(neighbours, "_MANY", 1)
             patch.setattr(neighbours, "_LARGE", 1)
             patch.setattr(neighbours, "_AT_ONCE", 5)
-            patch.setattr(_pruned, "_MOST", 2.0)
+            patch.setattr(search, "_MOST", 2.0)
             patch.setattr(leaves, "LEAF", leaf)
         patch.setattr(gower, "_QUERIES", block[0])
         patch.setattr(gower, "_REFERENCES", block[1])

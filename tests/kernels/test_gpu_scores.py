@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels import _grid, euclidean, gower, gpu_scores
-from synth_audit.kernels.coordinates import Coordinates
-from synth_audit.kernels.gower import MISSING, Mixed
-from synth_audit.kernels.gpu_scores import device_for, scored_on
+from synth_audit.neighbours import euclidean, gower, gpu_scores
+from synth_audit.neighbours import gower as _grid
+from synth_audit.neighbours.coordinates import Coordinates
+from synth_audit.neighbours.gower import MISSING, Mixed
+from synth_audit.neighbours.gpu_scores import device_for, scored_on
 
 torch = pytest.importorskip("torch")
 

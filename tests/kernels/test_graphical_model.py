@@ -7,11 +7,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.ancestral import drawn_rows
-from synth_audit.kernels.cell_counts import counted
-from synth_audit.kernels.cell_merging import CellMerging
-from synth_audit.kernels.graphical_model import Measured, estimated_total, fitted
-from synth_audit.kernels.junction_tree import JunctionTree
+from synth_audit.generators._marginal.counts import CellMerging, counted, drawn_rows
+from synth_audit.generators._marginal.graphical_model import JunctionTree, Measured, estimated_total, fitted
 
 SIZES = (2, 3, 4, 2, 3)
 CYCLE = [(0, 1), (1, 2), (2, 3), (0, 3)]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.core.measurement import Estimate, Interval
-from synth_audit.kernels.held_out import (
+from synth_audit.findings.measurement import Estimate, Interval
+from synth_audit.stats.proportions import (
     ClaimCount,
     ClaimTable,
     halved,
     held_out_excess,
     mean_of_halves,
+    proportion_difference,
+    proportion_interval,
 )
-from synth_audit.kernels.proportion_interval import proportion_difference, proportion_interval
 
 
 def test_excess_is_the_share_claimed_times_what_claims_are_better():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.imputation import fill_scores, pairwise_correlation
+from synth_audit.stats.regression import fill_scores, pairwise_correlation
 
 
 def gappy(n=3000):

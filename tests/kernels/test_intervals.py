@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from synth_audit.kernels.intervals import (
+from synth_audit.stats.proportions import proportion_difference, wilson
+from synth_audit.stats.resampling import (
     critical_value,
     enough_draws,
     normal_interval,
@@ -18,7 +19,6 @@ from synth_audit.kernels.intervals import (
     quantile_rank,
     resampled_quantile,
 )
-from synth_audit.kernels.proportion_interval import proportion_difference, wilson
 
 
 @settings(max_examples=60, deadline=None)

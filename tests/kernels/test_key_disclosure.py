@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.kernels.key_disclosure import disclosed_target, replicated_unique, unique_rows
+from synth_audit.audits.published.disclosure import disclosed_target, replicated_unique, unique_rows
 
 
 @st.composite

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels import labels
-from synth_audit.kernels.gower import Mixed, _GowerPairs
-from synth_audit.kernels.labels import add_unlike
+from synth_audit.neighbours import coordinates
+from synth_audit.neighbours.coordinates import add_unlike
+from synth_audit.neighbours.gower import Mixed, _GowerPairs
 
 
 @pytest.mark.parametrize("steps", [(3,), (3, 3, 3), (1, 2, 4), (5, 2, 5, 2)])
 @pytest.mark.parametrize("pairs", [1, 40, 10_000])
 def test_what_unlike_labels_weigh_is_added_to_each_pair(steps, pairs, monkeypatch):
     """However few pairs are compared at a time."""
-    monkeypatch.setattr(labels, "_PAIRS", pairs)
+    monkeypatch.setattr(coordinates, "_PAIRS", pairs)
     rng = np.random.default_rng(len(steps))
     mine, others = (rng.integers(0, 3, (len(steps), n)).astype(np.uint8) for n in (11, 17))
     out = np.full((11, 17), 7, np.int16)

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.leak_noise import LeakNoise
+from synth_audit.studies.calibration import LeakNoise
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 N = 4000
 

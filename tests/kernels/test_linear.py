@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from synth_audit.kernels import linear
-from synth_audit.kernels.linear import (
+from synth_audit.stats import regression as linear
+from synth_audit.stats.regression import (
     BELIEVED,
     GroupMeans,
     Regression,

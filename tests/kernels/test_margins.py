@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.margins import empirical_margin, kde_margin, stepwise_margin
+from synth_audit.stats.margins import empirical_margin, kde_margin, stepwise_margin
 
 
 def uniforms(n=4000):

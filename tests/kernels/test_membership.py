@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth_audit.kernels.membership import alarm, precision
-from synth_audit.kernels.roc import auroc, auroc_interval
+from synth_audit.stats.roc import alarm, auroc, auroc_interval, precision
 
 SCORES = st.lists(st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0]), min_size=1, max_size=25).map(np.array)
 RATE = st.sampled_from([0.01, 0.1, 0.3, 0.77])

@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from synth_audit.kernels import _pruned, euclidean, leaves, neighbours
-from synth_audit.kernels.coordinates import Coordinates
-from synth_audit.kernels.euclidean import nearest, nearest_other, nearest_others
-from synth_audit.kernels.neighbours import most_queries
+from synth_audit.neighbours import euclidean, search
+from synth_audit.neighbours import search as leaves
+from synth_audit.neighbours import search as neighbours
+from synth_audit.neighbours.coordinates import Coordinates
+from synth_audit.neighbours.euclidean import nearest, nearest_other, nearest_others
+from synth_audit.neighbours.search import most_queries
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -62,8 +64,8 @@ def in_leaves(patch, leaf):
         patch.setattr(neighbours, "_MANY", 1)
         patch.setattr(neighbours, "_LARGE", 1)
         patch.setattr(neighbours, "_AT_ONCE", 5)
-        patch.setattr(_pruned, "_MOST", 2.0)
-        patch.setattr(_pruned, "_PAIRS", 6)
+        patch.setattr(search, "_MOST", 2.0)
+        patch.setattr(search, "_PAIRS", 6)
         patch.setattr(leaves, "LEAF", leaf)
 
 
@@ -188,7 +190,7 @@ def test_leaves_give_the_exact_answer_on_every_scale(scale, kept, monkeypatch):
     """Clusters, labels and twins; with leaves ruled out, and where that is found not to be worth it."""
     from scipy.spatial.distance import cdist
 
-    monkeypatch.setattr(_pruned, "_MOST", kept)
+    monkeypatch.setattr(search, "_MOST", kept)
     rng = np.random.default_rng(4)
     reference = (rng.integers(0, 4, (6000, 3)) + rng.normal(size=(6000, 3)) / 50) * scale
     reference[1::2] = twins(reference[::2], rng)
@@ -206,7 +208,7 @@ def test_leaves_give_the_exact_answer_on_every_scale(scale, kept, monkeypatch):
 
 @pytest.mark.parametrize("kept", [0.0, 2.0])
 def test_a_row_is_left_out_where_leaves_hold_it_too(kept, monkeypatch):
-    monkeypatch.setattr(_pruned, "_MOST", kept)
+    monkeypatch.setattr(search, "_MOST", kept)
     rng = np.random.default_rng(8)
     rows = points(rng.random((5000, 3)))
     asked = np.sort(rng.choice(5000, 700, replace=False))
@@ -220,13 +222,13 @@ def test_a_row_is_left_out_where_leaves_hold_it_too(kept, monkeypatch):
 
 def test_leaves_that_cannot_hold_the_nearest_row_are_not_scored(monkeypatch):
     scored = []
-    keep = _pruned.LeafSearch._keep
+    keep = search.LeafSearch._keep
 
     def counted(self, rows, scores, start):
         scored.append(scores.size)
         keep(self, rows, scores, start)
 
-    monkeypatch.setattr(_pruned.LeafSearch, "_keep", counted)
+    monkeypatch.setattr(search.LeafSearch, "_keep", counted)
     rng = np.random.default_rng(6)
     reference = rng.random((8000, 3))
     found = nearest(points(reference[:1000] + 1e-4), points(reference))
@@ -243,10 +245,10 @@ def test_leaves_of_a_large_table_stay_small_enough_to_rule_some_out(monkeypatch)
 def test_the_nearest_rows_may_lie_in_leaves_that_are_met_after_the_first_ones(monkeypatch):
     rng = np.random.default_rng(9)
     queries, reference = points(rng.random((600, 6))), points(rng.random((5000, 6)))
-    monkeypatch.setattr(_pruned, "_MOST", 2.0)
+    monkeypatch.setattr(search, "_MOST", 2.0)
     found = []
     for first in (1, 4, 10**6):  # leaves met first: one, some, all
-        monkeypatch.setattr(_pruned, "_FIRST", first)
+        monkeypatch.setattr(search, "_FIRST", first)
         found.append(nearest(queries, reference))
     for field in ("first", "second", "index", "ties"):
         assert all(np.array_equal(getattr(x, field), getattr(found[0], field)) for x in found)

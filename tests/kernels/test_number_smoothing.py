@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.number_smoothing import bandwidths, rare_numbers, smoothed
+from synth_audit.stats.trees import bandwidths, rare_numbers, smoothed
 
 
 def test_rare_is_what_few_people_have_whose_rows_count_once():

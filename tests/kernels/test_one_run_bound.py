@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from synth_audit.kernels.one_run_bound import (
+from synth_audit.stats.epsilon import (
     LARGEST,
     Claims,
     Coins,

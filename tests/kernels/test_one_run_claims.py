@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.one_run_bound import Coins, epsilon_at_least
-from synth_audit.kernels.one_run_claims import ClaimRule, ClaimThreshold, choose_rule
+from synth_audit.stats.epsilon import ClaimRule, ClaimThreshold, Coins, choose_rule, epsilon_at_least
 
 ALPHA = 0.05
 

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.ordering import (
+from synth_audit.encode.ranks import (
     central,
     kendall,
     least_important_first,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.partial_match import MOST_VOTES, KnownCells, combined
+from synth_audit.audits.privacy.partial_knowledge.attacks import MOST_VOTES, KnownCells, combined
 
 
 def cells_of(labels, numbers, m):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
-from synth_audit.kernels.cell_counts import counted, on_simplex
-from synth_audit.kernels.particles import TargetTable, moved_particles
+from synth_audit.generators._marginal.counts import counted, on_simplex
+from synth_audit.generators._marginal.particles import TargetTable, moved_particles
 
 
 def test_the_projection_is_the_nearest_point_with_shares():

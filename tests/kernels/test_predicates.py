@@ -10,9 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.encoding.codebook import codebook
-from synth_audit.kernels import predicate_guesses
-from synth_audit.kernels.predicates import CodedRows, Predicates, crowded, fresh, match
+from synth_audit.audits.privacy.singling_out import predicates as predicate_guesses
+from synth_audit.audits.privacy.singling_out.predicates import (
+    CodedRows,
+    Predicates,
+    codebook,
+    crowded,
+    fresh,
+    match,
+)
 
 NOON = datetime.datetime(2024, 1, 1, 12)
 

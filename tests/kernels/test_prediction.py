@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from synth_audit.kernels.prediction import NEIGHBOURS, SEEDED, fit
+from synth_audit.stats.prediction import NEIGHBOURS, SEEDED, fit
 
 MODELS = ["random_forest", "logistic", "gradient_boosting", "knn"]
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from synth_audit.kernels import prediction_scores
-from synth_audit.kernels.prediction_scores import (
+from synth_audit.stats import prediction
+from synth_audit.stats.prediction import (
     accuracy,
     f1,
     hard_label_auroc,
@@ -90,7 +90,7 @@ def test_resamples_count_every_row_as_often_as_it_was_drawn(monkeypatch):
     scores, y, _ = guessed(3, 0)
     counts = resampled_counts(len(y), 40, np.random.default_rng(0))
     at_once = scored(one_against_rest_auroc, scores, y, counts)
-    monkeypatch.setattr(prediction_scores, "_BLOCK", 100)
+    monkeypatch.setattr(prediction, "_BLOCK", 100)
     assert np.array_equal(counts, resampled_counts(len(y), 40, np.random.default_rng(0)))
     assert np.array_equal(at_once, scored(one_against_rest_auroc, scores, y, counts))
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
-from synth_audit.encoding.standardised_coordinates import StandardisedCoordinates
-from synth_audit.kernels import principal_components as pca
-from synth_audit.kernels.coordinates import CoordinateRows
+from synth_audit.audits.fidelity.projection import components as pca
+from synth_audit.audits.fidelity.projection.components import StandardisedCoordinates
+from synth_audit.neighbours.coordinates import CoordinateRows
 
 SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 5), st.integers(0, 2**32))
 

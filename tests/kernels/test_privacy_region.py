@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from synth_audit.kernels.privacy_region import most_advantage, most_found, of_replacing
+from synth_audit.stats.epsilon import most_advantage, most_found, of_replacing
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from synth_audit.kernels.deep.adversarial import Critic, activated, settled
-from synth_audit.kernels.deep.autoencoder import Autoencoder, AutoencoderSettings, rebuilding_losses
-from synth_audit.kernels.deep.gradients import NORMALISER, GradientNoise
-from synth_audit.kernels.deep.layer_gradients import private_gradient
-from synth_audit.kernels.deep.private_gan import AskedNet, pair_losses
-from synth_audit.kernels.row_layout import RowLayout
+from synth_audit.generators._deep.autoencoder import Autoencoder, AutoencoderSettings, rebuilding_losses
+from synth_audit.generators._deep.gan import AskedNet, Critic, activated, pair_losses, settled
+from synth_audit.generators._deep.private_gradients import NORMALISER, GradientNoise, private_gradient
+from synth_audit.generators._deep.transforms import RowLayout
 
 LAYOUT = RowLayout(numbers=(0, 1), slices=((2, 5), (5, 7)), width=7, choices=(0, 1))
 ROWS = 9

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.calibration import label_offsets, rank_knots
-from synth_audit.kernels.private_margins import MarginCells, adaptive_cells, rounds, settled
+from synth_audit.generators._deep.transforms import label_offsets, rank_knots
+from synth_audit.generators._marginal.binning import MarginCells, adaptive_cells, rounds, settled
 
 
 def test_an_atom_gets_a_cell_of_its_own_and_the_empty_end_one_cell():

@@ -7,8 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LogisticRegression
 
-from synth_audit.encoding.propensity_terms import propensity_terms
-from synth_audit.kernels.propensity import MOST_TERMS, PropensityFit, by_frequency
+from synth_audit.audits.fidelity._propensity import MOST_TERMS, PropensityFit, by_frequency, propensity_terms
 
 
 def standardised(x):

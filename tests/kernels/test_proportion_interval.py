@@ -8,18 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from synth_audit.kernels import dcr, proportion_interval, roc
-from synth_audit.kernels.attack_success import SuccessCount, risk
-from synth_audit.kernels.proportion_interval import (
+from synth_audit.audits.privacy.singling_out.success import IsolationRate, isolation_risk
+from synth_audit.audits.published.closest_record import distances
+from synth_audit.stats import proportions, roc
+from synth_audit.stats.attack_success import SuccessCount, risk
+from synth_audit.stats.proportions import (
     middle_and_half_width,
     proportion_difference,
     unknown_proportion,
     unseen_share,
     wilson,
 )
-from synth_audit.kernels.singling_out import IsolationRate, isolation_risk
 
-PACKAGE = Path(proportion_interval.__file__).parent.parent
+PACKAGE = Path(proportions.__file__).parent.parent
 HOME = "proportion_interval.py"
 
 
@@ -41,7 +42,7 @@ def stated():
     some, none = SuccessCount(7, 40), SuccessCount(0, 0)
     rate = IsolationRate(0.2, 40, 31.5)
     flat = roc.PlacementValues.of(np.ones(30), np.zeros(30))
-    near = dcr.proportion_privacy_score(np.arange(40.0), np.arange(40.0), 0.05, 0.95)
+    near = distances.proportion_privacy_score(np.arange(40.0), np.arange(40.0), 0.05, 0.95)
     found = (
         some.interval(0.95),
         none.interval(0.95),
@@ -60,7 +61,7 @@ def stated():
 def test_another_formula_is_named_wherever_it_is_used(monkeypatch):
     labels, high = stated()
     assert all("wilson" in label or label == "newcombe" for label in labels)
-    monkeypatch.setattr(proportion_interval, "METHOD", "clopper-pearson")
+    monkeypatch.setattr(proportions, "METHOD", "clopper-pearson")
     others, exact = stated()
     assert all("clopper-pearson" in label and "wilson" not in label for label in others)
     assert exact > high

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.gower import Mixed
-from synth_audit.kernels.reconstruction import _threshold, reconstructed
-from synth_audit.kernels.secret_guesses import Equality, GuessTolerance
+from synth_audit.audits.privacy.inference.attacks import _threshold, reconstructed
+from synth_audit.encode.secret_guesses import Equality, GuessTolerance
+from synth_audit.neighbours.gower import Mixed
 
 N = 300
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from synth_audit.kernels import release_scores as scores
+from synth_audit.mechanism_test import table_mechanisms as scores
 
 
 def as_named(names, values):

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from synth_audit.kernels.prediction_scores import resampled_counts, scored
-from synth_audit.kernels.roc import (
+from synth_audit.stats.prediction import resampled_counts, scored
+from synth_audit.stats.roc import (
     PlacementValues,
     auroc,
     auroc_influence,

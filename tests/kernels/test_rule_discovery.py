@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.core.rules import Determines, Ordered
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.rule_discovery import FEWEST_ROWS, FEWEST_SPARED, LEAST_CHANCE, discover
-from synth_audit.encoding.rule_violations import put
+from synth_audit.audits.fidelity.constraints import put
+from synth_audit.pipeline.starter import FEWEST_ROWS, FEWEST_SPARED, LEAST_CHANCE, discover
+from synth_audit.table.rules import Determines, Ordered
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 START = datetime.datetime(2020, 1, 1)
 WEEK = np.arange(400) % 7

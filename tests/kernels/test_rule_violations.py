@@ -9,12 +9,11 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.rule_text import parse_rule, parse_rules
-from synth_audit.core.rules import Determines, OneOf, Ordered, Within
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.rule_violations import put
+from synth_audit.audits.fidelity.constraints import put
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.rules import Determines, OneOf, Ordered, Within, parse_rule, parse_rules
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 TEXTS = (
     "x between -1 and 1.5", "x > 0", "x < 1", "i >= 1", "i == 2", "i in [0, 2]", "x in [0.5, 1]",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.sampling_checks import largest_by_chance, recurrence_distance, sizes_distance
+from synth_audit.mechanism_test.white_box import largest_by_chance, recurrence_distance, sizes_distance
 
 
 def test_poisson_batches_are_within_what_chance_allows():

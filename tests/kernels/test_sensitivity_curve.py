@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.proportion_interval import wilson
-from synth_audit.kernels.sensitivity_curve import (
+from synth_audit.examination.known_answer import (
     Ends,
     detection_probability,
     leak_equivalent,
@@ -14,6 +13,7 @@ from synth_audit.kernels.sensitivity_curve import (
     oriented,
     separated,
 )
+from synth_audit.stats.proportions import wilson
 
 NONE, ALL = Ends(0.0, 0.0, 0.0), Ends(1.0, 1.0, 1.0)
 

@@ -11,21 +11,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.core.kind import kind_named
-from synth_audit.core.schema import Column
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.coded_rows import coded, label_counts
-from synth_audit.kernels import shadow_features
-from synth_audit.kernels._reference_scaler import MOST_LABELS
-from synth_audit.kernels.shadow_features import (
+from synth_audit.audits.privacy.membership_game import shadow_game
+from synth_audit.audits.privacy.membership_game.shadow_game import (
     CLASSIFIERS,
     FEATURE_SETS,
+    MOST_LABELS,
     ReferenceScaler,
     gathered,
     guesses,
     parts_of,
 )
+from synth_audit.encode.codes import coded, label_counts
+from synth_audit.table.kind import kind_named
+from synth_audit.table.schema import Column
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 def number(name):
@@ -71,7 +71,7 @@ def known(values):
 def test_summaries_agree_with_a_slow_twin(sample):
     scaler, sets, _ = sample
     units = scaler.measured(sets)
-    found = shadow_features.naive(units, scaler)
+    found = shadow_game.naive(units, scaler)
     for one, got in zip(units, found, strict=True):
         expected = [np.mean([v != v for v in one[:, j]]) for j in range(4)]
         for summary in (np.mean, np.median, np.var):
@@ -87,7 +87,7 @@ def test_summaries_agree_with_a_slow_twin(sample):
 def test_bins_agree_with_a_slow_twin(sample):
     scaler, sets, _ = sample
     units = scaler.measured(sets)
-    found = shadow_features.histogram(units, scaler)
+    found = shadow_game.histogram(units, scaler)
     for one, got in zip(units, found, strict=True):
         expected = []
         for j in range(4):
@@ -116,7 +116,7 @@ def test_a_value_beyond_the_reference_has_a_bin_of_its_own():
     sets = scaler.measured(np.array([[[0.0], [10.0], [11.0], [-1.0], [np.nan]]]))
     shares = np.zeros(12)
     shares[[0, 1, 10, 11]] = 0.2
-    assert shadow_features.histogram(sets, scaler)[0].tolist() == shares.tolist()
+    assert shadow_game.histogram(sets, scaler)[0].tolist() == shares.tolist()
 
 
 @settings(max_examples=60, deadline=None)
@@ -124,7 +124,7 @@ def test_a_value_beyond_the_reference_has_a_bin_of_its_own():
 def test_correlations_agree_with_a_slow_twin(sample):
     scaler, sets, _ = sample
     units = scaler.measured(sets)
-    found = shadow_features.correlations(units, scaler)
+    found = shadow_game.correlations(units, scaler)
     for one, got in zip(units, found, strict=True):
         filled = one.copy()
         for j in range(4):
@@ -142,7 +142,7 @@ def test_correlations_agree_with_a_slow_twin(sample):
 def test_distances_agree_with_a_slow_twin(sample):
     scaler, sets, target = sample
     units, aim = scaler.measured(sets), scaler.measured(target)
-    found = shadow_features.target_distance(units, scaler, aim)
+    found = shadow_game.target_distance(units, scaler, aim)
     for one, got in zip(units, found, strict=True):
         squares, agreements = [], []
         for row in one:
@@ -220,7 +220,7 @@ def test_rare_labels_share_a_bin():
     column = label("l", 500)
     reference = np.repeat(np.arange(500.0), np.arange(500, 0, -1) // 50 + 1)[:, None]
     scaler = ReferenceScaler.of(reference, label_counts((column,)))
-    shares = shadow_features.histogram(reference[None], scaler)[0]
+    shares = shadow_game.histogram(reference[None], scaler)[0]
     assert len(shares) == MOST_LABELS
     assert shares.sum() == pytest.approx(1.0)
 

@@ -8,11 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from synth_audit.encoding.codebook import codebook
-from synth_audit.kernels import predicate_guesses
-from synth_audit.kernels.attack_success import SuccessCount, risk
-from synth_audit.kernels.predicates import CodedRows
-from synth_audit.kernels.singling_out import (
+from synth_audit.audits.privacy.singling_out import predicates
+from synth_audit.audits.privacy.singling_out.predicates import CodedRows, codebook
+from synth_audit.audits.privacy.singling_out.success import (
     GuessedPredicates,
     IsolationRate,
     PredicateTrial,
@@ -22,6 +20,7 @@ from synth_audit.kernels.singling_out import (
     isolation_risk,
     published_factor,
 )
+from synth_audit.stats.attack_success import SuccessCount, risk
 
 APART = np.arange(1000)
 
@@ -145,9 +144,9 @@ def trial(tables_of):
         lexicon, (train, codes, control) = codebook(tables, tables[0].schema.features)
         synthetic = CodedRows.of(codes, lexicon.lasts)
         if k == 1:
-            found = predicate_guesses.univariate(synthetic, lexicon, n_guesses, rng)
+            found = predicates.univariate(synthetic, lexicon, n_guesses, rng)
         else:
-            found = predicate_guesses.multivariate(synthetic, lexicon, k, n_guesses, 20 * n_guesses, rng)
+            found = predicates.multivariate(synthetic, lexicon, k, n_guesses, 20 * n_guesses, rng)
         [tried] = PredicateTrial.of_each([GuessedPredicates.of(found, lexicon, rng)], lexicon, train, control)
         return tried
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels._smallest import rounded_down, smallest, true_places
+from synth_audit.neighbours.search import rounded_down, smallest, true_places
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])

@@ -8,8 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from synth_audit.kernels.distributions import cell_codes, distribution_functions, shares, spread
-from synth_audit.kernels.sorted_numbers import SortedNumbers, SortedPair
+from synth_audit.stats.distributions import (
+    SortedNumbers,
+    SortedPair,
+    cell_codes,
+    distribution_functions,
+    shares,
+    spread,
+)
 
 VALUES = st.integers(-4, 4).map(float)
 SAMPLE = st.lists(VALUES, min_size=1, max_size=40).map(np.array)

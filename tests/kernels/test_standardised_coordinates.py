@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.encoding.standardised_coordinates import StandardisedCoordinates
+from synth_audit.audits.fidelity.projection.components import StandardisedCoordinates
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 NUMERIC = ("x", "y", "gaps")
 

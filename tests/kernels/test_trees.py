@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.kernels.trees import Tree, grown_tree, label_order
+from synth_audit.stats.trees import Tree, grown_tree, label_order
 
 
 def blobs(n=400, seed=0):

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from synth_audit.kernels.join_validator import FEWEST, learnt
-from synth_audit.kernels.validated_join import JoinRules, shares_above, validated_join
+from synth_audit.generators.disjoint.validator import FEWEST, JoinRules, learnt, shares_above, validated_join
 
 RULES = JoinRules(threshold=None, share=0.1, decay=0.1, patience=5, rounds=100)
 

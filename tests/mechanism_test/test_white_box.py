@@ -8,13 +8,18 @@ import numpy as np
 import pytest
 
 from synth_audit import api
-from synth_audit.core.accounting import Mechanism, MechanismRecord
-from synth_audit.core.noise import Noise
+from synth_audit.dp.guarantee import Mechanism, MechanismRecord
+from synth_audit.dp.mechanisms import Noise
 from synth_audit.mechanism_test import white_box
-from synth_audit.mechanism_test.gradient_step import GradientStep
-from synth_audit.mechanism_test.inside import NoiseLog
-from synth_audit.mechanism_test.result import ClaimAnswer
-from synth_audit.mechanism_test.white_box import DIMENSIONS, batch_findings, gradient_step, step_claim
+from synth_audit.mechanism_test.distinguishing import ClaimAnswer
+from synth_audit.mechanism_test.white_box import (
+    DIMENSIONS,
+    GradientStep,
+    NoiseLog,
+    batch_findings,
+    gradient_step,
+    step_claim,
+)
 
 SIGMA = 3.7304  # the analytic Gaussian mechanism of sensitivity 1 at (1, 1e-5)
 CLAIM = step_claim(SIGMA)

@@ -14,12 +14,12 @@ from click.testing import CliRunner
 
 from synth_audit import api
 from synth_audit.cli import main
-from synth_audit.core.errors import ApprovalMissing, DataError, PlanError, ReleaseRefused
-from synth_audit.core.plan import Plan
-from synth_audit.core.verdict import Result
+from synth_audit.errors import ApprovalMissing, DataError, PlanError, ReleaseRefused
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.approval import approval_checks, refuse_unless_approved
-from synth_audit.pipeline.write_evidence import Audited, write_evidence
+from synth_audit.pipeline.stages import Audited, write_evidence
+from synth_audit.plan.plan import Plan
 from synth_audit.store.approvals import Approval, new_key, parse_approval, read_key
 from synth_audit.store.journal import AuditEntry, Journal
 

@@ -6,15 +6,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
-from synth_audit.core.errors import SynthAuditError
-from synth_audit.core.fingerprint import fingerprint
+from synth_audit.errors import SynthAuditError
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import render_report
-from synth_audit.store.attempts import table_ledger
+from synth_audit.store.files import write_parquet
 from synth_audit.store.journal import read_journal
-from synth_audit.store.ledger import FILE, Ledger
+from synth_audit.store.ledger import FILE, Ledger, table_ledger
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import write_parquet
+from synth_audit.table.content_hash import fingerprint
 
 
 def ledger_of(case):

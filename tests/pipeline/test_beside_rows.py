@@ -14,10 +14,10 @@ from click.testing import CliRunner
 
 import synth_audit
 from synth_audit import cli
-from synth_audit.core.fingerprint import fingerprint
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.pipeline.beside_rows import about_metadata
+from synth_audit.pipeline.input_checks import about_metadata
 from synth_audit.store.workspace import Workspace
+from synth_audit.table.content_hash import fingerprint
 
 SECRET = "Dr Ada Zanzibar-7391"
 PLAN = {"audits": ["exact_match"], "gates": "gates.json"}

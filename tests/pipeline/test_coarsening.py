@@ -8,21 +8,22 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
-from synth_audit.core.accounting import Neighbouring, PrivacyAccount, PrivacyGuarantee, Unit
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import PlanError
-from synth_audit.core.fitting import CoarsenedModel, FitRecipe, fit_shared
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.verdict import Result
-from synth_audit.examination.coarse_view import Views
-from synth_audit.judging.judge import load_suite
+from synth_audit.dp.accountant import PrivacyAccount
+from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee, Unit
+from synth_audit.errors import PlanError
+from synth_audit.examination.examine import Views
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.coarsening import coarsening_of, without_void_guarantee
-from synth_audit.pipeline.made_candidate import real_tables
+from synth_audit.pipeline.making import real_tables
 from synth_audit.pipeline.rerun import rerun
-from synth_audit.store.evidence_records import GeneratorRecord
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plugins.fitting import CoarsenedModel, FitRecipe, fit_shared
+from synth_audit.run.context import RunContext
+from synth_audit.store.evidence import GeneratorRecord
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.verdict.suite import load_suite
 
 COLUMNS = {"age": {"round_to": 10, "top": 80}, "city": {"merge_rarer_than": 10}}
 CHOSEN = {"columns": COLUMNS, "chosen_on": "real data", "tries": 5}

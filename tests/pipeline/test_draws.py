@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
-from synth_audit.core.errors import DataError
+from synth_audit.errors import DataError
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.warnings import PREDICTABLE
 from synth_audit.report import render_report

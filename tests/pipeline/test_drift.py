@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core.errors import DataError
+from synth_audit.errors import DataError
 from synth_audit.pipeline import stages as pipeline
 
 ADDED = ("diagnosis", pa.array(["x"] * 240))

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
-from synth_audit.core.errors import ReleaseRefused, SynthAuditError
-from synth_audit.core.verdict import Result
+from synth_audit.errors import ReleaseRefused, SynthAuditError
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import render_report, write_report
+from synth_audit.store.approvals import KEY_VARIABLE, seal_path
 from synth_audit.store.evidence import parse_evidence, sha256_of
 from synth_audit.store.journal import read_journal
 from synth_audit.store.pointers import Newest, Released, read_pointer, to_json
-from synth_audit.store.seal import KEY_VARIABLE, seal_path
 from synth_audit.store.workspace import Workspace
 
 pytestmark = pytest.mark.xdist_group("forgery")  # they share what was run
@@ -101,7 +101,7 @@ def put(case, plain):
 
 
 def pipeline_measurements(evidence):
-    from synth_audit.pipeline.write_evidence import measurement_bytes
+    from synth_audit.pipeline.stages import measurement_bytes
 
     return measurement_bytes(evidence)
 

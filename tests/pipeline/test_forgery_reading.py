@@ -13,17 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
-from synth_audit.core.errors import DataError, ReleaseRefused
-from synth_audit.core.verdict import Result
+from synth_audit.errors import DataError, ReleaseRefused
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import write_report
 from synth_audit.store import locate
-from synth_audit.store.checked_evidence import checked_evidence
 from synth_audit.store.evidence import parse_evidence
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.journal import open_journal
-from synth_audit.store.locate import LocatedEvidence, locate_evidence
+from synth_audit.store.locate import LocatedEvidence, checked_evidence, locate_evidence
 from synth_audit.store.pointers import Newest, to_json
 
 

@@ -15,19 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import DataError
-from synth_audit.core.execution import deadline
-from synth_audit.core.execution.deadline import Deadline
-from synth_audit.core.generator import BATCH, GeneratorInfo
-from synth_audit.core.table import Table
+from synth_audit import registry
+from synth_audit.errors import DataError
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.pipeline.made_candidate import real_tables
-from synth_audit.pipeline.making import fit_plan
-from synth_audit.store.batch_writing import write_batches
+from synth_audit.pipeline.making import fit_plan, real_tables
+from synth_audit.plugins.generator import BATCH, GeneratorInfo
+from synth_audit.run import executor
+from synth_audit.run.context import RunContext
+from synth_audit.run.executor import Deadline
+from synth_audit.store.files import read_parquet, write_batches
 from synth_audit.store.salts import known_salt
-from synth_audit.store.workspace_files import read_parquet
+from synth_audit.table.table import Table
 
 STEPS = 5
 LOG = "steps"
@@ -147,7 +145,7 @@ def test_what_another_plan_left_is_not_taken_up(toy):
 def test_out_of_time_ends_the_fit(toy, monkeypatch):
     case = toy(generator={"toy": {"endless": True}})
     looks = itertools.count()
-    monkeypatch.setattr(deadline, "time", SimpleNamespace(time=lambda: next(looks) / 100))
+    monkeypatch.setattr(executor, "time", SimpleNamespace(time=lambda: next(looks) / 100))
     with pytest.raises(DataError, match="ran out of time") as caught:
         pipeline.make_synthetic(case.plan, case.workspace, RunContext(deadline=Deadline.within(0.2)))
     assert "execution.deadline" in str(caught.value)

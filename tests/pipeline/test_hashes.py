@@ -15,14 +15,14 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core.errors import DataError, ReleaseRefused
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.salt import Salt
-from synth_audit.core.verdict import Result
+from synth_audit.errors import DataError, ReleaseRefused
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.release import refuse_unless_allowed
 from synth_audit.report import write_report
+from synth_audit.run.seeds import Salt
 from synth_audit.store.salts import known_salt
+from synth_audit.table.content_hash import fingerprint
 
 SHORTEST = 12
 """Hexadecimal digits: shorter ones agree by chance."""

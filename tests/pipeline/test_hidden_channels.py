@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
-from synth_audit.core.fingerprint import fingerprint
 from synth_audit.pipeline import stages as pipeline
+from synth_audit.table.content_hash import fingerprint
 
 SECRET = "Zanzibar-7391"
 

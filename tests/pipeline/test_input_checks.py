@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from synth_audit import api
-from synth_audit.core.errors import DataError
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import read_table
+from synth_audit.errors import DataError
 from synth_audit.pipeline.input_checks import fullness, refuse_seen_control
+from synth_audit.plugins.audit import Subject
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 def people(n, seed, missing=0.1):

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit.api import as_plan
-from synth_audit.core import arrow_files
 from synth_audit.pipeline import stages
 from synth_audit.store.workspace import Workspace
+from synth_audit.table import arrow
 
 N = 3000
 
@@ -27,14 +27,14 @@ def test_split_and_candidate_are_the_same_and_no_file_stays(
     plan = {"source": str(tmp_path / "rows.parquet"), "columns": {"id": {"role": "identifier"}}}
     settled = as_plan(plan | {"generator": "resample"})
     found, laid_out = [], []
-    for most in (arrow_files.MOST_HELD, 1000):
+    for most in (arrow.MOST_HELD, 1000):
         workspace = Workspace(tmp_path / f"out {most}")
         with_salt(workspace)
         with monkeypatch.context() as patch:
-            patch.setattr(arrow_files, "MOST_HELD", most)
-            written = arrow_files.write_arrow
+            patch.setattr(arrow, "MOST_HELD", most)
+            written = arrow.write_arrow
             patch.setattr(
-                arrow_files,
+                arrow,
                 "write_arrow",
                 lambda path, *rows, w=written: laid_out.append(path) or w(path, *rows),
             )

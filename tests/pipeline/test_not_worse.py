@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from synth_audit.core.errors import ReleaseRefused
-from synth_audit.core.plan import Plan
-from synth_audit.pipeline import not_worse
-from synth_audit.pipeline.not_worse import refuse_if_worse
+from synth_audit.errors import ReleaseRefused
+from synth_audit.pipeline import release
+from synth_audit.pipeline.release import refuse_if_worse
+from synth_audit.plan.plan import Plan
 from synth_audit.store.pointers import Released
 from synth_audit.store.workspace import Workspace
 
@@ -29,9 +29,9 @@ def last(monkeypatch):
 
     def known(*audits, kept=True):
         out = tuple(Released(e.digest, "x", "2026-11-15T00:00:00+00:00", 1, "55" * 32) for e in audits)
-        monkeypatch.setattr(not_worse, "releases_of", lambda _: out)
+        monkeypatch.setattr(release, "releases_of", lambda _: out)
         left = {e.digest: e for e in audits if kept}
-        monkeypatch.setattr(not_worse, "released_evidence", lambda _, digest: left.get(digest))
+        monkeypatch.setattr(release, "released_evidence", lambda _, digest: left.get(digest))
 
     return known
 

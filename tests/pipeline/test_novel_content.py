@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core.errors import ReleaseRefused
-from synth_audit.judging.judge import load_suite
+from synth_audit.errors import ReleaseRefused
 from synth_audit.pipeline import stages as pipeline
+from synth_audit.verdict.suite import load_suite
 
 
 @pytest.fixture

@@ -11,19 +11,18 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from synth_audit import registry
 from synth_audit.api.auditing import audit
-from synth_audit.console import show_evidence
-from synth_audit.core import registry
-from synth_audit.core.errors import PlanError
-from synth_audit.core.generator import GeneratorInfo
-from synth_audit.core.outcome import Status
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.plan_sections.privacy import PrivacySpec
-from synth_audit.core.subject import RandomSplit
-from synth_audit.core.table import Table
-from synth_audit.core.verdict import Result
-from synth_audit.judging.privacy_budget import REFUTED
+from synth_audit.cli.console import show_evidence
+from synth_audit.errors import PlanError
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.sections import PrivacySpec
+from synth_audit.plugins.audit import RandomSplit, Status
+from synth_audit.plugins.generator import GeneratorInfo
+from synth_audit.table.table import Table
+from synth_audit.verdict.privacy_budget import REFUTED
 
 ROWS = 600
 

@@ -8,15 +8,14 @@ from datetime import date
 import pytest
 from click.testing import CliRunner
 
-from synth_audit import api
+from synth_audit import api, build
 from synth_audit.cli import main
-from synth_audit.core import build
-from synth_audit.exits import Exit
+from synth_audit.cli.exits import Exit
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import file_certificate, write_report
 from synth_audit.store.approvals import new_key
 from synth_audit.store.locate import locate_newest
-from synth_audit.store.report_marks import WRITTEN_BY
+from synth_audit.store.reports import WRITTEN_BY
 
 REPORT, CERTIFICATE = "pictures and sentences of the report", "certificate"
 PAGES = {"report.html": REPORT, "certificate.html": CERTIFICATE}

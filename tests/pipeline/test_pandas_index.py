@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import synth_audit
-from synth_audit.core.pandas_index import index_columns
+from synth_audit.table.arrow import index_columns
 
 PLAN = {"audits": ["exact_match"], "gates": "release"}
 

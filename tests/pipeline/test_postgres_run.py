@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
-from synth_audit.core.errors import PlanError
-from synth_audit.core.fingerprint import fingerprint
+from synth_audit.errors import PlanError
 from synth_audit.sources.postgres import Postgres
+from synth_audit.table.content_hash import fingerprint
 
 pytestmark = pytest.mark.xdist_group("postgres")
 
@@ -67,7 +67,7 @@ def test_the_source_is_not_replaced_under_another_address_of_its_server(plan, po
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from synth_audit.core.plan_file import load_plan
+from synth_audit.plan.plan_file import load_plan
 from synth_audit.pipeline import stages
 from synth_audit.sources.postgres import writing
 from synth_audit.store.workspace import Workspace

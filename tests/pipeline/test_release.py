@@ -9,21 +9,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core import arrow_files
-from synth_audit.core.errors import DataError, PlanError, ReleaseRefused
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.outcome import Status
-from synth_audit.core.source import Locatable
-from synth_audit.core.verdict import Result, TableCheck
-from synth_audit.judging import judge as gate
+from synth_audit.errors import DataError, PlanError, ReleaseRefused
+from synth_audit.findings.verdict import Result, TableCheck
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.release import refuse_unless_allowed, release
-from synth_audit.pipeline.write_evidence import Audited, write_evidence
+from synth_audit.pipeline.stages import Audited, write_evidence
+from synth_audit.plugins.audit import Status
+from synth_audit.plugins.source import Locatable
 from synth_audit.sources.csv import Csv
 from synth_audit.sources.duckdb import DuckDB
 from synth_audit.store.evidence import parse_evidence, read_evidence
 from synth_audit.store.journal import read_journal
 from synth_audit.store.salts import known_salt
+from synth_audit.table import arrow
+from synth_audit.table.content_hash import fingerprint
+from synth_audit.verdict import judge as gate
+from synth_audit.verdict.suite import load_suite
 
 
 def refused(case, *, plan=None, evidence=None, synthetic=None):
@@ -56,8 +57,8 @@ def test_a_pass_releases_exactly_the_audited_rows(case):
 
 def test_a_large_candidate_is_mapped_and_leaves_as_the_same_bytes(case, monkeypatch):
     target, found = case.folder / "out-of-the-house" / "released.parquet", []
-    for most in (arrow_files.MOST_HELD, 100):
-        monkeypatch.setattr(arrow_files, "MOST_HELD", most)
+    for most in (arrow.MOST_HELD, 100):
+        monkeypatch.setattr(arrow, "MOST_HELD", most)
         pipeline.release_synthetic(case.plan, case.workspace)
         found.append(target.read_bytes())
         assert not list(case.workspace.scratch.iterdir())
@@ -149,7 +150,7 @@ def test_an_edit_anywhere_breaks_the_digest(finished):
 
 def failing(case):
     """Evidence of the same case by gates that cannot be met."""
-    suite = gate.load_suite("strict.json", case.folder)
+    suite = load_suite("strict.json", case.folder)
     report = gate.judge(suite, case.evidence.outcomes, case.evidence.table_checks)
     return replace(case.evidence, gates=report, verdict=report.verdict).sealed()
 

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
-from synth_audit.core.errors import DataError
-from synth_audit.core.fingerprint import fingerprint
+from synth_audit.errors import DataError
 from synth_audit.pipeline import release as room
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.pointers import Released, read_pointer
+from synth_audit.table.content_hash import fingerprint
 
 TARGETS = {
     "parquet": {"parquet": {"path": "there/released.parquet"}},
@@ -89,7 +89,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import duckdb, pyarrow.parquet as pq
-from synth_audit.core.plan_file import load_plan
+from synth_audit.plan.plan_file import load_plan
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline import release
 from synth_audit.store.workspace import Workspace

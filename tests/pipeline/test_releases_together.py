@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from synth_audit import api, cli
-from synth_audit.core.errors import DataError
-from synth_audit.core.verdict import Result
+from synth_audit.errors import DataError
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.store.journal import read_journal
 

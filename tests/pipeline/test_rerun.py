@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit import api
-from synth_audit.core import arrow_files, registry
-from synth_audit.core.accounting import Mechanism, MechanismRecord
-from synth_audit.core.errors import DataError
-from synth_audit.core.salt import Salt
+from synth_audit import api, registry
+from synth_audit.dp.guarantee import Mechanism, MechanismRecord
+from synth_audit.errors import DataError
 from synth_audit.generators.independent import Independent, IndependentModel
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.rerun import rerun
+from synth_audit.run.seeds import Salt
 from synth_audit.store.workspace import Workspace
+from synth_audit.table import arrow
 
 TABLES = ("source", "train", "control", "synthetic")
 
@@ -48,11 +48,9 @@ def test_a_run_repeats_to_the_last_digit_and_nothing_is_written(case):
 
 def test_large_tables_are_mapped_and_repeat_as_well(case, monkeypatch):
     before, laid_out = files(case), []
-    write = arrow_files.write_arrow
-    monkeypatch.setattr(arrow_files, "MOST_HELD", 100)
-    monkeypatch.setattr(
-        arrow_files, "write_arrow", lambda path, *rows: laid_out.append(path) or write(path, *rows)
-    )
+    write = arrow.write_arrow
+    monkeypatch.setattr(arrow, "MOST_HELD", 100)
+    monkeypatch.setattr(arrow, "write_arrow", lambda path, *rows: laid_out.append(path) or write(path, *rows))
     assert all(c.holds for c in found(case).values())
     assert len(laid_out) >= len(TABLES)
     assert all(path.is_relative_to(case.workspace.scratch) for path in laid_out)

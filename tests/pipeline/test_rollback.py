@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from synth_audit import api, cli
-from synth_audit.core.errors import ApprovalMissing, DataError, ReleaseRefused, ReleaseUncertain
-from synth_audit.core.fingerprint import fingerprint
+from synth_audit.errors import ApprovalMissing, DataError, ReleaseRefused, ReleaseUncertain
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.sources.parquet import Parquet
 from synth_audit.store.journal import read_journal
 from synth_audit.store.pointers import Released, read_pointer
+from synth_audit.table.content_hash import fingerprint
 
 PLACE = "out-of-the-house/released.parquet"
 
@@ -135,7 +135,7 @@ def test_another_target_than_then_is_refused(twice):
 def test_evidence_that_says_how_its_target_was_reached_went_to_no_other_place(case, make_people, monkeypatch):
     plan = case.replan(release={"duckdb": {"path": "released.duckdb", "table": "people", "wait": 3}})
     with monkeypatch.context() as older:
-        older.setattr("synth_audit.core.plan.without_transport", dict)
+        older.setattr("synth_audit.plan.plan.without_transport", dict)
         assert pipeline.produce(plan, case.workspace).plan["release"]["config"]["wait"] == 3
         first = pipeline.release_synthetic(plan, case.workspace).table.sha256
     pq.write_table(make_people(250, seed=1), case.folder / "people.parquet")

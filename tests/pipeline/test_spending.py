@@ -11,23 +11,23 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from synth_audit.core import registry
-from synth_audit.core.accounting import Neighbouring, PrivacyAccount, Unit
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import BudgetSpent, DataError, LedgerDamaged, PlanError
-from synth_audit.core.fitting import FitRecipe, fit_shared
-from synth_audit.core.generator import GeneratorInfo
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.table import Table
-from synth_audit.core.verdict import Result
-from synth_audit.judging.privacy_budget import PRIVACY_BUDGET, Promise, promise_results
+from synth_audit import registry
+from synth_audit.dp.accountant import PrivacyAccount
+from synth_audit.dp.guarantee import Neighbouring, Unit
+from synth_audit.errors import BudgetSpent, DataError, LedgerDamaged, PlanError
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.pipeline.made_candidate import real_tables
+from synth_audit.pipeline.making import real_tables
 from synth_audit.pipeline.rerun import rerun
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plugins.fitting import FitRecipe, fit_shared
+from synth_audit.plugins.generator import GeneratorInfo
 from synth_audit.report import render_report
-from synth_audit.store.attempts import table_ledger
+from synth_audit.run.context import RunContext
 from synth_audit.store.journal import read_journal
-from synth_audit.store.ledger import FILE
+from synth_audit.store.ledger import FILE, table_ledger
+from synth_audit.table.table import Table
+from synth_audit.verdict.privacy_budget import PRIVACY_BUDGET, Promise, promise_results
 
 NOISE = 5.0
 BUDGET = {"epsilon": 1.2, "delta": 1e-5, "rows_per_entity": 1}

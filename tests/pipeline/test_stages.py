@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.errors import DataError, GateError, PlanError
-from synth_audit.core.identity import MeasurementId, read_scoped
-from synth_audit.core.outcome import Status
-from synth_audit.core.verdict import Result
+from synth_audit import registry
+from synth_audit.errors import DataError, GateError, PlanError
+from synth_audit.findings.measurement import MeasurementId, read_scoped
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
+from synth_audit.plugins.audit import Status
 from synth_audit.report import write_report
 
 COLUMNS = [
@@ -180,7 +180,7 @@ def test_measurements_are_a_flat_table(complete):
 
 
 def test_an_audit_without_measurements_keeps_its_row(finished):
-    from synth_audit.judging.measurement_frame import measurement_frame
+    from synth_audit.verdict.measurement_frame import measurement_frame
 
     first, *rest = finished.evidence.outcomes
     broken = replace(first, status=Status.ERROR, measurements=(), reason="ValueError at x.py:1 in run")

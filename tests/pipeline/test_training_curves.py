@@ -8,9 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.pipeline.made_candidate import real_tables
-from synth_audit.pipeline.making import fit_plan
-from synth_audit.report.privacy_account import certificate
+from synth_audit.pipeline.making import fit_plan, real_tables
+from synth_audit.report.chapters import certificate
 from synth_audit.store.salts import known_salt
 
 SMALL = {"steps": 4, "levels": 2, "hidden": 8, "blocks": 1}

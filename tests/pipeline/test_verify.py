@@ -7,13 +7,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.errors import PlanError
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.salt import Salt
-from synth_audit.core.verdict import Result
+from synth_audit import registry
+from synth_audit.errors import PlanError
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline.verify import verify
+from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import parse_evidence
+from synth_audit.table.content_hash import fingerprint
 
 DIGEST, PLAN, SUITE, VERDICT = (
     "digest of the evidence",

@@ -4,12 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.core import registry
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.plan_file import parse_plan
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.subject import RandomSplit, Subject
-from synth_audit.core.table import read_table
+from synth_audit import registry
 from synth_audit.pipeline.warnings import (
     about_equal_rows,
     about_formulas,
@@ -17,6 +12,11 @@ from synth_audit.pipeline.warnings import (
     inspect,
     shown_count,
 )
+from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plugins.audit import RandomSplit, Subject
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 def tables(columns, control=None, **roles):

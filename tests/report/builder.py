@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from report_pieces import (  # made importable by conftest.py
+from report_pieces import (
     COLUMNS,
     SHARES,
     answering,
@@ -26,23 +26,13 @@ from report_pieces import (  # made importable by conftest.py
     with_subgroups,
 )
 
-from synth_audit.core.accounting import (
-    Mechanism,
-    MechanismRecord,
-    Neighbouring,
-    PrivacyAccount,
-    PrivacyGuarantee,
-    Unit,
-)
-from synth_audit.core.exposed_groups import ExposedGroup, RecordView, Subgroup
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Interval
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.sensitivity import WORST_SUBGROUP, PlantedLeaks
-from synth_audit.core.series import Series
-from synth_audit.core.verdict import GateReport, GateResult, Result, TableCheck
-from synth_audit.store.evidence import Evidence
-from synth_audit.store.evidence_records import ColumnRecord, GeneratorRecord, TableRecord
+from synth_audit.dp.accountant import PrivacyAccount
+from synth_audit.dp.guarantee import Mechanism, MechanismRecord, Neighbouring, PrivacyGuarantee, Unit
+from synth_audit.findings.measurement import Interval, MeasurementId, Series
+from synth_audit.findings.sensitivity import WORST_SUBGROUP, ExposedGroup, PlantedLeaks, RecordView, Subgroup
+from synth_audit.findings.verdict import GateReport, GateResult, Result, TableCheck
+from synth_audit.plugins.audit import AuditOutcome, Status
+from synth_audit.store.evidence import ColumnRecord, Evidence, GeneratorRecord, TableRecord
 
 PLANTING = PlantedLeaks(19542, 9758, 19541, SHARES)
 OF_SEX = WORST_SUBGROUP.derived(MeasurementId("singling_out", "risk", "3 columns"), "sex")

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.sensitivity import (
+from synth_audit.examination.known_answer import minimum_detectable
+from synth_audit.findings.measurement import (
+    Direction,
+    Interval,
+    Measurement,
+    MeasurementId,
+    Quantity,
+    Reference,
+    Series,
+)
+from synth_audit.findings.sensitivity import (
     LEAK_EQUIVALENT,
     WORST_SUBGROUP,
     PlantedResult,
     Sensitivity,
     SensitivityCurve,
 )
-from synth_audit.core.series import Series
-from synth_audit.kernels.sensitivity_curve import minimum_detectable
+from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
 
 COLUMNS = (
     "age", "workclass", "education", "marital_status", "occupation", "relationship", "race", "sex",

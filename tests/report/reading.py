@@ -7,7 +7,7 @@ from html import unescape
 
 from synth_audit.report.gates import gate_views
 from synth_audit.report.known_answer import known_answer
-from synth_audit.report.measurement_sensitivity import MeasurementSensitivity, sensitivities, sensitivity_line
+from synth_audit.report.sensitivity import MeasurementSensitivity, sensitivities, sensitivity_line
 from synth_audit.report.view import KnownAnswerView, SensitivityLine
 from synth_audit.store.evidence import Evidence
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from synth_audit.core.identity import MeasurementId, read
-from synth_audit.core.series import BOX_LINES, Series
-from synth_audit.studies.correlations import Correlations
-from synth_audit.studies.frontier import CandidateResult, FrontierRecord, GateOutcome, Number, choose, scored
+from synth_audit.findings.measurement import BOX_LINES, MeasurementId, Series, read
+from synth_audit.studies.frontier import (
+    CandidateResult,
+    Correlations,
+    FrontierRecord,
+    GateOutcome,
+    Number,
+    choose,
+    scored,
+)
 
 
 def box_series(

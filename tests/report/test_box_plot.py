@@ -9,12 +9,10 @@ import pytest
 from report_reading import text  # made importable by conftest.py
 from report_sweeps import box_series
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Measurement, Reference
-from synth_audit.core.series import BOX_LINES, Series
+from synth_audit.findings.measurement import BOX_LINES, Measurement, MeasurementId, Reference, Series
 from synth_audit.report import render_report, series_plot
+from synth_audit.report.audits import picture_of, references
 from synth_audit.report.plot_kinds._contract import Beside, Comparison
-from synth_audit.report.series_figures import picture_of, references
 
 SPACE = "{http://www.w3.org/2000/svg}"
 NAN = math.nan

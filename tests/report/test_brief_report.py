@@ -8,12 +8,11 @@ from types import ModuleType
 import pytest
 from report_reading import text  # made importable by conftest.py
 
-from synth_audit.core.verdict import Result, TableCheck
-from synth_audit.judging.schema_contract import contract_key
+from synth_audit.findings.verdict import Result, TableCheck
 from synth_audit.report import render_report
-from synth_audit.report.gates import gate_views
-from synth_audit.report.render import check_page, render
-from synth_audit.report.table_check_words import check_sentence
+from synth_audit.report.gates import check_sentence, gate_views
+from synth_audit.report.page import check_page, render
+from synth_audit.verdict.table_checks import contract_key
 
 
 def check(kind: str, **kwargs: object) -> str:

@@ -9,18 +9,16 @@ from types import ModuleType
 import pytest
 from report_reading import text  # made importable by conftest.py
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Interval, Measurement
-from synth_audit.core.verdict import Result
-from synth_audit.judging.criteria import CRITERIA
-from synth_audit.judging.release_change import change, worse_gates
-from synth_audit.report import criterion_rows
+from synth_audit.findings.measurement import Direction, Interval, Measurement, MeasurementId
+from synth_audit.findings.verdict import Result
+from synth_audit.report import criteria
 from synth_audit.report.certificate import certificate_view, render_certificate
-from synth_audit.report.demands import frameworks
-from synth_audit.report.outcomes import Outcomes
-from synth_audit.report.render import build_view
-from synth_audit.report.residual_risk import ResidualRisk, people, people_interval
-from synth_audit.store.report_marks import audit_marks, read_marks
+from synth_audit.report.criteria import ResidualRisk, frameworks, people, people_interval
+from synth_audit.report.gates import Outcomes
+from synth_audit.report.page import build_view
+from synth_audit.store.reports import audit_marks, read_marks
+from synth_audit.verdict.comparison import change, worse_gates
+from synth_audit.verdict.criteria import CRITERIA
 
 REVIEW = {"purpose": "teaching", "recipient": "a university", "valid_until": "2027-11-30"}
 
@@ -102,8 +100,8 @@ def test_a_share_of_one_subgroup_is_not_counted_over_all_of_train(
             risk, share=replace(risk.share, id=replace(risk.share.id, quantity="worst_subgroup_near_copies"))
         )
 
-    known = [of_a_subgroup(risk) for risk in criterion_rows.residual_risks(build.passing())]
-    monkeypatch.setattr(criterion_rows, "residual_risks", lambda evidence: known)
+    known = [of_a_subgroup(risk) for risk in criteria.residual_risks(build.passing())]
+    monkeypatch.setattr(criteria, "residual_risks", lambda evidence: known)
     rows = {row.criterion.lower(): row for row in certificate_view(build.passing()).criteria}
     assert rows["singling out"].share == "1.2\u00a0% (0.6 to 1.8\u00a0%)"
     assert rows["singling out"].people == "of those in one subgroup"

@@ -7,10 +7,10 @@ from types import ModuleType
 
 import pytest
 
-from synth_audit.core.exposed_groups import ExposedGroup, RecordView
-from synth_audit.core.identity import MeasurementId
+from synth_audit.findings.measurement import MeasurementId
+from synth_audit.findings.sensitivity import ExposedGroup, RecordView
 from synth_audit.report import render_report
-from synth_audit.report.exposed_records import exposed_records
+from synth_audit.report.chapters import exposed_records
 from synth_audit.report.view import ExposedView
 from synth_audit.store.evidence import Evidence
 

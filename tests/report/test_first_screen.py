@@ -7,11 +7,11 @@ from types import ModuleType
 import pytest
 from report_reading import text  # made importable by conftest.py
 
-from synth_audit.core.verdict import Fitness, Result
+from synth_audit.findings.verdict import Fitness, Result
 from synth_audit.report import render_report
 from synth_audit.report.certificate import render_certificate
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.report_marks import audit_marks
+from synth_audit.store.reports import audit_marks
 
 
 def test_the_first_screen_names_the_release_and_repeats_the_warnings(build: ModuleType) -> None:

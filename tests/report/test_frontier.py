@@ -11,16 +11,21 @@ import pytest
 from report_reading import text  # made importable by conftest.py
 from report_sweeps import box_series, candidate, sweep
 
-from synth_audit.core.identity import MeasurementId, read
-from synth_audit.core.measurement import Direction
-from synth_audit.core.verdict import Result
-from synth_audit.report import heatmap, sweep_scatter
+from synth_audit.findings.measurement import Direction, MeasurementId, read
+from synth_audit.findings.verdict import Result
+from synth_audit.report import heatmap, sweep_charts
 from synth_audit.report.frontier import render_frontier, write_frontier
-from synth_audit.report.sweep_candidates import axis_of, direction_of, gate_rows, short_names
-from synth_audit.report.sweep_panels import box_panels, matrix_pictures
-from synth_audit.report.sweep_scatter import Axis, Dot
-from synth_audit.studies.correlations import Correlations
-from synth_audit.studies.frontier import FrontierRecord, GateOutcome
+from synth_audit.report.sweep_charts import (
+    Axis,
+    Dot,
+    axis_of,
+    box_panels,
+    direction_of,
+    gate_rows,
+    matrix_pictures,
+    short_names,
+)
+from synth_audit.studies.frontier import Correlations, FrontierRecord, GateOutcome
 
 SPACE = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>alert('x')</script>\"&amp;\u202egnp.exe"
@@ -238,7 +243,7 @@ def test_better_is_always_right_and_up(privacy_up: bool, utility_up: bool) -> No
         (low if privacy_up else high, low if utility_up else high),
         (high if privacy_up else low, high if utility_up else low),
     ]
-    drawing = sweep_scatter.scatter_svg(
+    drawing = sweep_charts.scatter_svg(
         dots(*pairs), Axis("P", "", privacy_up), Axis("U", "", utility_up), anchor="p", title="T"
     )
     (x0, y0), (x1, y1) = centres(drawing)
@@ -249,7 +254,7 @@ def test_better_is_always_right_and_up(privacy_up: bool, utility_up: bool) -> No
 
 def test_the_chosen_point_has_a_ring_and_unknown_directions_no_arrow() -> None:
     axis = Axis("P", "", None)
-    drawing = sweep_scatter.scatter_svg(
+    drawing = sweep_charts.scatter_svg(
         dots((0.1, 0.2), (0.3, 0.4), chosen=1), axis, axis, anchor="p", title="T"
     )
     assert len(re.findall(r'r="12"', drawing)) == 1
@@ -260,7 +265,7 @@ def test_the_chosen_point_has_a_ring_and_unknown_directions_no_arrow() -> None:
 @pytest.mark.parametrize("n", [4, 20])
 def test_points_upon_each_other_keep_their_labels_apart(n: int) -> None:
     axis = Axis("P", "", True)
-    drawing = sweep_scatter.scatter_svg(dots(*[(0.5, 0.5)] * n), axis, axis, anchor="p", title="T")
+    drawing = sweep_charts.scatter_svg(dots(*[(0.5, 0.5)] * n), axis, axis, anchor="p", title="T")
     labels = [n for n in ElementTree.fromstring(drawing).iter(f"{SPACE}text") if n.get("paint-order")]  # noqa: S314
     places = [(float(n.get("x", 0)), float(n.get("y", 0))) for n in labels]
     assert len(places) == n

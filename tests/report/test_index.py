@@ -13,7 +13,7 @@ import pytest
 from report_reading import text  # made importable by conftest.py
 
 from synth_audit import api
-from synth_audit.core.errors import DataError
+from synth_audit.errors import DataError
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.pointers import Newest, Released, to_json
 

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import pytest
 from report_reading import chapter, found_in, line_of, text, view_of  # made importable by conftest.py
 
-from synth_audit.core.outcome import AuditOutcome
-from synth_audit.core.sensitivity import SensitivityCurve
-from synth_audit.kernels.sensitivity_curve import DETECTED, detection_probability
+from synth_audit.examination.known_answer import DETECTED, detection_probability
+from synth_audit.findings.sensitivity import SensitivityCurve
+from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import render_report, words
-from synth_audit.report.detection_chart import best_of_audits, chance, detection_picture
 from synth_audit.report.known_answer import MOST_ROWS
+from synth_audit.report.sensitivity import best_of_audits, chance, detection_picture
 
 NB = "\u00a0"
 

@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import pytest
 from report_reading import chapter, text  # made importable by conftest.py
 
-from synth_audit.core.identity import read
-from synth_audit.core.outcome import AuditOutcome
-from synth_audit.core.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP
+from synth_audit.findings.measurement import read
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP
+from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import render_report, words
 from synth_audit.report.leak_intervals import LeakScale, common_scale, leak_interval_svg
 

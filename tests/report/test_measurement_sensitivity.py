@@ -6,11 +6,11 @@ from types import ModuleType
 import pytest
 from report_reading import found_in, line_of, text, view_of  # made importable by conftest.py
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.outcome import AuditOutcome
-from synth_audit.core.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP, PlantedLeaks
+from synth_audit.findings.measurement import MeasurementId
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP, PlantedLeaks
+from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import render_report, words
-from synth_audit.report.measurement_sensitivity import sharpest
+from synth_audit.report.sensitivity import sharpest
 from synth_audit.report.view import SensitivityLine
 
 

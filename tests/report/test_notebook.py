@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 from report_reading import text  # made importable by conftest.py
 
-from synth_audit.core.outcome import Status
+from synth_audit.plugins.audit import Status
+from synth_audit.report.gates import Outcomes
 from synth_audit.report.notebook import shown
-from synth_audit.report.outcomes import Outcomes
 from synth_audit.store.evidence import Evidence
 
 

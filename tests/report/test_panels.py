@@ -9,16 +9,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Measurement
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.series import Series
+from synth_audit.findings.measurement import Measurement, MeasurementId, Series
+from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.report import heatmap
-from synth_audit.report.audits import audit_view
+from synth_audit.report.audits import audit_view, panels_picture, pictures_of
+from synth_audit.report.page import render
 from synth_audit.report.plot_kinds import density, plot_kind
 from synth_audit.report.plot_kinds._contract import Beside, PanelKind
-from synth_audit.report.render import render
-from synth_audit.report.series_figures import panels_picture, pictures_of
 from synth_audit.report.series_plot import describe
 from synth_audit.report.view import Picture
 

@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from synth_audit.cli import main
-from synth_audit.core.errors import PluginError
-from synth_audit.core.verdict import Result
+from synth_audit.errors import PluginError
+from synth_audit.findings.verdict import Result
 from synth_audit.report import render_report
 from synth_audit.report.certificate import render_certificate
-from synth_audit.report.pdf import pdf_of
+from synth_audit.report.page import pdf_of
 
 try:
     import weasyprint  # noqa: F401

@@ -9,16 +9,15 @@ from types import ModuleType
 
 import pytest
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.series import Series
+from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.report import plot_kinds, render_report
+from synth_audit.report.audits import pictures_of
 from synth_audit.report.plot_kinds._contract import ChartKind, PanelKind
-from synth_audit.report.series_figures import pictures_of
 from synth_audit.store.evidence import Evidence, parse_evidence
 
 DOTS = """
 from synth_audit.report import svg
-from synth_audit.report.axes import Plot
+from synth_audit.report.svg import Plot
 from synth_audit.report.plot_kinds._contract import ChartKind, line_rows
 
 def draw(series, styles, top, beside):

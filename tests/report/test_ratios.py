@@ -8,10 +8,9 @@ from types import ModuleType
 
 import pytest
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Interval, Measurement, Reference
-from synth_audit.core.outcome import AuditOutcome, Status
-from synth_audit.core.sensitivity import REFERENCE_RATIO
+from synth_audit.findings.measurement import Interval, Measurement, MeasurementId, Reference
+from synth_audit.findings.sensitivity import REFERENCE_RATIO
+from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.report.audits import audit_view
 from synth_audit.report.view import NumberRow
 

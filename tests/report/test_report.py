@@ -13,14 +13,13 @@ from types import ModuleType
 
 import pytest
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Measurement
-from synth_audit.core.verdict import Result
-from synth_audit.judging.gate_decision import MORE
+from synth_audit.findings.measurement import Direction, Measurement, MeasurementId
+from synth_audit.findings.verdict import Result
 from synth_audit.report import render_report
 from synth_audit.report.audits import worst_first
 from synth_audit.report.gates import gate_views
 from synth_audit.store.evidence import parse_evidence
+from synth_audit.verdict.gate_decision import MORE
 
 KINDS = ("passing", "failing", "undecided", "hostile", "crowded")
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -291,7 +290,7 @@ def test_a_suite_without_gates_never_allows(build: ModuleType) -> None:
 
 
 def test_importing_the_report_is_light() -> None:
-    heavy = ("jinja2", "synth_audit.report.render")
+    heavy = ("jinja2", "synth_audit.report.page")
     code = f"import sys, synth_audit.report; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

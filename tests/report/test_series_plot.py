@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.series import BOX_LINES, Series
-from synth_audit.core.verdict import Result
-from synth_audit.report import interval_and_limit, series_plot, suite_overview, svg
+from synth_audit.findings.measurement import BOX_LINES, MeasurementId, Series
+from synth_audit.findings.verdict import Result
+from synth_audit.report import interval_charts, series_plot, svg
+from synth_audit.report import interval_charts as suite_overview
 
 NAN = math.nan
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -158,13 +158,13 @@ def test_lines_differ_without_colour() -> None:
 def test_gates_give_sound_pictures(build: ModuleType, numbers: dict[str, float], result: Result) -> None:
     gate = build.gate("g<1>", "A <title> & more", result, measurement="a.b", **numbers)
     for unit in ("share", "distance"):
-        check_picture(interval_and_limit.gate_interval_svg(gate, unit=unit, anchor="g"))
+        check_picture(interval_charts.gate_interval_svg(gate, unit=unit, anchor="g"))
         check_picture(suite_overview.suite_overview_svg([gate, gate], units={"a.b": unit}))
 
 
 def test_the_limit_stands_between_what_passes_and_what_fails(build: ModuleType) -> None:
     gate = build.gate("g", "t", value=0.03, low=0.02, high=0.05, maximum=0.09, measurement="a.b")
-    root = check_picture(interval_and_limit.gate_interval_svg(gate, unit="share"))
+    root = check_picture(interval_charts.gate_interval_svg(gate, unit="share"))
     safe = next(n for n in root.iter(f"{SPACE}rect") if n.get("class") == "f-safe")
     dot = next(iter(root.iter(f"{SPACE}circle")))
     edge = float(safe.get("x", 0)) + float(safe.get("width", 0))
@@ -177,7 +177,7 @@ def test_two_limits_share_one_text_and_the_safe_side_lies_between(
     build: ModuleType, low: float, high: float
 ) -> None:
     gate = build.gate("g", "t", value=1.0, low=0.5, high=1.5, minimum=low, maximum=high, measurement="a.b")
-    root = check_picture(interval_and_limit.gate_interval_svg(gate, unit="ratio"))
+    root = check_picture(interval_charts.gate_interval_svg(gate, unit="ratio"))
     asked = [n for n in root.iter(f"{SPACE}text") if n.text and n.text.startswith("between")]
     assert len(asked) == 1
     safe = next(n for n in root.iter(f"{SPACE}rect") if n.get("class") == "f-safe")
@@ -190,7 +190,7 @@ def test_a_share_of_zero_is_drawn_on_a_scale_of_shares(build: ModuleType) -> Non
     gate = build.gate("g", "t", value=0.0, maximum=0.0, measurement="a.b")
     texts = [
         n.text or ""
-        for n in check_picture(interval_and_limit.gate_interval_svg(gate, unit="share")).iter(f"{SPACE}text")
+        for n in check_picture(interval_charts.gate_interval_svg(gate, unit="share")).iter(f"{SPACE}text")
     ]
     assert "0\u00a0%" in texts
     assert not any("−" in t for t in texts)

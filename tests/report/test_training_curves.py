@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import ModuleType
 
-from synth_audit.core.training_course import TrainingCourse
+from synth_audit.plugins.generator import TrainingCourse
 from synth_audit.report import render_report
 
 

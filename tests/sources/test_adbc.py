@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from synth_audit.core.connection import ConnectionSpec
-from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.registry import build
-from synth_audit.core.source import Source, Target, read
+from synth_audit.errors import DataError, PlanError
+from synth_audit.plugins.source import ConnectionSpec, Source, Target, read
+from synth_audit.registry import build
 from synth_audit.sources.adbc import Adbc
 
 driver = pytest.importorskip("adbc_driver_sqlite", reason="the extra `dev` is not installed")

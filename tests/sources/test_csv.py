@@ -4,9 +4,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.registry import build
-from synth_audit.core.source import batches
+from synth_audit.errors import DataError, PlanError
+from synth_audit.plugins.source import batches
+from synth_audit.registry import build
 from synth_audit.sources.csv import Csv
 
 SECRET = "swordfish"

@@ -9,8 +9,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.errors import DataError, PlanError, Unavailable
-from synth_audit.core.registry import build
+from synth_audit.errors import DataError, PlanError, Unavailable
+from synth_audit.registry import build
 from synth_audit.sources import delta
 
 KEPT = {

@@ -10,12 +10,12 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.errors import DataError, PlanError, Unavailable
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.registry import build
-from synth_audit.core.source import Selective, Source, Target, batches
+from synth_audit.errors import DataError, PlanError, Unavailable
+from synth_audit.plugins.source import Selective, Source, Target, batches
+from synth_audit.registry import build
 from synth_audit.sources import duckdb as module
 from synth_audit.sources.duckdb import DuckDB
+from synth_audit.table.content_hash import fingerprint
 
 SECRET = "swordfish"
 NOON = datetime.datetime(2024, 1, 31, 12, tzinfo=datetime.UTC)

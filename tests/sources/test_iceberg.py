@@ -10,12 +10,11 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.connection import ConnectionSpec
-from synth_audit.core.errors import DataError, PlanError, ReleaseUncertain, Unavailable
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.registry import build
-from synth_audit.core.source import read
+from synth_audit.errors import DataError, PlanError, ReleaseUncertain, Unavailable
+from synth_audit.plugins.source import ConnectionSpec, read
+from synth_audit.registry import build
 from synth_audit.sources.iceberg import Iceberg
+from synth_audit.table.content_hash import fingerprint
 
 SECRET = "swordfish"
 KEPT = {

@@ -6,12 +6,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.registry import build
-from synth_audit.core.source import Source, Target, batches
+from synth_audit.errors import DataError, PlanError
+from synth_audit.plugins.source import Source, Target, batches
+from synth_audit.registry import build
 from synth_audit.sources import parquet
 from synth_audit.sources.parquet import Parquet
+from synth_audit.table.content_hash import fingerprint
 
 SECRET = "swordfish"
 

@@ -11,15 +11,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.connection import ConnectionSpec
-from synth_audit.core.errors import DataError, PlanError, ReleaseUncertain, Unavailable
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.source import Selective, Source, Target, batches, read
-from synth_audit.core.table import read_table
+from synth_audit.errors import DataError, PlanError, ReleaseUncertain, Unavailable
+from synth_audit.plugins.source import ConnectionSpec, Selective, Source, Target, batches, read
 from synth_audit.sources.postgres import Postgres, writing
 from synth_audit.sources.postgres.session import meaning
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.content_hash import fingerprint
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 pytestmark = pytest.mark.xdist_group("postgres")
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core.errors import DataError
-from synth_audit.store.batch_writing import write_batches
+from synth_audit.errors import DataError
+from synth_audit.store.files import write_batches
 
 
 def test_batches_lie_below_one_another_under_the_types_of_the_first(tmp_path):

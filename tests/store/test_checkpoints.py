@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from synth_audit.store.checkpoints import fit_checkpoint
+from synth_audit.store.stage_records import fit_checkpoint
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.sweep import exclusive_lock
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
-from synth_audit.core.build import build_version
-from synth_audit.core.errors import DataError
-from synth_audit.core.measurement import Interval
+from synth_audit.build import build_version
+from synth_audit.errors import DataError
+from synth_audit.findings.measurement import Interval
 from synth_audit.store.evidence import evidence_schema, parse_evidence, read_evidence, sha256_of
 
 

@@ -9,17 +9,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
-from synth_audit.core.errors import DataError
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.verdict import Result
+from synth_audit.errors import DataError
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.store import evidence_folders
-from synth_audit.store.evidence_folders import EvidenceFolders
+from synth_audit.store import evidence_store
+from synth_audit.store.evidence_store import EvidenceFolders, drop_rows, keep_rows
 from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.journal import open_journal, read_journal
-from synth_audit.store.kept_rows import drop_rows, keep_rows
-from synth_audit.store.purge import purge, survey
-from synth_audit.store.retention import Retention
+from synth_audit.store.purge import Retention, purge, survey
+from synth_audit.table.content_hash import fingerprint
 
 
 @dataclass
@@ -88,7 +86,7 @@ def moved(case, monkeypatch):
     memory.audits[memory.newest] = dict(folders.newest().files)
     shutil.rmtree(case.workspace.audits)
     case.workspace.newest_pointer.unlink()
-    monkeypatch.setattr(evidence_folders, "EvidenceFolders", memory.of)
+    monkeypatch.setattr(evidence_store, "EvidenceFolders", memory.of)
     return case, memory
 
 

@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from synth_audit.core import accounting, measurement, series
-from synth_audit.core.errors import DataError
-from synth_audit.core.identity import read
-from synth_audit.store import chained_log, evidence_format
+from synth_audit.dp import accountant
+from synth_audit.dp import guarantee as dp
+from synth_audit.errors import DataError
+from synth_audit.findings import measurement
+from synth_audit.findings.measurement import read
 from synth_audit.store import evidence as store
+from synth_audit.store import evidence_format, journal
 from synth_audit.store.evidence import evidence_of, parse_evidence
 
 DATA = Path(__file__).parent / "data"
@@ -55,17 +57,17 @@ def test_a_frozen_file_is_read_and_written_to_the_last_byte():
 @pytest.fixture
 def evidence(build):
     """Evidence in which everything occurs."""
-    head = chained_log.Head(12, "cd" * 32)
+    head = journal.Head(12, "cd" * 32)
     before = store.EarlierAudit("2026-11-01T09:00:00+00:00", "ab" * 32, "cd" * 32, "fail", "ef" * 32)
     found = replace(build.passing(), attempt=7, ledger=head, earlier=(before,), salt_commitment="ab" * 32)
-    spent = accounting.MechanismRecord(
-        what="marginals", mechanism=accounting.Mechanism.GAUSSIAN, noise_multiplier=5.0, epsilon_alone=0.7
+    spent = dp.MechanismRecord(
+        what="marginals", mechanism=dp.Mechanism.GAUSSIAN, noise_multiplier=5.0, epsilon_alone=0.7
     )
-    guarantee = accounting.PrivacyGuarantee(
-        accounting.Unit.ENTITY, accounting.Neighbouring.REPLACE, 1.0, 1e-5, "PLD", (spent,), ("a",), ("b",)
+    guarantee = dp.PrivacyGuarantee(
+        dp.Unit.ENTITY, dp.Neighbouring.REPLACE, 1.0, 1e-5, "PLD", (spent,), ("a",), ("b",)
     )
-    account = accounting.PrivacyAccount(guarantee=guarantee, mechanisms=(spent,), table_epsilon=2.0)
-    curve = series.Series(
+    account = accountant.PrivacyAccount(guarantee=guarantee, mechanisms=(spent,), table_epsilon=2.0)
+    curve = measurement.Series(
         read("generator.loss[train]"), "Loss", "line", "step", "loss", (1.0, 2.0), {"train": (0.5, 0.25)}
     )
     found = replace(found, generator=replace(found.generator, privacy=account, training=(curve,)))

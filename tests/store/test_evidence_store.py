@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from synth_audit.core.errors import DataError
-from synth_audit.store.checked_evidence import newest_evidence
-from synth_audit.store.evidence_folders import EvidenceFolders
-from synth_audit.store.evidence_store import EvidenceStore, evidence_store
+from synth_audit.errors import DataError
+from synth_audit.store.evidence_store import EvidenceFolders, EvidenceStore, evidence_store
+from synth_audit.store.locate import newest_evidence
 from synth_audit.store.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,7 +111,7 @@ def test_no_module_outside_the_store_knows_where_evidence_lies():
 @pytest.mark.parametrize(
     "text",
     [
-        "from synth_audit.store.audit_folder import AuditFolder",
+        "from synth_audit.store.pointers import AuditFolder",
         "def f(x):\n    return x.review / 'audits' / 'a'",
         "where = table.workspace.evidence",
         "rows = self.workspace.kept_rows(digest)",

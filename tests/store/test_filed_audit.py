@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from synth_audit.core.errors import DataError, SynthAuditError
-from synth_audit.core.verdict import Result
+from synth_audit.errors import DataError, SynthAuditError
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline.provenance import Provenance
-from synth_audit.pipeline.write_evidence import measurement_bytes
-from synth_audit.store.evidence_folders.filing import add_report, file_audit
-from synth_audit.store.evidence_records import TableRecord
+from synth_audit.pipeline.stages import measurement_bytes
+from synth_audit.store.evidence import TableRecord
+from synth_audit.store.evidence_store import add_report, file_audit
 from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.journal import read_journal
 from synth_audit.store.workspace import Workspace

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from synth_audit.core.accounting import Budget, Mechanism, MechanismRecord, Neighbouring, Unit
-from synth_audit.core.accounting.composition import spent
-from synth_audit.core.errors import BudgetSpent, LedgerDamaged, PluginError
-from synth_audit.core.noise import laplace_noise
-from synth_audit.store.chained_log import Head
+from synth_audit.dp.composition import spent
+from synth_audit.dp.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring, Unit
+from synth_audit.dp.mechanisms import laplace_noise
+from synth_audit.errors import BudgetSpent, LedgerDamaged, PluginError
+from synth_audit.store.journal import Head
 from synth_audit.store.ledger import FILE, Ledger
 
 PLAN = "a" * 64
@@ -327,8 +327,8 @@ def test_a_short_entry_after_a_long_torn_one(ledger):
 _PRELUDE = """
 import os, signal, sys
 from pathlib import Path
-from synth_audit.core.accounting import *
-from synth_audit.core.errors import BudgetSpent
+from synth_audit.dp.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring, Unit
+from synth_audit.errors import BudgetSpent
 from synth_audit.store.ledger import Ledger
 ledger = Ledger(Path(sys.argv[1]))
 def debit(epsilon):

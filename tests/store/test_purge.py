@@ -19,16 +19,15 @@ from click.testing import CliRunner
 import synth_audit
 from synth_audit import api
 from synth_audit.cli import main
-from synth_audit.core.accounting import Mechanism, MechanismRecord
-from synth_audit.core.errors import DataError, PlanError
+from synth_audit.dp.guarantee import Mechanism, MechanismRecord
+from synth_audit.errors import DataError, PlanError
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.store.attempts import begin_attempt
 from synth_audit.store.evidence import parse_evidence
-from synth_audit.store.evidence_folders.filing import file_audit
+from synth_audit.store.evidence_store import file_audit
 from synth_audit.store.journal import open_journal, read_journal
+from synth_audit.store.ledger import begin_attempt
 from synth_audit.store.pointers import Released
-from synth_audit.store.purge import Sweep, purge, survey
-from synth_audit.store.retention import Retention
+from synth_audit.store.purge import Retention, Sweep, purge, survey
 from synth_audit.store.scratch import in_use
 from synth_audit.store.stage_records import SyntheticRecord
 
@@ -215,7 +214,7 @@ KILLED = """
 import importlib, os, signal, sys
 from pathlib import Path
 from synth_audit.store.purge import purge
-from synth_audit.store.retention import Retention
+from synth_audit.store.purge import Retention
 from synth_audit.store.workspace import Workspace
 
 def die(*args):
@@ -227,7 +226,7 @@ purge(Workspace(Path(sys.argv[1])), Retention(keep=1))
 """
 
 
-@pytest.mark.parametrize("point", ["evidence_folders.discard", "folders.delete"])
+@pytest.mark.parametrize("point", ["evidence_store.discard", "files.delete"])
 def test_a_purge_that_was_killed_is_finished_by_the_next(aged, point):
     case, digests = aged
     words = [sys.executable, "-c", KILLED, str(case.workspace.root), point]

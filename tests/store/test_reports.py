@@ -5,14 +5,14 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.errors import BudgetSpent, LedgerDamaged
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
+from synth_audit.errors import BudgetSpent, LedgerDamaged
 from synth_audit.pipeline.warnings import about_reports
 from synth_audit.store.ledger import Ledger
 from synth_audit.store.reports import ReportStanding, enter_report, people_behind, refuse_spent
 from synth_audit.store.workspace import Workspace
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ import stat
 
 import pytest
 
-from synth_audit.core import files, salt
-from synth_audit.core.errors import DataError
+from synth_audit import files
+from synth_audit.errors import DataError
+from synth_audit.run import seeds
 from synth_audit.store.salts import known_salt, read_salt, workspace_salt
 from synth_audit.store.workspace import Workspace
 
@@ -33,11 +34,11 @@ def complete(error):
 
 
 def test_the_first_to_ask_makes_it_and_all_others_get_it(workspace):
-    salt = workspace_salt(workspace)
-    assert workspace_salt(workspace) == known_salt(workspace) == read_salt(workspace.salt) == salt
+    seeds = workspace_salt(workspace)
+    assert workspace_salt(workspace) == known_salt(workspace) == read_salt(workspace.salt) == seeds
     assert stat.S_IMODE(workspace.salt.stat().st_mode) == 0o600
     assert stat.S_IMODE(workspace.restricted.stat().st_mode) == 0o700
-    assert workspace.salt.read_text() == salt.text()
+    assert workspace.salt.read_text() == seeds.text()
     assert {p.name for p in workspace.restricted.rglob("[!.]*")} == {"salt", "scratch"}
 
 
@@ -47,10 +48,10 @@ def test_each_workspace_has_its_own(tmp_path):
 
 def test_candidates_of_a_sweep_have_the_salt_of_their_table(workspace):
     candidate = workspace.candidate("vine")
-    salt = workspace_salt(candidate)
-    assert salt == workspace_salt(workspace) == known_salt(workspace.candidate("other"))
+    seeds = workspace_salt(candidate)
+    assert seeds == workspace_salt(workspace) == known_salt(workspace.candidate("other"))
     candidate.prepare().split_record.touch()
-    assert workspace_salt(workspace) == salt
+    assert workspace_salt(workspace) == seeds
     assert [p.name for p in workspace.root.rglob("salt")] == ["salt"]
     workspace.salt.unlink()
     with pytest.raises(DataError, match="missing beside"):
@@ -63,7 +64,7 @@ def test_one_that_is_there_is_used(workspace):
 
 
 def _ask(root, gate, told):
-    salt.secrets = secrets  # of the system: forks of the tests' seeded stream would all draw one salt
+    seeds.secrets = secrets  # of the system: forks of the tests' seeded stream would all draw one salt
     gate.wait()
     told.put(workspace_salt(Workspace(root)).commitment)
 
@@ -185,7 +186,7 @@ def test_a_full_disk_is_told_of(workspace, monkeypatch):
 
 
 def test_no_plan_and_no_environment_sets_it(workspace, monkeypatch):
-    from synth_audit.core.plan import Plan
+    from synth_audit.plan.plan import Plan
 
     assert "salt" not in Plan.model_fields
     for name in ("SALT", "SYNTH_AUDIT_SALT", "PYTHONHASHSEED"):

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from synth_audit.core.errors import DataError
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.series import Series
+from synth_audit.errors import DataError
+from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.studies.calibration import parse_calibration
 from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number, parse_frontier
@@ -78,7 +77,7 @@ def test_a_picture_with_withheld_cells_outlasts_the_stage(case):
 
 
 def test_the_record_of_a_sweep(build):
-    from synth_audit.studies.correlations import NO_CORRELATIONS
+    from synth_audit.studies.frontier import NO_CORRELATIONS
 
     candidate = CandidateResult(
         "a", "a", {"name": "vine", "config": {}}, {}, "pass", privacy=Number(0.1, 0.0, 0.2)

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.core import arrow_files
-from synth_audit.core.errors import DataError
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.store import workspace_files
+from synth_audit.errors import DataError
+from synth_audit.store import files
+from synth_audit.store.files import hash_parquet, read_parquet, write_text
 from synth_audit.store.workspace import Workspace
-from synth_audit.store.workspace_files import hash_parquet, read_parquet, write_text
+from synth_audit.table import arrow
+from synth_audit.table.content_hash import fingerprint
 
 
 def refused(workspace, folder, *says):
@@ -124,7 +124,7 @@ def declaring(n_rows, held=3):
     ],
 )
 def test_a_damaged_table_is_told_with_what_to_do(tmp_path, monkeypatch, most, mapped, content, says):
-    monkeypatch.setattr(arrow_files, "MOST_HELD", most)
+    monkeypatch.setattr(arrow, "MOST_HELD", most)
     path = spoilt(tmp_path / "train.parquet", content)
     with pytest.raises(DataError, match=f"a workspace file {says}") as caught:
         read_parquet(path, made_by="split", folder=tmp_path if mapped else None)
@@ -149,7 +149,7 @@ def test_a_table_without_rows_of_which_some_are_declared_is_damaged(tmp_path):
 def test_a_file_is_hashed_by_batches_as_the_table_that_it_holds(tmp_path, monkeypatch):
     data = pa.table({"n": range(10), "word": [None, *"abcdefghi"]})
     pq.write_table(data, tmp_path / "rows.parquet")
-    monkeypatch.setattr(workspace_files, "BATCH", 3)
+    monkeypatch.setattr(files, "BATCH", 3)
     assert hash_parquet(tmp_path / "rows.parquet", made_by="split") == fingerprint(data)
     pq.write_table(data.slice(0, 0), tmp_path / "none.parquet")
     assert hash_parquet(tmp_path / "none.parquet", made_by="split") == fingerprint(data.slice(0, 0))

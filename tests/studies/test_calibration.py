@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import synth_audit
-from synth_audit.core.errors import DataError, PlanError
+from synth_audit.errors import DataError, PlanError
 from synth_audit.report.calibration import render_calibration
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies import calibration

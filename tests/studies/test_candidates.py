@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.plan_file import parse_plan
+from synth_audit.errors import DataError, PlanError
+from synth_audit.plan.plan_file import parse_plan
 from synth_audit.store.workspace import Workspace
-from synth_audit.studies import candidates
-from synth_audit.studies.candidates import candidates_of
+from synth_audit.studies import ranking
+from synth_audit.studies.ranking import candidates_of
 
 
 def asked(n_columns=8, **values):
@@ -79,7 +79,7 @@ def test_names_hold_what_tells_candidates_of_one_generator_apart_and_no_more():
 
 
 def test_a_folder_does_not_end_in_a_mark(monkeypatch):
-    monkeypatch.setattr(candidates, "_SLUG_LENGTH", len("vine-truncation-"))
+    monkeypatch.setattr(ranking, "_SLUG_LENGTH", len("vine-truncation-"))
     assert {e.slug for e in asked()} == {"vine-truncation"} | {f"vine-truncation-{i}" for i in (2, 3, 4)}
 
 
@@ -188,5 +188,5 @@ def test_a_candidate_that_cannot_be_built_is_refused_with_the_plan(spec, message
 
 def test_a_workspace_that_was_never_swept_says_what_comes_first(tmp_path):
     with pytest.raises(DataError, match="no sweep has audited") as caught:
-        candidates.candidate_of(parse_plan({"generator": "vine"}), Workspace(tmp_path), "vine")
+        ranking.candidate_of(parse_plan({"generator": "vine"}), Workspace(tmp_path), "vine")
     assert "synth-audit frontier" in str(caught.value)

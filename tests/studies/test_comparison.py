@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from synth_audit.core.errors import PlanError
-from synth_audit.core.identity import read
-from synth_audit.core.measurement import Measurement
-from synth_audit.studies.comparison import Measure, measure_of, reliable, settle, shortfall
+from synth_audit.errors import PlanError
+from synth_audit.findings.measurement import Measurement, read
+from synth_audit.studies.ranking import Measure, measure_of, reliable, settle, shortfall
 
 
 def test_directions_come_from_the_audit():

@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from scipy.stats import kendalltau
 
-from synth_audit.core.column_spec import ColumnSpec
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.studies.correlations import DIGITS, MOST_COLUMNS, Scales
+from synth_audit.studies.frontier import DIGITS, MOST_COLUMNS, Scales
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 
 def table(columns, schema=None, **roles):

@@ -5,10 +5,10 @@ from types import ModuleType
 
 import pytest
 
-from synth_audit.core.measurement import Direction
-from synth_audit.core.verdict import Result
-from synth_audit.judging.release_change import Change
+from synth_audit.findings.measurement import Direction
+from synth_audit.findings.verdict import Result
 from synth_audit.studies.evidence_comparison import compare
+from synth_audit.verdict.comparison import Change
 
 
 def moved(evidence, value, low, high, result=Result.PASS):

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth_audit.core.errors import DataError
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.series import BOX_LINES, Series
-from synth_audit.studies.correlations import Correlations
+from synth_audit.errors import DataError
+from synth_audit.findings.measurement import BOX_LINES, MeasurementId, Series
 from synth_audit.studies.frontier import (
     CandidateResult,
+    Correlations,
     FrontierRecord,
     GateOutcome,
     Number,

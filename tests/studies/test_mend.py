@@ -13,17 +13,17 @@ import yaml
 from click.testing import CliRunner
 
 from synth_audit import api, cli
-from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.plan_file import load_plan
-from synth_audit.core.schema_inference import infer_schema
-from synth_audit.core.table import read_table
-from synth_audit.core.verdict import Result
+from synth_audit.errors import DataError, PlanError
+from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
+from synth_audit.plan.plan_file import load_plan
 from synth_audit.store.evidence import read_evidence
 from synth_audit.store.ledger import Ledger
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies import mend as mending
-from synth_audit.studies.mend_ladder import RUNGS, rung
+from synth_audit.studies.mend import RUNGS, rung
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 AUDITS = [
     {"singling_out": {"embedding": False, "multivariate": [3], "n_attacks": 200, "n_minimum": 50}},

@@ -7,10 +7,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from synth_audit import api, cli
-from synth_audit.core import identity, registry
-from synth_audit.core.errors import PlanError, SynthAuditError
-from synth_audit.core.plan import Plan
+from synth_audit import api, cli, registry
+from synth_audit.errors import PlanError, SynthAuditError
+from synth_audit.findings import measurement
+from synth_audit.plan.plan import Plan
 from synth_audit.studies.published_table import (
     PublishedColumn,
     PublishedTable,
@@ -25,7 +25,7 @@ def test_every_column_is_declared_by_an_audit_that_the_table_asks_for(name):
     table = published_table(name)
     asked = {choice.name for choice in table.audits}
     for column in table.columns:
-        wanted = identity.read(column.measurement)
+        wanted = measurement.read(column.measurement)
         info = vars(registry.catalogue("audit")[wanted.audit].load())["info"]
         assert wanted.audit in asked
         assert wanted.quantity in {q.name for q in info.quantities}

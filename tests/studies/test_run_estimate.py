@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from synth_audit import api
-from synth_audit.core.errors import DataError
+from synth_audit.errors import DataError
 from synth_audit.studies.run_estimate import _stage
 
 

@@ -14,28 +14,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit import api
-from synth_audit.core import registry
-from synth_audit.core.accounting import Mechanism, MechanismRecord
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import DataError, PlanError, ReleaseRefused, SynthAuditError
-from synth_audit.core.execution import in_processes
-from synth_audit.core.execution.deadline import Deadline
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.fitting import FitRecipe, fit_shared
+from synth_audit import api, registry
+from synth_audit.dp.guarantee import Mechanism, MechanismRecord
+from synth_audit.errors import DataError, PlanError, ReleaseRefused, SynthAuditError
 from synth_audit.generators.resample import Resample, ResampleModel
 from synth_audit.generators.vine import Vine
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.verify import verify
+from synth_audit.plugins.fitting import FitRecipe, fit_shared
+from synth_audit.run.context import RunContext
+from synth_audit.run.executor import Deadline, in_processes
 from synth_audit.store.evidence import read_evidence
-from synth_audit.store.folders import link_or_copy, replacing_folder
+from synth_audit.store.files import link_or_copy, replacing_folder
 from synth_audit.store.salts import known_salt
 from synth_audit.store.workspace import Workspace
-from synth_audit.studies.candidates import candidates_of
-from synth_audit.studies.correlations import Correlations
-from synth_audit.studies.frontier import read_frontier
-from synth_audit.studies.ranking import CandidateRun, ranked
+from synth_audit.studies.frontier import Correlations, read_frontier
+from synth_audit.studies.ranking import CandidateRun, candidates_of, ranked
 from synth_audit.studies.sweep import sweep
+from synth_audit.table.content_hash import fingerprint
 
 pytestmark = pytest.mark.xdist_group("sweep")  # they share a finished sweep
 SPEC = {

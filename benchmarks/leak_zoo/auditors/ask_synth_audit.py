@@ -14,13 +14,12 @@ import pandas as pd
 import pyarrow as pa
 from serving import Answer, Tables, serve
 
-from synth_audit.core.cache import Cache
-from synth_audit.core.context import RunContext
-from synth_audit.core.plan import Plan
-from synth_audit.core.registry import build
-from synth_audit.core.salt import Salt
-from synth_audit.judging.judge import load_suite
 from synth_audit.pipeline.stages import MADE_ELSEWHERE, anchored_subject, examine
+from synth_audit.plan.plan import Plan
+from synth_audit.registry import build
+from synth_audit.run.context import Cache, RunContext
+from synth_audit.run.seeds import Salt
+from synth_audit.verdict.suite import load_suite
 
 PLAN = Plan()
 SUITE = load_suite(PLAN.gates, PLAN.base)

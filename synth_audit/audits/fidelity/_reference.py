@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Estimate, Measurement, Quantity, Reference
-from synth_audit.core.seeds import as_int_seed
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
+from synth_audit.findings.measurement import Estimate, Measurement, MeasurementId, Quantity, Reference
+from synth_audit.plugins.audit import Subject
+from synth_audit.run.seeds import as_int_seed
+from synth_audit.table.table import Table
 
 Found = Mapping[MeasurementId, Estimate]
 """What a comparison found, by quantity, setting and column."""

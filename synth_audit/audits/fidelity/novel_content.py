@@ -1,4 +1,4 @@
-"""Values that no training row has: room in which a release could carry real records spelt out."""
+"""Values that no training row has: room in which a release could carry real records spelled out."""
 
 from __future__ import annotations
 
@@ -8,19 +8,71 @@ from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from synth_audit.audits.fidelity._free_text import copied
-from synth_audit.core.arrays import Bools, Codes
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.context import RunContext
-from synth_audit.core.entities import entities_of, key_columns
-from synth_audit.core.kind_novelty import Aspect, Novelty
-from synth_audit.core.measurement import Direction, Findings, Quantity
-from synth_audit.core.schema import Column, nominal
-from synth_audit.core.schema_inference import kind_of
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.kernels.rare_counts import chance_of_more
+from synth_audit.arrays import Bools, Codes
+from synth_audit.encode.texts import greatest_similarity
+from synth_audit.findings.measurement import Direction, Findings, Quantity
+from synth_audit.plugins.audit import AuditInfo, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats.proportions import chance_of_more
+from synth_audit.table.kind import Aspect, Novelty
+from synth_audit.table.people import entities_of, key_columns
+from synth_audit.table.schema import Column, nominal
+from synth_audit.table.schema_inference import kind_of
+from synth_audit.table.table import Table
+from synth_audit.text import column_forms
+
+_MOST = 5_000
+"""Real rows of each table whose nearest text is looked for."""
+
+_MOST_RELEASED = 20_000
+"""Rows of the release among which it is looked for."""
+
+_NEAR = 0.02
+"""Share of control rows whose nearest text counts as near."""
+
+
+def copied(subject: Subject, column: Column, chance: float, rng: np.random.Generator) -> bool:
+    """Whether training rows find their text in the release, or one like it, more often than control rows.
+
+    Two comparisons of rates: of texts that one real row alone holds, how many stand in the release (labels
+    equal in standard form); and how many rows have a text as near as 2 % of the control rows have, by the
+    cosine of their runs of letters.
+
+    Args:
+        chance: of an honest release being accused. rng: draws the rows that are looked up.
+    """
+    control = subject.control
+    assert control is not None
+    train, made, name = subject.train, subject.synthetic, column.name
+    if _found_once(train, control, made, name) < chance / 2:
+        return True
+    release = _forms(made.sample(_MOST_RELEASED, rng), name)
+    real, strangers = (_forms(table.sample(_MOST, rng), name) for table in (train, control))
+    if not (release and strangers and real):
+        return False
+    of_train, of_control = (greatest_similarity(texts, release) for texts in (real, strangers))
+    near = np.quantile(of_control, 1 - _NEAR, method="lower")
+    close, strange = int((of_train >= near).sum()), int((of_control >= near).sum())
+    return chance_of_more(close, strange, len(of_train), len(of_control)) < chance / 2
+
+
+def _forms(table: Table, name: str) -> list[str]:
+    """The texts of a column in standard form."""
+    found: list[str] = column_forms(table.texts(name)).drop_null().to_pylist()
+    return found
+
+
+def _found_once(train: Table, control: Table, made: Table, name: str) -> float:
+    """Chance that so many of the texts found in the release are train's, of those that one real row holds."""
+    forms = [column_forms(table.texts(name)) for table in (train, control)]
+    counted = pa.chunked_array([x for column in forms for x in column.chunks]).drop_null().value_counts()
+    once = counted.filter(pc.equal(counted.field("counts"), 1)).field("values")
+    taken = once.filter(pc.is_in(once, value_set=column_forms(made.texts(name)).unique()))
+    copies, twins = (int(pc.sum(pc.is_in(x, value_set=taken)).as_py() or 0) for x in forms)
+    return chance_of_more(copies, twins, train.n_rows, control.n_rows)
+
 
 NOVEL = Quantity(
     "novel",

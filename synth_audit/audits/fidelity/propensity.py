@@ -9,22 +9,26 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.arrays import Floats
+from synth_audit.audits import _density as trees
+from synth_audit.audits.fidelity import _propensity as logistic
+from synth_audit.audits.fidelity._propensity import propensity_terms, tree_features
 from synth_audit.audits.fidelity._reference import measured, sampling_note
-from synth_audit.core.arrays import Floats
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity
-from synth_audit.core.series import Series
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.encoding.propensity_terms import propensity_terms
-from synth_audit.encoding.tree_features import tree_features
-from synth_audit.kernels import discrimination as trees
-from synth_audit.kernels import propensity as logistic
-from synth_audit.kernels import roc
-from synth_audit.kernels.intervals import critical_value
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import (
+    Direction,
+    Estimate,
+    Findings,
+    Interval,
+    MeasurementId,
+    Quantity,
+    Series,
+)
+from synth_audit.plugins.audit import AuditInfo, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats import roc
+from synth_audit.stats.resampling import critical_value
+from synth_audit.table.table import Table
 
 C2ST_AUROC = Quantity(
     "c2st_auroc",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from synth_audit.core.accounting import Neighbouring, PrivacyGuarantee
-from synth_audit.kernels.privacy_region import most_advantage, most_found, of_replacing
+from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
+from synth_audit.stats.epsilon import most_advantage, most_found, of_replacing
 
 
 @dataclass(frozen=True)

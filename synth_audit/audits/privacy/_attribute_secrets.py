@@ -1,4 +1,4 @@
-"""Which secrets can be attacked through other columns, and whether real rows hold a tie to them."""
+"""Which secrets can be attacked through other columns, and columns as numbers for a linear attacker."""
 
 from __future__ import annotations
 
@@ -7,16 +7,90 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.audits._targets import named
-from synth_audit.audits.privacy._attribute_design import DesignMatrix, Secret
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Measurement, Quantity
-from synth_audit.core.schema import Column, Role
-from synth_audit.core.seeds import child_rng
-from synth_audit.core.subject import Subject
-from synth_audit.kernels.attack_success import worst_interval
-from synth_audit.kernels.games import reference_rows
-from synth_audit.kernels.linear import Regression, Scaling, correlation
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Measurement, Quantity
+from synth_audit.plugins.audit import Subject
+from synth_audit.run.seeds import child_rng
+from synth_audit.stats.attack_success import worst_interval
+from synth_audit.stats.regression import Regression, Scaling, correlation
+from synth_audit.stats.resampling import reference_rows
+from synth_audit.table.kind import Coding
+from synth_audit.table.schema import Column, Role
+from synth_audit.table.table import Table
+
+
+@dataclass(frozen=True)
+class Secret:
+    """Where a secret and its predictors stand in the design.
+
+    Attributes:
+        responses: positions of the numbers that stand for the secret: itself, the indicator of one of two
+            labels, or the indicator of each frequent label.
+        weights: of the responses, summing to 1: the labels' frequencies in train, so that what is frequent
+            counts most.
+        predictors: positions of the numbers of all other columns; groups: their column, numbered from 0.
+    """
+
+    name: str
+    responses: Positions
+    weights: Floats
+    predictors: Positions
+    groups: Positions
+
+
+@dataclass(frozen=True)
+class DesignMatrix:
+    """The columns that vary in train as numbers; anchored on train, so that no candidate moves its yardstick.
+
+    Numbers and dates stand for themselves, as in the paper's tables. A label becomes indicators, since no
+    order of its codes could carry what it says of a secret; one of two labels is a single 0/1 number. Labels
+    that fewer than :data:`.codings.RARE` of the rows hold share one indicator, if together they are frequent
+    enough. Numbers are read no further than train's own smallest and largest. A numeric column with gaps
+    also gets a 0/1 number that says where they are, for being missing can say as much as a value.
+    """
+
+    codings: tuple[Coding, ...]
+
+    @classmethod
+    def anchored_on(cls, train: Table, columns: Sequence[Column]) -> DesignMatrix:
+        """Read off train which columns vary and which labels are frequent."""
+        codings: list[Coding] = []
+        for column in columns:
+            start = codings[-1].start + codings[-1].width if codings else 0
+            coding = column.kind.coding(train, column, start)
+            if coding is not None:
+                codings.append(coding)
+        return cls(tuple(codings))
+
+    def encode(self, table: Table) -> Floats:
+        """The numbers of a table, shape (n, p), NaN where missing."""
+        return np.hstack([np.empty((table.n_rows, 0)), *(c.numbers(table) for c in self.codings)])
+
+    def present(self, table: Table, name: str) -> Bools:
+        """Rows of a table that hold a value of a coded column, shape (n,)."""
+        return self.coding(name).present(table)
+
+    def coding(self, name: str) -> Coding:
+        """The coding of a column that varies."""
+        return next(c for c in self.codings if c.column.name == name)
+
+    def secret(self, name: str) -> Secret | None:
+        """The secret in this column, or None when nothing in it varies."""
+        own = next((c for c in self.codings if c.column.name == name), None)
+        if own is None or not own.responses:
+            return None
+        others = [c for c in self.codings if c is not own and c.regressors]
+        shares = np.array(list(own.responses.values()))
+        return Secret(
+            name=name,
+            responses=np.array(list(own.responses), dtype=np.intp),
+            weights=shares / shares.sum(),
+            predictors=np.array([p for c in others for p in c.regressors], dtype=np.intp),
+            groups=np.array([i for i, c in enumerate(others) for _ in c.regressors], dtype=np.intp),
+        )
+
 
 STREAM = "attribute_game"
 """Random stream of attack and games, so that both look for ties in the same training rows."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from synth_audit.audits.privacy._reused_identifiers import reused_identifiers
-from synth_audit.audits.privacy._telling_rows import DENSE, CodedOnce, Telling, telling
-from synth_audit.core.arrays import Codes
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.context import RunContext
-from synth_audit.core.measurement import (
+from synth_audit.arrays import Bools, Codes, Codes32, Floats
+from synth_audit.encode.cells import row_groups, row_groups_but_one, split_rows
+from synth_audit.encode.codes import codes
+from synth_audit.findings.measurement import (
     Direction,
     Exposure,
     Findings,
@@ -23,12 +23,167 @@ from synth_audit.core.measurement import (
     Quantity,
     Reference,
 )
-from synth_audit.core.schema import Column
-from synth_audit.core.subject import Subject
-from synth_audit.encoding.row_groups import row_groups, row_groups_but_one
-from synth_audit.kernels.attack_success import corrected_level, worst_interval
-from synth_audit.kernels.proportion_interval import SOURCE, proportion_difference, proportion_interval
-from synth_audit.kernels.weighted_counts import WeightedCount
+from synth_audit.neighbours.coordinates import MISSING
+from synth_audit.plugins.audit import AuditInfo, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats.attack_success import corrected_level, worst_interval
+from synth_audit.stats.proportions import SOURCE, WeightedCount, proportion_difference, proportion_interval
+from synth_audit.table.people import NearRows, RowKeys
+from synth_audit.table.schema import Column, quantitative
+from synth_audit.table.table import Table
+from synth_audit.text import column_forms
+
+_AROUND, _STEPS = 0.25, 8
+"""Share of a column's range, and steps of its grid at least, by which a number may be off by chance."""
+
+_RARELY = 1e-3
+"""So many keys or more are found by chance with a probability below this: they were copied."""
+
+
+def reused_identifiers(subject: Subject) -> Bools:
+    """Rows of the release that hold an identifier or split key of a real row, shape (n,).
+
+    Any column may hold it. A column in which train itself has such values, a small number that happens to be
+    somebody's key, says nothing and is passed over; so is one of numbers whose neighbours are keys so often
+    (row numbers are) that chance explains as many.
+    """
+    real = [table for table in (subject.train, subject.control) if table is not None]
+    withheld = [column.name for column in subject.schema if not column.released]
+    keys = _distinct([_forms(table, name) for name in withheld for table in real])
+    numbers = _numbers(keys)
+    reused = np.zeros(subject.synthetic.n_rows, dtype=bool)
+    for name in subject.synthetic.names if len(keys) else ():
+        column, found = subject.schema[name], _holds(subject.synthetic, name, keys)
+        if not column.released or not (
+            _holds(subject.train, name, keys).any() or _by_chance(found, column, subject.train, numbers)
+        ):
+            reused |= found
+    return reused
+
+
+def _by_chance(found: Bools, column: Column, train: Table, keys: Floats) -> bool:
+    """Whether numbers like those of train would be keys as often.
+
+    Train's numbers, each moved to any place of the column's grid around it, are keys with a probability p; of
+    n rows Poisson(n p) are.
+    """
+    hits = int(found.sum())
+    if not hits or column.resolution is None or not quantitative([column]):
+        return False
+    from scipy.special import pdtrc  # here, since a code location must not load it
+
+    step = float(column.resolution.grid.step)
+    values = train.numbers(column.name)
+    values = values[np.isfinite(values)]
+    around = max(_STEPS * step, _AROUND * float(np.ptp(values))) if len(values) else 0.0
+    within = np.searchsorted(keys, values + around, "right") - np.searchsorted(keys, values - around, "left")
+    expected = len(found) * float(within.sum()) / max(1, len(values)) / (2 * around / step + 1)
+    return bool(pdtrc(hits - 1, expected) >= _RARELY) if expected else False
+
+
+def _forms(table: Table, name: str) -> pa.ChunkedArray:
+    return column_forms(table.texts(name))
+
+
+def _distinct(forms: Sequence[pa.ChunkedArray]) -> pa.Array:
+    """Every form once, without null."""
+    every = [chunk for column in forms for chunk in column.chunks]
+    return pa.chunked_array(every, pa.large_string()).unique().drop_null()
+
+
+def _numbers(keys: pa.Array) -> Floats:
+    """Those of the keys that are whole numbers, ascending."""
+    whole = keys.filter(pc.match_substring_regex(keys, r"^-?\d{1,15}$"))
+    return np.sort(whole.cast(pa.float64()).to_numpy())
+
+
+def _holds(table: Table, name: str, keys: pa.Array) -> Bools:
+    """Where a column's label has the form of one of the keys, shape (n,)."""
+    found = pc.is_in(_forms(table, name), value_set=keys)
+    return np.asarray(found.to_numpy(), dtype=bool)
+
+
+DENSE = 0.01
+"""Share of control rows that equal a training row, above which it is asked how much that tells."""
+
+_COPIED = 0.05
+"""The share of copied people of whom the weights tell most."""
+
+_MOST_CONTROL = 5_000
+"""With more control rows the natural rate is known well enough without weights."""
+
+
+@dataclass(frozen=True)
+class Telling:
+    """The weight of each group of equal rows, shape (groups,), and its mean over training rows."""
+
+    weights: Floats
+    mean: float
+
+    @classmethod
+    def alike(cls, groups: Sequence[Codes]) -> Telling:
+        """Every row tells the same."""
+        return cls(np.ones(1 + max(int(g.max(initial=-1)) for g in groups)), 1.0)
+
+    def error(self, train: Codes, control: Codes) -> float:
+        """The standard error of the natural rate, from real rows alone; of one more equal row at least."""
+        hit = self.weights[control[np.isin(control, train)]]
+        return float(np.sqrt(np.square(hit).sum() + 1) / (len(control) * self.mean))
+
+
+@dataclass(frozen=True, eq=False)
+class CodedOnce:
+    """Train, release and control by codes, each column coded once for all choices of columns.
+
+    Attributes:
+        tables: these three. known: codes from 0 on that the tables share, one below the other, by column.
+    """
+
+    tables: Sequence[Table]
+    known: dict[str, Codes32] = field(default_factory=dict)
+
+    def groups(self, columns: Sequence[Column]) -> list[Codes]:
+        """Numbers that rows which agree in some columns share, of all three tables; shape (n,) each."""
+        whole = RowKeys.of([self._of(c) for c in columns]).whole
+        return split_rows(np.unique(whole, return_inverse=True)[1].astype(np.int64), self.tables)
+
+    def real(self, columns: Sequence[Column]) -> list[Codes32]:
+        """Codes of some columns of train and control."""
+        n, k = self.tables[0].n_rows, self.tables[2].n_rows
+        return [np.concatenate([codes[:n], codes[len(codes) - k :]]) for codes in map(self._of, columns)]
+
+    def _of(self, column: Column) -> Codes32:
+        if column.name not in self.known:
+            joint = np.concatenate(codes(self.tables, column))
+            self.known[column.name] = joint.astype(np.int32) - MISSING
+        return self.known[column.name]
+
+
+def telling(rows: CodedOnce, columns: Sequence[Column], groups: Sequence[Codes]) -> Telling:
+    """Weights ``w = c / (c + λ)``, by which a match counts as it is likely to be a copy.
+
+    λ is how many rows equal to a real one a release of strangers would hold by chance
+    (:meth:`NearRows.expected` among train and control together, times the release's size over theirs), and
+    c = 0.05 a copy of one person in twenty. No release and no division of the people moves λ, so that weights
+    leave the difference between train and control 0 for whatever is independent of it, but less uncertain:
+    rows that are equal by nature make up most of its variance. Everybody weighs 1 where a natural rate is
+    under one in a hundred, control is large, or weights would not make the rate surer.
+
+    Args:
+        groups: of train, release and control the numbers that rows equal in all these columns share.
+    """
+    train, release, control = groups
+    plain = Telling.alike(groups)
+    rare = np.isin(control, train).mean() <= DENSE
+    if rare or len(control) > _MOST_CONTROL or len(columns) < 2:
+        return plain
+    near = NearRows.of(rows.real(columns))
+    expected = near.expected * len(release) / (len(train) + len(control) - 1)
+    weights = plain.weights.copy()
+    weights[np.concatenate([train, control])] = _COPIED / (_COPIED + expected)
+    found = Telling(weights, float(weights[train].mean()))
+    return min(plain, found, key=lambda x: x.error(train, control))
+
 
 SHARE = Quantity(
     "share",

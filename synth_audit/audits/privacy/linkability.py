@@ -8,30 +8,28 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.arrays import Bools, Positions
 from synth_audit.audits._targets import FEWEST_GUESSES, drawn, named, random_places, rate
-from synth_audit.audits.privacy._asked_people import AskedPeople, different_people
-from synth_audit.audits.privacy._known_sets import KnownSets, PairsApart, SetTrials, drawn_sources, parts_of
-from synth_audit.core.arrays import Bools, Positions
-from synth_audit.core.audit import AuditInfo, Need
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import (
-    Direction,
-    Exposure,
-    Findings,
-    Measurement,
-    Quantity,
-    Reference,
+from synth_audit.audits.privacy._known_columns import (
+    AskedPeople,
+    KnownSets,
+    PairsApart,
+    SetTrials,
+    different_people,
+    drawn_sources,
+    parts_of,
 )
-from synth_audit.core.schema import Column
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.encoding.anchored_parts import varies
-from synth_audit.encoding.codes import codes
-from synth_audit.encoding.gower import GowerEncoder
-from synth_audit.kernels.attack_success import SuccessCount, risk
-from synth_audit.kernels.entropy import entropy
-from synth_audit.kernels.gower import Mixed, nearest_k
+from synth_audit.encode.codes import codes
+from synth_audit.encode.distances import GowerEncoder, varies
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Direction, Exposure, Findings, Measurement, Quantity, Reference
+from synth_audit.neighbours.gower import Mixed, nearest_k
+from synth_audit.plugins.audit import AuditInfo, Need, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats.attack_success import SuccessCount, risk
+from synth_audit.stats.distributions import entropy
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
 
 _SHARED_OUT = (4, 5, 6)
 """Columns that stand out together, and are shared out between two sources."""
@@ -81,7 +79,7 @@ class Linkability:
     For a record split into the columns A and B, the k nearest synthetic rows by A and the k nearest by B are
     found (Gower's distance, ties broken at random and apart for A and B); the attack succeeds when they
     share a row. ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of their intervals;
-    its interval is that of :func:`~synth_audit.kernels.attack_success.risk_interval`.
+    its interval is that of :func:`~synth_audit.stats.attack_success.risk_interval`.
 
     Without ``columns_a`` and ``columns_b`` every released column that varies in train is used: by
     descending entropy of its values in train, ties by name, each goes to the side whose entropies add up to

@@ -1,4 +1,4 @@
-"""Replicated uniques and DiSCO: what statistical offices read of a release, beside strangers' numbers."""
+"""Replicated uniques and DiSCO: what statistical offices read of a release, beside control's numbers."""
 
 from __future__ import annotations
 
@@ -8,20 +8,58 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.arrays import Bools, Codes
 from synth_audit.audits._targets import named
-from synth_audit.core.arrays import Bools, Codes
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Direction, Findings, Measurement, Quantity, Reference
-from synth_audit.core.schema import Column, Role, quantitative
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.encoding.codes import codes
-from synth_audit.kernels.entropy import entropy
-from synth_audit.kernels.key_disclosure import disclosed_target, replicated_unique, unique_rows
-from synth_audit.kernels.proportion_interval import proportion_interval
-from synth_audit.kernels.repeats import row_kinds
+from synth_audit.encode.codes import codes
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Direction, Findings, Measurement, Quantity, Reference
+from synth_audit.neighbours.repeats import row_kinds
+from synth_audit.plugins.audit import AuditInfo, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats.distributions import entropy
+from synth_audit.stats.proportions import proportion_interval
+from synth_audit.table.schema import Column, Role, quantitative
+from synth_audit.table.table import Table
+
+
+def unique_rows(keys: Codes) -> Bools:
+    """Rows whose key no other row of the table has, shape (n,)."""
+    alone: Bools = np.bincount(keys)[keys] == 1
+    return alone
+
+
+def replicated_unique(keys: Codes, original: Codes, synthetic: Codes, *, inside: bool) -> Bools:
+    """People whose key is unique in the original and unique in the synthetic table, shape (n,).
+
+    ``d_q = 1 and s_q = 1``, with d and s the rows of the original and the synthetic table that have key q.
+
+    Args:
+        keys: of the people asked about, shape (n,). original, synthetic: of all rows of the tables.
+        inside: whether these people are in the original; if not, each is asked about as if added to it.
+    """
+    size = 1 + max(int(x.max(initial=0)) for x in (keys, original, synthetic))
+    real, made = (np.bincount(x, minlength=size)[keys] for x in (original, synthetic))
+    found: Bools = (real == int(inside)) & (made == 1)
+    return found
+
+
+def disclosed_target(keys: Codes, targets: Codes, of_keys: Codes, of_targets: Codes) -> Bools:
+    """People whose target is that of all rows of a table which have their key, shape (n,).
+
+    In the paper's terms ``ps_tq = 1`` at the person's own t and q: disclosive in the table, and correct.
+
+    Args:
+        keys, targets: of the people asked about, shape (n,) each, from 0. of_keys, of_targets: of the table.
+    """
+    n_targets = 1 + max(int(x.max(initial=0)) for x in (targets, of_targets))
+    size = 1 + max(int(x.max(initial=0)) for x in (keys, of_keys))
+    pairs = np.unique(of_keys.astype(np.int64) * n_targets + of_targets)
+    key, target = np.divmod(pairs, n_targets)
+    only = np.full(size, -1, dtype=np.int64)
+    only[key] = target
+    only[np.bincount(key, minlength=size) != 1] = -1
+    return np.asarray(only[keys] == targets, dtype=np.bool_)
+
 
 REP_U = Quantity(
     "rep_u",

@@ -7,20 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.arrays import Floats, Positions
+from synth_audit.audits._density import tree_share
 from synth_audit.audits._targets import drawn
-from synth_audit.audits.privacy._asked_people import different_people
-from synth_audit.core.arrays import Floats, Positions
-from synth_audit.core.audit import AuditInfo, Need
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Findings, Measurement, Quantity, Reference, SampleCounts
-from synth_audit.core.subject import Subject
-from synth_audit.encoding.value_ranks import value_ranks
-from synth_audit.kernels.density import tree_share
-from synth_audit.kernels.membership import precision
-from synth_audit.kernels.neighbours import most_queries
-from synth_audit.kernels.proportion_interval import proportion_interval
-from synth_audit.kernels.roc import auroc, auroc_interval
+from synth_audit.audits.privacy._known_columns import different_people
+from synth_audit.encode.codes import value_ranks
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Findings, Measurement, Quantity, Reference, SampleCounts
+from synth_audit.neighbours.search import most_queries
+from synth_audit.plugins.audit import AuditInfo, Need, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats.proportions import proportion_interval
+from synth_audit.stats.roc import auroc, auroc_interval, precision
 
 AUC = Quantity(
     "auc",

@@ -8,17 +8,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.arrays import Bools
 from synth_audit.audits.recognition.detection import DetectionLimit, classes_of, detection_limits, view_rng
 from synth_audit.audits.recognition.engine import FAMILY, Recognised, p_value, recognise
 from synth_audit.audits.recognition.people import Sides, pooled
 from synth_audit.audits.recognition.row_nearness import RowNearness, row_nearness
 from synth_audit.audits.recognition.scoring import ScoredPeople, ScoreInfo, scored
 from synth_audit.audits.recognition.side_test import NAMED, SideTest, side_test
-from synth_audit.core.arrays import Bools
-from synth_audit.core.audit import AuditInfo, Leak, Need
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import (
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import (
     Exposure,
     Findings,
     Interval,
@@ -27,10 +25,11 @@ from synth_audit.core.measurement import (
     Reference,
     SampleCounts,
 )
-from synth_audit.core.schema import Column, nominal
-from synth_audit.core.subject import Subject
-from synth_audit.kernels.attack_success import corrected_level
-from synth_audit.kernels.roc import auroc
+from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats.attack_success import corrected_level
+from synth_audit.stats.roc import auroc
+from synth_audit.table.schema import Column, nominal
 
 EXCESS = Quantity(
     "excess",

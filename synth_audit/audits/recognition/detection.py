@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from synth_audit.arrays import Bools
 from synth_audit.audits.recognition.engine import CLEAR, FAMILY, ViewScores, recognise
 from synth_audit.audits.recognition.leak_classes import CLASSES, LeakClass, planted
 from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.audits.recognition.scoring import scored
-from synth_audit.core.arrays import Bools
-from synth_audit.core.context import RunContext
-from synth_audit.core.seeds import child_rng
+from synth_audit.run.context import RunContext
+from synth_audit.run.seeds import child_rng
 
 FIRST_SHARE = 0.03
 """Share of the people planted first, in every class."""

@@ -31,11 +31,10 @@ from functools import cached_property
 
 import numpy as np
 
-from synth_audit.core.arrays import Bools, Floats, Floats32, Positions
-from synth_audit.core.measurement import Interval
-from synth_audit.kernels.held_out import halved
-from synth_audit.kernels.intervals import critical_value
-from synth_audit.kernels.proportion_interval import joined, proportion_interval
+from synth_audit.arrays import Bools, Floats, Floats32, Positions
+from synth_audit.findings.measurement import Interval
+from synth_audit.stats.proportions import halved, joined, proportion_interval
+from synth_audit.stats.resampling import critical_value
 
 VIEW_SIZES = (0.01, 0.02, 0.03, 0.05, 0.08)
 """Shares of the people at which views are compared: few people must be claimed for a weak leak to show."""

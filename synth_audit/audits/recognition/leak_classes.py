@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
-from synth_audit.core.arrays import Bools, Floats, Positions
 
 MOVED = 0.02
 """Standard deviation, as a share of the people by rank, by which a near copy's numbers are moved."""

@@ -14,8 +14,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.audits.recognition.people import PooledColumn
-from synth_audit.core.arrays import Floats, Floats32, Positions
 
 CELLS = 192
 """Cells of a number at most, of equal counts: values 0.5 % of the rows apart are told apart."""

@@ -10,15 +10,15 @@ from typing import Literal
 
 import numpy as np
 
-from synth_audit.core.arrays import Bools, Floats, Positions
-from synth_audit.core.entities import persons
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.parts import TIME, LabelPart, NumberPart, VectorPart
-from synth_audit.core.schema import Column
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.core.text_form import column_forms
-from synth_audit.encoding.codes import cells_of
+from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.encode.codes import cells_of
+from synth_audit.errors import NotApplicable
+from synth_audit.plugins.audit import Subject
+from synth_audit.table.kind import TIME, LabelPart, NumberPart, VectorPart
+from synth_audit.table.people import persons
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
+from synth_audit.text import column_forms
 
 MOST_COLUMNS = 64
 """Columns that are compared, drawn at random from wider tables: one bit each in a machine word."""

@@ -21,13 +21,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.audits.recognition.engine import CLEAR
 from synth_audit.audits.recognition.matching import WEIGHTINGS, CodedCells, matched
 from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.audits.recognition.views.nearness import FLOOR, nearness_tables
-from synth_audit.core.arrays import Bools, Floats, Positions
-from synth_audit.core.measurement import Interval
-from synth_audit.kernels.proportion_interval import proportion_interval
+from synth_audit.findings.measurement import Interval
+from synth_audit.stats.proportions import proportion_interval
 
 KEPT = 32
 """Nearest rows and people that are kept: all of them on one side has a probability of 2^-31."""

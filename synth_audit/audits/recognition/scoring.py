@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit import registry
+from synth_audit.arrays import Floats32
 from synth_audit.audits.recognition.engine import ViewScores, information
 from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.audits.recognition.view import View, ViewInfo
-from synth_audit.core import registry
-from synth_audit.core.arrays import Floats32
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from synth_audit.arrays import Floats
 from synth_audit.audits.recognition.people import PooledPeople
-from synth_audit.core.arrays import Floats
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats, Integers, Positions, Target
-from synth_audit.core.entities import persons
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.schema import Column, nominal
-from synth_audit.core.seeds import as_int_seed
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.kernels.coordinates import MOST_ONE_HOT
-from synth_audit.kernels.prediction import ModelName, Predictor, fit
+from synth_audit.arrays import Floats, Integers, Positions, Target
+from synth_audit.errors import NotApplicable
+from synth_audit.neighbours.coordinates import MOST_ONE_HOT
+from synth_audit.plugins.audit import Subject
+from synth_audit.run.seeds import as_int_seed
+from synth_audit.stats.prediction import ModelName, Predictor, fit
+from synth_audit.table.people import persons
+from synth_audit.table.schema import Column, nominal
+from synth_audit.table.table import Table
 
 ARMS = ("synthetic", "train")
 

@@ -9,15 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.utility._prediction_task import ARMS, prepare
-from synth_audit.core.audit import AuditInfo, Need
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Estimate, Findings, Interval, Measurement, Quantity, Reference
-from synth_audit.core.schema import Column
-from synth_audit.core.seeds import as_int_seed
-from synth_audit.core.subject import Subject
-from synth_audit.kernels import prediction_scores as scores
-from synth_audit.kernels.intervals import critical_value, enough_draws
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Estimate, Findings, Interval, Measurement, Quantity, Reference
+from synth_audit.plugins.audit import AuditInfo, Need, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.run.seeds import as_int_seed
+from synth_audit.stats import prediction as scores
+from synth_audit.stats.resampling import critical_value, enough_draws
+from synth_audit.table.schema import Column
 
 FEWEST_TESTED = 30
 """Control rows below which a score is insufficient evidence."""

@@ -10,20 +10,24 @@ from operator import or_
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from synth_audit.core.errors import PlanError
-from synth_audit.core.generator import FitContext, Generator, GeneratorInfo, needs_of, refits, repeats
-from synth_audit.core.generator_needs import Needs
-from synth_audit.core.plugin_config import build_generator
-from synth_audit.core.schema_json import schema_from_plain
-from synth_audit.core.seeds import as_int_seed
-from synth_audit.core.table import Table
-from synth_audit.core.table_file import load_table
-from synth_audit.generators.disjoint.join import Joiner, Validation
-from synth_audit.generators.disjoint.model import FILE, TRAIN, DisjointModel, part_folder
+from synth_audit.errors import PlanError
+from synth_audit.generators.disjoint.join import Joiner, Validation, partition_pictures
 from synth_audit.generators.disjoint.partition import WHERE, Groups, Partition, number_of_parts, partitioned
-from synth_audit.generators.disjoint.parts import Part, fit_parts
-from synth_audit.generators.disjoint.pictures import partition_pictures
-from synth_audit.kernels.join_validator import FEWEST
+from synth_audit.generators.disjoint.parts import FILE, TRAIN, DisjointModel, Part, fit_parts, part_folder
+from synth_audit.generators.disjoint.validator import FEWEST
+from synth_audit.plugins.generator import (
+    FitContext,
+    Generator,
+    GeneratorInfo,
+    Needs,
+    needs_of,
+    refits,
+    repeats,
+)
+from synth_audit.plugins.plugin_config import build_generator
+from synth_audit.run.seeds import as_int_seed
+from synth_audit.table.schema import schema_from_plain
+from synth_audit.table.table import Table, load_table
 
 _BY_VALIDATION = "the validated join has seen real rows, which ends what the parts guarantee"
 _BY_CORRELATION = "the parts were chosen by the real rows' correlations, without noise"

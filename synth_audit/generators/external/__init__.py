@@ -13,22 +13,19 @@ import numpy as np
 import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
-from synth_audit.core import registry
-from synth_audit.core import source as sources
-from synth_audit.core.errors import DataError, PlanError
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.plugin_config import Location, PluginChoice
-from synth_audit.core.public_domain import PublicDomain
-from synth_audit.core.schema import Schema
-from synth_audit.core.schema_json import schema_from_plain, schema_to_plain
-from synth_audit.core.seeds import as_int_seed
-from synth_audit.core.source import Source
-from synth_audit.core.table import Table, read_table
+from synth_audit import registry
+from synth_audit.errors import DataError, PlanError
 from synth_audit.generators.external.program import PLACEHOLDERS, Format, PrivateFolder, Program
-from synth_audit.generators.external.recipe import Setting, recipe_named
-from synth_audit.generators.external.recipe_environment import RecipeEnvironment
+from synth_audit.generators.external.recipe import RecipeEnvironment, Setting, recipe_named
 from synth_audit.generators.external.recipe_model import WHERE as RECIPE
 from synth_audit.generators.external.recipe_model import RecipeModel, as_recipes_see
+from synth_audit.plugins import source as sources
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.plugins.plugin_config import Location, PluginChoice
+from synth_audit.plugins.source import Source
+from synth_audit.run.seeds import as_int_seed
+from synth_audit.table.schema import PublicDomain, Schema, schema_from_plain, schema_to_plain
+from synth_audit.table.table import Table, read_table
 
 _FINISHED = "the table was made elsewhere; nothing is known of how"
 _BY_PROGRAM = "the table was made by another program; nothing is known of how"

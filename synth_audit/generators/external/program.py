@@ -19,14 +19,13 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from synth_audit.core import registry
-from synth_audit.core.environment import for_other_programs
-from synth_audit.core.errors import DataError
-from synth_audit.core.files import lasting_folder
-from synth_audit.core.public_domain import PublicDomain
-from synth_audit.core.schema import Schema, quantitative
-from synth_audit.core.source import hand_over
-from synth_audit.core.table import Table
+from synth_audit import registry
+from synth_audit.errors import DataError
+from synth_audit.files import lasting_folder
+from synth_audit.plugins.source import hand_over
+from synth_audit.run.context import for_other_programs
+from synth_audit.table.schema import PublicDomain, Schema, quantitative
+from synth_audit.table.table import Table
 
 Format = Literal["parquet", "csv"]
 

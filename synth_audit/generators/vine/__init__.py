@@ -9,16 +9,21 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from synth_audit.core.arrays import Bools
-from synth_audit.core.generator import FitContext, GeneratorInfo
-from synth_audit.core.generator_needs import Needs
-from synth_audit.core.kind_distribution import MarginMethod
-from synth_audit.core.table import Table
-from synth_audit.generators.vine.column_codec import ColumnCodec, encode, variables_of
-from synth_audit.generators.vine.column_order import Root, class_codes, fewest_class_rows, ordered
-from synth_audit.generators.vine.joint_distribution import Fitting, Joint, Topology
+from synth_audit.arrays import Bools
+from synth_audit.generators.vine.columns import (
+    ColumnCodec,
+    Root,
+    class_codes,
+    encode,
+    fewest_class_rows,
+    ordered,
+    variables_of,
+)
+from synth_audit.generators.vine.copulas import Choice, Criterion, FamilySet, Fitting, Joint, Topology
 from synth_audit.generators.vine.model import FILE, VineModel
-from synth_audit.kernels.rvine import Choice, Criterion, FamilySet
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, Needs
+from synth_audit.table.kind import MarginMethod
+from synth_audit.table.table import Table
 
 _NO_NOISE = "margins and pair copulas are fitted to train without noise; truncation limits, it does not bound"
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats
-from synth_audit.core.errors import DataError
-from synth_audit.core.schema import Column
-from synth_audit.generators.vine.column_codec import Decoder
-from synth_audit.generators.vine.joint_distribution import Joint
-from synth_audit.kernels.cvine import CVine
+from synth_audit.arrays import Floats
+from synth_audit.errors import DataError
+from synth_audit.generators.vine.columns import Decoder
+from synth_audit.generators.vine.copulas import CVine, Joint
+from synth_audit.table.schema import Column
 
 if TYPE_CHECKING:
     from synth_audit.generators.vine.model import VineModel

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from synth_audit.core.series import Series
+from synth_audit.findings.measurement import Series
 from synth_audit.report import svg, words
-from synth_audit.report.axes import Plot
-from synth_audit.report.line_styles import LineStyle
+from synth_audit.report.svg import LineStyle, Plot
 from synth_audit.report.view import Cells
 
 Styles = Mapping[str, LineStyle]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from synth_audit.core.series import BOX_LINES, Series
+from synth_audit.findings.measurement import BOX_LINES, Series
 from synth_audit.report import svg, words
-from synth_audit.report.axes import WIDTH, Plot, axis_title, position_labels, value_axis
 from synth_audit.report.plot_kinds._contract import Beside, ChartKind, Rows, Styles
+from synth_audit.report.svg import WIDTH, Plot, axis_title, position_labels, value_axis
+from synth_audit.text import clean
 
 MOST_BOXES = 40
 _NAME_WIDTH = 180.0
@@ -104,7 +105,7 @@ def _short(series: Series) -> bool:
 
 def _names(series: Series) -> list[str]:
     labels: Sequence[float | str] = series.x
-    return [words.clean(x) if isinstance(x, str) else words.number(float(x)) for x in labels]
+    return [clean(x) if isinstance(x, str) else words.number(float(x)) for x in labels]
 
 
 def _span(series: Series, beside: Beside) -> tuple[float, float]:

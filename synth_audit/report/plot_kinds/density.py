@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from synth_audit.core.series import Series
+from synth_audit.findings.measurement import Series
 from synth_audit.report import svg, words
 from synth_audit.report.plot_kinds._contract import PanelKind
 from synth_audit.report.view import Cells

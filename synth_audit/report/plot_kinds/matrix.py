@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from synth_audit.core.series import Series
+from synth_audit.findings.measurement import Series
 from synth_audit.report import heatmap, words
 from synth_audit.report.plot_kinds._contract import PanelKind
 from synth_audit.report.view import Cells

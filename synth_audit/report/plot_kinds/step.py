@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from synth_audit.core.series import Series
+from synth_audit.findings.measurement import Series
 from synth_audit.report.plot_kinds import line
 from synth_audit.report.plot_kinds._contract import Beside, ChartKind, describe_lines, line_rows
 

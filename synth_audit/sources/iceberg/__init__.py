@@ -12,13 +12,11 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from synth_audit.core.connection import Connection
-from synth_audit.core.errors import DataError, PlanError, ReleaseUncertain, Unavailable
-from synth_audit.core.fingerprint import fingerprint
-from synth_audit.core.schema import check_names
-from synth_audit.core.source import SourceInfo, empty_batch, refuse_unkept
-from synth_audit.sources.iceberg.staging import existing, stage
-from synth_audit.sources.iceberg.storage import stored_type
+from synth_audit.errors import DataError, PlanError, ReleaseUncertain, Unavailable
+from synth_audit.plugins.source import Connection, SourceInfo, empty_batch, refuse_unkept
+from synth_audit.sources.iceberg.staging import existing, stage, stored_type
+from synth_audit.table.content_hash import fingerprint
+from synth_audit.table.schema import check_names
 
 _PART = r'"(?:[^"]|"")+"|[^."]+'
 _NAME = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))+")

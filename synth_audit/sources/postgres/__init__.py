@@ -9,13 +9,13 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from synth_audit.core.connection import Connection
-from synth_audit.core.errors import DataError
-from synth_audit.core.source import SourceInfo
+from synth_audit.errors import DataError
+from synth_audit.plugins.source import Connection, SourceInfo
 from synth_audit.sources._sql_names import parts_of, quote, refuse_unless_one
-from synth_audit.sources.postgres import reading, writing
+from synth_audit.sources.postgres import columns as reading
+from synth_audit.sources.postgres import writing
+from synth_audit.sources.postgres.columns import refuse_types
 from synth_audit.sources.postgres.session import session
-from synth_audit.sources.postgres.storage import refuse_types
 
 LONGEST_WAIT = 3600
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from synth_audit.core.connection import ConnectionSpec
-from synth_audit.core.errors import DataError, PlanError, Unavailable
+from synth_audit.errors import DataError, PlanError, Unavailable
+from synth_audit.plugins.source import ConnectionSpec
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Cursor

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from synth_audit.core.errors import DataError, ReleaseUncertain, Unavailable
-from synth_audit.core.fingerprint import fingerprint
+from synth_audit.errors import DataError, ReleaseUncertain, Unavailable
 from synth_audit.sources._sql_names import quote
-from synth_audit.sources.postgres.reading import batches, read_columns
+from synth_audit.sources.postgres.columns import batches, read_columns, sql_type, stored
 from synth_audit.sources.postgres.session import explained
-from synth_audit.sources.postgres.storage import sql_type, stored
+from synth_audit.table.content_hash import fingerprint
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Cursor

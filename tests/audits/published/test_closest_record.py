@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.published.closest_record import ClosestRecord
-from synth_audit.kernels.dcr import privacy_score
-from synth_audit.kernels.embedding_settings import EmbeddingSettings
+from synth_audit.audits.published.closest_record.distances import privacy_score
+from synth_audit.encode.embedding import EmbeddingSettings
 
 AUDIT = ClosestRecord(n_bootstrap=200)
 

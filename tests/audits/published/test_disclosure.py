@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.published.disclosure import Disclosure
-from synth_audit.core.errors import NotApplicable
+from synth_audit.errors import NotApplicable
 
 KEYS = Disclosure(keys=("age", "region", "sex"))
 

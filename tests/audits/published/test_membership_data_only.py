@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.published.membership_data_only import MembershipDataOnly, _TestedRows
-from synth_audit.core.errors import NotApplicable
+from synth_audit.errors import NotApplicable
 
 AUDIT = MembershipDataOnly(n_trees=30)
 AUC, RECALL, PRECISION = "auc", "recall", "precision"

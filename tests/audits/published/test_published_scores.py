@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from synth_audit import registry
 from synth_audit.audits.published.closest_record import neighbour_measures
-from synth_audit.core import registry
 
 N_TRAIN, N_CONTROL, COPIED = 300, 100, 60
 

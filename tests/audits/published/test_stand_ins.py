@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.published.closest_record import ClosestRecord
-from synth_audit.audits.published.closest_record.stand_ins import StandIns
-from synth_audit.core.subject import RandomSplit
+from synth_audit.audits.published.closest_record.neighbour_measures import StandIns
+from synth_audit.plugins.audit import RandomSplit
 
 AUDIT = ClosestRecord(distances=("euclidean",), n_bootstrap=200)
 OURS = RandomSplit(0.8, ours=True)

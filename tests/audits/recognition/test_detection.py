@@ -13,9 +13,9 @@ from synth_audit.audits.recognition.detection import LARGEST_SHARE, WANTED, next
 from synth_audit.audits.recognition.leak_classes import CLASSES, planted
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, PooledWords, pooled
 from synth_audit.audits.recognition.side_test import side_test
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.subject import RandomSplit
+from synth_audit.errors import NotApplicable
+from synth_audit.plugins.audit import RandomSplit
+from synth_audit.run.context import RunContext
 
 N, ROWS = 400, 300
 OF = {leak.name: leak for leak in CLASSES}

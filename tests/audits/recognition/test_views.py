@@ -7,10 +7,10 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from synth_audit import registry
 from synth_audit.audits.recognition.matching import LAST, CodedCells, matched
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, pooled
-from synth_audit.core import registry
-from synth_audit.core.errors import NotApplicable
+from synth_audit.errors import NotApplicable
 
 VIEWS = sorted(registry.catalogue("view"))
 N = 150

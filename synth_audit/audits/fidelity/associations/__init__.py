@@ -7,32 +7,31 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.arrays import Bools
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.audits.fidelity.associations.gaps import (
     N_GROUPS,
     AssociationMatrices,
     column_gaps,
     lost_share,
+    matrices,
     mean_gap,
     norm_gap,
+    published_difference,
 )
-from synth_audit.audits.fidelity.associations.pictures import matrices
-from synth_audit.audits.fidelity.associations.published import published_difference
-from synth_audit.core.arrays import Bools
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import (
+from synth_audit.encode.cells import ColumnCells, readable_pairs, told_pairs
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import (
     Direction,
     Estimate,
     Findings,
     Measurement,
+    MeasurementId,
     Quantity,
 )
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.encoding.column_cells import ColumnCells, readable_pairs, told_pairs
+from synth_audit.plugins.audit import AuditInfo, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.table.table import Table
 
 DIFFERENCE = Quantity(
     "difference",

@@ -1,4 +1,4 @@
-"""How far two tables' associations lie apart, and how much of that may be sampling noise."""
+"""How far the associations of two tables lie apart, how much of that may be noise, and their matrices."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.core.arrays import Bools, Floats
-from synth_audit.core.measurement import Estimate, Interval
-from synth_audit.kernels import association as kernel
-from synth_audit.kernels.association import JackknifeRows
+from synth_audit.arrays import Bools, Floats
+from synth_audit.encode.cells import ColumnCells, told_pairs
+from synth_audit.findings.measurement import Estimate, Interval, MeasurementId, Series
+from synth_audit.plugins.audit import Subject
+from synth_audit.stats import association as kernel
+from synth_audit.stats.association import JackknifeRows
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
 
 N_GROUPS = 20
 """Groups of rows that are left out once each."""
@@ -156,4 +160,103 @@ def _estimate(value: float, moved: list[Floats], level: float) -> Estimate:
     half = float(stdtrit(groups - 1, 0.5 + level / 2)) * error
     return Estimate(
         value, Interval(max(0.0, value - half), value + half, level, f"jackknife of {groups} groups")
+    )
+
+
+_LABELS = 10
+"""A number column with at most this many values in train is a label, as in the paper's tool (SynthEval)."""
+
+_DECIMALS = 2
+"""The paper prints two. No small count follows from the difference of a few pairs rounded so."""
+
+
+def published_difference(train: Table, other: Table, scale: ColumnCells) -> float:
+    """Return ``‖R − S‖_F`` over all pairs of columns, in [0, number of columns].
+
+    Entries are Pearson's r of two numbers, V² of two labels and η² of a label and a number, none of them
+    corrected for chance. Pairs that rest on few rows count too, so that the sum is rounded to two decimals.
+
+    Source: Disjoint Generative Models, appendix A; SynthEval 1.7, ``corr_diff``.
+    """
+    columns = [c.name for c in scale.columns]
+    number = np.array(
+        [
+            numeric and len(np.unique(train.numbers(name))) > _LABELS
+            for name, numeric in zip(columns, scale.numeric, strict=True)
+        ]
+    )
+    difference = _association_matrix(train, scale, number) - _association_matrix(other, scale, number)
+    return round(float(np.linalg.norm(difference)), _DECIMALS)
+
+
+def _association_matrix(table: Table, scale: ColumnCells, number: np.ndarray) -> Floats:
+    """r, V² and η² of every pair of columns, 1 on the diagonal, shape (d, d)."""
+    cells, sizes, numbers = [], [], [np.empty((table.n_rows, 0))]
+    for column, own, numeric, quantity in zip(scale.columns, scale.cells, scale.numeric, number, strict=True):
+        codes = own.of(table)
+        if numeric and not quantity:
+            codes = np.unique(table.numbers(column.name), return_inverse=True)[1]
+        if quantity:
+            numbers.append(table.numbers(column.name))
+        cells.append(codes)
+        sizes.append(int(codes.max(initial=0)) + 1)
+    rows = kernel.JackknifeRows.of(np.column_stack(cells), np.array(sizes), np.column_stack(numbers))
+    found: Floats = kernel.cramers_v(kernel.contingency(rows), corrected=False)[0] ** 2
+    shares = kernel.variance_shares(rows, np.flatnonzero(~number))
+    ratios = kernel.correlation_ratio(shares, corrected=False)[0] ** 2
+    found[np.ix_(number, number)] = kernel.pearson(rows)[0]
+    found[np.ix_(~number, number)], found[np.ix_(number, ~number)] = ratios, ratios.T
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+MOST_COLUMNS = 40
+"""Columns of a picture."""
+
+DIGITS = 2
+"""Decimals of a picture: enough to see, too few to work values out from."""
+
+
+def matrices(
+    subject: Subject,
+    scale: ColumnCells,
+    real: Floats,
+    pairs: Bools,
+    most_rows: int,
+    rng: np.random.Generator,
+) -> tuple[Series, ...]:
+    """Real, synthetic and difference; withheld where few rows of either table stand apart."""
+    shown = [scale.columns.index(c) for c in subject.schema.leading_features(MOST_COLUMNS)]
+    rows = scale.rows(subject.synthetic.sample(most_rows, rng))
+    made = AssociationMatrices.of(rows, scale.numeric).mixed.values
+    told = pairs & (told_pairs(rows, scale, subject.suppression) | ~told_pairs(rows, scale, 1))
+    # A column that does not vary at all in the release betrays nobody, and must be seen to be constant.
+    return tuple(
+        _matrix_series(shows, np.where(told, values, np.nan), shown, scale.columns, diagonal)
+        for shows, values, diagonal in (
+            ("train", real, 1.0),
+            ("synthetic", made, 1.0),
+            ("difference", made - real, 0.0),
+        )
+    )
+
+
+def _matrix_series(
+    shows: str,
+    values: Floats,
+    shown: list[int],
+    columns: tuple[Column, ...],
+    diagonal: float,
+) -> Series:
+    values = np.clip(values.round(DIGITS), -1.0, 1.0) + 0.0
+    np.fill_diagonal(values, diagonal)
+    names = tuple(columns[i].name for i in shown)
+    return Series(
+        id=MeasurementId("", "associations", shows),
+        title="Associations between columns",
+        kind="matrix",
+        x_label="column",
+        y_label="column",
+        x=names,
+        lines={name: tuple(values[i, shown].tolist()) for name, i in zip(names, shown, strict=True)},
     )

@@ -9,20 +9,34 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits.fidelity._reference import Found, measured_together, sampling_note
-from synth_audit.audits.fidelity.coverage.pair import Curves, authenticity, drawn_part, resampled, scored
-from synth_audit.audits.fidelity.coverage.picture import CONTROL, curves
-from synth_audit.audits.fidelity.coverage.spaces import SPACES, AnchoredSpace, SpaceName
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.context import RunContext
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Estimate, Findings, Measurement, Quantity
-from synth_audit.core.series import Series
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.encoding.row_groups import row_groups
-from synth_audit.kernels.coordinates import Coordinates
-from synth_audit.kernels.embedding_settings import EmbeddingSettings
-from synth_audit.kernels.neighbours import most_queries
+from synth_audit.audits.fidelity.coverage.balls import (
+    CONTROL,
+    SPACES,
+    AnchoredSpace,
+    Curves,
+    SpaceName,
+    authenticity,
+    curves,
+    drawn_part,
+    resampled,
+    scored,
+)
+from synth_audit.encode.cells import row_groups
+from synth_audit.encode.embedding import EmbeddingSettings
+from synth_audit.findings.measurement import (
+    Direction,
+    Estimate,
+    Findings,
+    Measurement,
+    MeasurementId,
+    Quantity,
+    Series,
+)
+from synth_audit.neighbours.coordinates import Coordinates
+from synth_audit.neighbours.search import most_queries
+from synth_audit.plugins.audit import AuditInfo, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.table.table import Table
 
 ALPHA_PRECISION = Quantity(
     "alpha_precision",

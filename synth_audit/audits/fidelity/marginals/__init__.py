@@ -15,18 +15,23 @@ from synth_audit.audits.fidelity.marginals.columns import (
     ResampledTables,
     has_gaps,
     missing_difference,
+    picture,
 )
-from synth_audit.audits.fidelity.marginals.pictures import picture
-from synth_audit.core.audit import AuditInfo
-from synth_audit.core.context import RunContext
-from synth_audit.core.identity import MeasurementId
-from synth_audit.core.measurement import Direction, Estimate, Findings, Interval, Quantity
-from synth_audit.core.series import Series
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.kernels.attack_success import corrected_level, worst_interval
-from synth_audit.kernels.distributions import distance_interval
-from synth_audit.kernels.proportion_interval import unseen_share
+from synth_audit.findings.measurement import (
+    Direction,
+    Estimate,
+    Findings,
+    Interval,
+    MeasurementId,
+    Quantity,
+    Series,
+)
+from synth_audit.plugins.audit import AuditInfo, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats.attack_success import corrected_level, worst_interval
+from synth_audit.stats.distributions import distance_interval
+from synth_audit.stats.proportions import unseen_share
+from synth_audit.table.table import Table
 
 TOTAL_VARIATION = Quantity(
     "total_variation",

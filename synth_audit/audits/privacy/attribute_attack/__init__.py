@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from synth_audit.audits.privacy._attribute_secrets import RETAINED, AttackedSecrets, associated, worst
-from synth_audit.audits.privacy.attribute_attack.release import ReleaseAttack, unseen
-from synth_audit.audits.privacy.attribute_attack.secret_finding import SecretFinding
-from synth_audit.core.audit import AuditInfo, Leak
-from synth_audit.core.context import RunContext
-from synth_audit.core.measurement import Findings, Measurement
-from synth_audit.core.subject import Subject
-from synth_audit.kernels.attack_success import corrected_level
-from synth_audit.kernels.parallel import single_threaded_algebra
+from synth_audit.audits.privacy.attribute_attack.release import ReleaseAttack, SecretFinding, unseen
+from synth_audit.findings.measurement import Findings, Measurement
+from synth_audit.plugins.audit import AuditInfo, Leak, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.run.threads import single_threaded_algebra
+from synth_audit.stats.attack_success import corrected_level
 
 
 @dataclass(frozen=True, kw_only=True)

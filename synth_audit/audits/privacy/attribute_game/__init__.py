@@ -14,7 +14,7 @@ from synth_audit.audits.privacy._attribute_secrets import (
     associated,
 )
 from synth_audit.audits.privacy.attribute_game.iterations import GameSizes, play
-from synth_audit.audits.privacy.attribute_game.quantities import (
+from synth_audit.audits.privacy.attribute_game.results import (
     ADVANTAGE,
     MAB,
     MR2,
@@ -23,18 +23,15 @@ from synth_audit.audits.privacy.attribute_game.quantities import (
     REAL_MR2,
     REAL_MSE,
     WCAB,
-)
-from synth_audit.audits.privacy.attribute_game.secret_results import (
     SecretResult,
     advantages_below,
     measured,
     remarks,
 )
-from synth_audit.core.audit import AuditInfo, Leak, Need
-from synth_audit.core.context import RunContext
-from synth_audit.core.measurement import Findings
-from synth_audit.core.subject import Subject
-from synth_audit.kernels.parallel import single_threaded_algebra
+from synth_audit.findings.measurement import Findings
+from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.run.threads import single_threaded_algebra
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,24 +8,25 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.arrays import Bools
 from synth_audit.audits._targets import named
 from synth_audit.audits.privacy.inference.attacks import (
     CONTROL_RATE,
+    EXCESS,
     MODEL_RATE,
     NAIVE_RATE,
     OVERALL_RISK,
+    RECONSTRUCTION_RATE,
+    RECONSTRUCTION_RISK,
     RISK,
     TRAIN_RATE,
     WORST_RISK,
+    Reconstruction,
     SecretAttack,
+    SeveralSets,
+    Trial,
     overall,
     worst,
-)
-from synth_audit.audits.privacy.inference.known_sets import EXCESS, SeveralSets, Trial
-from synth_audit.audits.privacy.inference.reconstruction import (
-    RECONSTRUCTION_RATE,
-    RECONSTRUCTION_RISK,
-    Reconstruction,
 )
 from synth_audit.audits.privacy.inference.targets import (
     MOST_CELLS,
@@ -35,15 +36,13 @@ from synth_audit.audits.privacy.inference.targets import (
     NearestGuesses,
     guesses,
 )
-from synth_audit.core.arrays import Bools
-from synth_audit.core.audit import AuditInfo, Need
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Findings, Measurement
-from synth_audit.core.schema import Column, Role
-from synth_audit.core.subject import Subject
-from synth_audit.kernels.neighbours import most_queries
-from synth_audit.kernels.secret_guesses import predicted
+from synth_audit.encode.secret_guesses import predicted
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Findings, Measurement
+from synth_audit.neighbours.search import most_queries
+from synth_audit.plugins.audit import AuditInfo, Need, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.table.schema import Column, Role
 
 MOST_LEARNT = 5_000
 """Control rows that a model learns from where many columns are known."""
@@ -55,10 +54,10 @@ class Inference:
 
     Nearest by Gower's distance, ties broken at random. A label is guessed right when equal, a number or date
     within ``tolerance`` of train's usual range or, for outlying values, of the secret; see
-    :class:`~synth_audit.kernels.secret_guesses.GuessTolerance`. Records whose secret is missing are not
+    :class:`~synth_audit.encode.secret_guesses.GuessTolerance`. Records whose secret is missing are not
     attacked: there is nothing to learn. A missing guess is wrong.
     ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of their intervals, its interval that
-    of :func:`~synth_audit.kernels.attack_success.risk_interval`; ``worst_risk`` is the largest, its interval
+    of :func:`~synth_audit.stats.attack_success.risk_interval`; ``worst_risk`` is the largest, its interval
     at ``1 − (1 − level) / secrets``. ``overall_risk`` takes the guesses at all secrets together, those at one
     record as one: it is the number to gate where no column is declared sensitive, for the worst of many
     secrets is that of a column which nearly everybody shares, and hardly certain.

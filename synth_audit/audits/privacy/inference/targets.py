@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from synth_audit.arrays import Floats, Positions
 from synth_audit.audits._targets import drawn, random_places
-from synth_audit.core.arrays import Floats, Positions
-from synth_audit.core.kind_prediction import GuessRule
-from synth_audit.core.schema import Column
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.encoding.codes import codes
-from synth_audit.encoding.gower import GowerEncoder
-from synth_audit.kernels.gower import Mixed, nearest, nearest_without
+from synth_audit.encode.codes import codes
+from synth_audit.encode.distances import GowerEncoder
+from synth_audit.neighbours.gower import Mixed, nearest, nearest_without
+from synth_audit.plugins.audit import Subject
+from synth_audit.table.kind import GuessRule
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
 
 MOST_SEARCHED, MOST_CELLS = 50, 10**6
 """Known columns, and release rows times these, up to which every secret has records and a search of its own:

@@ -8,22 +8,29 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.arrays import Positions
 from synth_audit.audits.privacy._attacker_limit import AttackerLimit
 from synth_audit.audits.privacy.membership_game import measures
-from synth_audit.audits.privacy.membership_game.game_estimates import Played, played
-from synth_audit.audits.privacy.membership_game.shadow_game import GAME, ShadowGame, Sizes
-from synth_audit.audits.privacy.membership_game.targets import choose, outlier_columns
-from synth_audit.core.accounting import PrivacyGuarantee
-from synth_audit.core.arrays import Positions
-from synth_audit.core.audit import AuditInfo, Leak, Need
-from synth_audit.core.context import RunContext
-from synth_audit.core.fitting import FitRecipe
-from synth_audit.core.measurement import Exposure, Findings, Measurement
-from synth_audit.core.seeds import as_int_seed, child_rng
-from synth_audit.core.subject import Subject
-from synth_audit.kernels.attack_success import corrected_level
-from synth_audit.kernels.games import mean_interval
-from synth_audit.kernels.shadow_features import CLASSIFIERS, FEATURE_SETS, Classifier, FeatureSet
+from synth_audit.audits.privacy.membership_game.measures import Played, played
+from synth_audit.audits.privacy.membership_game.shadow_game import (
+    CLASSIFIERS,
+    FEATURE_SETS,
+    GAME,
+    Classifier,
+    FeatureSet,
+    ShadowGame,
+    Sizes,
+    choose,
+    outlier_columns,
+)
+from synth_audit.dp.guarantee import PrivacyGuarantee
+from synth_audit.findings.measurement import Exposure, Findings, Measurement
+from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
+from synth_audit.plugins.fitting import FitRecipe
+from synth_audit.run.context import RunContext
+from synth_audit.run.seeds import as_int_seed, child_rng
+from synth_audit.stats.attack_success import corrected_level
+from synth_audit.stats.resampling import mean_interval
 
 KINDS = ("outlying", "random", "vulnerable", "achilles")
 

@@ -7,29 +7,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.privacy.one_run.gaussian import gaussian_bound
+from synth_audit.arrays import Bools
 from synth_audit.audits.privacy.one_run.measures import (
     FEWEST_JUDGED,
     QUANTITIES,
     Judgement,
+    gaussian_bound,
     gaussian_measured,
     gaussian_told,
     measured,
     told,
 )
-from synth_audit.audits.privacy.one_run.people import ClaimablePeople, gather
-from synth_audit.audits.privacy.one_run.scores import PeopleScores, score
-from synth_audit.core.accounting.guarantee import Neighbouring, PrivacyGuarantee
-from synth_audit.core.arrays import Bools
-from synth_audit.core.audit import AuditInfo, Need
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Findings
-from synth_audit.core.seeds import as_int_seed, public_key
-from synth_audit.core.subject import Subject
-from synth_audit.kernels.one_run_bound import Claims, Coins, FixedSizes
-from synth_audit.kernels.one_run_claims import choose_rule
-from synth_audit.kernels.one_run_pool import allowed_pool, beyond_most
+from synth_audit.audits.privacy.one_run.people import ClaimablePeople, PeopleScores, gather, score
+from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Findings
+from synth_audit.plugins.audit import AuditInfo, Need, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.run.seeds import as_int_seed, public_key
+from synth_audit.stats.epsilon import Claims, Coins, FixedSizes, allowed_pool, beyond_most, choose_rule
 
 FEWEST_PEOPLE, FEWEST_PLANTED = 200, 60
 """Of fewer people no claims could be right often enough to prove much, nor, among those of a planted leak, to
@@ -48,7 +44,7 @@ class OneRun:
 
     The split tossed an independent secret coin for every entity. Claims of who is in train, from the release
     and from real rows whose side is not told, are right no more often than (ε, δ)-DP allows: see
-    :mod:`synth_audit.kernels.one_run_bound`. Which score is claimed by, and from which value on, is chosen on
+    :mod:`synth_audit.stats.epsilon`. Which score is claimed by, and from which value on, is chosen on
     one half of the people, by a coin of their own; ``empirical_epsilon`` is the largest ε that the claims
     about the other half refute at level 1 − α, its interval reaching to the ε at which so many would be right
     with probability 1 − α.
@@ -59,7 +55,7 @@ class OneRun:
     bound is that for divisions of fixed sizes.
 
     ``gaussian_mu`` is a second lower bound from the same scores: the largest μ for which no μ-GDP mechanism
-    would let so many guesses be right (:mod:`synth_audit.audits._tradeoff`). It has its own α and
+    would let so many guesses be right (`measures.py`). It has its own α and
     is never called ε, because a generator need not behave like Gaussian noise.
 
     Fields:

@@ -1,4 +1,4 @@
-"""The quantities of the one-run audit, and what it says of its claims."""
+"""The quantities of the one-run audit, and the lower bound on μ under the Gaussian model."""
 
 from __future__ import annotations
 
@@ -6,19 +6,196 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from synth_audit.audits._tradeoff import LARGEST_MU
-from synth_audit.audits.privacy.one_run.gaussian import FEWEST_GUESSES, GaussianBound
-from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, SampleCounts
-from synth_audit.kernels.one_run_bound import (
+import numpy as np
+
+from synth_audit.arrays import Bools, Floats
+from synth_audit.audits.privacy.one_run.people import ClaimablePeople
+from synth_audit.dp.composition import gaussian_epsilon
+from synth_audit.findings.measurement import (
+    Direction,
+    Interval,
+    Measurement,
+    Quantity,
+    Reference,
+    SampleCounts,
+)
+from synth_audit.stats.epsilon import (
     LARGEST,
     Chances,
+    ClaimRule,
     Claims,
+    Coins,
     FixedSizes,
     epsilon_at_least,
     epsilon_usual,
 )
-from synth_audit.kernels.one_run_claims import ClaimRule
-from synth_audit.kernels.proportion_interval import proportion_interval
+from synth_audit.stats.proportions import proportion_interval
+
+LARGEST_MU = 8.0
+"""No larger μ is reported: with it, one guess in 30,000 would be wrong."""
+
+_HALVINGS = 20
+"""Of the interval of μ: to 1e-5."""
+
+
+def mu_at_least(sides: Coins | FixedSizes, guesses: Claims, alpha: float) -> float:
+    """Return the largest μ refuted at level α: a lower bound on μ under the Gaussian model.
+
+    If the mechanism is μ-GDP, the result exceeds μ with probability at most α. It is no bound on ε, because
+    a mechanism need not be Gaussian.
+
+    Args:
+        sides: how sides were decided. ``Coins.pool`` is m, the people a guess could have been about.
+            ``delta`` is not used.
+        guesses: c guesses, fixed before the release was seen, and how many were right.
+        alpha: in (0, 1).
+
+    Returns:
+        In [0, 8]; 0 if no μ is refuted.
+
+    Raises:
+        ValueError: α is out of range. There are more guesses than people or, with fixed sizes, more right
+            guesses than people of that side. Guesses are of both kinds and coins are not fair.
+
+    Source: Mahloujifar, Melis & Chaudhuri 2024.
+
+    Example: 10,000 people, fair coins, 654 right guesses of 1,000. Gaussian noise of this μ has ε = 0.7 at
+    δ = 1e-5.
+
+        >>> round(mu_at_least(Coins(0.5, pool=10_000), Claims(500, 500, 654), 0.05), 3)
+        0.195
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must be in (0, 1), got {alpha}")
+    if not guesses.right:
+        return 0.0
+    right, wrong = _weights(sides, guesses)
+    if not _refuted(0.0, right, wrong, alpha):
+        return 0.0
+    low, high = 0.0, LARGEST_MU
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _refuted(middle, right, wrong, alpha) else (low, middle)
+    return low
+
+
+def _weights(sides: Coins | FixedSizes, guesses: Claims) -> tuple[Floats, Floats]:
+    """a_w and b_w for w = 0, …, right; shape (right + 1,) each."""
+    w, c, both = np.arange(guesses.right + 1.0), guesses.made, bool(guesses.members and guesses.others)
+    people = sides.pool if isinstance(sides, Coins) else sides.members + sides.others
+    if c > people:
+        raise ValueError(f"{c} guesses about {people} people")
+    if isinstance(sides, FixedSizes):
+        k, rest = (sides.others, sides.members) if guesses.others else (sides.members, sides.others)
+        if both or guesses.right > k:
+            raise ValueError(
+                "with fixed sizes guesses are of one kind, no more right than people of that side"
+            )
+        pairs = max(k * rest, 1)
+        return w * np.maximum(rest - c + w, 0) / pairs, (c - w) * (k - w) / pairs
+    if both and sides.p != 0.5:
+        raise ValueError("guesses of both kinds need fair coins")
+    if both:
+        return w / people, (c - w) / people
+    p = 1 - sides.p if guesses.others else sides.p
+    return w / (people * p), (c - w) / (people * (1 - p))
+
+
+def _refuted(mu: float, right: Floats, wrong: Floats, alpha: float) -> bool:
+    """Whether P(W ≥ right) = α needs a total probability above 1 under μ-GDP."""
+    from scipy.special import ndtri  # lazy import: keeps CLI start fast
+
+    total, inside, outside = alpha, alpha * right[-1], alpha * wrong[-1]
+    for w in range(len(right) - 2, -1, -1):
+        if inside >= 1:
+            return True
+        demanded = math.erfc((mu - ndtri(inside)) / math.sqrt(2)) / 2  # the inverse of F
+        if demanded <= outside:  # nothing is added here, and so nothing below
+            return False
+        added = (demanded - outside) / wrong[w]
+        total, inside, outside = total + added, inside + added * right[w], demanded
+        if total > 1:
+            return True
+    return False
+
+
+USUAL_DELTA = 1e-5
+"""δ of the conversion without a guarantee that has one; usual for tables of up to 100,000 people."""
+
+FEWEST_GUESSES = 10
+"""With fewer guesses almost no μ is refuted, and each number of guesses has its share of α."""
+
+
+@dataclass(frozen=True)
+class GaussianBound:
+    """Whether a μ-GDP mechanism could have let so many guesses be right.
+
+    Attributes:
+        mu: lower bound on μ; 0 if none was refuted. delta: at which it is converted.
+        best: the same if every guess had been right.
+        guesses: how many were made for ``mu``. pool: people whom guesses could be about.
+        tried: numbers and kinds of guesses, among which α was divided.
+    """
+
+    mu: float
+    best: float
+    guesses: int
+    pool: int
+    tried: int
+    delta: float
+
+    @property
+    def converted(self) -> float:
+        """ε of Gaussian noise with this μ at this δ. It is no bound on the ε of the release."""
+        return gaussian_epsilon(self.mu, self.delta) if self.mu > 0 else 0.0
+
+
+def gaussian_bound(
+    scores: Floats, people: ClaimablePeople, p: float | None, alpha: float, delta: float
+) -> GaussianBound:
+    """Guesses about the half whose sides are secret, and the largest μ that they refute.
+
+    The numbers of guesses are ½, ¼, … of these people, so none depends on the release. For each number, and
+    for guesses of either side, the score with the most right guesses on the known half is used. α is divided
+    equally, and the largest μ is taken.
+
+    Args:
+        scores: shape (s, n), higher for likelier training people. Ties are broken by the order of people,
+            which is random.
+        p: probability of train; None where the sizes of the sides were fixed.
+        delta: of a guarantee; 0 without one.
+    """
+    secret = ~people.known
+    n, inside = int(secret.sum()), int(people.members[secret].sum())
+    sides = Coins(p, pool=n) if p is not None else FixedSizes(inside, n - inside)
+    sizes = [n >> k for k in range(1, n.bit_length()) if n >> k >= FEWEST_GUESSES]
+    right = [
+        *_right(scores, people.members, people.known, sizes),
+        *_right(-scores, ~people.members, people.known, sizes),
+    ]
+    each = alpha / max(len(right), 1)
+    made = [Claims(g, 0, r) for g, r in zip(sizes, right[: len(sizes)], strict=True)]
+    made += [Claims(0, g, r) for g, r in zip(sizes, right[len(sizes) :], strict=True)]
+    perfect = [Claims(g.members, g.others, min(g.made, inside if g.members else n - inside)) for g in made]
+    mu, guesses = max(((mu_at_least(sides, g, each), g.made) for g in made), default=(0.0, 0))
+    return GaussianBound(
+        mu=mu,
+        best=max((mu_at_least(sides, g, each) for g in perfect), default=0.0),
+        guesses=guesses,
+        pool=n,
+        tried=len(made),
+        delta=delta or USUAL_DELTA,
+    )
+
+
+def _right(scores: Floats, wanted: Bools, known: Bools, sizes: list[int]) -> list[int]:
+    """Right guesses among the highest secret scores, for each number of guesses."""
+    on_known, on_secret = (
+        np.cumsum(wanted[half][np.argsort(-scores[:, half], axis=1, kind="stable")], axis=1)
+        for half in (known, ~known)
+    )
+    return [int(on_secret[np.argmax(on_known[:, g - 1]), g - 1]) for g in sizes]
+
 
 EMPIRICAL_EPSILON = Quantity(
     "empirical_epsilon",

@@ -6,21 +6,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from synth_audit.audits.privacy._asked_people import AskedPeople, different_people, looked_at
-from synth_audit.audits.privacy.partial_knowledge.attacks import attack_all
-from synth_audit.audits.privacy.partial_knowledge.column_sets import column_sets
-from synth_audit.audits.privacy.partial_knowledge.derived_sets import derived_sets
-from synth_audit.audits.privacy.partial_knowledge.measures import QUANTITIES, measured
-from synth_audit.audits.privacy.partial_knowledge.together_sets import together_sets
-from synth_audit.audits.privacy.partial_knowledge.weak_sets import weak_columns, weak_sets
-from synth_audit.core.audit import AuditInfo, Leak, Need
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import Findings
-from synth_audit.core.parts import TIME
-from synth_audit.core.subject import Subject
-from synth_audit.encoding.differences import differences
-from synth_audit.encoding.known_columns import KnownColumn, known_columns
+from synth_audit.audits.privacy._known_columns import (
+    AskedPeople,
+    KnownColumn,
+    differences,
+    different_people,
+    known_columns,
+    looked_at,
+)
+from synth_audit.audits.privacy.partial_knowledge.attacks import QUANTITIES, attack_all, measured
+from synth_audit.audits.privacy.partial_knowledge.column_sets import (
+    column_sets,
+    derived_sets,
+    together_sets,
+    weak_columns,
+    weak_sets,
+)
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Findings
+from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.table.kind import TIME
 
 
 @dataclass(frozen=True, kw_only=True)

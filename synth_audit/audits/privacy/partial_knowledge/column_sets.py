@@ -1,17 +1,18 @@
-"""Which sets of known columns are tried: all pairs or those that stand out, and larger sets."""
+"""Which sets of known columns are tried: pairs, larger sets, differences, and columns drawn together."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from math import comb
 
 import numpy as np
 
-from synth_audit.core.arrays import Floats
-from synth_audit.kernels.co_agreement import grown, strongest_pairs
+from synth_audit.arrays import Floats
+from synth_audit.audits._weak_blocks import WeakBlock, few_labels, weak_blocks
+from synth_audit.audits.privacy._known_columns import KnownColumn, grown, strongest_pairs
 
 LARGEST = 5
 """Columns that the adversary knows at most."""
@@ -92,3 +93,144 @@ def drawn_of(d: int, k: int, most: int, rng: np.random.Generator) -> list[tuple[
     while len(found) < most:
         found[tuple(sorted(rng.choice(d, k, replace=False).tolist()))] = None
     return list(found)
+
+
+Parents = Sequence[tuple[int, ...]]
+"""Of each column, the two whose difference it is; empty for a column of the table."""
+
+
+def derived_sets(
+    d: int, parents: Parents, budget: int, rng: np.random.Generator, *, alone: bool = False
+) -> tuple[tuple[int, ...], ...]:
+    """About ``budget`` sets: half pairs of differences; a quarter each triples, and one beside a column.
+
+    None holds a column that follows from its others.
+
+    Args:
+        d: columns of the table; the differences, whose parents are given, stand behind them.
+        alone: whether each is also tried alone.
+    """
+    of = [*([()] * d), *parents]
+    made = range(d, len(of))
+    families: list[tuple[list[tuple[int, ...]], int]] = [
+        (list(combinations(made, 2)), budget // 2),
+        (list(combinations(made, 3)), budget // 4),
+        ([(column, one) for one, column in product(made, range(d))], budget // 4),
+    ]
+    if alone:
+        families.append(([(i,) for i in made], len(parents)))
+    found: list[tuple[int, ...]] = []
+    for family, most in families:
+        able = [s for s in family if _independent(s, of)]
+        found += [able[i] for i in np.sort(rng.permutation(len(able))[:most])]
+    return tuple(found)
+
+
+def following(known: Sequence[int], parents: Parents) -> set[int]:
+    """All columns that are known where these are: themselves, and what differences tell of others.
+
+    Of a difference that is known, both columns are told not to be missing, but not their values.
+    """
+    group = list(range(len(parents)))
+    for column in known:
+        if parents[column]:
+            first, second = (group[i] for i in parents[column])
+            group = [first if g == second else g for g in group]
+    told = {group[i] for i in known if not parents[i]}
+    return {
+        i
+        for i, of in enumerate(parents)
+        if (all(group[j] in told for j in of) or len({group[j] for j in of}) == 1 if of else group[i] in told)
+    }
+
+
+def _independent(columns: tuple[int, ...], parents: Parents) -> bool:
+    return all(
+        column not in following([other for other in columns if other != column], parents)
+        for column in columns
+    )
+
+
+def together_sets(
+    groups: Sequence[Sequence[int]], budget: int, rng: np.random.Generator
+) -> tuple[tuple[int, ...], ...]:
+    """About ``budget`` sets, none of which crosses groups, in equal parts for each group.
+
+    Of a group all pairs are tried, or three fifths of its budget at random; then all its columns but one, so
+    far as a fifth allows; then triples to quintuples. In a group of two, each column alone. A generator keeps
+    what it copies within a group, and who knows some of that needs nothing of the others.
+
+    Args:
+        groups: positions of columns; each column in one group at most.
+    """
+    able = [sorted(group) for group in groups if len(group) > 1]
+    found: dict[tuple[int, ...], None] = {}
+    for group in able:
+        found |= dict.fromkeys(_of_group(group, max(budget // len(able), LARGEST), rng))
+    return tuple(found)
+
+
+def _of_group(group: list[int], budget: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+    if len(group) == 2:
+        return [(i,) for i in group]
+    places = drawn_of(len(group), 2, min(comb(len(group), 2), budget * 3 // 5), rng)
+    most = list(combinations(range(len(group)), len(group) - 1))
+    places += [most[i] for i in np.sort(rng.permutation(len(most))[: max(budget // 5, LARGEST)])]
+    for k in range(3, min(LARGEST, len(group) - 2) + 1):
+        places += drawn_of(len(group), k, max(0, budget - len(places)) // (LARGEST + 1 - k), rng)
+    return [tuple(group[i] for i in chosen) for chosen in places]
+
+
+FEWEST, MOST = 6, 16
+"""Columns of a set."""
+
+BLOCKS = (8, 11, 14)
+"""Surest columns of a block of which all but one are known, each the secret in turn."""
+
+_MOST_BITS = 3.0
+"""A column tells little where two rows agree in it by a chance of one in eight, or more."""
+
+_LABELS = 8
+"""Labels of such a column by which blocks are searched for, the rarest together."""
+
+
+def weak_columns(columns: Sequence[KnownColumn]) -> list[int]:
+    """Positions of the columns that tell little each."""
+    return [i for i, column in enumerate(columns) if 0 < _bits(column.shares) <= _MOST_BITS]
+
+
+def weak_sets(
+    columns: Sequence[KnownColumn], weak: Sequence[int], n_release: int, rng: np.random.Generator
+) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+    """The surest columns of the two most evident blocks, and sets of 6 to 16 of them; each ascending.
+
+    The sets are the surest columns, more and more, and all of a block but one, which is then the secret.
+
+    Whoever is looked up is looked at, of train and control alike, without asking who is of which.
+
+    Args:
+        columns: rows of the release first, then those of the people.
+    """
+    if len(weak) <= FEWEST:
+        return (), ()
+    codes = np.empty((len(columns[0].labels), len(weak)), np.int8)
+    for place, i in enumerate(weak):
+        codes[:, place] = few_labels(columns[i].values, _LABELS)
+    blocks = weak_blocks(codes[:n_release], codes[n_release:], rng)
+    found = (s for block in blocks for s in _sets(block))
+    parts = (sorted(block.order[:k].tolist()) for block in blocks for k in BLOCKS if k <= len(block.order))
+    return tuple(tuple(weak[i] for i in s) for s in parts), tuple(
+        dict.fromkeys(tuple(weak[i] for i in s) for s in found)
+    )
+
+
+def _sets(block: WeakBlock) -> Iterator[tuple[int, ...]]:
+    order = block.order.tolist()
+    surest = order[: int(np.clip(block.size, FEWEST + 1, MOST + 1))]
+    yield from (tuple(sorted(set(surest) - {secret})) for secret in surest)
+    yield from (tuple(sorted(order[:k])) for k in range(FEWEST, min(MOST, len(order) - 1) + 1, 2))
+
+
+def _bits(shares: Floats) -> float:
+    """What it tells that two rows agree: −log2 of the chance that they do."""
+    return float(-np.log2((shares**2).sum()))

@@ -8,9 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.privacy.singling_out.exact_values import exact_values
-from synth_audit.audits.privacy.singling_out.exposure import exposure_of, pictured
-from synth_audit.audits.privacy.singling_out.quantities import (
+from synth_audit.arrays import Codes32, Positions
+from synth_audit.audits.privacy.singling_out import predicates
+from synth_audit.audits.privacy.singling_out.predicates import CodedRows, ColumnCodebook, Predicates, codebook
+from synth_audit.audits.privacy.singling_out.success import (
     CONTROL_RATE,
     EXACT_VALUES,
     NAIVE_RATE,
@@ -19,32 +20,21 @@ from synth_audit.audits.privacy.singling_out.quantities import (
     RISK,
     TRAIN_RATE,
     WORST,
+    GuessedPredicates,
+    PredicateTrial,
+    exact_values,
+    exposure_of,
+    pictured,
+    published_factor,
+    without_repeats,
 )
-from synth_audit.audits.privacy.singling_out.repeated_rows import without_repeats
-from synth_audit.core.arrays import Codes32, Positions
-from synth_audit.core.audit import AuditInfo, Need
-from synth_audit.core.context import RunContext
-from synth_audit.core.errors import NotApplicable
-from synth_audit.core.measurement import (
-    Findings,
-    Measurement,
-    Reference,
-)
-from synth_audit.core.subject import Subject
-from synth_audit.encoding.codebook import codebook
-from synth_audit.encoding.embedding import embed
-from synth_audit.kernels import predicate_guesses
-from synth_audit.kernels.attack_success import (
-    SuccessCount,
-    corrected_level,
-    paired_risk,
-    risk,
-    worst_interval,
-)
-from synth_audit.kernels.embedding_settings import EmbeddingSettings
-from synth_audit.kernels.euclidean import nearest_other
-from synth_audit.kernels.predicates import CodedRows, ColumnCodebook, Predicates
-from synth_audit.kernels.singling_out import GuessedPredicates, PredicateTrial, published_factor
+from synth_audit.encode.embedding import EmbeddingSettings, embed
+from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Findings, Measurement, Reference
+from synth_audit.neighbours.euclidean import nearest_other
+from synth_audit.plugins.audit import AuditInfo, Need, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats.attack_success import SuccessCount, corrected_level, paired_risk, risk, worst_interval
 
 UNIVARIATE, EMBEDDING = "univariate", "embedding"
 
@@ -193,18 +183,18 @@ class SinglingOut:
         synthetic = CodedRows.of(codes, lexicon.lasts)
         n, d, rng = self.n_attacks, len(lexicon), context.rng
         if self.univariate:
-            yield UNIVARIATE, predicate_guesses.univariate(synthetic, lexicon, n, rng)
+            yield UNIVARIATE, predicates.univariate(synthetic, lexicon, n, rng)
         for k in sorted({min(k, d) for k in self.multivariate} - {1}):
-            found = predicate_guesses.multivariate(synthetic, lexicon, k, n, self.max_trials * n, rng)
+            found = predicates.multivariate(synthetic, lexicon, k, n, self.max_trials * n, rng)
             yield f"multivariate[{k}]", found
         if not (self.embedding or self.embedding_columns):
             return
         outliers, bins = self._outliers(subject, context), self.n_bins
         if self.embedding:
-            yield EMBEDDING, predicate_guesses.guided(synthetic, lexicon, outliers, n, bins, rng)
+            yield EMBEDDING, predicates.guided(synthetic, lexicon, outliers, n, bins, rng)
         for k in sorted({min(k, d) for k in self.embedding_columns} - {1}):
             trials = self.max_trials * n
-            found = predicate_guesses.outlying(synthetic, lexicon, outliers, k, n, bins, trials, rng)
+            found = predicates.outlying(synthetic, lexicon, outliers, k, n, bins, trials, rng)
             yield f"{EMBEDDING}[{k}]", found
 
     def _outliers(self, subject: Subject, context: RunContext) -> Positions:

@@ -7,31 +7,36 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.published._fellows import Fellows
-from synth_audit.audits.published.closest_record import closer_shares, neighbour_measures
-from synth_audit.audits.published.closest_record.closer_shares import FEWEST_ROWS, SHARE_LEAK, shares
-from synth_audit.audits.published.closest_record.distance_curve import distance_curve
-from synth_audit.audits.published.closest_record.distance_spaces import DISTANCES, Distance, space_of
-from synth_audit.audits.published.closest_record.stand_ins import StandIns
-from synth_audit.core.arrays import Floats, Positions
-from synth_audit.core.audit import AuditInfo, Need
-from synth_audit.core.context import RunContext
-from synth_audit.core.measurement import (
+from synth_audit.arrays import Floats, Positions
+from synth_audit.audits.published.closest_record import distances as closer_shares
+from synth_audit.audits.published.closest_record import distances as dcr
+from synth_audit.audits.published.closest_record import neighbour_measures
+from synth_audit.audits.published.closest_record.distances import (
+    DISTANCES,
+    FEWEST_ROWS,
+    SHARE_LEAK,
+    Distance,
+    distance_curve,
+    shares,
+    space_of,
+)
+from synth_audit.audits.published.closest_record.neighbour_measures import Fellows, StandIns
+from synth_audit.encode.distances import robust_cells
+from synth_audit.encode.embedding import EmbeddingSettings
+from synth_audit.findings.measurement import (
     Direction,
     Findings,
     Interval,
     Measurement,
     Quantity,
     Reference,
+    Series,
 )
-from synth_audit.core.series import Series
-from synth_audit.core.subject import Subject
-from synth_audit.encoding.mixed_cells import robust_cells
-from synth_audit.kernels import dcr
-from synth_audit.kernels.embedding_settings import EmbeddingSettings
-from synth_audit.kernels.intervals import enough_draws, percentile_interval, resampled_quantile
-from synth_audit.kernels.mixed_hamming import least_disagreement, least_disagreement_among
-from synth_audit.kernels.neighbours import Nearest, most_queries
+from synth_audit.neighbours.hamming import least_disagreement, least_disagreement_among
+from synth_audit.neighbours.search import Nearest, most_queries
+from synth_audit.plugins.audit import AuditInfo, Need, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.stats.resampling import enough_draws, percentile_interval, resampled_quantile
 
 AGREEMENT = "agreement"
 """Setting of the score whose distance is the number of columns that disagree."""
@@ -74,7 +79,7 @@ class ClosestRecord:
     Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter;
     ``mirrored_ranks`` between their distances from the middle, which no reversed column alters either.
     ``robust`` is the Euclidean distance on the scale that ``gower`` has too, which neither a few extremes nor
-    a code for "unknown" can set; see :class:`~synth_audit.kernels.robust_scale.RobustScale`. The score in
+    a code for "unknown" can set; see :class:`~synth_audit.stats.robust_scale.RobustScale`. The score in
     setting ``agreement`` takes the number of columns that disagree as distance (a number in part, up to 1/18
     of the robust range), which a few spoilt columns cannot swamp.
 

@@ -5,24 +5,76 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
-from synth_audit.audits.published._fellows import Fellows, most_independent
-from synth_audit.core.arrays import Bools, Floats, Positions
-from synth_audit.core.measurement import Direction, Interval, Measurement, Quantity, Reference, SampleCounts
-from synth_audit.core.subject import Subject
-from synth_audit.core.table import Table
-from synth_audit.encoding.anchored_parts import varies
-from synth_audit.encoding.codes import codes
-from synth_audit.encoding.gower import GowerEncoder
-from synth_audit.encoding.mixed_cells import cells
-from synth_audit.kernels.dcr import independent_number, part_nearer
-from synth_audit.kernels.entropy import entropy
-from synth_audit.kernels.gower import nearest, nearest_other
-from synth_audit.kernels.mixed_hamming import nearly_copied
-from synth_audit.kernels.neighbours import Nearest
-from synth_audit.kernels.proportion_interval import proportion_difference, proportion_interval
+from synth_audit.arrays import Bools, Floats, Integers, Positions
+from synth_audit.audits.published.closest_record.distances import independent_number, part_nearer
+from synth_audit.encode.codes import codes
+from synth_audit.encode.distances import GowerEncoder, cells, varies
+from synth_audit.findings.measurement import (
+    Direction,
+    Interval,
+    Measurement,
+    Quantity,
+    Reference,
+    SampleCounts,
+)
+from synth_audit.neighbours.gower import Mixed, nearest, nearest_but, nearest_other
+from synth_audit.neighbours.hamming import nearly_copied
+from synth_audit.neighbours.search import Nearest
+from synth_audit.plugins.audit import Subject
+from synth_audit.stats.distributions import entropy
+from synth_audit.stats.proportions import proportion_difference, proportion_interval
+from synth_audit.table.people import entities_of, key_columns, persons
+from synth_audit.table.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class Fellows:
+    """The rows of a table as fellows of one another, and of strangers.
+
+    Somebody's other rows are no fellows: who comes three times resembles nobody as much as oneself, and a
+    copy of one visit would seem far beside the other two.
+
+    Attributes:
+        whose: number of the person of each row, shape (n,); None where every row is a person.
+    """
+
+    whose: Integers | None
+
+    @classmethod
+    def of(cls, table: Table, rows: Positions | None = None) -> Self:
+        """Those among some rows of a table, or all."""
+        if not key_columns(table.schema):
+            return cls(None)
+        whose = persons(table)
+        return cls(whose if rows is None else whose[rows])
+
+    def of_members(self, table: Mixed, rows: Positions) -> Nearest:
+        """The nearest fellow of rows of the table; infinitely far where there is none."""
+        return nearest_other(table, rows, self.whose)
+
+    def of_strangers(
+        self, queries: Mixed, table: Mixed, one: int | None, rng: np.random.Generator
+    ) -> Nearest:
+        """The nearest row of each query, of as many as a row of the table has fellows.
+
+        Args:
+            one: position of a row that nobody looks at where every row is a person. Elsewhere each query does
+                without the rows of a person of its own, drawn by a row of theirs.
+        """
+        if self.whose is None:
+            return nearest(queries, table, but=one)
+        without = self.whose[rng.integers(len(table), size=len(queries))]
+        return nearest_but(queries, table, without, self.whose)
+
+
+def most_independent(table: Table, rows: Positions) -> float:
+    """How many draws some rows are worth at most: rows of one person may all say the same."""
+    return float(len(np.unique(persons(table.take(rows))))) if key_columns(table.schema) else np.inf
+
 
 FEWEST_ROWS = 100
 """Fewer rows than this on either side decide nothing: the interval of a share is then wider than ±0.1."""
@@ -284,3 +336,49 @@ def _unless_all(rows: Positions, n: int) -> Positions | None:
 def _draw(n: int, most: int, rng: np.random.Generator) -> Positions:
     """Positions of all rows, or of a random subset, in ascending order."""
     return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+
+
+ENOUGH_STRANGERS = 2_000
+"""Control rows from which on nobody stands in."""
+
+
+@dataclass(frozen=True, eq=False)
+class StandIns:
+    """Some rows of train, each as far from the others as a stranger is from train.
+
+    Chance alone divided people into train and control. So how near a person of train is to the other people
+    there has the distribution that a stranger's distance has, but for one row in n; and no release can move
+    it. That is known of divisions that this program made, and of no others: who holds back a person's key
+    divides rows by chance and has one person's rows on one side all the same.
+
+    Attributes:
+        rows: their positions, ascending. whose: number of the entity of each row of train, whose other rows
+            are not looked at; None where every row is one.
+    """
+
+    rows: Positions
+    whose: Integers | None
+
+    @classmethod
+    def of(cls, subject: Subject, rng: np.random.Generator) -> Self | None:
+        """As many as control lacks of :data:`ENOUGH_STRANGERS`; None where nobody can or need stand in."""
+        assert subject.control is not None
+        missing = ENOUGH_STRANGERS - subject.control.n_rows
+        if subject.random_split is None or not subject.random_split.ours or missing <= 0:
+            return None
+        n, whose = subject.train.n_rows, _entities(subject)
+        if whose is not None and whose.min() == whose.max():
+            return None
+        rows = np.arange(n) if n <= missing else np.sort(rng.choice(n, missing, replace=False))
+        return cls(rows, whose)
+
+
+def _entities(subject: Subject) -> Integers | None:
+    """Numbers of those who had a coin: of equal rows without a key one, or each, as they were divided."""
+    train = subject.train
+    if key_columns(train.schema):
+        return persons(train)
+    found = np.unique(np.array(entities_of(train), dtype=object), return_inverse=True)[1]
+    own = np.flatnonzero(subject.own_coins)
+    found[own] = len(found) + own
+    return None if len(np.unique(found)) == len(found) else found

@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.arrays import Floats, Positions
 from synth_audit.audits.recognition.matching import CodedCells, matched, shared_weights
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
-from synth_audit.core.arrays import Floats, Positions
 
 THRESHOLDS = (0.0, 1.0, 2.0, 3.0)
 """Bits of every column that do not count: what agrees no better than one cell in 2^t agrees by luck."""

@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.recognition.classifier import log_odds
 from synth_audit.audits.recognition.people import SIDES, PooledPeople
+from synth_audit.audits.recognition.side_test import log_odds
 from synth_audit.audits.recognition.view import Score, ViewInfo
 
 

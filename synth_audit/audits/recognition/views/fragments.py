@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from synth_audit.arrays import Floats, Positions
 from synth_audit.audits.recognition.people import SAMPLE, PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
-from synth_audit.core.arrays import Floats, Positions
 
 _WIDTHS = (0.002, 0.02, 0.06)
 """Shares of the rows that are near a number: as it was, moved a little, or swapped with a neighbour."""

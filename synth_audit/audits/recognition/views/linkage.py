@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.audits.recognition.matching import FIRST, LAST, MOST_BITS, CodedCells, matched
 from synth_audit.audits.recognition.people import SAMPLE, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
-from synth_audit.core.arrays import Floats, Floats32, Positions
 
 _PRIOR = 0.1
 """Prior probability that a number was copied; its match weight is optimal at this rate."""

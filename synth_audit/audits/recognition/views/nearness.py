@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.arrays import Floats32
 from synth_audit.audits.recognition.matching import CodedCells, matched
 from synth_audit.audits.recognition.people import CENTRAL, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
-from synth_audit.core.arrays import Floats32
 
 _LABELS = (1.0, 0.25)
 """Distance of different labels: as far as a whole range, or as near as a quarter, so that numbers decide."""

@@ -9,10 +9,10 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from synth_audit.arrays import Bools, Codes, Floats, Floats32
 from synth_audit.audits.recognition.matching import AT_ONCE, MOST_BITS, CodedCells
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
-from synth_audit.core.arrays import Bools, Codes, Floats, Floats32
 
 _NUMBERS = 8
 """Numbers that are paired, those with most different values: 28 pairs."""

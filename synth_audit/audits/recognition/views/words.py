@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from synth_audit.arrays import Floats, Positions
 from synth_audit.audits.recognition.matching import AT_ONCE, FIRST, LAST
 from synth_audit.audits.recognition.people import PooledPeople, PooledWords
 from synth_audit.audits.recognition.view import Score, ViewInfo
-from synth_audit.core.arrays import Floats, Positions
 
 _COMMON = 0.5
 """Share of the texts from which on a word is left out: it tells less than one bit."""

@@ -8,29 +8,30 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.arrays import Floats
 from synth_audit.audits.utility._prediction_task import ARMS, PredictionTask, prepare
-from synth_audit.audits.utility.prediction.cross_validation import QUANTITIES as CROSS_VALIDATED
-from synth_audit.audits.utility.prediction.cross_validation import CrossValidation
-from synth_audit.audits.utility.prediction.groups import worst_losses
-from synth_audit.audits.utility.prediction.importance import importances
+from synth_audit.audits.utility.prediction.groups import importances, worst_losses
 from synth_audit.audits.utility.prediction.numbers import (
+    CROSS_VALIDATED,
     LOSS,
     QUANTITIES,
     SCORES,
+    CrossValidation,
     Resampled,
+    importance_bars,
+    little_to_lose,
     main_score,
+    notes,
     score_all,
+    score_bars,
     subgroups,
 )
-from synth_audit.audits.utility.prediction.pictures import importance_bars, little_to_lose, notes, score_bars
-from synth_audit.core.arrays import Floats
-from synth_audit.core.audit import AuditInfo, Need
-from synth_audit.core.context import RunContext
-from synth_audit.core.measurement import Findings
-from synth_audit.core.seeds import as_int_seed
-from synth_audit.core.subject import Subject
-from synth_audit.kernels.intervals import enough_draws
-from synth_audit.kernels.prediction import SEEDED, ModelName
+from synth_audit.findings.measurement import Findings
+from synth_audit.plugins.audit import AuditInfo, Need, Subject
+from synth_audit.run.context import RunContext
+from synth_audit.run.seeds import as_int_seed
+from synth_audit.stats.prediction import SEEDED, ModelName
+from synth_audit.stats.resampling import enough_draws
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,185 @@
+"""Models that tell rows of two tables apart, and what they may use of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synth_audit.arrays import Bools, Codes, Floats
+from synth_audit.audits._density import MOST_BINS, SMALLEST_LEAF, TreeFeatures
+from synth_audit.encode.codes import codes
+from synth_audit.encode.ranks import scale_by_frequency
+from synth_audit.neighbours.coordinates import MISSING, labels_that_fit
+from synth_audit.run.threads import single_threaded, single_threaded_algebra
+from synth_audit.stats.regression import SMALLEST, Scaling
+from synth_audit.table.kind import NumberPart
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
+
+ROWS_PER_TERM, MOST_TERMS, MOST_LABELS = 10, 400, 64
+"""Labels get terms of their own, the frequent ones first, as long as there are so many rows for each term, no
+more terms than that in all, and no more labels than that of one column; the others of a column are joined."""
+
+_RIDGE = 1e-6
+"""Penalty on squared coefficients, per row, so that a maximum exists where a term tells without fail."""
+
+_MOST_STEPS, _CLOSE = 200, 1e-12
+"""Steps of Newton's method, and the gradient at which it ends."""
+
+
+def by_frequency(joint: Codes) -> Codes:
+    """Labels renumbered from 0, the most frequent first, missing among them; shape (n,)."""
+    shifted = joint - MISSING
+    return scale_by_frequency(shifted, 1 + int(shifted.max(initial=0)))[shifted]
+
+
+@dataclass(frozen=True, eq=False)
+class PropensityFit:
+    """Fitted probabilities that a row is of the second table.
+
+    Attributes:
+        scores: ŝ in (0, 1), shape (N,). second: whether a row is of the second table, shape (N,).
+        axes: uncorrelated directions of the design with variance 1, shape (N, d); d is its rank.
+    """
+
+    scores: Floats
+    second: Bools
+    axes: Floats
+
+    @classmethod
+    def of(cls, design: Floats, second: Bools) -> PropensityFit:
+        """Fit ``logit P(second) = β₀ + βᵀx`` by maximum likelihood.
+
+        Directions in which the design does not vary are left out, so that collinear terms count once.
+
+        Args:
+            design: standardised terms, shape (N, p). second: shape (N,), of both kinds.
+        """
+        with single_threaded_algebra():
+            axes = _uncorrelated(design)
+            return cls(_maximum_likelihood(axes, second), second, axes)
+
+    @property
+    def rank(self) -> int:
+        """d: terms that say something of their own, the constant not among them."""
+        return int(self.axes.shape[1])
+
+    @property
+    def share(self) -> float:
+        """c: share of rows of the second table."""
+        return float(self.second.mean())
+
+    @property
+    def squared_error(self) -> float:
+        """``pMSE = mean (ŝ − c)²``: 0 where nothing tells the tables apart, at most c (1 − c)."""
+        return float(np.mean((self.scores - self.share) ** 2))
+
+    @property
+    def expected(self) -> float:
+        """``c (1 − c) d / N``: pMSE in expectation for two samples of one population.
+
+        Source: TableDiffusion thesis, equation 6.3.
+        """
+        return self.share * (1 - self.share) * self.rank / len(self.second)
+
+    @property
+    def expected_resampled(self) -> float:
+        """``d (1 − c)² c / N``: pMSE in expectation where the second table is drawn from rows of the first.
+
+        Less than :attr:`expected` by the factor 1 − c, for only one of the tables varies.
+        Source: Snoke et al. 2018, with their k − 1 for d.
+        """
+        return self.expected * (1 - self.share)
+
+    def standard_error(self) -> float:
+        """Of pMSE: by the delta method for fitted coefficients and rows, or under the null if that is more.
+
+        With ``g = mean 2 (ŝ − c) ŝ (1 − ŝ) x`` and H the information of one row, a row counts
+        ``(ŝ − c)² + (y − ŝ) gᵀH⁻¹x``. Under the null ``N pMSE / (c (1 − c))`` is χ² with d degrees of freedom
+        and variance 2d, where the delta method finds about 4d, and next to nothing if pMSE came out small.
+        """
+        n, c = len(self.scores), self.share
+        with single_threaded_algebra():
+            x = np.column_stack([np.ones(n), self.axes])
+            moving = self.scores * (1 - self.scores)
+            information = (x.T * moving) @ x / n + _RIDGE * np.eye(x.shape[1])
+            slope = 2 * ((self.scores - c) * moving) @ x / n
+            effect = x @ np.linalg.solve(information, slope)
+        rows = (self.scores - c) ** 2 + (self.second - self.scores) * effect
+        null = 2 * self.rank * (c * (1 - c) / n) ** 2
+        return float(np.sqrt(max(np.var(rows) / n, null)))
+
+
+def _uncorrelated(design: Floats) -> Floats:
+    """The design in its principal axes, each of variance 1, without those in which it does not vary."""
+    sizes, axes = np.linalg.eigh(design.T @ design / max(len(design), 1))
+    kept = sizes > SMALLEST * max(float(sizes[-1]), 1.0)
+    return np.asarray(design @ (axes[:, kept] / np.sqrt(sizes[kept])))
+
+
+def _maximum_likelihood(axes: Floats, second: Bools) -> Floats:
+    """Fitted probabilities, shape (N,), with one thread, since sums in parts would depend on how many."""
+    from sklearn.linear_model import LogisticRegression  # here, since a code location must not load it
+
+    if not axes.shape[1]:
+        return np.full(len(second), second.mean())
+    n = len(second)
+    model = LogisticRegression(C=1 / (_RIDGE * n), solver="newton-cholesky", tol=_CLOSE, max_iter=_MOST_STEPS)
+    # Of all libraries, not only numpy's: the solver brings one of its own.
+    with single_threaded():
+        return np.asarray(model.fit(axes, second).predict_proba(axes)[:, 1])
+
+
+def propensity_terms(tables: Sequence[Table], columns: Sequence[Column]) -> Floats:
+    """What the model may use: numbers, indicators of labels and of missing values, shape (rows of all, p).
+
+    Numbers are standardised on all rows, missing read as the mean; columns without spread are 0.
+    """
+    values, labelled = [], []
+    for column in columns:
+        part = column.kind.part
+        if isinstance(part, NumberPart):
+            values.append(np.concatenate([part.read(t.column(column.name)) for t in tables]))
+        else:
+            labelled.append(by_frequency(np.concatenate(codes(tables, column))))
+    n = sum(t.n_rows for t in tables)
+    gaps = [np.isnan(v) for v in values if np.isnan(v).any()]
+    room = min(MOST_TERMS, n // ROWS_PER_TERM) - len(values) - len(gaps)
+    # Of each column one label has no term, since it follows from the others.
+    most = labels_that_fit([int(c.max(initial=0)) for c in labelled], room, MOST_LABELS)
+    blocks = [np.column_stack(values)] if values else []
+    blocks += [np.column_stack(gaps).astype(np.float64)] if gaps else []
+    blocks += [_indicators(c, most) for c in labelled]
+    design = np.hstack(blocks)
+    return Scaling.of(design).apply(design)
+
+
+def _indicators(ranked: Codes, most: int) -> Floats:
+    """1 where a row holds the k-th most frequent label, k < ``most``, shape (n, ≤ most)."""
+    kept = np.arange(min(most, int(ranked.max(initial=0)) + 1))
+    return np.asarray(ranked[:, None] == kept, dtype=np.float64)
+
+
+def tree_features(tables: Sequence[Table], columns: Sequence[Column]) -> TreeFeatures:
+    """Numbers by their rank, since trees see nothing else; labels by their frequency."""
+    bins = min(MOST_BINS, max(2 * SMALLEST_LEAF, sum(t.n_rows for t in tables) // SMALLEST_LEAF))
+    values, discrete = [], []
+    for column in columns:
+        part = column.kind.part
+        discrete.append(not isinstance(part, NumberPart))
+        if isinstance(part, NumberPart):
+            values.append(_ranks(np.concatenate([part.read(t.column(column.name)) for t in tables])))
+        else:
+            ranked = by_frequency(np.concatenate(codes(tables, column)))
+            values.append(np.minimum(ranked, bins - 1).astype(np.float64))
+    return TreeFeatures(np.column_stack(values), np.array(discrete), bins)
+
+
+def _ranks(values: Floats) -> Floats:
+    """0 … from low to high, and −1 for missing: trees refuse a column that has nothing else."""
+    known = ~np.isnan(values)
+    ranks = np.full(len(values), -1.0)
+    ranks[known] = np.unique(values[known], return_inverse=True)[1]
+    return ranks

@@ -1,0 +1,402 @@
+"""Principal components of tables, on coordinates to which every column adds the same variance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synth_audit.arrays import Bools, Counts, Floats, Positions
+from synth_audit.encode.codes import anchored_codes, codes
+from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.neighbours.coordinates import MISSING, NOWHERE, CoordinateRows, labels_that_fit
+from synth_audit.run.threads import over_blocks, single_threaded_algebra
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
+
+_FLAT = 1e-12
+"""A coordinate varies when its variance is more than this share of its mean square: less is rounding."""
+
+_TIED = 1e-9
+"""Directions share the first place when their variances differ by less than this share of the largest."""
+
+_LARGE, _APART = 128, 1e-2
+"""Coordinates from which on a first component is computed alone, if the next one's variance is less by so
+much."""
+
+_BUDGET = 2**22
+"""Numbers that the moments of one table may take: 32 MiB."""
+
+_MOST_GROUPS, _FEWEST_GROUPS = 200, 30
+_ROWS_AT_ONCE = 2**12
+_DRAWS_AT_ONCE = 8
+_DIGITS = 9
+"""Decimals of a position, so that rounding decides no cell."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Sums of coordinates and of their products over groups of rows.
+
+    Attributes:
+        rows: shape (G,). first: shape (G, d). second: shape (G, d, d).
+    """
+
+    rows: Floats
+    first: Floats
+    second: Floats
+
+    @classmethod
+    def of(cls, rows: CoordinateRows, rng: np.random.Generator) -> Moments:
+        """Of random groups of equal size, of which there are as many as rows or memory allow."""
+        width = len(rows.weights) - 1
+        n_groups = min(len(rows), _MOST_GROUPS, max(_FEWEST_GROUPS, _BUDGET // max(1, width**2)))
+        groups = np.array_split(rng.permutation(len(rows)), n_groups)
+
+        def total(block: slice) -> tuple[Floats, Floats]:
+            first, second = np.zeros(width), np.zeros((width, width))
+            members = groups[block.start]
+            for start in range(0, len(members), _ROWS_AT_ONCE):
+                part = rows.dense(members[start : start + _ROWS_AT_ONCE])
+                first, second = first + part.sum(axis=0), second + part.T @ part
+            return first, second
+
+        found = over_blocks(n_groups, 1, total)
+        sizes = np.array([len(g) for g in groups], dtype=np.float64)
+        return cls(sizes, np.array([f for f, _ in found]), np.array([s for _, s in found]))
+
+    def covariance(self, weights: Floats) -> Floats:
+        """Covariance with each group counted ``weights`` times, shape (d, d); population form."""
+        n = weights @ self.rows
+        mean = weights @ self.first / n
+        found = np.tensordot(weights, self.second, 1) / n - np.outer(mean, mean)
+        square = np.diag(found) + mean**2
+        flat = np.diag(found) <= _FLAT * square
+        found[flat], found[:, flat] = 0.0, 0.0
+        return np.asarray(found)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean of all rows, shape (d,)."""
+        return np.asarray(self.first.sum(axis=0) / self.rows.sum())
+
+    @property
+    def whole(self) -> Floats:
+        """Covariance of all rows, shape (d, d)."""
+        return self.covariance(np.ones(len(self.rows)))
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Principal components of one table.
+
+    Attributes:
+        shares: of the variance along each component, falling, shape (d,); all 0 where nothing varies.
+        first: the first component, unit length, as a column; several where they carry equal variance, none
+            where nothing varies; shape (d, k).
+    """
+
+    shares: Floats
+    first: Floats
+
+    @classmethod
+    def of(cls, covariance: Floats) -> Spectrum:
+        """By eigendecomposition of a covariance or correlation matrix, shape (d, d).
+
+        Of a large one whose first component stands apart, all eigenvalues and that one vector are computed,
+        which takes two thirds of the time.
+        """
+        if len(covariance) >= _LARGE:
+            values = np.maximum(np.linalg.eigvalsh(covariance)[::-1], 0.0)
+            if values[1] < values[0] * (1 - _APART):
+                return cls(values / values.sum(), _vector_of(covariance, float(values[0]))[:, None])
+        values, vectors = np.linalg.eigh(covariance)
+        values = np.maximum(values[::-1], 0.0)
+        total = float(values.sum())
+        if total <= 0:
+            return cls(np.zeros(len(values)), np.empty((len(values), 0)))
+        tied = int((values >= values[0] * (1 - _TIED)).sum())
+        return cls(values / total, vectors[:, ::-1][:, :tied].copy())  # a view would keep all vectors
+
+
+def _vector_of(covariance: Floats, value: float) -> Floats:
+    """The unit vector of a largest eigenvalue that stands apart, shape (d,), by inverse iteration.
+
+    Each step shrinks what else is in it by the factor ``1e-9 / _APART`` or more.
+    """
+    from scipy.linalg import lu_factor, lu_solve  # here, since a code location must not load it
+
+    d = len(covariance)
+    factors = lu_factor(covariance - value * (1 + 1e-9) * np.eye(d))
+    vector = np.random.default_rng(0).standard_normal(d)
+    for _ in range(4):
+        vector = lu_solve(factors, vector)
+        vector /= np.linalg.norm(vector)
+    return np.asarray(vector)
+
+
+def correlation(covariance: Floats) -> Floats:
+    """Correlation matrix; rows and columns of what does not vary are 0."""
+    deviation = np.sqrt(np.diag(covariance))
+    scale = np.divide(1.0, deviation, out=np.zeros_like(deviation), where=deviation > 0)
+    return np.asarray(covariance * np.outer(scale, scale))
+
+
+def eigenvalue_difference(a: Spectrum, b: Spectrum) -> float:
+    """``d / (2 (d − 1)) · Σ |λ_i − λ′_i|`` of the shares of variance of d ≥ 2 components.
+
+    0 for equal spectra; 1 between one direction that carries everything and all carrying the same, and where
+    one table does not vary at all. Source: Rajabinasab, Lautrup & Zimek 2025; Disjoint Generative Models.
+    """
+    if not (a.first.shape[1] and b.first.shape[1]):
+        return 1.0
+    d = len(a.shares)
+    return min(1.0, float(np.abs(a.shares - b.shares).sum()) * d / (2 * (d - 1)))
+
+
+def first_angle(a: Spectrum, b: Spectrum) -> float:
+    """Angle between first components, whatever their sign, as a share of the right angle: in [0, 1].
+
+    ``2/π · arccos |u · v|``, computed as ``4/π · arctan(|u − v| / |u + v|)``, which is exact for small angles
+    too. Where several components tie for the first place, the smallest angle between their spans; 1 where one
+    table does not vary at all. Source: as :func:`eigenvalue_difference`.
+    """
+    if not (a.first.shape[1] and b.first.shape[1]):
+        return 1.0
+    left, _, right = np.linalg.svd(a.first.T @ b.first)
+    u, v = a.first @ left[:, 0], b.first @ right[0]
+    return float(4 / np.pi * np.arctan2(np.linalg.norm(u - v), np.linalg.norm(u + v)))
+
+
+View = Callable[[Floats], Floats]
+"""What to decompose of a covariance matrix."""
+
+
+def components(moments: Moments, views: Sequence[View]) -> tuple[Spectrum, ...]:
+    """Principal components of all rows by each view of their covariance."""
+    with single_threaded_algebra():
+        covariance = moments.whole
+        return tuple(Spectrum.of(view(covariance)) for view in views)
+
+
+def resampled(
+    moments: Moments, views: Sequence[View], n_draws: int, rng: np.random.Generator
+) -> list[tuple[Spectrum, ...]]:
+    """As :func:`components`, of bootstrap samples of the groups of rows."""
+    n_groups = len(moments.rows)
+    weights = rng.multinomial(n_groups, np.full(n_groups, 1 / n_groups), size=n_draws).astype(np.float64)
+
+    def of(draws: slice) -> list[tuple[Spectrum, ...]]:
+        drawn = (moments.covariance(w) for w in weights[draws])
+        return [tuple(Spectrum.of(view(c)) for view in views) for c in drawn]
+
+    return [s for block in over_blocks(n_draws, _DRAWS_AT_ONCE, of) for s in block]
+
+
+def plane(moments: Moments) -> tuple[Floats, Floats]:
+    """The first two components of all rows as columns, shape (d, 2), their largest loadings positive, and the
+    shares of the variance along them, shape (2,)."""
+    with single_threaded_algebra():
+        values, vectors = np.linalg.eigh(moments.whole)
+    axes = vectors[:, ::-1][:, :2]
+    largest = np.argmax(
+        np.round(np.abs(axes), 6), axis=0
+    )  # equal loadings must not be told apart by rounding
+    axes = axes * np.where(axes[largest, np.arange(axes.shape[1])] < 0, -1.0, 1.0)
+    return axes, np.maximum(values[::-1][:2], 0.0) / np.maximum(values, 0.0).sum()
+
+
+def positions(rows: CoordinateRows, axes: Floats, centre: Floats) -> Floats:
+    """Where rows lie on components, seen from ``centre``, shape (n, 2), rounded."""
+    found = over_blocks(len(rows), _ROWS_AT_ONCE, lambda part: (rows.dense(part) - centre) @ axes)
+    return np.asarray(np.round(np.concatenate(found), _DIGITS), dtype=np.float64)
+
+
+def edges(along: Floats, n_cells: int, beyond: float) -> Floats | None:
+    """Equal cells between the quantiles ``beyond`` and ``1 − beyond`` of positions on one component.
+
+    Returns:
+        shape (n_cells + 1,), ascending; None where the two quantiles agree.
+    """
+    low, high = (float(q) for q in np.quantile(along, [beyond, 1 - beyond]))
+    if high - low <= 10.0**-_DIGITS:
+        return None
+    return np.asarray(np.round(np.linspace(low, high, n_cells + 1), _DIGITS), dtype=np.float64)
+
+
+def cell_counts(where: Floats, across: Floats, up: Floats) -> Counts:
+    """Rows in each cell of a plane, shape (cells up, cells across); rows beyond its edges are left out."""
+    n_across, n_up = len(across) - 1, len(up) - 1
+    x = np.searchsorted(across, where[:, 0], side="right") - 1
+    y = np.searchsorted(up, where[:, 1], side="right") - 1
+    inside = (x >= 0) & (x < n_across) & (y >= 0) & (y < n_up)
+    return np.bincount(y[inside] * n_across + x[inside], minlength=n_up * n_across).reshape(n_up, n_across)
+
+
+def told(counts: Counts, fewest: int) -> Bools:
+    """Which cells may be told: those of at least ``fewest`` rows, without as many of the smallest as it takes
+    for the cells that are withheld to hold as many rows together, or none."""
+    shown = counts >= fewest
+    while shown.any() and 0 < counts[~shown].sum() < fewest:
+        smallest = np.argmin(np.where(shown, counts, counts.max() + 1))
+        shown.flat[smallest] = False
+    return np.asarray(shown)
+
+
+_FAR = 1e6
+"""Standard deviations of train beyond which nothing counts as farther away, so that no square overflows."""
+
+
+@dataclass(frozen=True, eq=False)
+class _ColumnPart:
+    """One column.
+
+    Attributes:
+        number: place of the coordinate of its numbers. centre, scale: of that coordinate.
+        labels: places of the codes that train has. others: of other labels. missing: of no value.
+    """
+
+    column: Column
+    number: int = NOWHERE
+    centre: float = 0.0
+    scale: float = 1.0
+    labels: Positions | None = None
+    others: int = NOWHERE
+    missing: int = NOWHERE
+
+
+@dataclass(frozen=True, eq=False)
+class StandardisedCoordinates:
+    """Coordinates in which every column that varies in train has total variance 1 there.
+
+    A numeric column is centred and scaled by train, missing read as the mean, with a further coordinate that
+    is 1 where it is missing. A discrete column has one for each label that is frequent in train, one for all
+    other labels, unseen ones included, and one for missing. The coordinates of a column are divided by the
+    root of their total variance in train. Source: the scaling of factor analysis of mixed data, Pagès 2004,
+    with columns instead of labels weighing the same.
+
+    Attributes:
+        weights: value of each indicator, 0 for numbers, and 0 for the place of nothing at the end.
+        owners: name of the column of each coordinate.
+        n_numeric: how many of the first coordinates are those of numbers.
+    """
+
+    train: Table
+    parts: tuple[_ColumnPart, ...]
+    weights: Floats
+    owners: tuple[str, ...]
+    n_numeric: int
+
+    @classmethod
+    def of(cls, tables: Sequence[Table], columns: Sequence[Column], most: int) -> StandardisedCoordinates:
+        """Anchored on the first of the tables; the others only say which coordinates are needed.
+
+        Args:
+            most: coordinates to keep to where possible, by counting rarer labels among the others.
+        """
+        scales = EuclideanEncoder.anchored_on(tables[0], columns)
+        varying = [c for c in columns if c.name not in scales.constant]
+        numeric = [c for c in varying if c.name in scales.scale]
+        numeric.sort(key=lambda c: not np.isfinite(scales.scale[c.name]))
+        places = _Allocation([], [])
+        n_numeric = sum(bool(np.isfinite(scales.scale[c.name])) for c in numeric)
+        places.numbers([c.name for c in numeric[:n_numeric]])
+        parts = [_numeric_part(tables, c, i, n_numeric, scales, places) for i, c in enumerate(numeric)]
+        discrete = [c for c in varying if c.name not in scales.scale]
+        sizes = [len(_counts(tables[0], c)) for c in discrete]
+        kept = labels_that_fit(sizes, most - len(places.weights), max(sizes, default=1))
+        parts += [p for c in discrete if (p := _discrete_part(tables, c, kept, places)) is not None]
+        return cls(tables[0], tuple(parts), np.array([*places.weights, 0.0]), tuple(places.owners), n_numeric)
+
+    @property
+    def width(self) -> int:
+        """Number of coordinates."""
+        return len(self.owners)
+
+    def read(self, table: Table) -> CoordinateRows:
+        """A table in these coordinates."""
+        numbers = np.zeros((table.n_rows, self.n_numeric))
+        places = np.full((table.n_rows, len(self.parts)), NOWHERE, dtype=np.int32)
+        for j, part in enumerate(self.parts):
+            if part.labels is not None:
+                places[:, j] = self._label_places(part, part.labels, table)
+                continue
+            values = table.numbers(part.column.name)
+            missing = np.isnan(values)
+            places[missing, j] = part.missing
+            if part.number != NOWHERE:
+                with np.errstate(over="ignore"):  # infinitely far is far
+                    scaled = np.clip((values - part.centre) / part.scale, -_FAR, _FAR)
+                numbers[:, part.number] = np.where(missing, 0.0, scaled)
+        return CoordinateRows(numbers, places, self.weights)
+
+    def _label_places(self, part: _ColumnPart, labels: Positions, table: Table) -> Positions:
+        found = anchored_codes([self.train, table], part.column)[1]
+        of_train = labels[np.minimum(found, len(labels) - 1)]
+        return np.where(found == MISSING, part.missing, np.where(found < len(labels), of_train, part.others))
+
+
+@dataclass(frozen=True, eq=False)
+class _Allocation:
+    """Coordinates as they are given out."""
+
+    weights: list[float]
+    owners: list[str]
+
+    def numbers(self, names: Sequence[str]) -> None:
+        """One coordinate for the numbers of each column."""
+        self.weights.extend(0.0 for _ in names)
+        self.owners.extend(names)
+
+    def indicator(self, name: str, weight: float) -> int:
+        """One more coordinate that is ``weight`` or 0; returns its place."""
+        self.weights.append(weight)
+        self.owners.append(name)
+        return len(self.weights) - 1
+
+
+def _numeric_part(
+    tables: Sequence[Table], column: Column, i: int, n: int, scales: EuclideanEncoder, places: _Allocation
+) -> _ColumnPart:
+    """With a share m of missing values: the numbers have variance 1 − m, the indicator m (1 − m)."""
+    absent = float(tables[0].missing(column.name).mean())
+    root = float(np.sqrt((1 - absent) * ((i < n) + absent)))
+    gaps = any(t.missing(column.name).any() for t in tables)
+    return _ColumnPart(
+        column,
+        number=i if i < n else NOWHERE,
+        centre=scales.centre[column.name],
+        scale=scales.scale[column.name] * root,
+        missing=places.indicator(column.name, 1 / root) if gaps else NOWHERE,
+    )
+
+
+def _discrete_part(
+    tables: Sequence[Table], column: Column, kept: int, places: _Allocation
+) -> _ColumnPart | None:
+    """None where nothing but labels too rare to tell apart remains. Equally frequent labels are kept all or
+    none, since nothing but their order could choose among them."""
+    joint = anchored_codes(tables, column)
+    counts = _counts(tables[0], column)
+    frequent = counts > (np.sort(counts)[-kept - 1] if len(counts) > kept else 0)
+    merged = not frequent.all() or any((c >= len(counts)).any() for c in joint)
+    gaps = any((c == MISSING).any() for c in joint)
+    n = tables[0].n_rows
+    shares = np.array([*counts[frequent], counts[~frequent].sum(), n - counts.sum()]) / n
+    total = 1 - float(shares @ shares)
+    if total < _FLAT:
+        return None
+    weight = 1 / float(np.sqrt(total))
+    labels = np.full(len(counts), NOWHERE, dtype=np.intp)
+    labels[frequent] = [places.indicator(column.name, weight) for _ in range(int(frequent.sum()))]
+    others = places.indicator(column.name, weight) if merged else NOWHERE
+    labels[~frequent] = others
+    missing = places.indicator(column.name, weight) if gaps else NOWHERE
+    return _ColumnPart(column, labels=labels, others=others, missing=missing)
+
+
+def _counts(train: Table, column: Column) -> Positions:
+    """How many rows of train have each code."""
+    found = codes([train], column)[0]
+    return np.bincount(found[found != MISSING])

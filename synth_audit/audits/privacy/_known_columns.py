@@ -1,0 +1,614 @@
+"""Attackers who know some columns of a person: which columns, which people, and what counts as equal."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.arrays import Bools, Codes, Floats, Positions
+from synth_audit.audits._targets import FEWEST_GUESSES, drawn
+from synth_audit.encode.distances import (
+    AnchoredPart,
+    ScaledNumbers,
+    SharedLabels,
+    Vectors,
+    anchored_parts,
+    varies,
+)
+from synth_audit.findings.measurement import Interval, Measurement, Quantity, Reference, SampleCounts
+from synth_audit.neighbours.coordinates import drawn_in, smallest_type
+from synth_audit.plugins.audit import Subject
+from synth_audit.stats import robust_scale
+from synth_audit.stats.proportions import ClaimTable, held_out_excess
+from synth_audit.stats.robust_scale import RobustScale
+from synth_audit.table.kind import TIME
+from synth_audit.table.people import key_columns, persons
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
+
+SECRET_STEP = 1e4
+"""Labels of a secret are that far apart from one another and from all numbers."""
+
+Rows = Positions | slice
+
+_TEXT_WIDTH = 4
+"""Coordinates of a text that are looked at: texts alike are near in each, and few dimensions are searched
+fast."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownColumn:
+    """One column of several tables, their rows one below the other: codes and what they stand for.
+
+    Attributes:
+        name: of the column.
+        labels: what must be equal, 0 … k−1 in the smallest type that holds them, shape (n,); what a cell is,
+            where it may be a number.
+        ranks: of each number, 0 … l−1 likewise, shape (n, width). levels: the numbers of these ranks,
+            ascending, in robust ranges, beyond one range growing by their logarithm; 0 where a cell has none.
+        cells: what each cell is to one who guesses it, as codes likewise, shape (n,). guesses: of these
+            codes, :data:`SECRET_STEP` apart, NaN for missing. counted: whether the number is added to it.
+        parents: positions of the two columns whose difference this is; empty for a column of the table.
+        unit: what a difference is in.
+    """
+
+    name: str
+    labels: npt.NDArray[Any]
+    ranks: npt.NDArray[Any]
+    levels: tuple[Floats, ...]
+    cells: npt.NDArray[Any]
+    guesses: Floats
+    counted: bool = False
+    parents: tuple[int, ...] = ()
+    unit: str | None = None
+
+    @classmethod
+    def of(cls, parts: Sequence[AnchoredPart], tables: Sequence[Table]) -> list[Self]:
+        """Read the parts of one column of a table; each number of a text of several is its own."""
+        by_type = {type(part): part for part in parts}
+        name = parts[0].column.name
+        label, vector = (by_type.get(kind) for kind in (SharedLabels, Vectors))
+        codes = np.concatenate(label.read(tables)) if isinstance(label, SharedLabels) else None
+        found = []
+        for part in parts:
+            if isinstance(part, ScaledNumbers):
+                numbers, what = zip(*(part.read(table) for table in tables), strict=True)
+                found.append(cls.of_numbers(name, np.concatenate(numbers), np.concatenate(what), codes))
+        if found:
+            return found
+        assert codes is not None
+        different, cells = _dense(codes)
+        guesses = np.where(different < 0, np.nan, different * SECRET_STEP)
+        if isinstance(vector, Vectors):
+            placed = np.concatenate([vector.read(table) for table in tables])[:, :_TEXT_WIDTH]
+            missing = np.isnan(placed).any(axis=1)
+            near = np.where(missing[:, None], 0.0, placed / (vector.spread * _TEXT_WIDTH))
+            levels, ranks = zip(*map(_dense, near.T), strict=True)
+            return [cls(name, missing.astype(np.int8), np.column_stack(ranks), levels, cells, guesses)]
+        return [cls(name, cells, np.empty((len(codes), 0), np.int8), (), cells, guesses)]
+
+    @classmethod
+    def of_numbers(cls, name: str, numbers: Floats, what: Codes, codes: Codes | None = None) -> Self:
+        """A number on its scale, and what each cell is.
+
+        Beside a label: equal labels are equal numbers, so a label counts where none is read.
+        """
+        kind = what.copy()
+        if codes is not None:
+            unread = (what == robust_scale.MISSING) & (codes >= 0)
+            kind[unread] = what.max(initial=0) + 1 + codes[unread]
+        found, cells = _dense(kind)
+        guesses = np.where(found == robust_scale.MISSING, np.nan, found * SECRET_STEP)
+        level, rank = _dense(drawn_in(numbers, far=1.0))
+        return cls(name, cells, rank[:, None], (level,), cells, guesses, counted=True)
+
+    def numbers(self, rows: Rows = slice(None)) -> Floats:
+        """Numbers of some rows, shape (rows, width)."""
+        found = np.empty((len(self.labels[rows]), len(self.levels)))
+        for j, level in enumerate(self.levels):
+            found[:, j] = level[self.ranks[rows, j]]
+        return found
+
+    def secret(self, rows: Rows = slice(None)) -> Floats:
+        """Cells of some rows as guesses, NaN where missing, shape (rows,).
+
+        Two are the same when they differ by no more than the tolerance; labels lie :data:`SECRET_STEP` apart.
+        """
+        found: Floats = self.guesses[self.cells[rows]]
+        if self.counted:
+            found += self.levels[0][self.ranks[rows, 0]]
+        return found
+
+    def known_secret(self, rows: Rows = slice(None)) -> Floats:
+        """The same with missing ones as one label more."""
+        return np.nan_to_num(self.secret(rows), copy=False, nan=-SECRET_STEP)
+
+    def known_place(self, rows: Rows = slice(None)) -> Floats:
+        """A number that cells near one another have nearly alike, missing ones as a label, shape (rows,).
+
+        The cell as a guess; of text the first of its coordinates, as texts alike are no equal labels.
+        """
+        found = self.known_secret(rows)
+        if len(self.levels) <= 1:
+            return found
+        near = self.labels[rows] * SECRET_STEP + self.levels[0][self.ranks[rows, 0]]
+        return np.where(found == -SECRET_STEP, found, near)
+
+    @cached_property
+    def values(self) -> npt.NDArray[Any]:
+        """Equal for equal cells, missing ones among them; 0 … k−1, shape (n,)."""
+        return _dense(self.known_secret())[1]
+
+    @property
+    def shares(self) -> Floats:
+        """Share of the rows that has each value, missing as one; without :attr:`values`, which stay."""
+        return np.unique(self.known_secret(), return_counts=True)[1] / len(self.labels)
+
+
+def known_columns(
+    tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
+) -> Iterator[KnownColumn]:
+    """The columns that vary in train, one after the other, for rows of several tables.
+
+    Those of one text of several numbers have one name.
+
+    Args:
+        reference: train first, and control, whose rows together set the scale of numbers.
+    """
+    kept = [c for c in columns if varies(reference[0], c)]
+    parts: dict[str, list[AnchoredPart]] = {c.name: [] for c in kept}
+    for part in anchored_parts(reference, kept):
+        parts[part.column.name].append(part)
+    return (known for c in kept for known in KnownColumn.of(parts[c.name], tables))
+
+
+def _dense(values: Codes | Floats) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Different values, ascending, and the place of each among them in the smallest type, shape (n,)."""
+    found, places = np.unique(values, return_inverse=True)
+    return found, places.astype(smallest_type(places))
+
+
+Places = npt.NDArray[np.int32]
+
+_NEAR = 0.02
+"""Share of the release that is near a number."""
+
+_FAR = 10.0
+"""A pair of rare values agrees no more than so much: one person must not decide for all."""
+
+_ROWS = 2**16
+"""Rows of the release whose products are taken at a time."""
+
+_WORK, _FEWEST, _MOST = 2e10, 25, 250
+"""Products that may be taken, and people of each side that are looked at in any case and at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Windows:
+    """Which cells of a release are near to cells of people.
+
+    Attributes:
+        places: of each cell of the release among those of its column, shape (d, m).
+        first, last: places near to each cell of a person, shape (people, d).
+    """
+
+    places: Places
+    first: Places
+    last: Places
+
+    @classmethod
+    def of(cls, columns: Iterable[tuple[Floats, Floats]], step: float) -> Self:
+        places, first, last = zip(*(_near_places(*column, step) for column in columns), strict=True)
+        return cls(np.array(places), np.column_stack(first), np.column_stack(last))
+
+    def agreement(self, person: int) -> Floats:
+        """Rows near in both columns of each pair, in standard deviations of those by chance; (d, d)."""
+        first, last = self.first[person], self.last[person]
+        d, m = self.places.shape
+        both = np.zeros((d, d), np.float32)
+        for start in range(0, m, _ROWS):
+            places = self.places[:, start : start + _ROWS]
+            near = (places >= first[:, None]) & (places <= last[:, None])
+            ones = near.astype(np.float32)  # of which products are whole numbers, and sums exact
+            both += ones @ ones.T
+        counts = last - first + 1.0
+        scale = np.where(counts > 0, np.maximum(counts, 1) ** -0.5, 0.0) * m**0.25
+        together: Floats = np.minimum(both * np.outer(scale, scale), _FAR)
+        return together
+
+
+def _near_places(release: Floats, people: Floats, step: float) -> tuple[Places, Places, Places]:
+    """Of one column the places of the release's cells, and the first and last near to each person's."""
+    m, reach = len(release), max(1, round(_NEAR * len(release) / 2))
+    ordered = np.sort(release)
+    low = np.searchsorted(ordered, people, "left") - reach
+    high = np.searchsorted(ordered, people, "right") + reach - 1
+    # No further than to other labels.
+    low = np.maximum(low, np.searchsorted(ordered, people - step / 2, "left"))
+    high = np.minimum(high, np.searchsorted(ordered, people + step / 2, "right") - 1)
+    inside = high >= low
+    low_value, high_value = ordered[np.clip(low, 0, m - 1)], ordered[np.clip(high, 0, m - 1)]
+    last = np.where(inside, np.searchsorted(ordered, high_value, "right") - 1, -1)
+    found = (np.searchsorted(ordered, release), np.searchsorted(ordered, low_value, "left"), last)
+    places, first, last = (x.astype(np.int32) for x in found)
+    return places, first, last
+
+
+def co_agreement(columns: Iterable[tuple[Floats, Floats]], member: Bools, step: float) -> Floats:
+    """How much more train people agree with single rows in two columns at once than strangers, shape (d, d).
+
+    For each person and pair of columns, the number of release rows that are near in both over the square root
+    of how many there were if the columns had nothing to do with each other; of that the difference of the
+    means of train and control, in standard errors. Near are equal labels, and the nearest 2 % of numbers.
+
+    Args:
+        columns: d of them, cells of the release and of people of both sides, none NaN, shape (m,) and
+            (people,); each is asked for once. member: who is in train, shape (people,).
+        step: what lies further apart is not the same label.
+    """
+    windows = _Windows.of(columns, step)
+    d, m = windows.places.shape
+    most = int(np.clip(_WORK / (2 * m * d * d), _FEWEST, _MOST))
+    chosen = [np.flatnonzero(member)[:most], np.flatnonzero(~member)[:most]]
+    means, errors = [], []
+    for rows in chosen:
+        total, squares = np.zeros((d, d)), np.zeros((d, d))
+        for person in rows:
+            found = windows.agreement(int(person))
+            total += found
+            squares += found * found
+        mean = total / len(rows)
+        means.append(mean)
+        errors.append((np.maximum(squares / len(rows) - mean * mean, 0) + 1 / len(rows)) / len(rows))
+    apart: Floats = (means[0] - means[1]) / np.sqrt(errors[0] + errors[1])
+    np.fill_diagonal(apart, -np.inf)
+    return apart
+
+
+def strongest_pairs(apart: Floats, most: int) -> list[tuple[int, int]]:
+    """The pairs that stand out most, from the largest down."""
+    rows, columns = np.triu_indices(len(apart), 1)
+    order = np.argsort(-apart[rows, columns], kind="stable")[:most]
+    return [(int(rows[i]), int(columns[i])) for i in order]
+
+
+def grown(apart: Floats, pair: tuple[int, int], size: int) -> tuple[int, ...]:
+    """A pair with the columns that stand out most beside all that are in already, ascending."""
+    members = list(pair)
+    while len(members) < min(size, len(apart)):
+        beside = np.clip(apart[members], -_FAR, _FAR).sum(axis=0)
+        beside[members] = -np.inf
+        members.append(int(np.argmax(beside)))
+    return tuple(sorted(members))
+
+
+@dataclass(frozen=True, eq=False)
+class AskedPeople:
+    """Who is looked up: train people first, then control people, each once.
+
+    Attributes:
+        train, control: positions in their tables, ascending.
+        second: who is in the second half, shape (people,).
+    """
+
+    train: Positions
+    control: Positions
+    second: Bools
+
+    @classmethod
+    def halved(cls, train: Positions, control: Positions, rng: np.random.Generator) -> Self:
+        """Halve either side at random."""
+        sides = [rng.permutation(len(rows)) < len(rows) // 2 for rows in (train, control)]
+        return cls(train, control, np.concatenate(sides))
+
+    @cached_property
+    def member(self) -> Bools:
+        """Who is in train, shape (people,)."""
+        return np.arange(len(self.train) + len(self.control)) < len(self.train)
+
+    def of(self, half: int) -> Bools:
+        """Who is in a half, shape (people,)."""
+        judged: Bools = self.second == bool(half)
+        return judged
+
+    @property
+    def sizes(self) -> Floats:
+        """Train people in each half, shape (2,)."""
+        return np.array([(self.member & self.of(half)).sum() for half in (0, 1)], np.float64)
+
+    def counted(self, what: Bools, who: Positions | None = None) -> Floats:
+        """How many there are on each side and in each half.
+
+        Args:
+            what: of people, by column, shape (people, columns). who: which people these are; all in order if
+                left out.
+
+        Returns:
+            of train, then of control; shape (2, 2, columns).
+        """
+        rows = slice(None) if who is None else who
+        found = [
+            [what[(side & self.of(half))[rows]].sum(axis=0) for half in (0, 1)]
+            for side in (self.member, ~self.member)
+        ]
+        return np.array(found, np.float64)
+
+
+def different_people(table: Table, most: int, rng: np.random.Generator) -> Positions:
+    """At most so many rows of a table, drawn at random, of different people, one each, ascending.
+
+    Which of somebody's rows it is, is drawn as well: a release may give away later rows than the first.
+    """
+    rows = drawn(np.arange(table.n_rows), most, rng)
+    if not key_columns(table.schema):
+        return rows
+    shuffled = rng.permutation(rows)
+    return np.sort(shuffled[np.unique(persons(table.take(shuffled)), return_index=True)[1]])
+
+
+def looked_at(columns: Sequence[KnownColumn], n_release: int, people: AskedPeople, half: int) -> Floats:
+    """How much each pair of columns stands out on one half of the people; see :func:`co_agreement`.
+
+    Args:
+        columns: rows of the release first, then those of the people.
+    """
+    chosen = n_release + np.flatnonzero(people.of(half))
+    cells = ((c.known_place(slice(n_release)), c.known_place(chosen)) for c in columns)
+    return co_agreement(cells, people.member[people.of(half)], SECRET_STEP)
+
+
+Names = tuple[str, ...]
+Known = tuple[Names, ...]
+"""Columns that an attacker knows: in one source, or in each of two."""
+
+FEW = (2, 3, 4, 5)
+"""Columns that who knows little knows."""
+
+_MOST_COLUMNS, _MOST_ROWS = 50, 4_000
+"""Columns, and rows of the release, in which a look at all pairs of columns is taken."""
+
+_ATTEMPTS = 20
+"""Draws in a row that may give what is there already."""
+
+
+@dataclass(frozen=True)
+class KnownSets:
+    """What an attacker may know, each once.
+
+    Attributes:
+        sets: names of columns. halves: of the people that may choose each: what was found by a look at one
+            half stands out there by selection, and the other may not choose it.
+        n_drawn: how many of them, the first, are drawn at random. n_together: how many follow of columns that
+            the generator drew together.
+    """
+
+    sets: tuple[Known, ...]
+    halves: tuple[tuple[int, ...], ...]
+    n_drawn: int
+    n_together: int = 0
+
+    @classmethod
+    def of(
+        cls, drawn: Sequence[Known], guided: Sequence[Sequence[Known]], together: Sequence[Known] = ()
+    ) -> KnownSets:
+        """Join those that were drawn, or are of columns drawn together, with those that either half found."""
+        both = dict.fromkeys((*drawn, *together))
+        by_set: dict[Known, tuple[int, ...]] = dict.fromkeys(both, (0, 1))
+        for half, found in enumerate(guided):
+            for known in dict.fromkeys(found):
+                if known not in both:
+                    by_set[known] = (*by_set.get(known, ()), half)
+        return cls(tuple(by_set), tuple(by_set.values()), len(drawn), len(both) - len(drawn))
+
+    @property
+    def told(self) -> str:
+        """How many were tried, for a reader."""
+        guided = len(self.sets) - self.n_drawn - self.n_together
+        told = [f"{self.n_drawn} drawn at random"]
+        told += [f"{self.n_together} of columns that the generator drew together"] * bool(self.n_together)
+        told += [f"{guided} that stand out"] * bool(guided)
+        return " and ".join(told)
+
+
+def parts_of(n_sets: int) -> tuple[int, int]:
+    """How many of so many sets are drawn at random, and how many each half of the people looks for."""
+    return n_sets - 2 * (n_sets // 4), n_sets // 4
+
+
+def drawn_sets(columns: Names, most: int, rng: np.random.Generator) -> list[Known]:
+    """Two, three, four, five and half of the columns, at random and in turn; single ones of two or three."""
+    sizes = [k for k in (*FEW, len(columns) // 2) if 2 <= k < len(columns)] or [1]
+
+    def draw(turn: int) -> Known:
+        return (_named(columns, rng.choice(len(columns), sizes[turn % len(sizes)], replace=False)),)
+
+    return _different(draw, most)
+
+
+def drawn_sources(columns: Names, most: int, rng: np.random.Generator) -> list[Known]:
+    """Two sources of two, three and five columns each, and halves of all, at random and in turn."""
+    half = len(columns) // 2
+    sizes = [k for k in (2, 3, 5) if k < half] + [half]
+
+    def draw(turn: int) -> Known:
+        k = sizes[turn % len(sizes)]
+        order = rng.permutation(len(columns))[: 2 * k if k < half else None]
+        one, other = sorted([_named(columns, order[:k]), _named(columns, order[k:])])
+        return one, other
+
+    return _different(draw, most)
+
+
+def _named(columns: Names, positions: Positions) -> Names:
+    return tuple(columns[i] for i in sorted(positions))
+
+
+def _different(draw: Callable[[int], Known], most: int) -> list[Known]:
+    """So many different draws, or as many as are found."""
+    found: dict[Known, None] = {}
+    turn = again = 0
+    while len(found) < most and again < _ATTEMPTS:
+        before = len(found)
+        found[draw(turn)] = None
+        turn, again = turn + 1, 0 if len(found) > before else again + 1
+    return list(found)
+
+
+@dataclass(frozen=True, eq=False)
+class PairsApart:
+    """How much each pair of columns stands out on each half of the people.
+
+    Attributes:
+        columns: that were looked at, ascending. apart: shape (2, columns, columns).
+    """
+
+    columns: Names
+    apart: Sequence[Floats]
+
+    @classmethod
+    def of(
+        cls, subject: Subject, columns: Sequence[Column], people: AskedPeople, rng: np.random.Generator
+    ) -> PairsApart:
+        """Look at all pairs of at most 50 columns in at most 4,000 rows of the release."""
+        assert subject.control is not None
+        real = (subject.train, subject.control)
+        kept = [columns[i] for i in drawn(np.arange(len(columns)), _MOST_COLUMNS, rng)]
+        rows = drawn(np.arange(subject.synthetic.n_rows), _MOST_ROWS, rng)
+        tables = [subject.synthetic.take(rows)]
+        tables += [t.take(who) for t, who in zip(real, (people.train, people.control), strict=True)]
+        cells = list(known_columns(tables, kept, real))
+        if len(cells) < 2:
+            return cls((), ())
+        apart = [looked_at(cells, len(rows), people, half) for half in (0, 1)]
+        return cls(tuple(c.name for c in cells), apart)
+
+    def grown(self, half: int, sizes: Sequence[int]) -> list[Names]:
+        """The pairs that stand out most on a half, one for each size, each grown to its size."""
+        if not self.columns:
+            return []
+        apart = self.apart[half]
+        pairs = strongest_pairs(apart, len(sizes))
+        found = [grown(apart, pair, k) for pair, k in zip(pairs, sizes, strict=False)]
+        return [tuple(dict.fromkeys(self.columns[i] for i in chosen)) for chosen in found]
+
+
+@dataclass(frozen=True, eq=False)
+class SetTrials:
+    """Attacks on the same people, with different columns known.
+
+    Attributes:
+        made, right: attacks that were made, and that succeeded, on train and control people in each half,
+            shape (2, 2, attacks).
+        able: which attacks each half may choose, shape (2, attacks).
+    """
+
+    people: AskedPeople
+    made: Floats
+    right: Floats
+    able: Bools
+
+    @classmethod
+    def of(
+        cls, sets: KnownSets, people: AskedPeople, trials: Sequence[tuple[int, Bools, Bools]]
+    ) -> SetTrials:
+        """Count, given the position of what was known, and on whom each attack was made and succeeded."""
+        made, right = (
+            people.counted(np.array([t[i] for t in trials], np.bool_).reshape(len(trials), -1).T)
+            for i in (1, 2)
+        )
+        able = np.array([[half in sets.halves[i] for i, _, _ in trials] for half in (0, 1)], np.bool_)
+        return cls(people, made, right, able)
+
+    def worst(self, quantity: Quantity, requested: int, level: float) -> tuple[Measurement, tuple[int, ...]]:
+        """The largest excess, chosen on one half of the people and measured on the other, both ways.
+
+        Returns:
+            NaN where a side has fewer than two people or a half nothing to choose; and the attacks measured.
+        """
+        n = min(len(self.people.train), len(self.people.control))
+        counts = SampleCounts(n_requested=max(requested, n), n_achieved=n, n_minimum=FEWEST_GUESSES)
+        null = Reference(0.0, "as often as for people the generator never saw")
+        if n < 2 or not self.able.any(axis=1).all():
+            unknown = Interval(-1.0, 1.0, level, "nothing to choose")
+            return quantity.at(math.nan, interval=unknown, reference=null, **counts), ()
+        cells = (*self.made[:1], *self.right[:1], *self.made[1:], *self.right[1:])
+        excess, chosen = held_out_excess(ClaimTable(self.people.sizes, *cells), self.able, level)
+        return quantity.at(excess.value, interval=excess.interval, reference=null, **counts), chosen
+
+
+MOST, MOST_NUMBERS = 12, 4
+"""Differences that are taken at most, and such of other numbers than dates and times among them."""
+
+_OVERLAP = 0.5
+"""Part of the narrower central range that must lie in the other for numbers to be of one sort."""
+
+
+def differences(
+    known: Sequence[KnownColumn],
+    tables: Sequence[Table],
+    features: Sequence[Column],
+    reference: Sequence[Table],
+) -> list[KnownColumn]:
+    """What pairs of columns differ by, of those whose differences have a meaning.
+
+    These are dates and times with one another; and numbers of the same unit, as far as there is one, that
+    are given equally finely and lie in one range: those that overlap most.
+
+    Args:
+        known: columns that vary, whose rows are those of the tables. features: all columns.
+        reference: train first, and control.
+    """
+    place = {column.name: i for i, column in enumerate(known)}
+    varying = [column for column in features if column.name in place]
+    numbers = [p for p in anchored_parts(reference, varying) if isinstance(p, ScaledNumbers)]
+    pairs = [(a, b) for a, b in combinations(numbers, 2) if a.part.unit == b.part.unit is not None]
+    times = [pair for pair in pairs if pair[0].part.unit == TIME]
+    others = sorted(
+        (pair for pair in pairs if pair[0].part.unit != TIME and _overlap(*pair) >= _OVERLAP),
+        key=lambda pair: -_overlap(*pair),
+    )
+    return [
+        _difference(a, b, tables, reference, (place[a.column.name], place[b.column.name]))
+        for a, b in (times + others[:MOST_NUMBERS])[:MOST]
+    ]
+
+
+def _difference(
+    first: ScaledNumbers,
+    second: ScaledNumbers,
+    tables: Sequence[Table],
+    reference: Sequence[Table],
+    parents: tuple[int, int],
+) -> KnownColumn:
+    scale = RobustScale.of(_apart(first, second, reference))
+    name = f"{second.column.name} less {first.column.name}"
+    column = KnownColumn.of_numbers(name, *scale.read(_apart(first, second, tables)))
+    return replace(column, parents=parents, unit=first.part.unit)
+
+
+def _apart(first: ScaledNumbers, second: ScaledNumbers, tables: Sequence[Table]) -> Floats:
+    """Second less first, NaN where either is missing; rows of all tables one below the other."""
+    a, b = (
+        np.concatenate([side.part.read(table.column(side.column.name)) for table in tables])
+        for side in (first, second)
+    )
+    with np.errstate(over="ignore"):
+        found = b - a
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _overlap(first: ScaledNumbers, second: ScaledNumbers) -> float:
+    """Part of the narrower central range that lies in the other; 0 where they are not given as finely."""
+    a, b = first.scale, second.scale
+    if first.column.resolution != second.column.resolution or not np.isfinite([a.span, b.span]).all():
+        return 0.0
+    high = min(a.centre + a.span / 2, b.centre + b.span / 2)
+    low = max(a.centre - a.span / 2, b.centre - b.span / 2)
+    return max(0.0, high - low) / min(a.span, b.span)

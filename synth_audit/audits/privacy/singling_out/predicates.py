@@ -1,0 +1,575 @@
+"""Predicates on mixed tables that an adversary would guess from a release, and how many rows each matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.arrays import Bools, Codes32, Counts32, Floats, Integers, Positions
+from synth_audit.encode.codes import numbered_values
+from synth_audit.table.kind import Domain
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
+from synth_audit.text import standard_form
+
+ABSENT = 0
+"""Code of a missing value."""
+
+_BITS = 2**22
+"""Outcomes of conditions held at a time, a byte each."""
+
+_FIRST = 64
+"""Rows looked at for each predicate before it is asked whether they are enough; then eight times as many."""
+
+_PAIRS = 2**20
+"""Pairs of a predicate and a row looked at at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnCodebook:
+    """What the codes of each column stand for.
+
+    Attributes:
+        names: of the columns, in the order in which predicates number them.
+        numeric: whether each holds numbers.
+        domains: what may occur in each.
+        values: the distinct values of each column over all tables: numbers ascending, or labels in any
+            order. The code of ``values[j][i]`` is i + 1.
+    """
+
+    names: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    domains: tuple[Domain, ...]
+    values: tuple[npt.NDArray[np.generic], ...]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def last(self, j: int) -> int:
+        """The largest code of column j; 0 when all its values are missing."""
+        return len(self.values[j])
+
+    @property
+    def lasts(self) -> list[int]:
+        """The largest code of every column."""
+        return [self.last(j) for j in range(len(self))]
+
+
+@dataclass(frozen=True, eq=False)
+class CodedRows:
+    """A table prepared for conjunctions of ranges: for each column also its rows in the order of their codes.
+
+    Attributes:
+        codes: shape (d, n).
+        order: row positions by ascending code, shape (d, n).
+        starts: for each column, how many rows have a code below 0, 1, … last + 1, shape (last + 2,); a column
+            may have as many codes as there are rows.
+    """
+
+    codes: Codes32
+    order: Codes32
+    starts: tuple[Counts32, ...]
+
+    @classmethod
+    def of(cls, codes: Codes32, lasts: Sequence[int]) -> CodedRows:
+        """Sort each column once."""
+        order = np.empty_like(codes)
+        for j, (column, last) in enumerate(zip(codes, lasts, strict=True)):
+            # Two bytes are sorted digit by digit, several times as fast and into the same order.
+            short = column.astype(np.uint16) if last < 2**16 else column
+            order[j] = np.argsort(short, kind="stable")
+        return cls(codes, order, tuple(map(_starts, codes, lasts)))
+
+    def __len__(self) -> int:
+        return int(self.codes.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Predicates:
+    """Conjunctions of k conditions ``low <= code <= high``, shape (p, k) each.
+
+    A conjunction of fewer conditions repeats one of its own. One with an empty range matches nothing.
+    """
+
+    columns: Codes32
+    low: Codes32
+    high: Codes32
+
+    @classmethod
+    def none(cls, k: int) -> Predicates:
+        """No predicate of k conditions."""
+        return cls(*np.empty((3, 0, k), dtype=np.int32))
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    @property
+    def widths(self) -> Integers:
+        """How many columns each one asks about, shape (p,)."""
+        ordered = np.sort(self.columns, axis=1)
+        return np.asarray(1 + np.count_nonzero(np.diff(ordered, axis=1), axis=1), dtype=np.int64)
+
+    def take(self, which: Positions | Bools) -> Predicates:
+        """The predicates at these positions, or where the mask is true."""
+        return Predicates(self.columns[which], self.low[which], self.high[which])
+
+    def joined(self, other: Predicates) -> Predicates:
+        """These, then the others."""
+        return Predicates(
+            np.concatenate([self.columns, other.columns]),
+            np.concatenate([self.low, other.low]),
+            np.concatenate([self.high, other.high]),
+        )
+
+    def ordered(self) -> Predicates:
+        """The same with the conditions of each sorted, so that equal predicates look alike."""
+        place = np.lexsort((self.high, self.low, self.columns), axis=1)
+        return Predicates(
+            *(np.take_along_axis(x, place, axis=1) for x in (self.columns, self.low, self.high))
+        )
+
+    def keys(self) -> list[bytes]:
+        """One key each, equal exactly for equal predicates; call on :meth:`ordered` ones."""
+        joint = np.ascontiguousarray(np.hstack([self.columns, self.low, self.high]))
+        rows: list[bytes] = joint.view(f"V{joint.itemsize * joint.shape[1]}").ravel().tolist()
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Matches:
+    """What predicates match in one table, shape (p,) each.
+
+    Attributes:
+        counts: rows matched; where counting stopped early, at least the limit.
+        rows: position of one matching row, -1 where there is none.
+    """
+
+    counts: Integers
+    rows: Positions
+
+    @property
+    def single(self) -> Bools:
+        """True where exactly one row is matched."""
+        return np.equal(self.counts, 1)
+
+
+def match(rows: CodedRows, predicates: Predicates, limit: int = 2) -> Matches:
+    """Count the rows that each predicate matches, up to ``limit``.
+
+    Only the rows that meet the most selective condition are looked at, a slice of the sorted column: of all
+    predicates at once its first rows, then more of it for those that have not matched enough.
+
+    Args:
+        limit: counting may stop there; exact below it.
+    """
+    reach = _reach(rows, predicates)
+    by_reach = np.argsort(reach, axis=1, kind="stable")
+    columns, low, high = (
+        np.take_along_axis(x, by_reach, axis=1) for x in (predicates.columns, predicates.low, predicates.high)
+    )
+    begin = _start_of(rows, columns[:, 0], low[:, 0])
+    end = begin + reach.min(axis=1, initial=len(rows))
+    counts, found = np.zeros(len(reach), dtype=np.int64), np.full(len(reach), -1, dtype=np.intp)
+    if reach.shape[1] == 1:  # the slice itself is the answer
+        some = np.flatnonzero(end > begin)
+        counts, found[some] = end - begin, rows.order[columns[some, 0], begin[some]]
+        return Matches(counts, found)
+    alive, most = np.flatnonzero(end > begin), _FIRST
+    while len(alive):
+        for some in np.array_split(alive, -(-len(alive) * min(most, len(rows)) // _PAIRS)):
+            stop = np.minimum(end[some], begin[some] + most)
+            which, hits = _hits(rows, (columns[some], low[some], high[some]), begin[some], stop)
+            counts[some] += np.bincount(which, minlength=len(some))
+            first = np.flatnonzero(np.diff(which, prepend=-1))
+            unfound = first[found[some[which[first]]] < 0]
+            found[some[which[unfound]]] = hits[unfound]
+            begin[some] = stop
+        alive, most = alive[(counts[alive] < limit) & (begin[alive] < end[alive])], most * 8
+    return Matches(counts, found)
+
+
+def fresh(predicates: Predicates, seen: set[bytes]) -> Predicates:
+    """Those not seen before, each once, in their order; they are added to ``seen``."""
+    alike = predicates.ordered()
+    keep = np.zeros(len(alike), dtype=bool)
+    for i, key in enumerate(alike.keys()):
+        if key not in seen:
+            seen.add(key)
+            keep[i] = True
+    return alike.take(keep)
+
+
+def crowded(rows: CodedRows, some: Positions, predicates: Predicates) -> Bools:
+    """True where at least two of some rows are matched, shape (p,): a cheap sieve before :func:`match`.
+
+    Each distinct condition becomes one bit per row, and a conjunction is the "and" of its conditions' bits.
+    """
+    sample = rows.codes[:, some]
+    size = max(len(starts) for starts in rows.starts) + 1
+    keys = (predicates.columns.astype(np.int64) * size + predicates.low + 1) * size + predicates.high + 1
+    _, first, condition = np.unique(keys, return_index=True, return_inverse=True)
+    columns, low, high = (x.ravel()[first] for x in (predicates.columns, predicates.low, predicates.high))
+    bits = np.zeros((len(first), -(-len(some) // 64) * 8), dtype=np.uint8)
+    for j in np.unique(columns):
+        of_column = np.flatnonzero(columns == j)
+        for here in np.array_split(of_column, -(-len(of_column) * len(some) // _BITS)):
+            inside = (sample[j] >= low[here, None]) & (sample[j] <= high[here, None])
+            bits[here, : -(-len(some) // 8)] = np.packbits(inside, axis=1)
+    condition = condition.reshape(keys.shape)
+    words = bits.view(np.uint64)
+    together = words[condition[:, 0]]
+    for i in range(1, keys.shape[1]):
+        together &= words[condition[:, i]]
+    return np.asarray(np.bitwise_count(together).sum(axis=1) > 1, dtype=np.bool_)
+
+
+def _hits(
+    rows: CodedRows, conditions: tuple[Codes32, Codes32, Codes32], begin: Integers, end: Integers
+) -> tuple[Positions, Codes32]:
+    """Which predicate is met by which row, of those that stand at ``begin`` … ``end`` − 1 in the order of its
+    first column and so meet its first condition; ascending by predicate, then in that order."""
+    columns, low, high = conditions
+    length = end - begin
+    which = np.repeat(np.arange(len(length)), length)
+    place = np.arange(len(which)) + np.repeat(begin - (np.cumsum(length) - length), length)
+    hits = rows.order[columns[which, 0], place]
+    for i in range(1, columns.shape[1]):
+        codes = rows.codes[columns[which, i], hits]
+        inside = (codes >= low[which, i]) & (codes <= high[which, i])
+        which, hits = which[inside], hits[inside]
+    return which, hits
+
+
+def _starts(codes: Codes32, last: int) -> Counts32:
+    """How many of these codes are below 0, 1, … last + 1, shape (last + 2,)."""
+    starts = np.zeros(last + 2, dtype=np.int32)
+    np.cumsum(np.bincount(codes, minlength=last + 1), dtype=np.int32, out=starts[1:])
+    return starts
+
+
+def _start_of(rows: CodedRows, columns: Codes32, low: Codes32) -> Integers:
+    """How many rows of a column have a code below ``low``, shape (p,)."""
+    start = np.zeros(len(columns), dtype=np.int64)
+    for j in np.unique(columns):
+        here = columns == j
+        start[here] = rows.starts[j][low[here]]
+    return start
+
+
+def _reach(rows: CodedRows, predicates: Predicates) -> Integers:
+    """How many rows meet each condition alone, shape (p, k)."""
+    reach = np.zeros(predicates.columns.shape, dtype=np.int64)
+    for j in np.unique(predicates.columns):
+        here = predicates.columns == j
+        starts = rows.starts[j]
+        reach[here] = starts[predicates.high[here] + 1] - starts[predicates.low[here]]
+    return np.maximum(reach, 0)
+
+
+_BATCH = 4096
+"""Most predicates drawn at a time."""
+
+_SIEVES = (512, 2**13)
+"""Synthetic rows among which predicates that are not unique mostly show it, before all rows are asked."""
+
+_ROUNDS = 8
+"""How often each outlier is described, every time by other columns."""
+
+
+def univariate(synthetic: CodedRows, lexicon: ColumnCodebook, n: int, rng: np.random.Generator) -> Predicates:
+    """Every predicate on one column that matches exactly one synthetic row, or a random n of them.
+
+    Values that occur once (``==``), extremes (``<= min``, ``>= max``) and "is missing", where only one row
+    is. They are a finite set: when fewer than n exist, all are guessed.
+    """
+    found = [_single_values(synthetic, lexicon, j) for j in range(len(lexicon))]
+    ends = np.cumsum([len(low) for low, _ in found])
+    if (total := int(ends[-1])) > n:
+        chosen = np.sort(rng.choice(total, n, replace=False))
+    else:
+        chosen = np.arange(total)
+    columns = np.searchsorted(ends, chosen, side="right").astype(np.int32)
+    # Of millions of values only those that are drawn become predicates.
+    parts = [chosen[columns == j] - (ends[j] - len(low)) for j, (low, _) in enumerate(found)]
+    low, high = (
+        np.concatenate([pair[i][part] for pair, part in zip(found, parts, strict=True)]) for i in (0, 1)
+    )
+    return Predicates(columns[:, None], low[:, None], high[:, None])
+
+
+def multivariate(
+    synthetic: CodedRows, lexicon: ColumnCodebook, k: int, n: int, max_trials: int, rng: np.random.Generator
+) -> Predicates:
+    """Conjunctions over k random columns of a random synthetic row that match no other synthetic row.
+
+    ``==`` for labels and booleans; for numbers and datetimes ``>=`` where the value is above the synthetic
+    median, else ``<=``; "is missing" where it is. Drawn until n distinct ones match exactly one row, or
+    ``max_trials`` were tried. Source: Giomi et al. 2022, section 4.1.
+
+    Args:
+        k: conditions, from 1 to the number of columns.
+    """
+    medians = np.array([_median_code(synthetic, j) for j in range(len(lexicon))])
+    lasts = np.array(lexicon.lasts)
+    numeric = np.array(lexicon.numeric)
+
+    def draw(size: int) -> Predicates:
+        columns = _subsets(len(lexicon), k, size, rng)
+        codes = synthetic.codes[columns, rng.integers(0, len(synthetic), size)[:, None]]
+        ranged = numeric[columns] & (codes != ABSENT)
+        above = codes > medians[columns]
+        low = np.where(ranged & ~above, 1, codes)
+        high = np.where(ranged & above, lasts[columns], codes)
+        return Predicates(columns, low.astype(np.int32), high.astype(np.int32))
+
+    return _searched(synthetic, draw, k, n, max_trials)
+
+
+def guided(
+    synthetic: CodedRows,
+    lexicon: ColumnCodebook,
+    outliers: Positions,
+    n: int,
+    n_bins: int,
+    rng: np.random.Generator,
+) -> Predicates:
+    """Conjunctions of the bins of outlying synthetic rows, each grown until it matches that row alone.
+
+    Columns are added in random order. A number is read as its quantile bin in the release, the outer bins
+    open outwards; a label as itself. In each round every outlier is described once, the most outlying
+    first. Source: contrastive privacy metrics, section 4.2.
+
+    Args:
+        outliers: positions of synthetic rows, the most outlying first.
+    """
+    d = len(lexicon)
+    bins = [_bins(synthetic, lexicon, j, n_bins) for j in range(d)]
+    seen: set[bytes] = set()
+    found = Predicates.none(d)
+    for _ in range(_ROUNDS):
+        grown = [_grown(synthetic, row, rng.permutation(d).tolist(), bins) for row in outliers]
+        unique = [g for g in grown if g is not None]
+        if unique:
+            stacked = Predicates(*np.array(unique, dtype=np.int32).transpose(1, 0, 2))
+            found = found.joined(fresh(stacked, seen))
+        if len(found) >= n:
+            break
+    return found.take(np.arange(min(n, len(found))))
+
+
+def outlying(
+    synthetic: CodedRows,
+    lexicon: ColumnCodebook,
+    outliers: Positions,
+    k: int,
+    n: int,
+    n_bins: int,
+    max_trials: int,
+    rng: np.random.Generator,
+) -> Predicates:
+    """Conjunctions over k random columns of outlying synthetic rows that match no other row, as published.
+
+    A number is read as its bin when the column's range in the release is cut into equally wide ones, the
+    outer two open outwards; a label as itself. Outliers take turns, the most outlying first, until n distinct
+    predicates match exactly one row, or ``max_trials`` were tried. Source: contrastive privacy metrics,
+    sections 4.2 and 5.2.
+
+    Args:
+        outliers: positions of synthetic rows, the most outlying first; at least one.
+        k: conditions, from 1 to the number of columns.
+    """
+    d, turns = len(lexicon), count()
+    bins = [_range_bins(synthetic, lexicon, j, n_bins) for j in range(d)]
+
+    def draw(size: int) -> Predicates:
+        rows = outliers[[next(turns) % len(outliers) for _ in range(size)]]
+        columns = _subsets(d, k, size, rng)
+        codes = synthetic.codes[columns, rows[:, None]]
+        low, high = np.empty((2, size, k), dtype=np.int32)
+        for j, (least, most) in enumerate(bins):
+            here = columns == j
+            low[here], high[here] = least[codes[here]], most[codes[here]]
+        return Predicates(columns, low, high)
+
+    return _searched(synthetic, draw, k, n, max_trials)
+
+
+def naive(lexicon: ColumnCodebook, k: int, n: int, rng: np.random.Generator) -> Predicates:
+    """n predicates made without the release: k random columns, values uniform in each column's domain.
+
+    A label or boolean is drawn from the column's categories, with ``==``; a number from its bounds, with
+    ``>=`` or ``<=`` at even odds. A column without a domain, as it is wholly missing, asks for that.
+    Drawn independently, some perhaps twice: what counts is the chance of one such guess.
+    """
+    columns = _subsets(len(lexicon), k, n, rng)
+    uniform, upwards = rng.random(columns.shape), rng.random(columns.shape) < 0.5
+    low, high = np.zeros((2, *columns.shape), dtype=np.int32)
+    for j in range(len(lexicon)):
+        here = columns == j
+        low[here], high[here] = _from_domain(lexicon, j, uniform[here], upwards[here])
+    return Predicates(columns, low, high)
+
+
+def _searched(
+    synthetic: CodedRows, draw: Callable[[int], Predicates], k: int, n: int, max_trials: int
+) -> Predicates:
+    """Draw until n distinct predicates match exactly one synthetic row, or trials run out."""
+    seen: set[bytes] = set()
+    found, trials = Predicates.none(k), 0
+    sieves = [np.linspace(0, len(synthetic) - 1, m).astype(np.intp) for m in _SIEVES if m < len(synthetic)]
+    while len(found) < n and trials < max_trials:
+        size = min(_BATCH, max(256, 2 * n), max_trials - trials)
+        trials += size
+        new = fresh(draw(size), seen)
+        if not len(new):
+            break  # as good as all that can be drawn have been
+        for some in sieves:
+            new = new.take(~crowded(synthetic, some, new))
+        found = found.joined(new.take(match(synthetic, new).single))
+    return found.take(np.arange(min(n, len(found))))
+
+
+def _single_values(
+    synthetic: CodedRows, lexicon: ColumnCodebook, j: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Ranges of codes of column j that hold exactly one synthetic row: one value, or up to an extreme."""
+    counts, last = np.diff(synthetic.starts[j]), lexicon.last(j)
+    single = np.flatnonzero(counts == 1).astype(np.int32)
+    present = np.flatnonzero(counts[1:]) + 1
+    if not lexicon.numeric[j] or not len(present):
+        return single, single
+    least, most = int(present[0]), int(present[-1])
+    ends = [(1, least)] * bool(counts[least] == 1) + [(most, last)] * bool(counts[most] == 1)
+    low, high = (np.append(single, np.array([e[i] for e in ends], dtype=np.int32)) for i in (0, 1))
+    return low, high
+
+
+def _median_code(rows: CodedRows, j: int) -> int:
+    """Code of the lower of the two middle values: a value is above the median when its code is larger."""
+    starts = rows.starts[j]
+    missing, total = int(starts[1]), len(rows)
+    if missing == total:
+        return ABSENT
+    middle = missing + (total - missing - 1) // 2
+    return int(rows.codes[j, rows.order[j, middle]])
+
+
+def _subsets(d: int, k: int, size: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+    """``size`` random sets of k of d columns, shape (size, k), ascending."""
+    return np.sort(np.argsort(rng.random((size, d)), axis=1)[:, :k], axis=1).astype(np.int32)
+
+
+Bins = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
+"""Ends of the range of codes into which each code of a column falls, shape (last + 1,) each."""
+
+
+def _bins(rows: CodedRows, lexicon: ColumnCodebook, j: int, n_bins: int) -> Bins:
+    """Bins of column j that hold about as many synthetic rows each."""
+    missing = int(rows.starts[j][1])
+    if not lexicon.numeric[j] or missing == len(rows):
+        return _each_its_own(lexicon.last(j))
+    ranks = missing + (np.arange(1, n_bins) * (len(rows) - missing)) // n_bins
+    return _between(rows.codes[j, rows.order[j, ranks]], lexicon.last(j))
+
+
+def _range_bins(rows: CodedRows, lexicon: ColumnCodebook, j: int, n_bins: int) -> Bins:
+    """Bins of column j that are equally wide in the range of its synthetic values."""
+    present = np.flatnonzero(np.diff(rows.starts[j])[1:])
+    if not lexicon.numeric[j] or not len(present):
+        return _each_its_own(lexicon.last(j))
+    values, part = lexicon.values[j], np.arange(1, n_bins) / n_bins
+    edges = values[present[0]] * (1 - part) + values[present[-1]] * part  # a difference could overflow
+    return _between(np.searchsorted(values, edges) + 1, lexicon.last(j))
+
+
+def _each_its_own(last: int) -> Bins:
+    code = np.arange(last + 1, dtype=np.int32)
+    return code, code
+
+
+def _between(firsts: npt.NDArray[np.integer], last: int) -> Bins:
+    """Bins that begin at these codes, the lowest from 1 on and the highest up to the last."""
+    edges = np.unique(np.concatenate([[1], firsts, [last + 1]]))
+    place = np.searchsorted(edges, np.arange(1, last + 1), side="right")
+    low = np.concatenate([[ABSENT], edges[place - 1]]).astype(np.int32)
+    high = np.concatenate([[ABSENT], edges[place] - 1]).astype(np.int32)
+    return low, high
+
+
+def _grown(
+    rows: CodedRows, row: int, columns: list[int], bins: list[Bins]
+) -> tuple[list[int], list[int], list[int]] | None:
+    """Conditions on this row, added until no other row meets them, and the first repeated to fill up."""
+    conditions: list[tuple[int, int, int]] = []
+    matched: npt.NDArray[np.int32] | None = None
+    for j in columns:
+        code = rows.codes[j, row]
+        low, high = int(bins[j][0][code]), int(bins[j][1][code])
+        conditions.append((j, low, high))
+        if matched is None:
+            matched = rows.order[j, rows.starts[j][low] : rows.starts[j][high + 1]]
+        else:
+            codes = rows.codes[j][matched]
+            matched = matched[(codes >= low) & (codes <= high)]
+        if len(matched) == 1:
+            filled = conditions + [conditions[0]] * (len(columns) - len(conditions))
+            j_s, lows, highs = zip(*filled, strict=True)
+            return list(j_s), list(lows), list(highs)
+    return None
+
+
+def _from_domain(
+    lexicon: ColumnCodebook, j: int, uniform: Floats, upwards: Bools
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Ranges of codes for uniform draws from the domain of column j, shape (n,) each."""
+    domain, values, last = lexicon.domains[j], lexicon.values[j], lexicon.last(j)
+    if lexicon.numeric[j] and domain.bounds is not None:
+        least, most = domain.bounds
+        drawn = least * (1 - uniform) + most * uniform  # a difference of the two could overflow
+        below, upto = np.searchsorted(values, drawn, "left"), np.searchsorted(values, drawn, "right")
+        low, high = np.where(upwards, below + 1, 1), np.where(upwards, last, upto)
+    elif domain.categories and not lexicon.numeric[j]:
+        code_of = {label: i + 1 for i, label in enumerate(values.tolist())}
+        # A label that no row has gets an empty range of its own, so that it is still a guess.
+        known = [code_of.get(c, 0) for c in domain.categories]
+        low = np.array(known)[np.minimum((uniform * len(known)).astype(np.intp), len(known) - 1)]
+        high = np.where(low == 0, -1, low)
+    else:
+        low = high = np.full(len(uniform), ABSENT)
+    return low.astype(np.int32), high.astype(np.int32)
+
+
+def codebook(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[ColumnCodebook, list[Codes32]]:
+    """Number the values of several tables alike: what the codes mean, and those of each table, shape (d, n).
+
+    Numbers are compared as float64, datetimes in microseconds; NaN and null are missing.
+
+    Raises:
+        ValueError: no column.
+    """
+    if not columns:
+        raise ValueError("predicates need a column")
+    values, codes = [], [np.empty((len(columns), t.n_rows), dtype=np.int32) for t in tables]
+    ends = np.cumsum([t.n_rows for t in tables])[:-1]
+    for j, column in enumerate(columns):  # one at a time beside the codes, which are all that stays
+        distinct, numbered = numbered_values(tables, column)
+        values.append(distinct)
+        for rows, part in zip(codes, np.split(numbered, ends), strict=True):
+            rows[j] = part
+    lexicon = ColumnCodebook(
+        names=tuple(c.name for c in columns),
+        numeric=tuple(known.dtype != object for known in values),
+        domains=tuple(map(_domain, columns)),
+        values=tuple(values),
+    )
+    return lexicon, codes
+
+
+def _domain(column: Column) -> Domain:
+    """What may occur, labels in standard form."""
+    forms = dict.fromkeys(map(standard_form, column.domain.categories or ()))
+    return replace(column.domain, categories=tuple(forms))

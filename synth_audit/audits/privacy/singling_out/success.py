@@ -1,0 +1,451 @@
+"""What guesses that single out are worth, the columns with exact values, and the records exposed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.arrays import Bools, Codes32, Counts, Floats, Positions
+from synth_audit.audits.privacy.singling_out.predicates import (
+    CodedRows,
+    ColumnCodebook,
+    Matches,
+    Predicates,
+    match,
+    naive,
+)
+from synth_audit.findings.measurement import (
+    Direction,
+    Exposure,
+    Interval,
+    Measurement,
+    MeasurementId,
+    Quantity,
+    Reference,
+    Series,
+)
+from synth_audit.neighbours.repeats import repeated_at_most, row_kinds
+from synth_audit.plugins.audit import Subject
+from synth_audit.stats.attack_success import (
+    AttackRisk,
+    corrected_level,
+    risk_interval,
+    risk_method,
+    worst_interval,
+)
+from synth_audit.stats.proportions import middle_and_half_width, proportion_interval, unknown_proportion
+
+
+@dataclass(frozen=True)
+class IsolationRate:
+    """Successes per guess, and how many independent guesses that rests on.
+
+    Attributes:
+        share: successes over guesses made, in [0, 1]; NaN without a guess.
+        guesses: made.
+        effective: independent guesses that would be as certain, at most ``guesses``; need not be whole.
+    """
+
+    share: float
+    guesses: int
+    effective: float
+
+    @classmethod
+    def of(cls, gains: Floats | Bools, rows: Positions, most: float = 1.0) -> IsolationRate:
+        """Mean gain per guess.
+
+        Guesses that single out one and the same record succeed or fail together: with m_r the gain through
+        record r, the sum of gains varies like ``Σ m_r²`` instead of ``Σ m_r``, so that
+        ``effective = guesses · min(1/most, Σ m_r / Σ m_r²)``.
+
+        Args:
+            gains: of each guess, in [0, most], shape (p,).
+            rows: the record through which a guess gains, shape (p,); read only where the gain is not 0.
+            most: the largest gain of one guess, at least 1.
+        """
+        n = len(gains)
+        if not n:
+            return cls(math.nan, 0, 0.0)
+        gaining = gains > 0
+        total = float(np.sum(gains))
+        _, whose = np.unique(rows[gaining], return_inverse=True)
+        squares = float(np.sum(np.bincount(whose, weights=gains[gaining]) ** 2)) if total else 0.0
+        shared = max(most, squares / total) if total else most
+        return cls(total / n, n, n / shared)
+
+    def at_most(self, bound: float) -> IsolationRate:
+        """The same with its share cut at a bound that it cannot truly exceed."""
+        return IsolationRate(min(self.share, bound), self.guesses, self.effective) if self.guesses else self
+
+    def interval(self, level: float) -> Interval:
+        """The interval on the effective number of guesses; the whole of [0, 1] without one."""
+        if not self.guesses:
+            return _independent(unknown_proportion(level))
+        successes = min(self.share, 1.0) * self.effective
+        return _independent(proportion_interval(min(successes, self.effective), self.effective, level))
+
+    def centre(self, level: float) -> float:
+        """The middle of the interval of the guesses made, as in the published risk."""
+        return middle_and_half_width(self.share * self.guesses, self.guesses, level)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class GuessedPredicates:
+    """Predicates read off a release, and as many of their usual width that were made without it."""
+
+    predicates: Predicates
+    naive: Predicates
+
+    @classmethod
+    def of(
+        cls, predicates: Predicates, lexicon: ColumnCodebook, rng: np.random.Generator
+    ) -> GuessedPredicates:
+        """Draw the naive ones."""
+        width = int(np.median(predicates.widths)) if len(predicates) else 1
+        return cls(predicates, naive(lexicon, width, len(predicates), rng))
+
+
+@dataclass(frozen=True, eq=False)
+class PredicateTrial:
+    """Guesses tried on train and control.
+
+    Attributes:
+        predicates: the guesses, p of them.
+        in_train, in_control: what each matches; counts of train are exact where one control row is matched,
+            those of control where train has fewer rows.
+        train, control: success rates, the latter at the size of train.
+        naive: which guesses made without the release match one training row; p of them.
+        sizes: rows of train and of control.
+    """
+
+    predicates: Predicates
+    in_train: Matches
+    in_control: Matches
+    train: IsolationRate
+    control: IsolationRate
+    naive: Bools
+    sizes: tuple[int, int]
+
+    def __len__(self) -> int:
+        return len(self.predicates)
+
+    @classmethod
+    def of_each(
+        cls, guesses: Sequence[GuessedPredicates], lexicon: ColumnCodebook, train: Codes32, control: Codes32
+    ) -> list[PredicateTrial]:
+        """Try guesses of several kinds, with one table at a time prepared for matching.
+
+        Args:
+            train, control: codes, shape (d, n) each.
+        """
+        n_t, n_c = train.shape[1], control.shape[1]
+        limit = 2 if n_c <= n_t else n_c + 1
+        rows = CodedRows.of(control, lexicon.lasts)
+        in_control = [match(rows, g.predicates, limit) for g in guesses]
+        del rows
+        rows = CodedRows.of(train, lexicon.lasts)
+        return [cls._of(g, rows, there, n_c) for g, there in zip(guesses, in_control, strict=True)]
+
+    @classmethod
+    def _of(
+        cls, guesses: GuessedPredicates, train: CodedRows, in_control: Matches, n_control: int
+    ) -> PredicateTrial:
+        """Try guesses on train, counting no further than the rates need."""
+        predicates, n = guesses.predicates, len(train)
+        in_train = match(train, predicates)
+        if len(crowded := np.flatnonzero(in_control.single & (in_train.counts > 1))):
+            in_train.counts[crowded] = match(train, predicates.take(crowded), limit=n + 1).counts
+        control_share = control_rate(in_control.counts, in_control.rows, in_train.counts, n_control, n)
+        train_share = IsolationRate.of(in_train.single, in_train.rows)
+        by_luck = match(train, guesses.naive).single
+        return cls(predicates, in_train, in_control, train_share, control_share, by_luck, (n, n_control))
+
+    @property
+    def paired(self) -> bool:
+        """Train and control have as many rows, so that each guess had the same chance on both."""
+        return self.sizes[0] == self.sizes[1]
+
+    def risk_of(self, some: Bools, level: float) -> AttackRisk:
+        """The risk of some of the guesses, given as a mask of shape (p,)."""
+        (n_t, n_c), here, there = self.sizes, self.in_train, self.in_control
+        strangers = control_rate(there.counts[some], there.rows[some], here.counts[some], n_c, n_t)
+        return isolation_risk(IsolationRate.of(here.single[some], here.rows[some]), strangers, level)
+
+    def risk(self, level: float) -> AttackRisk:
+        """See :func:`isolation_risk`."""
+        return isolation_risk(self.train, self.control, level)
+
+    def most_used(self) -> list[int]:
+        """Columns of the predicates that single out a training row, the most used first."""
+        columns = self.predicates.take(self.in_train.single).columns
+        times = np.bincount(columns.ravel())
+        return [int(j) for j in np.argsort(-times, kind="stable") if times[j]]
+
+
+def chance_at_most(n: int) -> float:
+    """The largest chance that a predicate made without a table of n rows isolates one of them.
+
+    ``max_w P(w, n) = (1 − 1/n)^(n − 1)`` with ``P(w, n) = n·w·(1 − w)^(n − 1)``; 1/e for large n.
+    Source: Cohen & Nissim 2020.
+    """
+    return (1 - 1 / n) ** (n - 1)
+
+
+def gains_among_strangers(control: Counts, train: Counts, n_control: int, n_train: int) -> Floats:
+    """What each guess is worth among ``n_train`` people that the generator never saw, shape (p,).
+
+    With as many control rows as training rows: 1 where it matches one control row. With more, the mean of
+    that over all subsets of n_train control rows. With fewer, control rows take the place of as many random
+    training rows, and a guess gains ``n_train / n_control`` when it singles out a *control* row of the mixed
+    table:
+
+    ``(n_t / n_c) · [c = 1] · P(none of the t matched training rows is among the n_t − n_c that stay)``.
+
+    If guesses do not depend on who is in train, control and train rows are exchangeable, and the expected
+    gain is ``P(w, n_t) = n_t·w·(1 − w)^(n_t − 1)`` exactly (Cohen & Nissim 2020), for every weight w of the
+    predicate and any sizes: nothing is fitted or extrapolated. A leaked training row can only lower it, as
+    it stands in the way of the control row, which raises the risk.
+
+    Args:
+        control: control rows matched, exact up to 1, or throughout when n_control > n_train; shape (p,).
+        train: training rows matched, exact where one control row is; shape (p,).
+    """
+    if n_control >= n_train:
+        return _one_of(control, n_train, n_control)
+    alone = _none_of(train, n_train - n_control, n_train)
+    return np.asarray(np.where(control == 1, n_train / n_control * alone, 0.0), dtype=np.float64)
+
+
+def control_rate(
+    control: Counts, rows: Positions, train: Counts, n_control: int, n_train: int
+) -> IsolationRate:
+    """Mean of :func:`gains_among_strangers`, cut at :func:`chance_at_most`, which its expectation keeps.
+
+    Args:
+        rows: position of one matched control row, shape (p,); the rest as there.
+    """
+    gains = gains_among_strangers(control, train, n_control, n_train)
+    return IsolationRate.of(gains, rows, max(1.0, n_train / n_control)).at_most(chance_at_most(n_train))
+
+
+def published_factor(n_control: int, n_train: int) -> float:
+    """What the literature multiplies the control rate with to carry it to the size of train.
+
+    Cohen & Nissim's ``P(w, n) = n·w·(1 − w)^(n − 1)``, averaged over weights w that are even in [0, 1], is
+    ``1 / (n + 1)``, so that the rate falls with the size by ``(n_control + 1) / (n_train + 1)``. Predicates
+    read off a release have far smaller weights, and strangers are singled out about as often in a larger
+    table: the correction takes an honest release for a risk, which is why it is reported beside the risk
+    and not as it. Source: Giomi et al. 2022.
+    """
+    return (n_control + 1) / (n_train + 1)
+
+
+def isolation_risk(train: IsolationRate, control: IsolationRate, level: float) -> AttackRisk:
+    """Risk of being singled out through the release, beyond chance.
+
+    ``R = (r_t − r_c) / (1 − r_c)`` on the middles of their intervals of the guesses made, with the interval
+    of :func:`risk_interval` from those of the *effective* guesses, widened to hold the value. With
+    independent guesses and tables of equal size it is :func:`~synth_audit.stats.attack_success.risk`.
+
+    Returns:
+        NaN with an infinite interval without a guess.
+    """
+    method = risk_method(train.interval(level).method)
+    if not train.guesses or not control.guesses:
+        return AttackRisk(math.nan, Interval(-math.inf, math.inf, level, method))
+    r_t, r_c = train.centre(level), control.centre(level)
+    value = (r_t - r_c) / (1 - r_c)
+    low, high = risk_interval(r_t, train.interval(level), r_c, control.interval(level))
+    return AttackRisk(value, Interval(min(low, value), max(high, value), level, method))
+
+
+def _none_of(marked: Counts, drawn: int, n: int) -> Floats:
+    """P(no marked row among ``drawn`` of n rows), ``C(n − m, drawn) / C(n, drawn)``, shape (p,)."""
+    return np.asarray(np.exp(_log_choose(n - marked, drawn) - _log_choose(np.array(n), drawn)))
+
+
+def _one_of(marked: Counts, drawn: int, n: int) -> Floats:
+    """P(exactly one marked row among ``drawn`` of n), ``m·C(n − m, drawn − 1) / C(n, drawn)``, shape (p,)."""
+    if drawn == n:
+        return np.equal(marked, 1).astype(np.float64)
+    chance = np.exp(_log_choose(n - marked, drawn - 1) - _log_choose(np.array(n), drawn))
+    return np.asarray(np.where(marked > 0, marked * chance, 0.0), dtype=np.float64)
+
+
+def _log_choose(n: Counts | npt.NDArray[np.int_], k: int) -> Floats:
+    """Logarithm of the binomial coefficient; −∞ where k > n."""
+    from scipy.special import gammaln  # here, since a code location must not load it
+
+    known = np.maximum(n, k)
+    value = gammaln(known + 1.0) - gammaln(k + 1.0) - gammaln(known - k + 1.0)
+    return np.asarray(np.where(n >= k, value, -np.inf), dtype=np.float64)
+
+
+def _independent(found: Interval) -> Interval:
+    return Interval(found.low, found.high, found.level, f"{found.method} on independent guesses")
+
+
+RISK = Quantity(
+    "risk",
+    "Singling-out risk",
+    range=(float("-inf"), 1.0),
+    proportional=False,  # a joined guess at a copied row fits others in train too, unless all of it is copied
+    help="0: guesses single out training rows no more often than strangers; 1: every guess does.",
+)
+WORST = Quantity(
+    "worst_risk",
+    "Singling-out risk, worst attack",
+    range=(float("-inf"), 1.0),
+    proportional=False,  # generators that draw exact values of single columns reach 1 without copying a row
+    help="The riskiest of the attack's settings; its interval allows for their number.",
+)
+TRAIN_RATE = Quantity(
+    "train_rate",
+    "Guesses that match exactly one training row",
+    direction=Direction.NEUTRAL,
+    help="Includes what chance and general knowledge of the population achieve.",
+)
+CONTROL_RATE = Quantity(
+    "control_rate",
+    "Guesses that would match exactly one of as many strangers",
+    direction=Direction.NEUTRAL,
+    help="From control rows, at the size of the training table.",
+)
+NAIVE_RATE = Quantity(
+    "naive_rate",
+    "Random guesses that match exactly one training row",
+    direction=Direction.NEUTRAL,
+    help="Predicates of the same kind made without the release.",
+)
+PAIRED_RISK = Quantity(
+    "paired_risk",
+    "Singling-out risk, guess by guess",
+    direction=Direction.NEUTRAL,
+    range=(float("-inf"), 1.0),
+    help="The same risk with each guess's outcome on train and control paired; where they are of equal size.",
+)
+PUBLISHED_RISK = Quantity(
+    "published_risk",
+    "Singling-out risk, control rate corrected as published",
+    direction=Direction.NEUTRAL,
+    range=(float("-inf"), 1.0),
+    help="To compare with figures in the literature; it takes an honest release for a risk.",
+)
+EXACT_VALUES = Quantity(
+    "exact_values",
+    "Values of a column that belong to exactly one training row, beyond strangers",
+    range=(float("-inf"), 1.0),
+    proportional=False,
+    help="Above 0 the column leaves with exact values of real people, whether or not their rows do.",
+)
+
+
+_FEWEST = 20
+"""Guesses on a column below which nothing is said of it."""
+
+_NAMED = 10
+"""Columns that the note names."""
+
+_HONEST = Reference(0.0, "a release that is independent of the training rows")
+
+
+def exact_values(
+    trial: PredicateTrial | None, lexicon: ColumnCodebook, level: float
+) -> tuple[list[Measurement], tuple[str, ...]]:
+    """The risk of guesses on each column, and a note that names the columns where it is proven.
+
+    Args:
+        trial: of guesses on single columns; None where none was made.
+    """
+    if trial is None:
+        return [], ()
+    of_column = trial.predicates.columns[:, 0]
+    asked, times = np.unique(of_column, return_counts=True)
+    asked = asked[times >= _FEWEST]
+    found, proven = [], []
+    for j in asked:
+        some = of_column == j
+        risk = trial.risk_of(some, corrected_level(level, len(asked)))
+        interval = worst_interval([risk.interval], level, f"{len(asked)} columns")
+        name, n = lexicon.names[j], int(some.sum())
+        found.append(
+            EXACT_VALUES.at(
+                risk.value, column=name, interval=interval, n_requested=n, n_achieved=n, reference=_HONEST
+            )
+        )
+        if risk.interval.low > 0:
+            proven.append((-risk.value, name))
+    return found, _note([name for _, name in sorted(proven)])
+
+
+def _note(columns: list[str]) -> tuple[str, ...]:
+    if not columns:
+        return ()
+    more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
+    return (
+        f"columns that leave with exact values of real people: {', '.join(columns[:_NAMED])}{more}. No row "
+        "need be copied for that: a value that one person alone has tells that the person was in train. "
+        "Round these columns or put their values into coarser classes",
+    )
+
+
+_MOST_COLUMNS = 5
+"""An exposure names at most this many columns."""
+
+
+def exposure_of(
+    measurement: MeasurementId, trial: PredicateTrial, lexicon: ColumnCodebook, n_train: int
+) -> Exposure:
+    """The records singled out, and the columns most used for it.
+
+    No trial on control: as fewer rows leave more of them alone, the same guesses would single out another
+    share of control than of as many strangers as train has rows.
+    """
+    none = np.empty(0, dtype=np.intp)
+    return Exposure(
+        measurement=measurement,
+        columns=tuple(lexicon.names[j] for j in trial.most_used()[:_MOST_COLUMNS]),
+        train_tried=np.arange(n_train),
+        train_hit=np.unique(trial.in_train.rows[trial.in_train.single]),
+        control_tried=none,
+        control_hit=none,
+    )
+
+
+def pictured(made: Mapping[str, PredicateTrial]) -> Series:
+    """Success rates of all settings side by side."""
+    return Series(
+        id=MeasurementId("", "success_rates"),
+        title="Guesses that single out one person",
+        kind="bar",
+        x_label="attack",
+        y_label="share of guesses",
+        x=tuple(made),
+        lines={
+            "training rows": tuple(trial.train.share for trial in made.values()),
+            "strangers": tuple(trial.control.share for trial in made.values()),
+            "without the release": tuple(float(trial.naive.mean()) for trial in made.values()),
+        },
+    )
+
+
+def without_repeats(subject: Subject, synthetic: Codes32) -> tuple[Subject, Codes32]:
+    """The release, as it stands in the subject and coded, with rows once that its size lets repeat.
+
+    With r rows for each training row a copied record is there about r times, and no description of it fits
+    exactly one row. So of equal rows that are at most ⌈r⌉ the first stays. Where more are equal they stay
+    together: as many people may be alike.
+
+    Args:
+        synthetic: shape (d, n).
+    """
+    most = -(-synthetic.shape[1] // subject.train.n_rows)
+    if most < 2:
+        return subject, synthetic
+    kept = repeated_at_most(row_kinds(synthetic.T), most)
+    rows = np.ascontiguousarray(synthetic[:, kept])
+    return replace(subject, synthetic=subject.synthetic.take(kept)), rows

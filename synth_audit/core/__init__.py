@@ -1,1 +1,0 @@
-"""Vocabulary shared by every layer: schema, table, subject, measurement, plan, registry, seeds, errors."""

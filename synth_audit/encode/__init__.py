@@ -1,0 +1,1 @@
+"""Arrays from tables: cells, codes, ranks, coordinates, texts, and the column kinds."""

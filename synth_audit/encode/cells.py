@@ -1,0 +1,539 @@
+"""Columns as cells that several tables share: to count, to cross-tabulate, to group rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from synth_audit.arrays import Bools, Codes, Floats, Positions
+from synth_audit.encode.codes import codes, label_forms
+from synth_audit.neighbours.coordinates import smallest_type
+from synth_audit.stats import distributions as dist
+from synth_audit.stats.association import JackknifeRows, rows_apart
+from synth_audit.stats.distributions import SortedNumbers, cell_codes, quantile_cells
+from synth_audit.table.kind import AnchoredCells
+from synth_audit.table.resolution import ValueGrid
+from synth_audit.table.schema import Column, quantitative
+from synth_audit.table.table import Table
+from synth_audit.text import column_forms
+
+_RARER, _UNSEEN, _MISSING = 0, 1, 2
+"""Cells after those of the labels: rarer labels of train, labels that train lacks, no value."""
+
+
+@dataclass(frozen=True, eq=False)
+class NumberCells:
+    """Cells of about equal mass in train, and a last one of missing numbers, which correlations pass over.
+
+    Attributes:
+        edges: inner edges of the cells, ascending.
+    """
+
+    name: str
+    edges: Floats
+
+    @classmethod
+    def on(cls, train: Table, name: str, most: int) -> NumberCells:
+        """At most so many cells."""
+        return cls(name, quantile_cells(train.numbers(name), most))
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.edges) + 2
+
+    @property
+    def not_compared(self) -> int:
+        """The cell of missing numbers."""
+        return self.size - 1
+
+    def of(self, table: Table) -> Codes:
+        """The cell of each row, shape (n,)."""
+        return cell_codes(table.numbers(self.name), self.edges)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCells:
+    """A cell for each of the most frequent labels of train, one for its others, one for labels that train
+    lacks, and one for missing.
+
+    Attributes:
+        places: cell of each frequent label.
+        rarer: the other labels of train.
+    """
+
+    name: str
+    places: Mapping[str, int]
+    rarer: frozenset[str]
+    not_compared: int = -1
+
+    @classmethod
+    def on(cls, train: Table, name: str, most: int) -> LabelCells:
+        """At most so many labels have a cell of their own."""
+        labels, held = pc.value_counts(column_forms(train.texts(name))).flatten()
+        counts = dict(zip(labels.to_pylist(), held.to_pylist(), strict=True))
+        counts.pop(None, None)
+        frequent = _frequent(counts, most)
+        return cls(name, {label: i for i, label in enumerate(sorted(frequent))}, frozenset(counts) - frequent)
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.places) + _MISSING + 1
+
+    def of(self, table: Table) -> Codes:
+        """The cell of each row, shape (n,)."""
+        first = len(self.places)
+        place = {**self.places, **dict.fromkeys(self.rarer, first + _RARER)}
+        coded = column_forms(table.texts(self.name)).combine_chunks().dictionary_encode()
+        cells = [place.get(label, first + _UNSEEN) for label in coded.dictionary.to_pylist()]
+        numbers = coded.indices.fill_null(len(cells)).to_numpy()
+        found: Codes = np.array([*cells, first + _MISSING], dtype=np.int64)[numbers]
+        return found
+
+
+def _frequent(counts: Mapping[str, int], most: int) -> frozenset[str]:
+    """At most so many of the most frequent labels; of equally frequent ones all or none, so that no order or
+    spelling of labels decides."""
+    ordered = sorted(counts.values(), reverse=True)
+    fewest = ordered[most] + 1 if len(ordered) > most else 0
+    return frozenset(label for label, n in counts.items() if n >= fewest)
+
+
+_MISSING_LABEL = "missing"
+
+
+@dataclass(frozen=True, eq=False)
+class SharedNumberCells:
+    """Quantile cells of train, and the last for missing.
+
+    Attributes:
+        names: of each cell, lowest first. They hold rounded edges, each shared by enough training rows.
+    """
+
+    codes: tuple[Codes, ...]
+    names: tuple[str, ...]
+    ordered: bool = True
+    axis: str = "value, in cells of equal real mass with rounded edges"
+
+    @classmethod
+    def of(
+        cls,
+        tables: Sequence[Table],
+        real: Sequence[Table],
+        column: Column,
+        most: int,
+        fewest: int,
+        grids: Callable[[Floats], Iterable[ValueGrid]],
+    ) -> SharedNumberCells:
+        """At most ``most`` cells, in which ``fewest`` rows of each real table lie where that can be.
+
+        Args:
+            grids: for the edges, what they may be rounded to, fine to coarse.
+        """
+        numbers = [SortedNumbers.of(t.numbers(column.name)) for t in real]
+        edges = tellable_edges(numbers, most, fewest)
+        found = tuple(dist.cell_codes(t.numbers(column.name), edges) for t in tables)
+        shared = _shared_edges(edges, numbers[0], fewest, grids(edges)) if len(edges) else edges
+        return cls(found, (*_cell_names(edges, shared, column), _MISSING_LABEL))
+
+    @property
+    def size(self) -> int:
+        """Number of cells."""
+        return len(self.names)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedLabelCells:
+    """One cell for each label of any of the tables, and the last for missing."""
+
+    tables: tuple[Table, ...]
+    name: str
+    codes: tuple[Codes, ...]
+    ordered: bool = False
+    axis: str = "category"
+
+    @classmethod
+    def of(cls, tables: Sequence[Table], column: Column) -> SharedLabelCells:
+        """Numbered as :func:`.codes.codes` does."""
+        joint = codes(tables, column)
+        last = 1 + max(int(c.max()) for c in joint)
+        return cls(tuple(tables), column.name, tuple(np.where(c < 0, last, c) for c in joint))
+
+    @property
+    def size(self) -> int:
+        """Number of cells in which any row lies."""
+        return 1 + max(int(c.max()) for c in self.codes)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The labels; missing has a name where nothing is missing too.
+
+        Of several spellings of a label the most frequent one names it, that of the first table if it has it.
+        """
+        labels: dict[int, str | None] = {}
+        for table, of_table in zip(self.tables, self.codes, strict=True):
+            spelt = _spellings(of_table, table.texts(self.name))
+            labels = dict(reversed(spelt)) | labels
+        known = {i: label for i, label in labels.items() if label is not None}
+        return (*(known[i] for i in range(1 + max(known, default=-1))), _MISSING_LABEL)
+
+
+def _spellings(found: Codes, texts: pa.ChunkedArray) -> list[tuple[int, str | None]]:
+    """Each code with each of its labels, the most frequent first, of equally frequent ones the first met."""
+    pairs = pa.table({"code": found, "label": texts}).group_by(["code", "label"], use_threads=False)
+    counted = pairs.aggregate([([], "count_all")])
+    order = np.argsort(-counted["count_all"].to_numpy(), kind="stable")
+    spelt = [*zip(*(counted[name].to_pylist() for name in ("code", "label")), strict=True)]
+    return [spelt[i] for i in order.tolist()]
+
+
+def tellable_edges(real: Sequence[SortedNumbers], most: int, fewest: int) -> Floats:
+    """Inner edges of as many quantile cells of train, at most ``most``, as leave the most to compare.
+
+    Fewer where control is small: of ten cells with too few control rows each, all would be joined.
+
+    Args:
+        real: numbers of train, and of control where it is there.
+    """
+    best, left = np.empty(0), -1
+    for n_cells in range(most, 1, -1):
+        edges = real[0].quantile_cells(n_cells)
+        counts = [v.cell_counts(edges) for v in real]
+        told = dist.tellable_cells(counts, fewest, ordered=True)
+        if len(told) > left:
+            best, left = edges, len(told)
+        if len(told) == np.count_nonzero(np.sum(counts, axis=0)):
+            break  # none is joined, so fewer cells leave no more
+    return best
+
+
+def _shared_edges(edges: Floats, train: SortedNumbers, fewest: int, grids: Iterable[ValueGrid]) -> Floats:
+    """Each edge on the finest grid where ``fewest`` training rows share its place, ascending; else NaN."""
+    shared = np.full(len(edges), np.nan)
+    for grid in grids:
+        near = grid.nearest(edges)
+        enough = SortedNumbers.of(grid.nearest(train.values)).held(near) >= fewest
+        shared = np.where(np.isnan(shared) & enough, near, shared)
+        if not np.isnan(shared).any():
+            return np.maximum.accumulate(shared)
+    return np.full(len(edges), np.nan)
+
+
+def _cell_names(edges: Floats, shared: Floats, column: Column) -> list[str]:
+    """Names of the cells between edges, by the rounded ones; by number where these are NaN."""
+    if not len(edges) or np.isnan(shared).any():
+        return [f"cell {i + 1}" for i in range(len(edges) + 1)]
+    texts = [column.kind.bound_text(edge) for edge in shared.tolist()]
+    spikes = np.nextafter(edges[1:], -np.inf) == edges[:-1]  # cells of one value
+    between = [
+        b if spike else f"about {b}" if a == b else f"{a} to {b}"
+        for (a, b), spike in zip(pairwise(texts), spikes, strict=True)
+    ]
+    return [f"up to {texts[0]}", *between, f"over {texts[-1]}"]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnCells:
+    """How each column becomes cells.
+
+    A number falls into one of at most so many cells of about equal mass in train, or is missing. A label that
+    is among the most frequent ones of train has its own cell, others of train share one, labels that train
+    lacks share one, and missing is one.
+    """
+
+    columns: tuple[Column, ...]
+    cells: tuple[AnchoredCells, ...]
+
+    @classmethod
+    def of(cls, train: Table, columns: Sequence[Column], most_cells: int, most_labels: int) -> ColumnCells:
+        """Read the scale off train."""
+        cells = (
+            c.kind.anchored_cells(train, c, most_cells=most_cells, most_labels=most_labels) for c in columns
+        )
+        return cls(tuple(columns), tuple(cells))
+
+    @property
+    def numeric(self) -> Bools:
+        """Which columns are measured on a quantitative scale, shape (d,)."""
+        return np.isin([c.name for c in self.columns], [c.name for c in quantitative(self.columns)])
+
+    @property
+    def sizes(self) -> Codes:
+        """Number of cells of each column, shape (d,)."""
+        return np.array([cells.size for cells in self.cells])
+
+    @property
+    def not_compared(self) -> Codes:
+        """The cell of missing numbers, which correlations pass over; −1 for labels; shape (d,)."""
+        return np.array([cells.not_compared for cells in self.cells])
+
+    def values(self, table: Table, *, missing_counts: bool) -> Iterator[Codes | Floats]:
+        """One column after the other: its cells, or as numbers what correlations compare.
+
+        Args:
+            missing_counts: cells of numbers too, of which a missing number is one.
+        """
+        for column, cells, number in zip(self.columns, self.cells, self.numeric, strict=True):
+            yield table.numbers(column.name) if number and not missing_counts else cells.of(table)
+
+    def rows(self, table: Table, n_groups: int = 1, rng: np.random.Generator | None = None) -> JackknifeRows:
+        """The rows of a table, in groups to be left out once each."""
+        cells = np.column_stack([cells.of(table) for cells in self.cells])
+        numbers = [table.numbers(c.name) for c in quantitative(self.columns)]
+        values = np.column_stack([np.empty((table.n_rows, 0)), *numbers])
+        return JackknifeRows.of(cells, self.sizes, values, n_groups, rng)
+
+
+def told_pairs(
+    rows: JackknifeRows, scale: ColumnCells, fewest: int, *, missing_counts: bool = False
+) -> Bools:
+    """Pairs in each column of which at least so many rows differ from the fullest cell, shape (d, d).
+
+    An association that rests on fewer says nothing of the columns, and much of those few people.
+
+    Args:
+        missing_counts: a missing number is a cell, as mutual information has it; else the rows in which both
+            columns have a value are asked, as correlations do.
+    """
+    present = np.ones(rows.cells.shape, dtype=bool)
+    not_compared = np.full(len(scale.columns), -1)
+    if not missing_counts:
+        present[:, scale.numeric] = ~np.isnan(rows.numbers)
+        not_compared = scale.not_compared
+    apart = rows_apart(rows, present, not_compared)
+    told = np.minimum(apart, apart.T) >= fewest
+    np.fill_diagonal(told, False)
+    return told
+
+
+def readable_pairs(columns: Iterable[Codes | Floats], suppression: int) -> Bools:
+    """Pairs whose association gives away a count of few rows, shape (d, d).
+
+    Of two columns with two levels each, what one knows of either column leaves one count free in the table of
+    both, so that their association tells all four; they are withheld where any is 1 … suppression − 1.
+
+    Args:
+        columns: values of each, such as :meth:`ColumnCells.values` gives them; one is held at a time.
+    """
+    halves, d = {}, 0
+    for i, values in enumerate(columns):
+        levels = np.unique(values[~np.isnan(values)])
+        if len(levels) == 2:
+            halves[i] = [values == level for level in levels]
+        d = i + 1
+    found = np.zeros((d, d), dtype=bool)
+    for i, j in combinations(halves, 2):
+        counts = [int(np.sum(a & b)) for a in halves[i] for b in halves[j]]
+        found[i, j] = found[j, i] = any(0 < n < suppression for n in counts)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class NumberGroups:
+    """Quantile bins of train; group 0 is of missing values.
+
+    Attributes:
+        edges: inner edges of the bins, ascending.
+    """
+
+    name: str
+    edges: Floats
+
+    @classmethod
+    def on(cls, train: Table, name: str, bins: int) -> NumberGroups:
+        """At most so many bins, of about equal mass."""
+        values = train.numbers(name)[~train.missing(name)]
+        cuts = np.quantile(values, np.arange(1, bins) / bins) if len(values) else np.empty(0)
+        return cls(name, np.unique(cuts))
+
+    @property
+    def size(self) -> int:
+        """How many groups there are at most."""
+        return len(self.edges) + 2
+
+    def of(self, table: Table) -> Codes:
+        """The group of each row, shape (n,)."""
+        found, known = _missing_first(table, self.name)
+        found[known] = 1 + np.searchsorted(self.edges, table.numbers(self.name)[known], side="right")
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class LabelGroups:
+    """Labels of train, ascending; group 0 is of missing values, the last one of labels that train lacks."""
+
+    name: str
+    labels: npt.NDArray[np.str_]
+
+    @classmethod
+    def on(cls, train: Table, name: str) -> LabelGroups:
+        """Read off train."""
+        return cls(name, np.unique(label_forms(train, name)[~train.missing(name)].astype(str)))
+
+    @property
+    def size(self) -> int:
+        """How many groups there are at most."""
+        return len(self.labels) + 2
+
+    def of(self, table: Table) -> Codes:
+        """The group of each row, shape (n,)."""
+        found, known = _missing_first(table, self.name)
+        values = label_forms(table, self.name)[known].astype(str)
+        places = np.searchsorted(self.labels, values)
+        same = self.labels[np.minimum(places, len(self.labels) - 1)] == values if len(self.labels) else False
+        found[known] = np.where(same, 1 + places, self.size - 1)
+        return found
+
+
+def _missing_first(table: Table, name: str) -> tuple[Codes, Bools]:
+    """Group 0 for every row, shape (n,), and which rows have a value to be grouped by."""
+    return np.zeros(table.n_rows, dtype=np.int64), ~table.missing(name)
+
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+_FEW = 0.125
+"""Share of all rows up to which a column is coded for the rows at hand alone."""
+
+_WORTHWHILE = 0.75
+"""Share of the rows at hand that may stay when those that agree with no other are dropped."""
+
+
+def row_groups(tables: Sequence[Table], columns: Sequence[Column]) -> list[Codes]:
+    """Number rows so that two rows share a number exactly when they agree in every column.
+
+    Missing agrees with missing. Numbers are compared as float64, so integers beyond 2**53 may be
+    taken for equal: an audit then errs to the safe side.
+
+    Returns:
+        One array of shape (n,) per table; numbers 0 … k−1 in order of appearance.
+    """
+    coded = _CodedColumns(tables, keeps=False)
+    found = coded.every
+    for column in columns:
+        found = found.told_by(coded.of(column, found.rows))
+    own = np.arange(len(coded)) + len(coded)  # a row that agrees with no other is alone in its group
+    own[found.rows] = found.groups
+    return split_rows(_factorized(own), tables)
+
+
+def row_groups_but_one(
+    tables: Sequence[Table], columns: Sequence[Column]
+) -> Iterator[tuple[Column, list[Codes]]]:
+    """For each column, the groups of :func:`row_groups` on all the others.
+
+    Halving keeps it at about log2(d) times the work of one grouping instead of d times, and rows that agree
+    with no other in some columns are not looked at again.
+
+    Yields:
+        The column, and for each table the groups of its rows in their order; rows of any table which agree
+        with no other row may be left out.
+    """
+    coded = _CodedColumns(tables)
+    for column, found in _without_each(coded, columns, coded.every):
+        yield column, found.by_table(tables)
+
+
+@dataclass(frozen=True, eq=False)
+class _Alike:
+    """Rows that agree with another one in the columns compared so far, and perhaps some that do not.
+
+    Attributes:
+        rows: their positions among the rows of all tables, ascending. groups: numbers that rows which agree
+            share, from 0 on; shape (n,) each.
+    """
+
+    rows: Positions
+    groups: Codes
+
+    def told_by(self, part: npt.NDArray[Any]) -> _Alike:
+        """By one more column, given its codes from 0 on, shape (n,)."""
+        groups = _factorized(self.groups * (int(part.max(initial=0)) + 1) + part)
+        again = np.bincount(groups)[groups] > 1
+        if again.sum() > _WORTHWHILE * len(again):
+            return _Alike(self.rows, groups)
+        return _Alike(self.rows[again], _factorized(groups[again]))
+
+    def by_table(self, tables: Sequence[Table]) -> list[Codes]:
+        """The groups of the rows of each table."""
+        ends = np.cumsum([t.n_rows for t in tables])[:-1]
+        return list(np.split(self.groups, np.searchsorted(self.rows, ends)))
+
+
+@dataclass(frozen=True, eq=False)
+class _CodedColumns:
+    """Columns of several tables as codes that these share.
+
+    Attributes:
+        keeps: whether the codes of all rows are kept for the next who asks, in the smallest type that holds
+            them.
+    """
+
+    tables: Sequence[Table]
+    keeps: bool = True
+    known: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return sum(t.n_rows for t in self.tables)
+
+    @property
+    def every(self) -> _Alike:
+        """All rows, of which nothing is compared yet."""
+        return _Alike(np.arange(len(self)), np.zeros(len(self), dtype=np.int64))
+
+    def of(self, column: Column, rows: Positions) -> npt.NDArray[Any]:
+        """Codes of a column from 0 on, at least as many rows as asked sharing them, shape of ``rows``."""
+        if (known := self.known.get(column.name)) is not None:
+            return known[rows]
+        if len(rows) <= _FEW * len(self):
+            return np.concatenate(column.kind.codes(self._some(column, rows))) + 1
+        joint = np.concatenate(codes(self.tables, column)) + 1
+        if self.keeps:
+            self.known[column.name] = joint = joint.astype(smallest_type(joint))
+        return joint[rows]
+
+    def _some(self, column: Column, rows: Positions) -> list[pa.ChunkedArray]:
+        ends = np.cumsum([t.n_rows for t in self.tables])
+        parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
+        return [
+            t.column(column.name).take(pa.array(part - end + t.n_rows))
+            for t, part, end in zip(self.tables, parts, ends, strict=True)
+        ]
+
+
+def _without_each(
+    coded: _CodedColumns, columns: Sequence[Column], others: _Alike
+) -> Iterator[tuple[Column, _Alike]]:
+    """Each column with the groups by all other columns and those that ``others`` were told by."""
+    if len(columns) == 1:
+        yield columns[0], others
+        return
+    half = len(columns) // 2
+    for left, right in ((columns[:half], columns[half:]), (columns[half:], columns[:half])):
+        found = others
+        for column in right:
+            found = found.told_by(coded.of(column, found.rows))
+        yield from _without_each(coded, left, found)
+
+
+def _factorized(values: Codes) -> Codes:
+    """Equal values as equal numbers 0 … k−1 in order of appearance, shape (n,)."""
+    from pandas import factorize  # here, since a code location must not load it
+
+    numbers, _ = factorize(values)
+    return numbers.astype(np.int64)
+
+
+def split_rows(joint: npt.NDArray[Scalar], tables: Sequence[Table]) -> list[npt.NDArray[Scalar]]:
+    """Rows of several tables, one below the other, as one array per table."""
+    ends = np.cumsum([t.n_rows for t in tables])[:-1]
+    return list(np.split(joint, ends))

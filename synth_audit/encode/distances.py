@@ -1,0 +1,554 @@
+"""Tables prepared for distances: Euclidean coordinates, Gower's scales, cells to count disagreements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.arrays import Codes, Floats, Floats32
+from synth_audit.encode.codes import Wanted, cells_of, codes, wanted_codes, wanted_rows
+from synth_audit.neighbours.coordinates import Coordinates, drawn_in, side_by_side
+from synth_audit.neighbours.gower import MISSING, Mixed
+from synth_audit.neighbours.hamming import FAR, MISSING_NUMBER, NEAR, MixedCells
+from synth_audit.stats import robust_scale
+from synth_audit.stats.robust_scale import CENTRAL, RobustScale
+from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
+
+_LOOK = 1000
+"""Rows that are looked at first."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledNumbers:
+    """Numbers of a column, with the scale on which they are compared."""
+
+    column: Column
+    part: NumberPart
+    scale: RobustScale
+
+    def read(self, table: Table) -> tuple[Floats, Codes]:
+        """Numbers in ranges from the centre, and what each cell is; see :meth:`RobustScale.read`."""
+        return self.scale.read(self.part.read(cells_of(table, self.column)))
+
+
+@dataclass(frozen=True, eq=False)
+class SharedLabels:
+    """Labels of a column."""
+
+    column: Column
+    part: LabelPart
+
+    def read(self, tables: Sequence[Table]) -> list[Codes]:
+        """Codes that the tables share."""
+        return self.part.read([cells_of(table, self.column) for table in tables])
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Vectors of a column."""
+
+    column: Column
+    part: VectorPart
+
+    @property
+    def spread(self) -> float:
+        """Mean difference of one number of two vectors that have nothing to do with each other."""
+        return 2 / float(np.sqrt(np.pi * self.part.width))
+
+    def read(self, table: Table) -> Floats:
+        """Vectors of length 1, NaN where missing, shape (n, width)."""
+        return self.part.read(cells_of(table, self.column)).astype(np.float64)
+
+
+AnchoredPart = ScaledNumbers | SharedLabels | Vectors
+
+
+def anchored_parts(reference: Sequence[Table], columns: Sequence[Column]) -> list[AnchoredPart]:
+    """All parts of all columns, in their order.
+
+    Args:
+        reference: real tables whose rows together say which parts a column has and set the scale of its
+            numbers; train and control where the two are compared, so that the scale favours neither.
+    """
+    found: list[AnchoredPart] = []
+    for column in columns:
+        values = [cells_of(table, column) for table in reference]
+        for part in column.kind.parts(values):
+            match part:
+                case NumberPart():
+                    scale = RobustScale.of(np.concatenate([part.read(v) for v in values]))
+                    found.append(ScaledNumbers(column, part, scale))
+                case LabelPart():
+                    found.append(SharedLabels(column, part))
+                case VectorPart():
+                    found.append(Vectors(column, part))
+    return found
+
+
+def varies(train: Table, column: Column) -> bool:
+    """Whether a column tells any two rows of train apart, missing counted as a value."""
+    values = cells_of(train, column)
+    for part in (values.slice(0, _LOOK), values):  # most columns vary among the first rows
+        [found] = column.kind.codes([part])
+        if len(found) and (found != found[0]).any():
+            return True
+    return False
+
+
+_FARTHEST = 1e100
+"""Standard deviations from train's mean beyond which no number counts: every distance is then finite."""
+
+
+@dataclass(frozen=True)
+class EuclideanEncoder:
+    """Coordinates in which the Euclidean distance is that of mixed records.
+
+    Numeric columns are standardised on train (mean 0, standard deviation 1) with missing read as
+    the mean; discrete columns are as one-hot. Every column has one more coordinate that is 1 where the
+    value is missing. Anchored on train, so a candidate cannot move its own yardstick. A column that is
+    constant in train tells no two training rows apart: all its coordinates are 0, or a copy of train
+    could hide behind another value in it. Source: contrastive privacy metrics, section 4.1.
+
+    Attributes:
+        columns: the columns compared.
+        centre, scale: mean and standard deviation of each numeric column in train.
+        constant: names of the columns with a single value in train, missing counted as one.
+    """
+
+    columns: tuple[Column, ...]
+    centre: dict[str, float]
+    scale: dict[str, float]
+    constant: frozenset[str] = frozenset()
+
+    @classmethod
+    def anchored_on(cls, train: Table, columns: Sequence[Column]) -> EuclideanEncoder:
+        """Read centre and scale off train."""
+        centre, scale = {}, {}
+        for column in columns:
+            part = column.kind.part
+            if isinstance(part, NumberPart):
+                known = part.read(train.column(column.name))
+                centre[column.name], scale[column.name] = _centre_and_scale(known)
+        constant = {c.name for c in columns if not varies(train, c)}
+        return cls(tuple(columns), centre, scale, frozenset(constant))
+
+    def encode(self, tables: Sequence[Table], rows: Wanted | None = None) -> list[Coordinates]:
+        """Coordinates of several tables in one common space.
+
+        Args:
+            rows: positions of those that are wanted of each table, None for all; all of all if left out.
+        """
+        wanted = rows or [None] * len(tables)
+        numeric, labels = list[_Numbers](), list[list[npt.NDArray[Any]]]()
+        width = 0
+        for column in self.columns:
+            constant, part = column.name in self.constant, column.kind.part
+            if not constant and not isinstance(part, NumberPart):
+                labels.append(wanted_codes(codes(tables, column), wanted))
+                continue
+            if not constant and isinstance(part, NumberPart):
+                gaps = any(t.n_missing(column.name) for t in tables)
+                scale = self.centre[column.name], self.scale[column.name]
+                numeric.append(_Numbers(column.name, part, *scale, width, width + 1 if gaps else None))
+                width += gaps
+            width += 1
+        placed = []
+        for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
+            read = wanted_rows(table, some)
+            dense = np.zeros((read.n_rows, width))
+            for numbers in numeric:  # each written where it stays: there may be millions
+                numbers.write(read, dense)
+            placed.append(Coordinates.of(dense, side_by_side([part[i] for part in labels], read.n_rows)))
+        return placed
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Numbers of a column: their coordinate, and that of whether they are missing, None where none is."""
+
+    name: str
+    part: NumberPart
+    centre: float
+    scale: float
+    place: int
+    gap: int | None
+
+    def write(self, table: Table, out: Floats) -> None:
+        """Put the coordinates of a table into its rows, which are 0, shape (n, width)."""
+        values = self.part.read(table.column(self.name))
+        missing = np.isnan(values)
+        if self.gap is not None:
+            out[:, self.gap] = missing
+        if np.isfinite(self.scale):  # by infinity even an infinite difference is divided to 0
+            with np.errstate(over="ignore"):
+                scaled = np.clip((values - self.centre) / self.scale, -_FARTHEST, _FARTHEST)
+            out[:, self.place] = np.where(missing, 0.0, scaled)
+
+
+def _centre_and_scale(values: Floats) -> tuple[float, float]:
+    """Mean and standard deviation of the present values; of values without spread, the value and infinity,
+    so that nothing else in that column counts.
+
+    Rounding may give equal values a tiny deviation, huge values an infinite one, and the least numbers there
+    are none: so equality is asked of the values themselves, the moments are taken in units of the largest,
+    and no unit is below the least normal number.
+    """
+    known = values[~np.isnan(values)]
+    if not len(known) or known.min() == known.max():
+        return (float(known[0]) if len(known) else 0.0), np.inf
+    unit = float(np.abs(known).max())
+    deviation = max(unit * float((known / unit).std()), np.finfo(np.float64).tiny)
+    return unit * float((known / unit).mean()), deviation
+
+
+@dataclass(frozen=True)
+class RobustEuclideanEncoder:
+    """Coordinates on the robust scale, by all parts of each column.
+
+    Every part adds ``w d²`` to the squared distance, w its weight. Numbers differ in units of the robust
+    standard deviation (beyond ten of them only the logarithm grows, so that no absurd value drowns the other
+    columns), and by 1 more where one is missing or one of the values that are labels. Labels that differ are
+    as far apart as two one-hot rows, d² = 2, and so are vectors that have nothing in common. A column that
+    is constant in train is left out, as in :class:`EuclideanEncoder`.
+    """
+
+    parts: tuple[AnchoredPart, ...]
+
+    @classmethod
+    def anchored_on(
+        cls, train: Table, columns: Sequence[Column], *, beside: Sequence[Table] = ()
+    ) -> RobustEuclideanEncoder:
+        """Read the scale off train and the further real tables ``beside`` it."""
+        kept = [c for c in columns if varies(train, c)]
+        return cls(tuple(anchored_parts([train, *beside], kept)))
+
+    def encode(self, tables: Sequence[Table], rows: Wanted | None = None) -> list[Coordinates]:
+        """Coordinates of several tables in one common space; see :meth:`EuclideanEncoder.encode`."""
+        wanted = rows or [None] * len(tables)
+        shared = [p for p in self.parts if isinstance(p, SharedLabels)]
+        joint = [wanted_codes(p.read(tables), wanted) for p in shared]
+        numbers = [p for p in self.parts if isinstance(p, ScaledNumbers)]
+        vectors = [p for p in self.parts if isinstance(p, Vectors)]
+        unlike = [2 * p.part.weight for p in shared] + [p.part.weight for p in numbers]
+        placed = []
+        for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
+            read = wanted_rows(table, some)
+            labels = [part[i] for part in joint]
+            dense = np.empty((read.n_rows, len(numbers) + sum(v.part.width for v in vectors)))
+            for j, part in enumerate(numbers):
+                scaled, what = part.read(read)
+                dense[:, j] = np.sqrt(part.part.weight) * drawn_in(scaled * part.scale.deviations_in_range)
+                labels.append(what.astype(np.int8))  # at most sixteen values of a column are labels
+            start = len(numbers)
+            for vector in vectors:
+                found = np.sqrt(vector.part.weight) * np.nan_to_num(vector.read(read))
+                dense[:, start : start + found.shape[1]] = found
+                start += found.shape[1]
+            placed.append(Coordinates.of(dense, side_by_side(labels, read.n_rows), np.array(unlike)))
+        return placed
+
+
+_GOWER_LABEL = 1e110
+"""Numbers that are labels are put at multiples of it: at least 1 from all else."""
+
+
+@dataclass(frozen=True, eq=False)
+class _RangedNumbers:
+    """Numbers of a column, in units of their range in train from the least one."""
+
+    column: Column
+    part: NumberPart
+    low: float
+    span: float
+
+    def read(self, table: Table) -> Floats:
+        """Halves, since the difference of two huge numbers may be infinite where that of halves is not."""
+        values = self.part.read(table.column(self.column.name))
+        with np.errstate(over="ignore"):
+            inside = np.clip(
+                (values / 2 - self.low / 2) / (self.span / 2), -robust_scale.FAR, robust_scale.FAR
+            )
+        return np.where(np.isnan(values), MISSING, inside)
+
+
+@dataclass(frozen=True, eq=False)
+class GowerEncoder:
+    """Prepares tables for Gower's distance, anchored on real rows, so a candidate cannot move its yardstick.
+
+    ``d(a, b) = Σ_j w_j d_j / Σ_j w_j`` over the parts of all columns, in [0, 1]: ``d_j = [a_j ≠ b_j]`` for
+    labels, ``min(1, |a_j − b_j| / range)`` for numbers and datetimes, its mean over the coordinates for
+    vectors (in units of what unrelated ones differ by); both missing 0, one missing 1.
+
+    The range is the robust one of :class:`~synth_audit.stats.robust_scale.RobustScale`, whose labels among
+    numbers are at distance 1 from all else; as published (Gower 1971) it is that of train, and a column has
+    one part.
+
+    A column that is constant in train (missing counted as a value) tells no two training rows apart and is
+    left out: otherwise a copy of train could hide behind another value in it. Where all columns are, every
+    distance is 0.
+
+    Attributes:
+        parts: of the columns compared, those that vary in train: numbers and vectors first, then labels.
+        weights: one per part, positive.
+    """
+
+    parts: tuple[AnchoredPart | _RangedNumbers, ...]
+    weights: tuple[float, ...]
+
+    @classmethod
+    def anchored_on(
+        cls, train: Table, columns: Sequence[Column], *, beside: Sequence[Table] = ()
+    ) -> GowerEncoder:
+        """Read robust ranges off train.
+
+        Args:
+            beside: further real tables whose rows set the ranges with those of train.
+        """
+        kept = [c for c in columns if varies(train, c)]
+        return cls._of([(part, part.part.weight) for part in anchored_parts([train, *beside], kept)])
+
+    @classmethod
+    def by_range(
+        cls, train: Table, columns: Sequence[Column], weights: Sequence[float] | None = None
+    ) -> GowerEncoder:
+        """As published: in units of the whole range of train.
+
+        Args:
+            weights: how much each of ``columns`` counts, not negative; all alike if left out.
+
+        Raises:
+            ValueError: another number of weights than columns, or a weight that is negative or not finite.
+        """
+        given = np.ones(len(columns)) if weights is None else np.asarray(weights, dtype=np.float64)
+        if given.shape != (len(columns),) or not np.isfinite(given).all() or (given < 0).any():
+            raise ValueError("weights need one finite number per column, none of them negative")
+        kept = [i for i, c in enumerate(columns) if given[i] > 0 and varies(train, c)]
+        return cls._of([(_published(train, columns[i]), float(given[i])) for i in kept])
+
+    @classmethod
+    def _of(cls, weighed: Sequence[tuple[AnchoredPart | _RangedNumbers, float]]) -> GowerEncoder:
+        ordered = sorted(weighed, key=lambda part: isinstance(part[0], SharedLabels))
+        return cls(tuple(part for part, _ in ordered), tuple(weight for _, weight in ordered))
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Name of the column of each number, then of each label, of a preparation."""
+        return tuple(p.column.name for p in self.parts for _ in range(_width(p)))
+
+    def encode(self, tables: Sequence[Table], rows: Wanted | None = None) -> list[Mixed]:
+        """Prepare tables with shared codes, so that any of them may be compared with any other.
+
+        Args:
+            rows: positions of those that are wanted of each table, None for all; all of all if left out. The
+                codes are those that they have among all rows.
+        """
+        wanted = rows or [None] * len(tables)
+        numbers = [p for p in self.parts if not isinstance(p, SharedLabels)]
+        joint = [wanted_codes(p.read(tables), wanted) for p in self.parts if isinstance(p, SharedLabels)]
+        widths = [_width(p) for p in self.parts]
+        weights = np.repeat(np.array(self.weights) / widths, widths)
+        prepared = []
+        for position, (table, some) in enumerate(zip(tables, wanted, strict=True)):
+            read = wanted_rows(table, some)
+            dense = np.empty((read.n_rows, sum(map(_width, numbers))))
+            start = 0
+            for part in numbers:  # each written where it stays: there may be millions
+                found = _gower_coordinates(part, read)
+                dense[:, start : start + found.shape[1]] = found
+                start += found.shape[1]
+            labels = side_by_side([part[position] for part in joint], read.n_rows)
+            prepared.append(Mixed.of(dense, labels, weights))
+        return prepared
+
+
+def _width(part: AnchoredPart | _RangedNumbers) -> int:
+    return part.part.width if isinstance(part, Vectors) else 1
+
+
+def _gower_coordinates(part: ScaledNumbers | Vectors | _RangedNumbers, table: Table) -> Floats:
+    """A part in units of a distance of 1, shape (n, width)."""
+    match part:
+        case _RangedNumbers():
+            return part.read(table)[:, None]
+        case Vectors():
+            return np.nan_to_num(part.read(table) / part.spread, nan=MISSING)
+    numbers, what = part.read(table)
+    placed = np.where(what == robust_scale.REGULAR, numbers, what * _GOWER_LABEL)
+    return np.where(what == robust_scale.MISSING, MISSING, placed)[:, None]
+
+
+def _published(train: Table, column: Column) -> SharedLabels | _RangedNumbers:
+    part = column.kind.part
+    if not isinstance(part, NumberPart):
+        return SharedLabels(column, part)
+    return _RangedNumbers(column, part, *_range(part.read(train.column(column.name))))
+
+
+def _range(values: Floats) -> tuple[float, float]:
+    """Least value and range of the present values; infinite without a range, so that no difference counts.
+
+    A range beyond the largest number is cut to it.
+    """
+    known = values[~np.isnan(values)]
+    half = known.max() / 2 - known.min() / 2 if len(known) else 0.0
+    if half == 0:
+        return (float(known[0]) if len(known) else 0.0), np.inf
+    return float(known.min()), float(min(half, np.finfo(np.float64).max / 2)) * 2
+
+
+_CELL_LABEL = 1e7
+"""Numbers that are labels are put at multiples of it: beyond all numbers, below what is missing."""
+
+_LABEL_BESIDE = 0.5
+"""Weight of a label beside other parts of its column, few labels or many. An equal label among thousands
+gives a person away where a number that is near does not: with less weight, strangers whose numbers are near
+by chance hide records of which some codes were copied."""
+
+_NEAR_ROBUST = 18
+"""Two numbers wholly disagree when they differ by 1/18 of the robust range or more. Of a normal column that
+is a fifth of its deviation, as 1/30 of the whole range of a thousand rows is."""
+
+_NEAR_VECTORS = 2
+"""Two vectors wholly disagree when they differ by 1/2 of what unrelated ones do, or more."""
+
+
+def cells(
+    tables: Sequence[Table], columns: Sequence[Column], *, rows: Wanted | None = None
+) -> list[MixedCells]:
+    """Prepare several tables as published, the first of which (train) sets the ranges.
+
+    A numeric column without range in train tells no training rows apart and is left out.
+
+    Args:
+        rows: positions of those that are wanted of each table, None for all; all of all if left out.
+    """
+    wanted = rows or [None] * len(tables)
+    few = [wanted_rows(t, some) for t, some in zip(tables, wanted, strict=True)]
+    numbers: list[list[Floats32]] = []
+    labels: list[list[npt.NDArray[Any]]] = []
+    for column in columns:
+        part = column.kind.part
+        if not isinstance(part, NumberPart):
+            labels.append(wanted_codes(codes(tables, column), wanted))
+            continue
+        known = part.read(tables[0].column(column.name))
+        known = known[~np.isnan(known)]
+        if len(known) and known.max() > known.min():
+            low, unit = known.min(), (known.max() / NEAR - known.min() / NEAR)
+            numbers.append([_scaled(part.read(t.column(column.name)), low, unit) for t in few])
+    weights = [1.0] * (len(numbers) + len(labels))
+    return [
+        MixedCells.of(table.n_rows, [x[i] for x in numbers], [x[i] for x in labels], weights)
+        for i, table in enumerate(few)
+    ]
+
+
+def robust_cells(
+    tables: Sequence[Table],
+    columns: Sequence[Column],
+    *,
+    beside: Sequence[Table] = (),
+    rows: Wanted | None = None,
+) -> list[MixedCells]:
+    """Prepare several tables by all parts of their columns, on the robust scale of the first one (train).
+
+    A column that is constant in train tells no training rows apart and is left out. A label weighs half of
+    its column, however many there are.
+
+    Args:
+        beside: further real tables whose rows set the scale with those of the first.
+        rows: as in :func:`cells`.
+    """
+    wanted = rows or [None] * len(tables)
+    few = [wanted_rows(t, some) for t, some in zip(tables, wanted, strict=True)]
+    kept = [c for c in columns if varies(tables[0], c)]
+    parts = anchored_parts([tables[0], *beside], kept)
+    numbers = [p for p in parts if not isinstance(p, SharedLabels)]
+    labels = [p for p in parts if isinstance(p, SharedLabels)]
+    joint = [wanted_codes(p.read(tables), wanted) for p in labels]
+    of_labels = {p.column.name: p.part.weight for p in labels}
+    weights = [w for p in numbers for w in _weights(p, of_labels.get(p.column.name, 0.0))]
+    weights += [1.0 if p.part.weight == 1 else _LABEL_BESIDE for p in labels]
+    return [
+        MixedCells.of(
+            table.n_rows,
+            [x for p in numbers for x in _cell_coordinates(p, table)],
+            [codes_of_tables[i] for codes_of_tables in joint],
+            weights,
+        )
+        for i, table in enumerate(few)
+    ]
+
+
+def _weights(part: AnchoredPart, label: float) -> list[float]:
+    """Weight of each coordinate of a part beside a label that has such a weight, 0 where there is none."""
+    width = part.part.width if isinstance(part, Vectors) else 1
+    beside = (1 - _LABEL_BESIDE) / (1 - label) if label else 1.0
+    return [part.part.weight * beside / width] * width
+
+
+def _cell_coordinates(part: ScaledNumbers | Vectors, table: Table) -> list[Floats32]:
+    """A part in units of what counts as near, one array of shape (n,) per coordinate."""
+    if isinstance(part, Vectors):
+        placed = part.read(table) * (_NEAR_VECTORS / part.spread)
+        return list(np.nan_to_num(placed, nan=MISSING_NUMBER).T.astype(np.float32))
+    numbers, what = part.read(table)
+    inside = np.clip(numbers * _NEAR_ROBUST, -FAR, FAR)
+    placed = np.where(what == robust_scale.REGULAR, inside, what * _CELL_LABEL)
+    return [np.where(what == robust_scale.MISSING, MISSING_NUMBER, placed).astype(np.float32)]
+
+
+def _scaled(values: Floats, low: float, unit: float) -> Floats32:
+    with np.errstate(over="ignore"):  # infinitely far is far
+        inside = np.clip(values / unit - low / unit, -FAR, FAR)
+    return np.where(np.isnan(values), MISSING_NUMBER, inside).astype(np.float32)
+
+
+_FEWEST = 13
+"""Different numbers in train: fewer are labels that happen to be numbers."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlainNumbers:
+    """One column of several tables.
+
+    Attributes:
+        read: the numbers of all rows, one table below the other, NaN where there is none, shape (n,).
+        spread: width of the central 90 % of train, of all of it where that is 0.
+    """
+
+    name: str
+    read: Callable[[], Floats]
+    spread: float
+
+
+def plain_numbers(
+    tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
+) -> list[PlainNumbers]:
+    """Columns with more than a dozen different numbers in train.
+
+    Args:
+        reference: train first, and control, which say how a column is read.
+    """
+    found: list[PlainNumbers] = []
+    for column in columns:
+        real = [cells_of(table, column) for table in reference]
+        for part in (p for p in column.kind.parts(real) if isinstance(p, NumberPart)):
+            train = part.read(real[0])
+            train = train[np.isfinite(train)]
+            if len(np.unique(train)) >= _FEWEST:
+                inner, outer = np.quantile(train, CENTRAL)
+                spread = float(outer - inner) or float(train.max()) - float(train.min())
+                found.append(PlainNumbers(column.name, partial(_read, part, column, tables), spread))
+    return found
+
+
+def _read(part: NumberPart, column: Column, tables: Sequence[Table]) -> Floats:
+    return np.concatenate([part.read(cells_of(table, column)) for table in tables])

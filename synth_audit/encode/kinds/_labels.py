@@ -1,0 +1,341 @@
+"""What kinds of labels have in common, and what statistics, models and attackers ask of them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from synth_audit.arrays import Codes, Floats, Floats32, Labels, Positions, Target
+from synth_audit.encode import cells, predictors
+from synth_audit.encode.cells import LabelCells, LabelGroups
+from synth_audit.encode.codes import codes
+from synth_audit.encode.novelty import exact_decimals, label_novelties, read_novelties
+from synth_audit.encode.predictors import LabelCoding
+from synth_audit.encode.ranks import LabelScale
+from synth_audit.encode.secret_guesses import Equality
+from synth_audit.encode.texts import WIDTH, Composite, Reading, ngram_vectors
+from synth_audit.encode.univariate import Categories
+from synth_audit.neighbours.coordinates import MISSING
+from synth_audit.stats.margins import Margin, stepwise_margin
+from synth_audit.stats.resampling import rarest
+from synth_audit.table.arrow import labels_of, values_of
+from synth_audit.table.kind import (
+    Disturbance,
+    Domain,
+    DomainTerm,
+    LabelPart,
+    MarginMethod,
+    Novelty,
+    NumberPart,
+    Order,
+    Part,
+    Precision,
+    Scale,
+    VectorPart,
+)
+from synth_audit.table.resolution import Resolution
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
+from synth_audit.text import standard_forms
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class LabelViews:
+    """Categories, their frequencies and equality."""
+
+    def anchored_cells(
+        self, train: Table, column: Column, *, most_cells: int, most_labels: int
+    ) -> LabelCells:
+        """One for each frequent label."""
+        return LabelCells.on(train, column.name, most_labels)
+
+    def shared_cells(
+        self, tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
+    ) -> cells.SharedLabelCells:
+        """One for each label."""
+        return cells.SharedLabelCells.of(tables, column)
+
+    def grouping(self, train: Table, column: Column, *, bins: int) -> LabelGroups:
+        """The labels of train."""
+        return LabelGroups.on(train, column.name)
+
+    def outlying(self, table: Table, column: Column, tail: float) -> Positions:
+        """Rows of the rarest labels."""
+        return rarest(codes([table], column)[0], tail)
+
+    def univariate(self, train: Table, column: Column, method: MarginMethod) -> Categories:
+        """Frequencies."""
+        return Categories.of(train, column.name)
+
+    def margin(self, column: Column, values: Floats, method: MarginMethod) -> Margin:
+        """Frequencies of the codes, and nothing between them."""
+        return stepwise_margin(values)
+
+    def rank_scale(
+        self, train: Table, column: Column, response: Floats | None, *, own_order: bool
+    ) -> LabelScale:
+        """Nominal labels have no order of their own: on this one, ranks show most of what they say about the
+        response."""
+        return LabelScale.sorted_by(train, column.name, response)
+
+    def response(
+        self, tables: Sequence[Table], train: Table, column: Column, *, most_classes: int, far: float
+    ) -> tuple[list[Target], int]:
+        """Classes."""
+        return predictors.classes(tables, train, column, most_classes)
+
+    def features(
+        self, tables: Sequence[Table], train: Table, column: Column, *, most_labels: int, far: float
+    ) -> list[Floats]:
+        """Indicators."""
+        return predictors.indicators(tables, train, column, most_labels)
+
+    def coding(self, train: Table, column: Column, start: int) -> LabelCoding | None:
+        """Indicators of the frequent labels."""
+        return LabelCoding.on(train, column, start)
+
+    def secret(
+        self, tables: Sequence[Table], column: Column, tolerance: float
+    ) -> tuple[list[Floats], Equality]:
+        """Given by codes that the tables share, guessed right when equal."""
+        return [np.where(x == MISSING, np.nan, x) for x in codes(tables, column)], Equality()
+
+
+_FEW_LABELS = 30
+_LABEL_AMONG_MANY = 0.1
+"""Weight of the label, beside other parts, in a column of more labels than that."""
+
+_MANY_LABELS, _OFTEN_NEW = 100, 0.05
+"""More labels than this, and than this share of the rows, are names, lists or codes rather than groups."""
+
+_MOSTLY_ITS_OWN = 0.5
+"""Share of rows with a label of their own from which a category looks like a name."""
+
+
+class TextLabels(LabelViews):
+    """Labels: two values are equal or not."""
+
+    most_labels = 10_000
+    scale = Scale.NOMINAL
+    order: Order | None = None
+    domain_terms: frozenset[DomainTerm] = frozenset({"categories"})
+    fixed_domain: Domain | None = None
+    as_it_is = False
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return type(self).__module__.rpartition(".")[2]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def labels(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Values as text."""
+        return labels_of(values)
+
+    def numbers(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Labels are no numbers."""
+        raise TypeError(f"a {self.name} column has no numbers")
+
+    def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
+        """Labels, None where missing."""
+        return np.asarray(self.labels(values).to_numpy(), dtype=object)
+
+    def finite(self, values: pa.ChunkedArray) -> bool:
+        """A label is no number."""
+        return True
+
+    def label_meant(self, text: str) -> str:
+        """The text itself."""
+        return text
+
+    def plain_meant(self, texts: Sequence[str]) -> tuple[float | str, ...]:
+        """Labels."""
+        return tuple(map(self.label_meant, texts))
+
+    @property
+    def part(self) -> LabelPart:
+        """A label."""
+        return LabelPart(self.codes)
+
+    def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[Part, ...]:
+        """A label; numbers, where the labels read as such, as dates or quantities; letters of many labels.
+
+        The label weighs a half where there are few, which may be codes; where there are many, equal ones
+        are equal numbers as well, and that two are not equal says little.
+        """
+        forms = sorted({form for v in reference for form in self._distinct(v)[1] if form is not None})
+        others = self._numbers_in(forms)
+        others += self._letters_of(len(forms), sum(map(len, reference)), read=bool(others))
+        if not others:
+            return (self.part,)
+        alone = _LABEL_AMONG_MANY if len(forms) > _FEW_LABELS else 0.5
+        rest = (replace(part, weight=(1 - alone) / len(others)) for part in others)
+        return (replace(self.part, weight=alone), *rest)
+
+    def _numbers_in(self, forms: Sequence[str]) -> tuple[Part, ...]:
+        """The numbers that labels hold: one by a convention, or several by their places."""
+        found = Reading.of(forms)
+        if found is not None and not found.middles:
+            return (NumberPart(partial(self._read, found), unit=found.difference_unit),)
+        if (several := Composite.of(forms)) is not None:
+            return tuple(NumberPart(partial(self._read_at, several, i)) for i in range(several.width))
+        return () if found is None else (NumberPart(partial(self._read, found), unit=found.difference_unit),)
+
+    def _letters_of(self, distinct: int, rows: int, *, read: bool) -> tuple[Part, ...]:
+        """Of names and lists, where no number is read: in another order the same, misspelt they are near."""
+        many = not read and distinct > _MANY_LABELS and distinct >= _OFTEN_NEW * rows
+        return (VectorPart(partial(self._vectors, form=_words), WIDTH),) if many else ()
+
+    def _read(self, reading: Reading, values: pa.ChunkedArray) -> Floats:
+        rows, forms = self._distinct(values)
+        return np.append(reading.numbers(forms), np.nan)[rows]
+
+    def _read_at(self, composite: Composite, place: int, values: pa.ChunkedArray) -> Floats:
+        rows, forms = self._distinct(values)
+        return np.append(composite.numbers(forms)[:, place], np.nan)[rows]
+
+    def _vectors(self, values: pa.ChunkedArray, form: Callable[[str], str] = str) -> Floats32:
+        rows, texts = self._distinct(values)
+        known = np.full((len(texts) + 1, WIDTH), np.nan, dtype=np.float32)
+        present = [i for i, text in enumerate(texts) if text is not None]
+        known[present] = ngram_vectors([form(text) for text in texts if text is not None])
+        return known[rows]
+
+    def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
+        """Numbered by how often all the tables together hold them, the most frequent first, and in the order
+        of their texts where that is equal; texts of one standard form are one label.
+
+        Never in order of appearance, which would tell from a code which of the tables a value came from.
+        """
+        coded = [self._distinct(v) for v in values]
+        often: Counter[str] = Counter()
+        for rows, texts in coded:
+            counts = np.bincount(rows[rows != MISSING], minlength=len(texts)).tolist()
+            for text, n in zip(texts, counts, strict=True):
+                if text is not None and n:
+                    often[text] += n
+        place: dict[str | None, int] = {
+            text: i for i, text in enumerate(sorted(often, key=lambda t: (-often[t], t)))
+        }
+        return [
+            np.array([*(place.get(text, MISSING) for text in texts), MISSING], dtype=np.int64)[rows]
+            for rows, texts in coded
+        ]
+
+    def groups(self, values: pa.ChunkedArray) -> bool:
+        """Labels are groups."""
+        return True
+
+    def _distinct(self, values: pa.ChunkedArray) -> tuple[Codes, list[str | None]]:
+        """Each row's place among some labels, :data:`MISSING` where it is null, and the forms of these.
+
+        Values are made labels once each and not row by row.
+        """
+        if pa.types.is_null(values.type):
+            return np.full(len(values), MISSING), []
+        encoded = values.unify_dictionaries().combine_chunks()
+        if not pa.types.is_dictionary(encoded.type):
+            encoded = encoded.dictionary_encode()
+        labels = self.labels(pa.chunked_array([encoded.dictionary]))
+        rows = encoded.indices.cast(pa.int64()).fill_null(MISSING).to_numpy(zero_copy_only=False)
+        return rows, standard_forms(labels.to_pylist())
+
+    def reads(self, text: str) -> bool:
+        """Any text is a label."""
+        return True
+
+    def bound_text(self, bound: float) -> str:
+        """Labels have no bounds."""
+        raise TypeError(f"a {self.name} column has no bounds")
+
+    def domain(self, values: pa.ChunkedArray) -> Domain:
+        """The labels, sorted."""
+        found = self.labels(values).unique().to_pylist()
+        return Domain(categories=tuple(sorted(x for x in found if x is not None)))
+
+    def stored(self, values: Floats | Labels, storage: pa.DataType) -> pa.Array:
+        """Labels in the type that they were read from."""
+        return values_of(pa.array(values, type=pa.string()), storage)
+
+    def disturbed(
+        self, values: Floats | Labels, domain: Domain, how: Disturbance, rng: np.random.Generator
+    ) -> Floats | Labels:
+        """Redrawn with probability ``flip``, evenly from the other labels of the column."""
+        known = np.array(domain.categories or (), dtype=object)
+        if len(known) < 2:
+            return values
+        position = {label: i for i, label in enumerate(known)}
+        old = np.array([position.get(x, 0) for x in values], dtype=np.int64)
+        moved = (old + rng.integers(1, len(known), len(values))) % len(known)
+        flips = (rng.random(len(values)) < how.flip) & (values != None)  # noqa: E711 (elementwise)
+        return np.where(flips, known[moved], values)
+
+    def framed(self, values: pa.ChunkedArray) -> pd.Series[Any]:
+        """As text."""
+        import pandas as pd
+
+        return pd.Series(np.asarray(self.labels(values).to_numpy(), dtype=object), dtype=object)
+
+    def framed_bound(self, bound: float) -> float | str:
+        """Labels have no bounds."""
+        raise TypeError(f"a {self.name} column has no bounds")
+
+    def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
+        """Labels have no digits."""
+        return None
+
+    def declared_resolution(self, precision: Precision) -> Resolution:
+        """Labels have no digits."""
+        raise TypeError(f"a {self.name} column has no precision")
+
+    def novelties(
+        self, column: Column, train: pa.ChunkedArray, values: pa.ChunkedArray, entities: Codes | None
+    ) -> tuple[Novelty, ...]:
+        """New labels; and where labels read as numbers or dates, finer ones, and text among them."""
+        declared = column.declared_categories or ()
+        known, given = (self.labels(exact_decimals(x)).cast(pa.large_string()) for x in (train, values))
+        found = label_novelties(known, given, declared, entities)
+        reading = Reading.of([x for x in self._distinct(train)[1] if x is not None])
+        if reading is None or declared:
+            return found
+        numbers, made = (self._read(reading, x) for x in (train, values))
+        return (*found, *read_novelties(numbers, made, reading.dates, known, given, entities))
+
+    def too_many_labels(self, distinct: int) -> str:
+        """Beyond ``most_labels``."""
+        return f"at most {self.most_labels:,} categories" if distinct > self.most_labels else ""
+
+    def like_identifier(self, distinct: int, present: int, rows: int) -> str:
+        """Few labels name no row."""
+        return ""
+
+
+def names_rows(distinct: int, present: int) -> bool:
+    """True for labels that half of the rows have for themselves."""
+    return distinct >= present * _MOSTLY_ITS_OWN
+
+
+def like_names(distinct: int, present: int) -> str:
+    """A warning's end for labels that half of the rows have for themselves."""
+    if not names_rows(distinct, present):
+        return ""
+    return (
+        f"has {distinct:,} labels for {present:,} rows, like names or free text; labels are released as "
+        "they are, so give it `role: identifier` or group them at the source"
+    )
+
+
+def _words(text: str) -> str:
+    """A label's words without what stands between them, which would count as letters."""
+    return " ".join(re.findall(r"\w+", text))

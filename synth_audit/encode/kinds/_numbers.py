@@ -1,0 +1,411 @@
+"""What kinds of numbers have in common, and what statistics, models and attackers ask of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from synth_audit.arrays import Codes, Floats, Labels, Positions, Target
+from synth_audit.encode import cells, predictors
+from synth_audit.encode.cells import NumberCells, NumberGroups
+from synth_audit.encode.novelty import FinestDigits, number_novelties
+from synth_audit.encode.predictors import NumberCoding
+from synth_audit.encode.ranks import NumberScale
+from synth_audit.encode.secret_guesses import GuessTolerance
+from synth_audit.encode.univariate import NumbersWithGaps
+from synth_audit.stats.margins import Margin, empirical_margin, kde_margin
+from synth_audit.stats.resampling import outlying
+from synth_audit.table.arrow import decimals_of, labels_of, numbers_of
+from synth_audit.table.kind import (
+    Bounds,
+    Clues,
+    Disturbance,
+    Domain,
+    DomainTerm,
+    MarginMethod,
+    Novelty,
+    NumberPart,
+    Order,
+    Part,
+    Precision,
+    Scale,
+)
+from synth_audit.table.resolution import (
+    TIME_UNITS,
+    Resolution,
+    ValueGrid,
+    decimal_grids,
+    resolution_of,
+    time_grids,
+)
+from synth_audit.table.rules import as_number, read_value
+from synth_audit.table.schema import Column
+from synth_audit.table.storage_types import MOST_EXACT
+from synth_audit.table.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+DAY = 86_400e6
+"""In microseconds."""
+
+_YEARS_1_TO_9999 = (-62_135_596_800e6, 253_402_214_400e6)
+_NANOSECONDS = (-9.2e15, 9.2e15)  # what 64-bit nanoseconds can hold, in microseconds
+
+
+def number_margin(
+    values: Floats, storage: pa.DataType, method: MarginMethod, *, step: float, bounds: Bounds | None
+) -> Margin:
+    """Fit a margin; values drawn from it fit the bounds and the storage.
+
+    Args:
+        values: shape (n,), NaN where missing; datetimes in microseconds.
+        step: spacing of the values that can occur; 0 when all can.
+
+    Raises:
+        ValueError: no value is present.
+    """
+    limits = storage_limits(storage)
+    if method == "empirical":
+        return empirical_margin(values, step=step, limits=limits)
+    return kde_margin(values, step=step, bounds=bounds, limits=limits)
+
+
+def storage_limits(storage: pa.DataType) -> Bounds:
+    """What the storage type can hold."""
+    if pa.types.is_timestamp(storage) and storage.unit == "ns":
+        return _NANOSECONDS
+    if pa.types.is_time(storage):
+        return 0.0, DAY - 1
+    if pa.types.is_temporal(storage):
+        return _YEARS_1_TO_9999
+    if pa.types.is_decimal(storage):
+        most = 10.0 ** (storage.precision - storage.scale) - 10.0**-storage.scale
+        most = float(np.nextafter(most, 0))
+        return -most, most
+    if pa.types.is_floating(storage):
+        info = np.finfo(storage.to_pandas_dtype())
+        return float(info.min), float(info.max)
+    if pa.types.is_integer(storage):
+        whole = np.iinfo(storage.to_pandas_dtype())
+        return max(float(whole.min), -MOST_EXACT), min(float(whole.max), MOST_EXACT)
+    return -np.inf, np.inf
+
+
+_EDGE_DIGITS = 2
+"""Digits of an edge beyond the first one of the span of all edges: more would not be read."""
+
+_SAME = 1e-9
+"""Edges that differ by less, relative to their size, surround one value."""
+
+
+class NumberViews:
+    """Quantile cells, densities, tolerances and standard deviations."""
+
+    def anchored_cells(
+        self, train: Table, column: Column, *, most_cells: int, most_labels: int
+    ) -> NumberCells:
+        """Of about equal mass in train."""
+        return NumberCells.on(train, column.name, most_cells)
+
+    def shared_cells(
+        self, tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
+    ) -> cells.SharedNumberCells:
+        """Of about equal mass in train, with enough real rows in each."""
+        return cells.SharedNumberCells.of(tables, real, column, most, fewest, self.edge_grids)
+
+    def edge_grids(self, edges: Floats) -> Iterable[ValueGrid]:
+        """What edges of cells may be rounded to, fine to coarse: 1, 2 and 5 times powers of ten."""
+        low, high = float(edges[0]), float(edges[-1])
+        size = max(abs(low), abs(high), 1e-300)
+        span = high / 2 - low / 2
+        least = math.floor(math.log10(span if span > _SAME * size else size)) - _EDGE_DIGITS
+        most = max(math.ceil(math.log10(size)), least) + 1
+        return (
+            ValueGrid.of_step(float(f"{m}e{power}"))
+            for power in range(least, min(most, 300) + 1)
+            for m in (1, 2, 5)
+        )
+
+    def grouping(self, train: Table, column: Column, *, bins: int) -> NumberGroups:
+        """Quantile bins."""
+        return NumberGroups.on(train, column.name, bins)
+
+    def outlying(self, table: Table, column: Column, tail: float) -> Positions:
+        """Rows beyond the tails."""
+        return outlying(table.numbers(column.name), tail)
+
+    def univariate(self, train: Table, column: Column, method: MarginMethod) -> NumbersWithGaps:
+        """A margin, and a share of missing values."""
+        values = train.numbers(column.name)
+        gaps = np.isnan(values)
+        margin = None if gaps.all() else self.margin(column, values, method)
+        return NumbersWithGaps(margin, float(gaps.mean()))
+
+    def margin(self, column: Column, values: Floats, method: MarginMethod) -> Margin:
+        """Of numbers that bounds and storage allow."""
+        step, bounds = self.step(column.storage), self.support(column.declared_bounds)
+        return number_margin(values, column.storage, method, step=step, bounds=bounds)
+
+    def rank_scale(
+        self, train: Table, column: Column, response: Floats | None, *, own_order: bool
+    ) -> NumberScale:
+        """Numbers are one already."""
+        return NumberScale(column.name)
+
+    def response(
+        self, tables: Sequence[Table], train: Table, column: Column, *, most_classes: int, far: float
+    ) -> tuple[list[Target], int]:
+        """In standard deviations of train."""
+        return predictors.standardised_target(tables, train, column, far)
+
+    def features(
+        self, tables: Sequence[Table], train: Table, column: Column, *, most_labels: int, far: float
+    ) -> list[Floats]:
+        """In standard deviations of train, with an indicator of missing values."""
+        return predictors.standardised(tables, train, column, far)
+
+    def coding(self, train: Table, column: Column, start: int) -> NumberCoding | None:
+        """The number itself."""
+        return NumberCoding.on(train, column, start)
+
+    def secret(
+        self, tables: Sequence[Table], column: Column, tolerance: float
+    ) -> tuple[list[Floats], GuessTolerance]:
+        """Guessed right within a tolerance."""
+        numbers = [table.numbers(column.name) for table in tables]
+        return numbers, GuessTolerance.from_train(numbers[0], tolerance)
+
+    def step(self, storage: pa.DataType) -> float:
+        """Spacing of the values that a storage type can hold; 0 when all can occur."""
+        return float(pa.types.is_integer(storage))
+
+    def support(self, declared: Bounds | None) -> Bounds | None:
+        """Where a density lies; without declared bounds, 0 bounds numbers of which none is negative."""
+        return declared
+
+
+class Numbers(NumberViews):
+    """Numbers: differences have a meaning."""
+
+    whole = False
+    decimal = True
+    """False where steps are units of time."""
+    unit: str | None = ""
+    scale = Scale.QUANTITATIVE
+    order: Order | None = Order.NUMBERS
+    domain_terms: frozenset[DomainTerm] = frozenset({"bounds"})
+    fixed_domain: Domain | None = None
+    as_it_is = False
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return type(self).__module__.rpartition(".")[2]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def allows(self, storage: pa.DataType) -> bool:
+        """Numbers of any type, and what has none."""
+        return is_number(storage) or bool(pa.types.is_null(storage))
+
+    def labels(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Numbers as text."""
+        return labels_of(values)
+
+    def numbers(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Numbers as float64."""
+        return numbers_of(values)
+
+    def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
+        """Numbers, NaN where missing."""
+        return self._floats(values)
+
+    def finite(self, values: pa.ChunkedArray) -> bool:
+        """No number is infinite."""
+        return not np.isinf(self._floats(values)).any()
+
+    def plain_meant(self, texts: Sequence[str]) -> tuple[float | str, ...]:
+        """Numbers and dates."""
+        return tuple(as_number(v) for v in map(read_value, texts) if v is not None)
+
+    @property
+    def part(self) -> NumberPart:
+        """A number."""
+        return NumberPart(self._floats, unit=self.unit)
+
+    def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[Part, ...]:
+        """A number."""
+        return (self.part,)
+
+    def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
+        """Numbered in their order; of tables that hold floats of fewer digits, by as many as all can have.
+
+        Or the copy of a table would share no number with it that was written by 32-bit floats.
+        """
+        from pandas import factorize  # here, since a code location must not load it
+
+        numbers = [self._floats(v) for v in values]
+        if fewer := [v.type.to_pandas_dtype() for v in values if is_single(v.type)]:
+            coarsest = min(fewer, key=lambda kind: np.finfo(kind).bits)
+            with np.errstate(over="ignore"):
+                numbers = [n.astype(coarsest).astype(np.float64) for n in numbers]
+        found = factorize(np.concatenate(numbers), sort=True)[0].astype(np.int64)
+        return list(np.split(found, np.cumsum([len(v) for v in numbers])[:-1]))
+
+    def groups(self, values: pa.ChunkedArray) -> bool:
+        """Whole numbers, which may be stored with a fraction only because some are missing."""
+        if self.whole:
+            return True
+        known = self._floats(values)
+        return bool(np.all((known == np.rint(known)) | np.isnan(known)))
+
+    def _floats(self, values: pa.ChunkedArray) -> Floats:
+        return np.asarray(self.numbers(values).to_numpy(), dtype=np.float64)
+
+    def label_meant(self, text: str) -> str:
+        """The text itself."""
+        return text
+
+    def reads(self, text: str) -> bool:
+        """A finite number."""
+        return isinstance(read_value(text), float)
+
+    def bound_text(self, bound: float) -> str:
+        """In digits, without a fraction where there is none."""
+        return str(int(bound)) if bound == int(bound) and abs(bound) < 1e15 else repr(bound)
+
+    def domain(self, values: pa.ChunkedArray) -> Domain:
+        """Least and greatest number."""
+        ends = pc.min_max(self.numbers(values)).as_py()
+        return Domain() if ends["min"] is None else Domain(bounds=(float(ends["min"]), float(ends["max"])))
+
+    def stored(self, values: Floats | Labels, storage: pa.DataType) -> pa.Array:
+        """Numbers in a type for whole numbers are rounded."""
+        numbers = np.asarray(values, dtype=np.float64)
+        missing = np.isnan(numbers)
+        if pa.types.is_null(storage):
+            return pa.nulls(len(numbers))
+        if pa.types.is_decimal(storage):  # an int64 does not cast to a decimal of fewer than 19 digits
+            return decimals_of(pa.array(np.rint(numbers) if self.whole else numbers, mask=missing), storage)
+        if self.whole or pa.types.is_integer(storage):
+            return rounded(numbers, missing).cast(storage, safe=False)
+        return pa.array(numbers, mask=missing).cast(storage, safe=False)
+
+    def disturbed(
+        self, values: Floats | Labels, domain: Domain, how: Disturbance, rng: np.random.Generator
+    ) -> Floats | Labels:
+        """``x + N(0, σ²)`` in units of the column's standard deviation."""
+        numbers = np.asarray(values, dtype=np.float64)
+        spread = float(np.nanstd(numbers)) if np.isfinite(numbers).any() else 0.0
+        moved: Floats = numbers + rng.normal(0.0, 1.0, len(numbers)) * how.sigma * spread
+        return moved
+
+    def framed(self, values: pa.ChunkedArray) -> pd.Series:
+        """As float64."""
+        import pandas as pd
+
+        return pd.Series(np.asarray(self.numbers(values).to_numpy(), dtype=np.float64))
+
+    def framed_bound(self, bound: float) -> float | str:
+        """The number itself."""
+        return bound
+
+    def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
+        """Multiples of a power of ten, or of 2, 2.5, 5 or 25 of it; thirds and the like."""
+        return resolution_of(self._floats(values), decimal_grids(), single=is_single(values.type))
+
+    def declared_resolution(self, precision: Precision) -> Resolution:
+        """A step."""
+        if isinstance(precision, str):
+            raise TypeError(f"a {self.name} column has a number as its precision")
+        return Resolution(ValueGrid.of_step(precision))
+
+    def novelties(
+        self, column: Column, train: pa.ChunkedArray, values: pa.ChunkedArray, entities: Codes | None
+    ) -> tuple[Novelty, ...]:
+        """Other numbers than a constant, finer digits, numbers far out."""
+        values = _as_narrow(values, train.type)
+        bounded, single = column.declared_bounds is not None, is_single(values.type)
+        known, given = self._floats(train), self._floats(values)
+        own, declared = column.inferred_resolution, column.declared_resolution
+        room = FinestDigits.of(known, own, single=single) if self.decimal and own and not declared else None
+        resolutions = [own, *(x for x in (declared, room) if x is not None)]
+        return number_novelties(known, given, resolutions, entities, bounded=bounded, single=single)
+
+    def too_many_labels(self, distinct: int) -> str:
+        """Numbers are no categories."""
+        return ""
+
+    def like_identifier(self, distinct: int, present: int, rows: int) -> str:
+        """A number with a fraction names no row."""
+        return ""
+
+
+def is_number(storage: pa.DataType) -> bool:
+    """True for integers, floats and decimals."""
+    types = pa.types
+    return bool(types.is_integer(storage) or types.is_floating(storage) or types.is_decimal(storage))
+
+
+def is_single(storage: pa.DataType) -> bool:
+    """True for floats of fewer digits than Python's."""
+    return bool(pa.types.is_float32(storage) or pa.types.is_float16(storage))
+
+
+def _as_narrow(values: pa.ChunkedArray, storage: pa.DataType) -> pa.ChunkedArray:
+    """Numbers that were widened, each of them, as the 32 bits that train has; others as they are."""
+    if not (pa.types.is_float32(storage) and pa.types.is_float64(values.type)):
+        return values
+    narrow = values.cast(storage, safe=False)
+    same = pc.all(pc.equal(narrow.cast(values.type), values)).as_py()
+    return values if same is False else narrow
+
+
+_FIRST = 1000
+"""Rows that are looked at first."""
+
+
+def counts(values: pa.ChunkedArray, clues: Clues) -> bool:
+    """True for numbers that are no codes: two distinct ones are codes, unless an order is asked of them."""
+    if clues.categories:
+        return False
+    if pa.types.is_decimal(values.type) or clues.ranked or clues.bounds:
+        return is_number(values.type)
+    if not is_number(values.type):
+        return False
+    # Where the first values are more than two, the others need no look.
+    return bool(pc.count_distinct(values[:_FIRST]).as_py() > 2 or pc.count_distinct(values).as_py() != 2)
+
+
+def rounded(numbers: Floats, missing: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> pa.Array:
+    """The nearest whole numbers as int64."""
+    return pa.array(np.where(missing, 0, np.rint(numbers)).astype(np.int64), mask=missing)
+
+
+class TimedNumbers(Numbers):
+    """Numbers of microseconds, rounded to units of time."""
+
+    decimal = False
+
+    def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
+        """Years, months, days, hours, minutes, seconds and their parts."""
+        return resolution_of(self._floats(values), time_grids(), decimal=False)
+
+    def edge_grids(self, edges: Floats) -> Iterable[ValueGrid]:
+        """Units of time and parts of an hour, none too fine to be read."""
+        span = float(edges[-1] - edges[0])
+        return [grid for grid in reversed(time_grids()) if grid.step >= span / 1000]
+
+    def declared_resolution(self, precision: Precision) -> Resolution:
+        """A unit of time."""
+        if not isinstance(precision, str):
+            raise TypeError(f"a {self.name} column has a unit of time as its precision")
+        return Resolution(TIME_UNITS[precision])

@@ -1,0 +1,254 @@
+"""Columns as targets and predictors of models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from synth_audit.arrays import Bools, Codes, Counts, Floats, Target
+from synth_audit.encode.codes import anchored_codes, codes, label_forms
+from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.ranks import scale_by_frequency
+from synth_audit.neighbours.coordinates import one_hot
+from synth_audit.stats.regression import Scaling
+from synth_audit.table.kind import NumberPart
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
+
+
+def standardised_target(
+    tables: Sequence[Table], train: Table, column: Column, far: float
+) -> tuple[list[Target], int]:
+    """Numbers, shape (n,) each, and that they are no classes; at most ``far`` from the mean of train."""
+    scaling = Scaling.of(train.numbers(column.name)[:, None])
+    scale = scaling.scale[0] if np.isfinite(scaling.scale[0]) else 1.0
+    values = [(t.numbers(column.name) - scaling.centre[0]) / scale for t in tables]
+    return [np.clip(v, -far, far) for v in values], 0
+
+
+def classes(tables: Sequence[Table], train: Table, column: Column, most: int) -> tuple[list[Target], int]:
+    """Classes, shape (n,) each, the most frequent of train first and the rarest one together; how many."""
+    *found, everyone = _ranked([*tables, train], column)
+    merged = [np.minimum(y, most - 1) for y in found]
+    return [*merged], 1 + max(int(y.max()) for y in (*merged, np.minimum(everyone, most - 1)))
+
+
+def standardised(tables: Sequence[Table], train: Table, column: Column, far: float) -> list[Floats]:
+    """Numbers, missing at the mean of train with an indicator of its own; shape (n, 1 or 2) each."""
+    encoder = EuclideanEncoder.anchored_on(train, [column])
+    return [np.clip(c.dense, -far, far) for c in encoder.encode(tables)]
+
+
+def indicators(tables: Sequence[Table], train: Table, column: Column, most: int) -> list[Floats]:
+    """One indicator for each label, the rarer ones together; a constant of train is 0; shape (n, k) each."""
+    *found, everyone = _ranked([*tables, train], column)
+    if everyone.min() == everyone.max():
+        return [np.zeros((t.n_rows, 1)) for t in tables]
+    joint = one_hot(np.minimum(np.concatenate(found), most - 1))
+    return list(np.split(joint, np.cumsum([t.n_rows for t in tables])[:-1]))
+
+
+def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:
+    """Labels as place by falling frequency in the last table, ties by their codes; missing is a label."""
+    joint = codes(tables, column)
+    shifted = [c - min(int(c.min()) for c in joint) for c in joint]
+    n = 1 + max(int(c.max()) for c in shifted)
+    place = scale_by_frequency(shifted[-1], n)
+    return [place[c] for c in shifted]
+
+
+RARE = 0.02
+"""A category or a gap that a smaller share of train has gets no number of its own: a set of some hundred rows
+holds too few of it to estimate anything, and each indicator adds noise to the attack."""
+
+
+@dataclass(frozen=True)
+class NumberCoding:
+    """The number itself, read no further than train's own smallest and largest.
+
+    Attributes:
+        start: position of its first number in the design.
+        gap: a second number says where it is missing.
+        span: smallest and largest number in train.
+    """
+
+    column: Column
+    start: int
+    gap: bool
+    span: tuple[float, float]
+
+    @classmethod
+    def on(cls, train: Table, column: Column, start: int) -> NumberCoding | None:
+        """Read off train; None where the numbers are all the same and too few are missing."""
+        values = train.numbers(column.name)
+        missing = np.isnan(values)
+        gap = RARE <= float(missing.mean()) < 1
+        if not gap and len(np.unique(values[~missing])) < 2:
+            return None
+        return cls(column, start, gap, (float(values[~missing].min()), float(values[~missing].max())))
+
+    @property
+    def width(self) -> int:
+        """One, or two with gaps."""
+        return 1 + self.gap
+
+    @property
+    def regressors(self) -> list[int]:
+        """Positions of all of them."""
+        return list(range(self.start, self.start + self.width))
+
+    @property
+    def responses(self) -> dict[int, float]:
+        """The number itself."""
+        return {self.start: 1.0}
+
+    def numbers(self, table: Table) -> Floats:
+        """Shape (n, width), NaN where a number is missing."""
+        values = np.clip(table.numbers(self.column.name), *self.span)  # a sentinel must not drown a column
+        return np.column_stack([values, np.isnan(values)] if self.gap else [values])
+
+    def present(self, table: Table) -> Bools:
+        """Rows that hold a number, shape (n,)."""
+        return np.asarray(~np.isnan(table.numbers(self.column.name)))
+
+    def rare_counts(self, train: Table) -> Mapping[str, int]:
+        """Numbers have no labels."""
+        return {}
+
+
+@dataclass(frozen=True)
+class LabelCoding:
+    """Indicators, since no order of codes could carry what labels say of a secret; of two one is enough.
+
+    Attributes:
+        start: position of its first number in the design.
+        labels: labels that get an indicator, ascending; None for a gap.
+        shares: their frequencies in train, then that of the pooled ones.
+        known: labels of train, whether frequent or not.
+        pooled: the last number says that the label is one of those that got none of their own.
+    """
+
+    column: Column
+    start: int
+    labels: tuple[str | None, ...]
+    shares: tuple[float, ...]
+    known: frozenset[str]
+    pooled: bool
+
+    @classmethod
+    def on(cls, train: Table, column: Column, start: int) -> LabelCoding | None:
+        """Read off train; None where no label is frequent, or one is all there is."""
+        labels, counts = _counted(train, column.name)
+        missing = train.missing(column.name)
+        shares: dict[str | None, float] = dict(
+            zip(labels.tolist(), (counts / train.n_rows).tolist(), strict=True)
+        )
+        shares[None] = float(missing.mean())
+        frequent = {label: share for label, share in shares.items() if RARE <= share < 1}
+        seldom = sum(share for label, share in shares.items() if label is not None and share < RARE)
+        if not frequent:
+            return None
+        pooled = seldom >= RARE and bool(set(frequent) - {None})
+        parts = (*frequent.values(), seldom) if pooled else tuple(frequent.values())
+        return cls(column, start, tuple(frequent), parts, frozenset(labels.tolist()), pooled)
+
+    @property
+    def width(self) -> int:
+        """One for each frequent label, and one for the pooled ones."""
+        return len(self.shares)
+
+    @property
+    def regressors(self) -> list[int]:
+        """Positions that predict other columns: where they leave little over, all but the commonest."""
+        positions = list(range(self.start, self.start + self.width))
+        if sum(self.shares) > 1 - RARE:
+            del positions[int(np.argmax(self.shares))]
+        return positions
+
+    @property
+    def responses(self) -> dict[int, float]:
+        """Position and share in train of each number that stands for this column as a secret."""
+        known = {
+            self.start + i: share
+            for i, share in enumerate(self.shares)
+            if i >= len(self.labels) or self.labels[i] is not None
+        }
+        if len(known) == 2 and sum(known.values()) > 1 - RARE:
+            del known[max(known, key=known.__getitem__)]  # the same number as the other, turned round
+        return known
+
+    def numbers(self, table: Table) -> Floats:
+        """Shape (n, width)."""
+        labels = label_forms(table, self.column.name)
+        parts = [np.asarray(labels == label, dtype=bool) for label in self.labels]
+        if self.pooled:
+            seldom = self.known - set(self.labels)
+            parts.append(np.array([label in seldom for label in labels], dtype=bool))
+        return np.column_stack(parts).astype(np.float64)
+
+    def present(self, table: Table) -> Bools:
+        """Rows that hold a label of train, shape (n,)."""
+        return np.array([label in self.known for label in label_forms(table, self.column.name)], dtype=bool)
+
+    def rare_counts(self, train: Table) -> Mapping[str, int]:
+        """Rows of train that hold each label of a share below :data:`RARE`."""
+        labels, counts = _counted(train, self.column.name)
+        rare = counts < RARE * train.n_rows
+        return dict(zip(labels[rare].tolist(), counts[rare].tolist(), strict=True))
+
+
+def _counted(train: Table, name: str) -> tuple[npt.NDArray[np.str_], Counts]:
+    """Labels of train, ascending, and how many rows hold each, shape (k,) each."""
+    known = label_forms(train, name)[~train.missing(name)].astype(str)
+    return np.unique(known, return_counts=True)
+
+
+_FAR = 10.0
+"""Standard deviations beyond which a number counts no more."""
+
+
+@dataclass(frozen=True, eq=False)
+class FixedDesign:
+    """Coordinates that train alone fixes: a row has the same beside whatever other rows.
+
+    A number is standardised on train, at most ten standard deviations from its mean, with an indicator where
+    train has gaps; a label is an indicator among the most frequent ones of train, and rarer, unknown and
+    missing ones share one.
+
+    Attributes:
+        labels: indicators of a column at most.
+    """
+
+    train: Table = field(repr=False)
+    columns: tuple[Column, ...]
+    labels: int = 30
+
+    @classmethod
+    def of(cls, train: Table, names: Sequence[str]) -> Self:
+        """The coordinates of some columns."""
+        return cls(train, tuple(train.schema[name] for name in names))
+
+    def rows(self, table: Table) -> Floats:
+        """Rows of a table that has these columns, shape (n, width)."""
+        return np.hstack([self._column(table, column) for column in self.columns])
+
+    def _column(self, table: Table, column: Column) -> Floats:
+        part = column.kind.part
+        if not isinstance(part, NumberPart):
+            return self._indicators(table, column)
+        known, values = (part.read(t.column(column.name)) for t in (self.train, table))
+        there = known[~np.isnan(known)]
+        centre, scale = (float(there.mean()), float(there.std()) or 1.0) if len(there) else (0.0, 1.0)
+        gaps = np.isnan(values)
+        numbers = np.clip(np.where(gaps, 0.0, (values - centre) / scale), -_FAR, _FAR)
+        return np.column_stack([numbers, gaps] if len(there) < len(known) else [numbers]).astype(np.float64)
+
+    def _indicators(self, table: Table, column: Column) -> Floats:
+        known, codes = anchored_codes([self.train, table], column)
+        most = min(self.labels, int(known.max(initial=-1)) + 1)
+        hot = codes[:, None] == np.arange(most)
+        return np.column_stack([hot, ~hot.any(axis=1)]).astype(np.float64)

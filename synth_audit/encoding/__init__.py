@@ -1,1 +1,0 @@
-"""From tables to arrays: the kinds of columns."""

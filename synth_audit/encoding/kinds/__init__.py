@@ -1,1 +1,0 @@
-"""One file per column kind, with all that is asked of it; see :mod:`synth_audit.core.kind`."""

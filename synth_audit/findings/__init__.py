@@ -1,0 +1,1 @@
+"""What audits and gates may say: measurements, outcomes, verdicts."""

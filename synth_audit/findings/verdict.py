@@ -1,0 +1,158 @@
+"""What judging may say: the result of each gate and of each check of the table, and the two answers.
+
+*Safe to release* follows from the blocking gates, *fit for purpose* from the gates on usefulness that the
+suite names for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from synth_audit.findings.measurement import MeasurementId
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Result(StrEnum):
+    """The three ends of a gate, and of the whole verdict."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    INSUFFICIENT = "insufficient evidence"
+
+    @property
+    def answer(self) -> str:
+        """The same as the answer to a question."""
+        return {Result.PASS: "yes", Result.FAIL: "no"}.get(self, str(self))
+
+
+class Fitness(StrEnum):
+    """Whether a release serves its purpose."""
+
+    YES = "yes"
+    NO = "no"
+    INSUFFICIENT = "insufficient evidence"
+    NOT_TESTED = "not tested"
+
+
+FITNESS = "fitness"
+"""Identifier of the gate of suites whose fitness blocks, and the key of a gate that decides fitness."""
+
+
+@dataclass(frozen=True)
+class TableCheck:
+    """One expectation on the synthetic table, evaluated while the table was at hand.
+
+    Attributes:
+        key: identifies the expectation (type and arguments) across suites and runs.
+        met: None when it could not be evaluated, which no gate passes.
+    """
+
+    key: str
+    met: bool | None
+    explanation: str
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """One gate's decision.
+
+    Attributes:
+        gate: identifier, unique in the suite.
+        title: the requirement in words.
+        reason: why the limit is what it is, from the suite.
+        blocking: a gate that does not pass keeps the release in.
+        measurement: what was judged, of several the worst; None for a check of the table itself.
+        every: all measurements of that quantity were judged.
+        bound: what was compared: ``upper`` or ``lower`` end of the interval, ``both``, or the ``value``.
+        explanation: why the result is what it is; advice: what to do about it.
+        n_needed: attacks or rows that would probably decide an undecided gate.
+        fitness: the gate decides whether the release is fit for purpose; it blocks only as :data:`FITNESS`.
+    """
+
+    gate: str
+    title: str
+    result: Result
+    blocking: bool
+    reason: str
+    explanation: str
+    advice: str = ""
+    measurement: MeasurementId | None = None
+    every: bool = False
+    bound: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    n_needed: int | None = None
+    fitness: bool = False
+
+
+@dataclass(frozen=True)
+class GateReport:
+    """All gates of a suite applied to one piece of evidence.
+
+    Attributes:
+        suite: the suite as it was applied, in Great Expectations' own form.
+        blockers: reasons beside the gates that keep the release in, such as an audit that errored.
+    """
+
+    suite_name: str
+    suite: Mapping[str, Any]
+    suite_sha256: str
+    results: tuple[GateResult, ...]
+    blockers: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> Result:
+        """Pass only if there is a blocking gate, every blocking gate passes and nothing else blocks."""
+        return self._ended(self.results)
+
+    @property
+    def safe(self) -> Result:
+        """Whether the release is safe: the verdict without what the suite asks of fitness."""
+        return self._ended([g for g in self.results if not g.fitness])
+
+    @property
+    def fitness(self) -> Fitness:
+        """Whether the release is fit for purpose: yes only if every gate that decides it passes."""
+        found = {g.result for g in self.results if g.fitness}
+        if not found:
+            return Fitness.NOT_TESTED
+        if Result.FAIL in found:
+            return Fitness.NO
+        return Fitness.INSUFFICIENT if Result.INSUFFICIENT in found else Fitness.YES
+
+    def _ended(self, results: Sequence[GateResult]) -> Result:
+        blocking = [g.result for g in results if g.blocking]
+        if Result.FAIL in blocking:
+            return Result.FAIL
+        if not blocking or self.blockers or Result.INSUFFICIENT in blocking:
+            return Result.INSUFFICIENT
+        return Result.PASS
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each gate: its result, what was judged, and the limits."""
+        from synth_audit.findings.text_frame import TextFrame
+
+        return TextFrame(
+            {
+                "gate": g.gate,
+                "result": str(g.result),
+                "blocking": g.blocking,
+                "measurement": str(g.measurement or ""),
+                "value": g.value,
+                "low": g.low,
+                "high": g.high,
+                "minimum": g.minimum,
+                "maximum": g.maximum,
+                "explanation": g.explanation,
+            }
+            for g in self.results
+        )

@@ -1,0 +1,1 @@
+"""Networks that learn to draw rows, and what the generators that use them share."""

@@ -1,0 +1,207 @@
+"""Rows as vectors that a network learns and draws, and margins counted with noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from synth_audit.arrays import Floats, Floats32
+from synth_audit.encode.number_domain import NumberDomain, ends_of, number_domain
+from synth_audit.errors import DataError
+from synth_audit.generators._deep.transforms import (
+    ColumnTransform,
+    LabelTransform,
+    RangeTransform,
+    RankTransform,
+    RowLayout,
+    transform_from_plain,
+)
+from synth_audit.generators._marginal.binning import Counting, bought_counts, settled
+from synth_audit.plugins.generator import FitContext
+from synth_audit.table.kind import Bounds
+from synth_audit.table.schema import Column, PublicDomain, Schema, quantitative
+from synth_audit.table.table import Table, assemble
+
+MOST_LABELS = 10_000
+"""A column of more different labels is not learnt."""
+
+OfNumbers = Callable[[str, Floats, Bounds], ColumnTransform]
+"""How a column of numbers is read: from name, values (NaN where missing) and ends, which differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class Transformer:
+    """All columns of a table as one vector per row.
+
+    Attributes:
+        schema: of the table that is drawn.
+        columns: in the schema's order.
+    """
+
+    schema: Schema
+    columns: tuple[ColumnTransform, ...]
+
+    @property
+    def layout(self) -> RowLayout:
+        """Where numbers and labels lie."""
+        numbers: list[int] = []
+        slices: list[tuple[int, int]] = []
+        choices: list[int] = []
+        place = 0
+        for column in self.columns:
+            numbers += range(place, place + column.numbers)
+            place += column.numbers
+            for width in column.slices:
+                choices += [len(slices)] if column.choice else []
+                slices.append((place, place + width))
+                place += width
+        return RowLayout(tuple(numbers), tuple(slices), place, tuple(choices))
+
+    def encode(self, table: Table, rng: np.random.Generator) -> Floats32:
+        """Vectors, shape (n, width)."""
+        return np.hstack([column.encode(table, rng) for column in self.columns])
+
+    def decode(self, vectors: Floats32) -> Table:
+        """Rows from vectors of shape (n, width), whose slices hold any scores: the largest wins."""
+        drawn, place = {}, 0
+        for column in self.columns:
+            width = column.numbers + sum(column.slices)
+            drawn[column.name] = column.decode(vectors[:, place : place + width])
+            place += width
+        return assemble(self.schema, drawn)
+
+    @property
+    def knows_margins(self) -> bool:
+        """Whether :meth:`calibrated` would change anything."""
+        return any(column.known for column in self.columns)
+
+    def calibrated(self, vectors: Floats32) -> Transformer:
+        """One that decodes vectors like these, which a network drew, to the margins that are known."""
+        calibrated, place = [], 0
+        for column in self.columns:
+            width = column.numbers + sum(column.slices)
+            calibrated.append(column.calibrated(vectors[:, place : place + width]))
+            place += width
+        return Transformer(self.schema, tuple(calibrated))
+
+    def plain(self) -> list[dict[str, Any]]:
+        """As JSON values, without the schema."""
+        return [column.plain() for column in self.columns]
+
+    @classmethod
+    def from_plain(cls, schema: Schema, plain: Sequence[Mapping[str, Any]]) -> Transformer:
+        """What :meth:`plain` wrote."""
+        return cls(schema, tuple(transform_from_plain(column) for column in plain))
+
+
+def on_train(train: Table, of_numbers: OfNumbers | None = None) -> Transformer:
+    """Ranges, labels and gaps as train has them.
+
+    Args:
+        of_numbers: how numbers are read; None for a range between their ends.
+
+    Raises:
+        DataError: a column holds free text.
+    """
+    return Transformer(train.schema, tuple(_read_off(train, column, of_numbers) for column in train.schema))
+
+
+def on_declared(train: Table, domain: PublicDomain) -> Transformer:
+    """Ranges and labels as the plan declares them, and gaps wherever it does not rule them out.
+
+    Of columns in ``domain.unknown`` they are read off train, and nothing can then be claimed.
+
+    Raises:
+        DataError: a column holds free text.
+    """
+    declared: list[ColumnTransform] = []
+    for column in train.schema:
+        known = domain.columns[column.name]
+        if known.bounds is not None:
+            declared.append(RangeTransform(column.name, known.bounds, known.nullable))
+        elif labels := known.labels:
+            declared.append(LabelTransform(column.name, tuple(labels), known.nullable))
+        else:
+            declared.append(_read_off(train, column))
+    return Transformer(train.schema, tuple(declared))
+
+
+def _read_off(train: Table, column: Column, of_numbers: OfNumbers | None = None) -> ColumnTransform:
+    gap = train.n_missing(column.name) > 0
+    if quantitative([column]):
+        values = train.numbers(column.name)
+        ends = ends_of(values)
+        if of_numbers is None or ends is None or ends[0] == ends[1]:
+            return RangeTransform(column.name, ends, gap)
+        return of_numbers(column.name, values, ends)
+    labels = column.kind.domain(train.column(column.name)).categories or ()
+    if column.kind.as_it_is or len(labels) > MOST_LABELS:
+        raise DataError(
+            f"column {column.name!r} has too many different labels to be learnt by a network",
+            where=f"train.{column.name}",
+            expected=f"categories, at most {MOST_LABELS:,}",
+            fix="drop the column, give it `role: identifier`, or merge its rare labels at the source",
+        )
+    return LabelTransform(column.name, labels, gap)
+
+
+def with_margins(transformer: Transformer, train: Table, context: FitContext, share: float) -> Transformer:
+    """Numbers as ranks, and shares of labels, by counts of every column.
+
+    Under a budget the counts are Gaussian mechanisms, or Laplace's where δ is 0, all bought before the first
+    is made.
+
+    Args:
+        share: of ε, for all counts together; with 0 everything stays as it is.
+
+    Raises:
+        BudgetSpent: the budget does not bear it.
+    """
+    if not share:
+        return transformer
+    domains = _domains(transformer, context)
+    queries = sum(_queries(column, domains) for column in transformer.columns)
+    if not queries:
+        return transformer
+    counting = bought_counts(context, train.n_rows, queries, share)
+    counted = (_counted(column, domains, train, context, counting) for column in transformer.columns)
+    return replace(transformer, columns=tuple(counted))
+
+
+def _domains(transformer: Transformer, context: FitContext) -> dict[str, NumberDomain]:
+    """Of columns of numbers that can differ; under a budget by what is declared."""
+    found = {}
+    for column, transform in zip(transformer.schema, transformer.columns, strict=True):
+        if isinstance(transform, RangeTransform) and transform.numbers and transform.bounds:
+            private = context.accountant.budget is not None
+            resolution = column.declared_resolution if private else column.resolution
+            found[column.name] = number_domain(column, transform.bounds, resolution)
+    return found
+
+
+def _queries(column: ColumnTransform, domains: dict[str, NumberDomain]) -> int:
+    if isinstance(column, LabelTransform):
+        return len(column.slices)
+    if isinstance(column, RangeTransform) and column.name in domains:
+        return RankTransform.queries(domains[column.name], gap=column.gap)
+    return 0
+
+
+def _counted(
+    column: ColumnTransform,
+    domains: dict[str, NumberDomain],
+    train: Table,
+    context: FitContext,
+    counting: Counting,
+) -> ColumnTransform:
+    context.deadline.check()
+    if isinstance(column, LabelTransform) and column.slices:
+        counts = column.encode(train, context.rng).sum(axis=0, dtype=np.float64)
+        return replace(column, shares=tuple(settled(counting.noisy(counts), counting.least).tolist()))
+    if isinstance(column, RangeTransform) and (domain := domains.get(column.name)):
+        values = train.numbers(column.name)
+        return RankTransform.counted(column.name, domain, values, counting, gap=column.gap)
+    return column

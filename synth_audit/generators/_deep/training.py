@@ -1,0 +1,434 @@
+"""What every training shares: draws, device, resuming, Adam, small networks and slices of labels."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+import numpy as np
+import torch
+from torch import nn
+
+from synth_audit.arrays import Floats32, Positions
+from synth_audit.errors import PluginError
+from synth_audit.files import replacing
+from synth_audit.generators._deep.transforms import RowLayout
+
+_EVERY = 30.0
+"""Seconds between two states that are kept."""
+
+_DIGEST, _DONE, _SEAL = "digest", "done", "seal"
+
+Arrays: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
+
+
+@runtime_checkable
+class Kept(Protocol):
+    """Anything else whose state moves with the steps."""
+
+    def state(self) -> dict[str, Any]:
+        """The state as arrays by name."""
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Be as when ``state`` was taken."""
+
+
+Part: TypeAlias = nn.Module | torch.optim.Optimizer | torch.Generator | np.random.Generator | Kept
+"""What a step changes: networks, optimisers, draws, the order of batches."""
+
+Parts: TypeAlias = Mapping[str, Part]
+
+
+class KeptTraining:
+    """The state of a training in a file of its own.
+
+    It is known by a digest of where it starts: parts before the first step, settings and rows. So a state of
+    another plan, another table, other settings or other seeds is not taken up, nor one that was altered
+    after it was written, which another digest tells.
+
+    Args:
+        folder: private. name: of the training among those of one fit.
+        known: settings, layout, number of steps: anything whose text says what it is; and rows.
+    """
+
+    def __init__(self, folder: Path, name: str, parts: Parts, known: tuple[object, ...]) -> None:
+        self.path, self.parts = folder / f"{name}.npz", parts
+        self.digest = _digest(parts, known)
+        self._kept_at = time.monotonic()
+
+    def taken_up(self) -> tuple[int, str]:
+        """Bring all parts to the state that was kept: steps done by then, and why a state is left alone."""
+        if not self.path.exists():
+            return 0, ""
+        try:
+            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+                arrays = dict(file)
+            digest, seal = str(arrays.pop(_DIGEST)), str(arrays.pop(_SEAL))
+            done = int(arrays[_DONE])
+        except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
+            return 0, "checkpoint cannot be read and is ignored"
+        if digest != self.digest:
+            return 0, "checkpoint of another table, plan or setting is ignored"
+        if seal != _seal(digest, arrays):
+            return 0, "checkpoint was altered after it was written and is ignored"
+        for name, part in self.parts.items():
+            prefix = f"{name}/"
+            _restore(part, {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)})
+        return done, ""
+
+    @property
+    def due(self) -> bool:
+        """Whether the last state is old enough."""
+        return time.monotonic() - self._kept_at >= _EVERY
+
+    def keep(self, done: int) -> None:
+        """Write the state after so many steps; the file before stays until this one is whole."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        arrays = {**_arrays(self.parts), _DONE: np.array(done)}
+        told = {_DIGEST: np.array(self.digest), _SEAL: np.array(_seal(self.digest, arrays))}
+        with replacing(self.path, private=True) as part, part.open("wb") as file:
+            np.savez(file, allow_pickle=False, **arrays, **told)
+        self._kept_at = time.monotonic()
+
+
+def _digest(parts: Parts, known: tuple[object, ...]) -> str:
+    found = hashlib.sha256()
+    for thing in known:
+        if isinstance(thing, torch.Tensor):
+            found.update(f"{thing.dtype} {tuple(thing.shape)}".encode())
+            found.update(thing.detach().cpu().contiguous().numpy().tobytes())
+        else:
+            found.update(repr(thing).encode())
+        found.update(b"\0")
+    _add(found, _arrays(parts))
+    return found.hexdigest()
+
+
+def _seal(digest: str, arrays: Arrays) -> str:
+    found = hashlib.sha256(digest.encode())
+    _add(found, arrays)
+    return found.hexdigest()
+
+
+def _add(found: hashlib._Hash, arrays: Arrays) -> None:
+    for name, array in sorted(arrays.items()):
+        found.update(f"{name} {array.dtype} {array.shape}\0".encode())
+        found.update(array.tobytes())
+
+
+def _arrays(parts: Parts) -> dict[str, np.ndarray[Any, Any]]:
+    return {f"{name}/{key}": a for name, part in parts.items() for key, a in _state(part).items()}
+
+
+def _state(part: Part) -> dict[str, np.ndarray[Any, Any]]:
+    if isinstance(part, nn.Module):
+        return {key: w.detach().cpu().numpy().copy() for key, w in part.state_dict().items()}
+    if isinstance(part, torch.optim.Optimizer):
+        moments = part.state_dict()["state"]
+        return {f"{i}/{key}": w.cpu().numpy() for i, own in moments.items() for key, w in own.items()}
+    if isinstance(part, torch.Generator):
+        return {"state": part.get_state().numpy()}
+    if isinstance(part, np.random.Generator):
+        return {"state": np.array(json.dumps(part.bit_generator.state))}
+    return {key: np.asarray(value) for key, value in part.state().items()}
+
+
+def _restore(part: Part, state: Arrays) -> None:
+    if isinstance(part, nn.Module):
+        part.load_state_dict({key: torch.as_tensor(a) for key, a in state.items()})
+    elif isinstance(part, torch.optim.Optimizer):
+        moments: dict[int, dict[str, torch.Tensor]] = {}
+        for place, array in state.items():
+            i, _, key = place.partition("/")
+            moments.setdefault(int(i), {})[key] = torch.as_tensor(array)
+        part.load_state_dict({**part.state_dict(), "state": moments})
+    elif isinstance(part, torch.Generator):
+        part.set_state(torch.as_tensor(state["state"]))
+    elif isinstance(part, np.random.Generator):
+        part.bit_generator.state = json.loads(str(state["state"]))
+    else:
+        part.restore(state)
+
+
+Weights = Mapping[str, Floats32]
+"""A trained network as arrays."""
+
+_BLOCK = 2048
+"""Rows drawn at a time."""
+
+Built = TypeVar("Built", bound=nn.Module)
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """Where a training may be taken up again.
+
+    Attributes:
+        folder: private, for its state. parts: what its batches and tellings move.
+        said: told why a state that lies there is left alone. known: what batches follow from beside draws.
+    """
+
+    folder: Path
+    parts: Parts
+    said: Callable[[str], None]
+    known: tuple[object, ...] = ()
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How often, on which rows, and who is told.
+
+    Attributes:
+        steps: gradient steps.
+        sample: positions of the rows of the next batch.
+        told: called with the number of steps done and the loss of the last.
+        resumption: where it goes on if it is broken off; None for from the start.
+    """
+
+    steps: int
+    sample: Callable[[], Positions]
+    told: Callable[[int, float], None]
+    resumption: Resumption | None = None
+
+    def taken(self, name: str, parts: Parts, *known: object, steps: range | None = None) -> Iterator[int]:
+        """The steps to be taken one by one: all, or those that are left of a training that was broken off.
+
+        The state is kept now and then, and after the last step.
+
+        Args:
+            name: of the training within the fit, for a file. parts: all that a step changes.
+            known: what else a step follows from: settings, layout, rows.
+            steps: of the loop's, those of this training; all if left out.
+        """
+        steps = range(self.steps) if steps is None else steps
+        if self.resumption is None or not steps:
+            yield from steps
+            return
+        moved = {f"loop {key}": part for key, part in self.resumption.parts.items()}
+        known = (name, steps, *self.resumption.known, *known)
+        kept = KeptTraining(self.resumption.folder, name, {**moved, **parts}, known)
+        done, why_not = kept.taken_up()
+        if why_not:
+            self.resumption.said(why_not)
+        for step in steps[done:]:
+            yield step
+            if kept.due or step == steps[-1]:
+                kept.keep(step + 1 - steps.start)
+
+
+def built(make: Callable[[], Built], rng: np.random.Generator) -> Built:
+    """A network with first weights from these draws; torch's own state stays as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(rng.integers(2**63)))
+        return make()
+
+
+def generator_from(rng: np.random.Generator) -> torch.Generator:
+    """Torch's draws, on the processor whatever the device, so that a GPU moves last digits alone."""
+    return torch.Generator().manual_seed(int(rng.integers(2**63)))
+
+
+def as_arrays(network: nn.Module) -> Weights:
+    """The weights by name, single precision."""
+    return {name: w.detach().cpu().numpy().copy() for name, w in network.state_dict().items()}
+
+
+def with_weights(network: Built, weights: Weights) -> Built:
+    """The network with these weights, for drawing only."""
+    network.load_state_dict({name: torch.as_tensor(w) for name, w in weights.items()})
+    network.eval().requires_grad_(False)
+    return network
+
+
+def drawn_in_blocks(
+    network: nn.Module, n: int, inputs: int, rng: np.random.Generator, given: Floats32 | None = None
+) -> Floats32:
+    """What a network makes of standard normal inputs, shape (n, out).
+
+    Always as many rows at a time, so that a row's sums are formed alike wherever it stands.
+
+    Args:
+        given: coordinates beside the inputs, shape (n, k).
+    """
+    parts = []
+    for start in range(0, max(n, 1), _BLOCK):
+        rows = min(_BLOCK, n - start)
+        x = torch.zeros((_BLOCK, inputs + (0 if given is None else given.shape[1])))
+        x[:rows, :inputs] = torch.as_tensor(rng.standard_normal((rows, inputs), dtype=np.float32))
+        if given is not None:
+            x[:rows, inputs:] = torch.as_tensor(given[start : start + rows])
+        parts.append(network(x)[:rows].numpy())
+    return np.concatenate(parts)
+
+
+def averaged(mean: nn.Module, network: nn.Module, decay: float, step: int) -> None:
+    """Move the mean of weights, and of what layers keep of batches, towards those after a step.
+
+    Args:
+        mean: of the same shape, first as the network was. decay: of the mean, less in the first steps; with 0
+            it is the network itself. step: from 0 on.
+    """
+    decay = min(decay, (1 + step) / (10 + step))
+    for kept, now in zip(mean.state_dict().values(), network.state_dict().values(), strict=True):
+        kept.copy_(torch.lerp(now, kept, decay) if now.is_floating_point() else now)
+
+
+def refuse_lost(loss: float, step: int) -> None:
+    """Raise where a loss is no number any more.
+
+    Raises:
+        PluginError: it is NaN or infinite.
+    """
+    if not np.isfinite(loss):
+        raise PluginError(
+            "training diverged: its loss is not a number any more, and no model came of it",
+            where=f"step {step:,}",
+            expected="a finite loss",
+            fix="a smaller `learning_rate`, or fewer steps",
+        )
+
+
+def probed(network: nn.Module, width: int) -> float:
+    """The sum of what a network makes of a row of ones: no number where its weights have run away.
+
+    A training under a budget looks at this instead of its loss: that one is of real rows and not paid for,
+    and whether the training ends would tell of them. Weights follow from noised gradients alone.
+    """
+    with torch.no_grad():
+        ones = torch.ones((1, width), device=next(network.parameters()).device)
+        return float(network(ones).sum())
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold torch to one thread: how it shares out a sum depends on how many there are."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def descend(
+    network: nn.Module,
+    losses: Callable[[torch.Tensor], torch.Tensor],
+    data: torch.Tensor,
+    loop: Loop,
+    learning_rate: float,
+    steps: range | None = None,
+    *known: object,
+    draws: torch.Generator | None = None,
+) -> None:
+    """Train a network where it lies; the learning rate falls to 0 on a straight line.
+
+    Args:
+        losses: of each of some rows, shape (b, width) to (b,). data: all rows, shape (n, width).
+        steps: of the loop's, those that are taken here; all if left out.
+        known: settings and layout. draws: what the losses move.
+
+    Raises:
+        PluginError: the loss is not a number any more.
+    """
+    optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
+    steps = range(loop.steps) if steps is None else steps
+    parts = {"network": network, "optimiser": optimiser, **({} if draws is None else {"draws": draws})}
+    for step in loop.taken("network", parts, learning_rate, data, *known, steps=steps):
+        batch = data[torch.as_tensor(loop.sample(), device=data.device)]
+        loss = losses(batch).mean()
+        optimiser.param_groups[0]["lr"] = learning_rate * (1 - (step - steps.start) / len(steps))
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        lost = float(loss.detach())
+        refuse_lost(lost, step + 1)
+        loop.told(step + 1, lost)
+
+
+GROUPS = 1
+"""Groups of a row's hidden coordinates that are normalised together."""
+
+
+class ResidualBlock(nn.Module):
+    """``[ReLU(GroupNorm(W x + b)), x]``: the output is concatenated with the input."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(width, hidden)
+        self.norm = nn.GroupNorm(GROUPS, hidden)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Shape (n, width) to (n, hidden + width)."""
+        return torch.cat([torch.relu(self.norm(self.linear(x))), x], dim=-1)
+
+
+class ResidualNet(nn.Module):
+    """Residual blocks and a last linear layer; each row is computed by itself.
+
+    Source: the generator of Xu et al. 2019, with groups in place of batches as the thesis has it.
+    """
+
+    def __init__(self, width: int, out: int, hidden: int, blocks: int) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(ResidualBlock(width + i * hidden, hidden) for i in range(blocks))
+        self.out = nn.Linear(width + blocks * hidden, out)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Shape (n, width) to (n, out)."""
+        for block in self.blocks:
+            x = block(x)
+        out: torch.Tensor = self.out(x)
+        return out
+
+
+class LabelSlices(nn.Module):
+    """The coordinates of all slices side by side: w in all, of s slices. Nothing here is learnt.
+
+    Attributes:
+        places: positions of the coordinates in a row vector, shape (w,).
+        owner: which slice each belongs to, shape (w,). sizes: labels of the slice it belongs to, shape (w,).
+    """
+
+    places: torch.Tensor
+    owner: torch.Tensor
+    sizes: torch.Tensor
+
+    def __init__(self, layout: RowLayout) -> None:
+        super().__init__()
+        widths = torch.tensor([stop - start for start, stop in layout.slices], dtype=torch.long)
+        places = [place for start, stop in layout.slices for place in range(start, stop)]
+        owner = torch.repeat_interleave(torch.arange(len(widths)), widths)
+        self.count = len(widths)
+        self.register_buffer("places", torch.tensor(places, dtype=torch.long), persistent=False)
+        self.register_buffer("owner", owner, persistent=False)
+        self.register_buffer("sizes", widths[owner].float(), persistent=False)
+        members = torch.zeros((len(places), self.count))
+        members[torch.arange(len(places)), owner] = 1
+        self.register_buffer("members", members, persistent=False)
+
+    def sums(self, x: torch.Tensor) -> torch.Tensor:
+        """Of finite numbers within each slice: shape (n, w) to (n, s)."""
+        return x @ self.members
+
+    def largest(self, x: torch.Tensor) -> torch.Tensor:
+        """Within each slice: shape (n, w) to (n, s)."""
+        lowest = x.new_full((len(x), self.count), -torch.inf)
+        return lowest.scatter_reduce(1, self.owner.expand(len(x), -1), x, "amax")
+
+    def log_softmax(self, scores: torch.Tensor) -> torch.Tensor:
+        """Logarithms of chances that sum to 1 within each slice; shape (n, w)."""
+        apart = scores - self.largest(scores.detach())[:, self.owner]
+        return apart - self.sums(apart.exp()).log()[:, self.owner]
+
+    def drawn(self, scores: torch.Tensor, draws: torch.Generator) -> torch.Tensor:
+        """One label in each slice by the softmax of its scores, one-hot; shape (n, w)."""
+        uniform = torch.rand(scores.shape, generator=draws).clamp(1e-9, 1 - 1e-7).to(scores.device)
+        noisy = scores - torch.log(-torch.log(uniform))
+        return (noisy == self.largest(noisy)[:, self.owner]).to(scores.dtype)

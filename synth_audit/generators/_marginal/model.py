@@ -1,0 +1,364 @@
+"""Models of cells: Bayesian networks from tables of counts, read back as rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synth_audit.arrays import Codes, Floats
+from synth_audit.dp.mechanisms import exponential_choice
+from synth_audit.errors import PlanError
+from synth_audit.generators._budget import UNPAID_COUNTS, PureShares, pure_shares
+from synth_audit.generators._marginal.binning import Binning, binning_for, check_part, counted_binning
+from synth_audit.generators._marginal.counts import (
+    Attributes,
+    CellMerging,
+    Conditional,
+    cells_of,
+    counted,
+    drawn_rows,
+    nearest_counts,
+)
+from synth_audit.plugins.fitting import check_fewest
+from synth_audit.plugins.generator import FitContext
+from synth_audit.table.schema import schema_from_plain, schema_to_plain
+from synth_audit.table.table import Table
+
+_COLUMNS, _TABLES = "model.json", "tables.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedModel:
+    """Cells of columns, and how rows of them are drawn.
+
+    Attributes:
+        steps: every column is new in one of them.
+        merging: of cells that the steps do not tell apart.
+    """
+
+    binning: Binning = field(repr=False)
+    steps: Sequence[Conditional] = field(repr=False)
+    merging: CellMerging | None = field(default=None, repr=False)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """Draw ``n`` rows; the same generator state gives the same rows."""
+        codes = drawn_rows(self.steps, n, rng)
+        return self.binning.table(codes if self.merging is None else self.merging.drawn(codes, rng), rng)
+
+    def save(self, folder: Path) -> None:
+        """Write columns and steps as ``model.json``, the weights of the steps as ``tables.npz``."""
+        plain = {
+            "schema": schema_to_plain(self.binning.schema),
+            "columns": self.binning.plain(),
+            "steps": [{"given": step.given, "new": step.new} for step in self.steps],
+        }
+        (folder / _COLUMNS).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
+        tables: dict[str, Codes | Floats] = {f"step{i}": step.weights for i, step in enumerate(self.steps)}
+        if self.merging is not None:
+            tables |= {f"merged{j}": cells for j, cells in enumerate(self.merging.merged)}
+            tables |= {f"weights{j}": weights for j, weights in enumerate(self.merging.weights)}
+        np.savez(folder / _TABLES, allow_pickle=False, **tables)
+
+    @classmethod
+    def load(cls, folder: Path) -> BinnedModel:
+        """The model that was saved there."""
+        plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
+        binning = Binning.from_plain(schema_from_plain(plain["schema"]), plain["columns"])
+        with np.load(folder / _TABLES, allow_pickle=False) as tables:
+            steps = tuple(
+                Conditional(tuple(step["given"]), tuple(step["new"]), tables[f"step{i}"])
+                for i, step in enumerate(plain["steps"])
+            )
+            merging = _merging(tables, len(binning.columns)) if "merged0" in tables else None
+        return cls(binning, steps, merging)
+
+
+def _merging(tables: Mapping[str, Any], columns: int) -> CellMerging:
+    merged, weights = (tuple(tables[f"{name}{j}"] for j in range(columns)) for name in ("merged", "weights"))
+    return CellMerging(merged, weights)
+
+
+DEPENDENCE_SENSITIVITY = 2.0
+"""The most that one row added or removed moves :func:`dependence`.
+
+A row in cell (a, b) moves ``c_xy − c_x c_y / n`` by exactly n / (n + 1) · (e_a − p)_x (e_b − q)_y, where p
+and q are the shares of cells before. Either factor has an L1 norm of 2 at most; half of their product is
+below 2 at every n.
+"""
+
+
+@dataclass(frozen=True)
+class Family:
+    """A column and those that it depends on, which are drawn before."""
+
+    child: int
+    parents: Attributes
+
+    @property
+    def members(self) -> Attributes:
+        """Parents, then child."""
+        return (*self.parents, self.child)
+
+
+def dependence(joint: Floats) -> float:
+    """½ Σ |c_xy − c_x c_y / n|: rows to be moved for independence of the last axis from the others; 0 to n.
+
+    It is n times the score R of Zhang et al. (2017), which is made for labels of any number. Its sensitivity
+    knows no n, where that of mutual information does.
+
+    Args:
+        joint: counts, shape (…, k).
+    """
+    counts = joint.reshape(-1, joint.shape[-1])
+    n = counts.sum()
+    if not n:
+        return 0.0
+    expected = counts.sum(axis=1, keepdims=True) * (counts.sum(axis=0, keepdims=True) / n)
+    return float(np.abs(counts - expected).sum() / 2)
+
+
+def information(joint: Floats) -> float:
+    """n · MI(last axis; the others), less one for each free cell: (rows in use − 1)(columns in use − 1).
+
+    That is Akaike's price, twice what chance adds on average. Without it, of two sets of parents the one with
+    more cells wins, whatever it says.
+
+    Args:
+        joint: counts, shape (…, k).
+    """
+    counts = joint.reshape(-1, joint.shape[-1])
+    sides = [side[side > 0] for side in (counts.sum(axis=1), counts.sum(axis=0))]
+    n = float(counts.sum())
+    if not n:
+        return 0.0
+    together = _weighted_logarithms(counts[counts > 0]) + _weighted_logarithms(np.array([n]))
+    apart = sum(_weighted_logarithms(side) for side in sides)
+    return together - apart - (len(sides[0]) - 1) * (len(sides[1]) - 1)
+
+
+def _weighted_logarithms(counts: Floats) -> float:
+    return float(counts @ np.log(counts))
+
+
+def greedy_network(
+    codes: Codes,
+    sizes: Sequence[int],
+    *,
+    first: int,
+    degree: int,
+    most_cells: int,
+    choose: Callable[[Floats], int],
+    score: Callable[[Floats], float] = dependence,
+    fewer: bool = False,
+) -> list[Family]:
+    """Families in the order in which columns can be drawn.
+
+    Of all columns left and all sets of ``degree`` columns placed before (of as many as there are, or as fit
+    ``most_cells``) one pair is chosen by its score, until none is left. No table is counted twice: of d
+    columns there are d² / 2 of them for one parent, d³ / 6 for two.
+
+    Args:
+        first: the column that depends on none.
+        most_cells: cells of a family's table at most; one of a single column may have more.
+        choose: position of the chosen score; called once for every column but the first.
+        score: of a table of counts whose last axis is the column left.
+        fewer: let sets of less than ``degree`` columns compete too, and none, whose score is 0.
+    """
+    counting = _Counting(np.ascontiguousarray(codes.T), tuple(sizes), most_cells, score)
+    families = [Family(first, ())]
+    left = {column: _Candidates() for column in range(len(sizes)) if column != first}
+    while left:
+        newest, before = families[-1].child, sorted(family.child for family in families[:-1])
+        new = {
+            count: [tuple(sorted((*others, newest))) for others in combinations(before, count - 1)]
+            for count in range(1, min(degree, len(families)) + 1)
+        }
+        for count, sets in new.items():
+            for parents in sets:
+                counting.add(parents, {c: found for c, found in left.items() if fewer or found.size <= count})
+            if not fewer:
+                left = {c: found.only(count) for c, found in left.items()}
+        scores = [np.array(found.scores) for found in left.values()]
+        starts = np.cumsum([0, *map(len, scores)])
+        place = choose(np.concatenate(scores))
+        which = int(np.searchsorted(starts, place, side="right")) - 1
+        child = [*left][which]
+        families.append(Family(child, left.pop(child).sets[place - starts[which]]))
+    return families
+
+
+@dataclass
+class _Candidates:
+    """Sets of parents for one column, and their scores; with ``fewer`` of any size, else of one."""
+
+    sets: list[Attributes] = field(default_factory=lambda: [()])
+    scores: list[float] = field(default_factory=lambda: [0.0])
+
+    @property
+    def size(self) -> int:
+        """Of the largest set."""
+        return len(self.sets[-1])
+
+    def only(self, count: int) -> _Candidates:
+        """Without smaller sets, if there is one of that size."""
+        if self.size != count or len(self.sets[0]) == count:
+            return self
+        kept = [i for i, parents in enumerate(self.sets) if len(parents) == count]
+        return _Candidates([self.sets[i] for i in kept], [self.scores[i] for i in kept])
+
+
+@dataclass(frozen=True, eq=False)
+class _Counting:
+    """Tables of counts of a column and its parents, and their scores; ``codes`` has shape (d, n)."""
+
+    codes: Codes
+    sizes: tuple[int, ...]
+    most_cells: int
+    score: Callable[[Floats], float]
+
+    def add(self, parents: Attributes, to: Mapping[int, _Candidates]) -> None:
+        """One more set of parents for some columns, where the table does not get too large."""
+        cells = cells_of(self.sizes, parents)
+        fitting = {c: found for c, found in to.items() if cells * self.sizes[c] <= self.most_cells}
+        if not fitting:
+            return
+        group = np.ravel_multi_index(tuple(self.codes[[*parents]]), tuple(self.sizes[a] for a in parents))
+        for child, found in fitting.items():
+            k = self.sizes[child]
+            joint = np.bincount(group * k + self.codes[child], minlength=cells * k).reshape(cells, k)
+            found.sets.append(parents)
+            found.scores.append(self.score(joint.astype(np.float64)))
+
+
+def tables_needed(sizes: Sequence[int], degree: int, most_cells: int) -> int:
+    """How many tables at most hold all families of any network; follows from public sizes alone.
+
+    The first ``degree`` families lie within the next one, if its table is sure to fit.
+    """
+    degree = min(degree, len(sizes) - 1)
+    widest = sorted(sizes)[-(degree + 1) :]
+    return len(sizes) - degree if cells_of(widest, tuple(range(len(widest)))) <= most_cells else len(sizes)
+
+
+def outermost(families: Sequence[Family]) -> list[Family]:
+    """The families that lie in no other."""
+    members = [frozenset(family.members) for family in families]
+    return [f for f, own in zip(families, members, strict=True) if not any(own < other for other in members)]
+
+
+def conditionals(families: Sequence[Family], tables: Sequence[tuple[Family, Floats]]) -> list[Conditional]:
+    """How the columns are drawn, from noisy counts.
+
+    Args:
+        tables: of :func:`outermost` families, in the order of their members; the nearest
+            table of counts is taken.
+    """
+    return [_conditional(family, tables) for family in families]
+
+
+def _conditional(family: Family, tables: Sequence[tuple[Family, Floats]]) -> Conditional:
+    own = set(family.members)
+    holder, counts = next((f, t) for f, t in tables if own <= set(f.members))
+    others = tuple(i for i, column in enumerate(holder.members) if column not in own)
+    held = [column for column in holder.members if column in own]
+    weights = nearest_counts(counts).sum(axis=others)
+    return Conditional(
+        family.parents,
+        (family.child,),
+        np.ascontiguousarray(weights.transpose([held.index(c) for c in family.members])),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedNetwork:
+    """How a network is fitted; the fields are those of ``priv_bayes`` and ``bayesian_network``.
+
+    Raises:
+        PlanError: a number makes no sense.
+    """
+
+    degree: int
+    margins: float
+    bins: int
+    share: float
+    most_cells: int
+    minimum_people: int
+
+    def __post_init__(self) -> None:
+        check_part(self.margins)
+        check_fewest(self.minimum_people)
+        for name, least in {"degree": 1, "bins": 1, "most_cells": 1}.items():
+            if getattr(self, name) < least:
+                raise PlanError(
+                    f"{name} is too small", where=f"generator.{name}", expected=f"{least} or more"
+                )
+        if not 0 < self.share < 1:
+            raise PlanError("the share is no part of the budget", where="generator.share", expected="0 to 1")
+
+    def fit(
+        self,
+        train: Table,
+        context: FitContext,
+        *,
+        score: Callable[[Floats], float] = dependence,
+        fewer: bool = False,
+    ) -> BinnedModel:
+        """Count values, choose the network, count; each is paid for before it looks at a row.
+
+        Args:
+            score, fewer: see :func:`greedy_network`; without a budget only. With one, nothing but
+                :func:`dependence` has a sensitivity, and tables of a fixed number are bought.
+
+        Raises:
+            BudgetSpent: the budget does not bear it.
+        """
+        train = train.released_only()
+        public = binning_for(train, context, self.bins).sizes  # those of counted cells are answers already
+        binning = counted_binning(train, context, self.bins, self.margins, pure=True)
+        shares = self._bought(public, context)
+        codes, sizes = binning.codes(train), binning.sizes
+        families = greedy_network(
+            codes,
+            sizes,
+            first=int(context.rng.integers(len(sizes))),
+            degree=self.degree,
+            most_cells=self.most_cells,
+            choose=lambda scores: _chosen(scores, shares, context),
+            score=score if shares is None else dependence,
+            fewer=fewer and shares is None,
+        )
+
+        def noisy(family: Family) -> Floats:
+            context.deadline.check()
+            counts = counted(codes, sizes, family.members)
+            return counts if shares is None else counts + context.noise.laplace(shares.scale, counts.shape)
+
+        tables = [(family, noisy(family)) for family in outermost(families)]
+        return BinnedModel(binning, conditionals(families, tables))
+
+    def _bought(self, sizes: Sequence[int], context: FitContext) -> PureShares | None:
+        """What choices and tables cost, by the most cells that columns can have: by what is public alone."""
+        accountant = context.accountant
+        if accountant.budget is None:
+            accountant.void(UNPAID_COUNTS)
+            return None
+        choices = len(sizes) - 1
+        tables = tables_needed(sizes, self.degree, self.most_cells)
+        shares = pure_shares(accountant, choices=choices, tables=tables, share=self.share)
+        if choices:
+            accountant.exponential(shares.choice, what="choice of the network", count=choices)
+        accountant.laplace(shares.scale, what="tables of counts of a column and its parents", count=tables)
+        return shares
+
+
+def _chosen(scores: Floats, shares: PureShares | None, context: FitContext) -> int:
+    context.deadline.check()
+    if shares is None:
+        return int(np.argmax(scores))
+    return exponential_choice(scores, shares.choice, DEPENDENCE_SENSITIVITY)

@@ -1,0 +1,319 @@
+"""Tells rows whose parts belong together from rows of parts put together at random, and joins by it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.run.seeds import as_int_seed
+from synth_audit.run.threads import single_threaded
+from synth_audit.stats.roc import auroc
+
+ValidatorName: TypeAlias = Literal[
+    "random_forest",
+    "gradient_boosting",
+    "k_nearest",
+    "svm",
+    "mlp",
+    "one_class_svm",
+    "isolation_forest",
+]
+
+FEWEST = 40
+"""Real rows without which nothing can be held out."""
+
+_TUNED, _CALIBRATED, _TOLD = 0.12, 0.12, 0.12
+"""Shares of the rows on which settings are chosen, scores calibrated, and the result is told."""
+
+_SHUFFLES = 4
+"""Random joins of each held-out row."""
+
+_MOST_KERNEL = 3000
+"""Rows that a support vector machine learns from, since its time grows with their square."""
+
+_FAR = 1e-6
+"""From 0 and 1, so that every probability has a logit."""
+
+Parts: TypeAlias = Sequence[Floats]
+"""Coordinates of the same rows, part by part, shape (n, width) each."""
+
+
+@dataclass(frozen=True, eq=False)
+class JoinValidator:
+    """A fitted validator.
+
+    Attributes:
+        model: from scikit-learn. slope, centre: of the calibration, ``1 / (1 + exp(−slope (s − centre)))``.
+        real, joined: what held-out rows got, of which nothing was learnt: real ones, and the same joined at
+            random.
+        settings: those that were chosen.
+    """
+
+    model: Any
+    slope: float
+    centre: float
+    real: Floats
+    joined: Floats
+    settings: Mapping[str, Any]
+
+    def probability(self, rows: Floats) -> Floats:
+        """That parts of a row belong together, if half of all rows' did; in (0, 1), shape (n,)."""
+        return _sigmoid(self.slope * (_scores(self.model, rows) - self.centre))
+
+    @property
+    def auc(self) -> float:
+        """Area under the ROC curve on held-out rows."""
+        return auroc(self.real, self.joined)
+
+
+def learnt(parts: Parts, name: ValidatorName, rng: np.random.Generator, *, tuned: bool) -> JoinValidator:
+    """Fit a validator to real rows and to the same rows with each part in an order of its own.
+
+    Settings with the largest area under the ROC curve on held-out rows are taken, and scores are calibrated
+    by a logistic curve on others (Platt 1999), which keeps their order. One-class models and isolation
+    forests learn from the real rows alone.
+
+    Args:
+        parts: at least :data:`FEWEST` rows.
+        tuned: choose settings and calibrate; else scikit-learn's defaults and probabilities as they come.
+    """
+    n = len(parts[0])
+    order = rng.permutation(n)
+    ends = np.cumsum([round(n * share) for share in (_TUNED, _CALIBRATED, _TOLD)])
+    choice, calibration, told, fit = np.split(order, ends)
+    # Drawn with replacement: margins that are exactly equal leave boosted trees without a first split.
+    joins = np.hstack([part[rng.choice(fit, len(fit))] for part in parts])
+    rows = np.vstack([np.hstack([part[fit] for part in parts]), joins])
+    real = np.arange(len(rows)) < len(fit)
+    seed = as_int_seed(rng)
+    maker, one_class, grid = _MODELS[name]
+    held = _with_joins(parts, choice, rng)
+    best: tuple[float, Any, Mapping[str, Any]] | None = None
+    for settings in grid if tuned else grid[:1]:
+        model = maker(seed, **(settings if tuned else {}))
+        with single_threaded():
+            model = _fitted(model, rows, real, one_class)
+        auc = _auc(_scores(model, held[0]), held[1]) if tuned else 0.5
+        if best is None or auc > best[0]:
+            best = auc, model, settings if tuned else {}
+    assert best is not None
+    model = best[1]
+    slope, centre = 1.0, 0.0
+    if tuned:
+        slope, centre = _platt(*_scored(model, _with_joins(parts, calibration, rng)))
+    scores, which = _scored(model, _with_joins(parts, told, rng))
+    probability = _sigmoid(slope * (scores - centre))
+    return JoinValidator(model, slope, centre, probability[which], probability[~which], best[2])
+
+
+def _with_joins(parts: Parts, rows: Positions, rng: np.random.Generator) -> tuple[Floats, Bools]:
+    """Held-out rows, then the same with every part shuffled on its own, some times; and which are real."""
+    made = [np.hstack([part[rows] for part in parts])]
+    made += [np.hstack([part[rng.permutation(rows)] for part in parts]) for _ in range(_SHUFFLES)]
+    return np.vstack(made), np.arange(len(rows) * (_SHUFFLES + 1)) < len(rows)
+
+
+def _fitted(model: Any, rows: Floats, real: Bools, one_class: bool) -> Any:
+    if one_class:
+        return model.fit(rows[real][:_MOST_KERNEL])
+    if type(model).__name__ == "SVC":  # both kinds of row, in turn
+        half = np.flatnonzero(real)[: _MOST_KERNEL // 2]
+        kept = np.concatenate([half, np.flatnonzero(~real)[: _MOST_KERNEL // 2]])
+        return model.fit(rows[kept], real[kept])
+    return model.fit(rows, real)
+
+
+def _scores(model: Any, rows: Floats) -> Floats:
+    """Larger for rows that are likelier real; logits where the model has probabilities."""
+    with single_threaded():
+        if hasattr(model, "predict_proba"):
+            p = np.clip(model.predict_proba(rows)[:, 1], _FAR, 1 - _FAR)
+            return np.asarray(np.log(p / (1 - p)))
+        return np.asarray(model.decision_function(rows), dtype=np.float64)
+
+
+def _scored(model: Any, held: tuple[Floats, Bools]) -> tuple[Floats, Bools]:
+    return _scores(model, held[0]), held[1]
+
+
+def _auc(scores: Floats, real: Bools) -> float:
+    return auroc(scores[real], scores[~real])
+
+
+def _platt(scores: Floats, real: Bools) -> tuple[float, float]:
+    """Slope and centre of the logistic curve, both kinds of row weighing the same; a slope above 0."""
+    from sklearn.linear_model import LogisticRegression
+
+    scale = float(scores.std()) or 1.0
+    curve = LogisticRegression(class_weight="balanced").fit((scores / scale)[:, None], real)
+    slope = max(float(curve.coef_[0, 0]), 1e-3) / scale  # a falling one would turn the order round
+    return slope, -float(curve.intercept_[0]) / slope
+
+
+def _sigmoid(x: Floats) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-np.clip(x, -500, 500))))
+
+
+def _random_forest(seed: int, **settings: Any) -> Any:
+    from sklearn.ensemble import RandomForestClassifier
+
+    return RandomForestClassifier(**{"n_estimators": 100, "n_jobs": 1, "random_state": seed, **settings})
+
+
+def _gradient_boosting(seed: int, **settings: Any) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(early_stopping=False, random_state=seed, **settings)
+
+
+def _k_nearest(seed: int, **settings: Any) -> Any:
+    from sklearn.neighbors import KNeighborsClassifier
+
+    return KNeighborsClassifier(**settings)
+
+
+def _svm(seed: int, **settings: Any) -> Any:
+    from sklearn.svm import SVC
+
+    return SVC(**settings)
+
+
+def _mlp(seed: int, **settings: Any) -> Any:
+    from sklearn.neural_network import MLPClassifier
+
+    return MLPClassifier(early_stopping=True, random_state=seed, **settings)
+
+
+def _one_class_svm(seed: int, **settings: Any) -> Any:
+    from sklearn.svm import OneClassSVM
+
+    return OneClassSVM(**settings)
+
+
+def _isolation_forest(seed: int, **settings: Any) -> Any:
+    from sklearn.ensemble import IsolationForest
+
+    return IsolationForest(n_jobs=1, random_state=seed, **settings)
+
+
+_Grid: TypeAlias = tuple[Mapping[str, Any], ...]
+_MODELS: Mapping[ValidatorName, tuple[Callable[..., Any], bool, _Grid]] = {
+    "random_forest": (
+        _random_forest,
+        False,
+        ({"min_samples_leaf": 1}, {"min_samples_leaf": 5}, {"min_samples_leaf": 20, "max_features": 0.5}),
+    ),
+    "gradient_boosting": (
+        _gradient_boosting,
+        False,
+        ({"max_leaf_nodes": 7}, {"max_leaf_nodes": 31}, {"max_leaf_nodes": 7, "learning_rate": 0.03}),
+    ),
+    "k_nearest": (_k_nearest, False, ({"n_neighbors": 5}, {"n_neighbors": 15}, {"n_neighbors": 45})),
+    "svm": (_svm, False, ({"C": 1.0}, {"C": 10.0})),
+    "mlp": (_mlp, False, ({"alpha": 1e-4}, {"alpha": 1.0})),
+    "one_class_svm": (_one_class_svm, True, ({"nu": 0.1}, {"nu": 0.5})),
+    "isolation_forest": (_isolation_forest, True, ({"max_samples": "auto"}, {"max_samples": 1.0})),
+}
+"""How each is made, whether it learns from real rows alone, and the settings among which is chosen."""
+
+
+_PROGRESS = 0.01
+"""Share of the rows still wanted from which on a round counts as progress."""
+
+
+@dataclass(frozen=True)
+class JoinRules:
+    """When a join is taken.
+
+    Attributes:
+        threshold: score from which on a row is admitted; None for that of the best ``share`` of the first
+            round.
+        decay: share that the threshold loses after a round that admits hardly anything.
+        patience: such rounds in a row after which the join ends. rounds: at most.
+    """
+
+    threshold: float | None
+    share: float
+    decay: float
+    patience: int
+    rounds: int
+
+
+@dataclass(frozen=True)
+class JoinRound:
+    """One round: rows that were put together, the threshold, and how many of them were taken."""
+
+    candidates: int
+    threshold: float
+    admitted: int
+
+
+@dataclass(frozen=True, eq=False)
+class ValidatedJoin:
+    """What came of a join.
+
+    Attributes:
+        rows: for each part the positions of its rows in the joined table, each once, shape (joined, parts).
+        rounds: in order. first: scores of the first round, of all that could be joined.
+    """
+
+    rows: Positions
+    rounds: tuple[JoinRound, ...]
+    first: Floats
+
+
+def validated_join(
+    n: int,
+    pool: int,
+    n_parts: int,
+    score: Callable[[Positions], Floats],
+    rules: JoinRules,
+    rng: np.random.Generator,
+) -> ValidatedJoin:
+    """Join rows of parts in rounds: shuffle each part's pool, score, take rows at the threshold and above.
+
+    What is taken leaves the pools, so that no row of a part is used twice. It ends with ``n`` rows, or
+    without them once the rounds or the patience are used up. A round counts as progress that admits a
+    hundredth of the rows still wanted: the paper lowers its threshold only after a round that admits none,
+    by which a trickle of single rows would use up all rounds.
+
+    Args:
+        pool: rows of each part, at least n.
+        score: of rows put together, given by positions in the pools, shape (candidates, parts).
+
+    Source: Disjoint Generative Models (Lautrup et al. 2025), algorithm 1 and section 3.1.
+    """
+    left = np.tile(np.arange(pool)[:, None], (1, n_parts))
+    threshold, idle = rules.threshold, 0
+    taken: list[Positions] = []
+    rounds: list[JoinRound] = []
+    first = np.zeros(0)
+    wanted = n
+    while wanted and idle < rules.patience and len(rounds) < rules.rounds:
+        left = np.column_stack([rng.permutation(column) for column in left.T])
+        scores = score(left)
+        if not rounds:
+            first = scores
+        if threshold is None:
+            threshold = float(np.quantile(scores, 1 - rules.share))
+        able = np.flatnonzero(scores >= threshold)[:wanted]
+        rounds.append(JoinRound(len(left), threshold, len(able)))
+        if len(able) < max(1, _PROGRESS * wanted):
+            idle += 1
+            threshold *= 1 - rules.decay
+        else:
+            idle = 0
+        taken.append(left[able])
+        left = np.delete(left, able, axis=0)
+        wanted -= len(able)
+    rows = np.concatenate([*taken, np.empty((0, n_parts), dtype=np.intp)])
+    return ValidatedJoin(rows[rng.permutation(len(rows))], tuple(rounds), first)
+
+
+def shares_above(scores: Sequence[Floats], thresholds: Floats) -> list[Floats]:
+    """Share of each group of scores at each threshold or above, shape (thresholds,) each."""
+    return [1 - np.searchsorted(np.sort(s), thresholds, side="left") / max(len(s), 1) for s in scores]

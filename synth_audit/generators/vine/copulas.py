@@ -1,0 +1,402 @@
+"""Pair copulas on vines: fitted by pyvinecopulib, and the joint distribution of a vine's variables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from synth_audit.arrays import Bools, Floats
+from synth_audit.generators.vine.columns import Variable
+from synth_audit.stats.margins import stepwise_margin
+from synth_audit.stats.regression import fill_scores
+from synth_audit.table.kind import DistributionFunction, MarginMethod
+
+FamilySet = Literal["one_parameter", "parametric", "nonparametric"]
+Criterion = Literal["mbicv", "bic", "aic"]
+
+SPARSITY = 0.7
+"""ψ of mBICV: a pair copula of tree t is taken to be independence with probability 1 − ψᵗ beforehand."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """How pair copulas are chosen, tree by tree.
+
+    Attributes:
+        families: those with one parameter, fitted by inverting τ; all parametric ones, by maximum
+            likelihood; or the transformation kernel.
+        criterion: what a pair copula must improve to be taken instead of another, or of independence.
+            mBICV (Nagler, Bumann and Czado 2019) is BIC with a penalty that grows with the tree.
+        level: number of trees to fit; all if left out.
+    """
+
+    families: FamilySet = "one_parameter"
+    criterion: Criterion = "mbicv"
+    level: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RVine:
+    """A vine copula of the library, never changed once it is made."""
+
+    copula: Any
+
+    @property
+    def dim(self) -> int:
+        """Number of variables."""
+        return int(self.copula.dim)
+
+    def truncated(self, level: int) -> RVine:
+        """The first ``level`` trees."""
+        if level >= int(self.copula.trunc_lvl):
+            return self
+        copula = type(self.copula).from_json(self.copula.to_json())
+        copula.truncate(level)
+        return RVine(copula)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Floats:
+        """Uniform levels with this dependence, shape (n, d), by the inverse Rosenblatt transform."""
+        uniforms = np.asfortranarray(rng.random((n, self.dim)))
+        # One thread: with discrete variables the last bits depend on the number of threads.
+        return np.asarray(self.copula.inverse_rosenblatt(uniforms, num_threads=1), dtype=np.float64)
+
+    def to_json(self) -> str:
+        """Everything there is to know of it, as text."""
+        return str(self.copula.to_json())
+
+    @classmethod
+    def from_json(cls, text: str) -> RVine:
+        """The vine that :meth:`to_json` wrote; draws are equal to the last bit."""
+        from pyvinecopulib.core import Vinecop
+
+        return cls(Vinecop.from_json(text))
+
+
+def fit_rvine(
+    below: Floats,
+    at: Floats,
+    discrete: Bools,
+    choice: Choice,
+    *,
+    star: bool,
+) -> RVine:
+    """Choose trees by the largest sum of |τ| (Dissmann), and pair copulas, tree by tree.
+
+    Args:
+        below, at, discrete: as for :func:`fit_library`; at least two variables.
+        star: the first tree is the star around the last variable.
+
+    Source: Dissmann et al. 2013; the star is R-vine star1 of TVineSynth.
+    """
+    from pyvinecopulib.core import CVineStructure
+
+    dim = at.shape[1]
+    structure = CVineStructure(range(1, dim + 1), trunc_lvl=1) if star else None
+    return RVine(_mended(fit_library(below, at, discrete, choice, structure)))
+
+
+def fit_library(
+    below: Floats,
+    at: Floats,
+    discrete: Bools,
+    choice: Choice,
+    structure: Any,
+) -> Any:
+    """The library's vine on a structure; of the trees that it lacks, or of all, Dissmann's choice.
+
+    Args:
+        below, at: F just below and at every value, shapes (n, d); columns that are not ``discrete`` hold
+            one level in both.
+    """
+    from pyvinecopulib import families as sets
+    from pyvinecopulib.core import FitControlsVinecop, Vinecop
+
+    known = {
+        "one_parameter": [sets.indep, *sets.one_par],
+        "parametric": list(sets.parametric),
+        "nonparametric": list(sets.nonparametric),
+    }
+    controls = FitControlsVinecop(
+        family_set=known[choice.families],
+        selection_criterion=choice.criterion,
+        psi0=SPARSITY,
+        parametric_method="itau" if choice.families == "one_parameter" else "mle",
+        num_threads=1,
+        trunc_lvl=min(choice.level or at.shape[1], at.shape[1] - 1),
+    )
+    return Vinecop.from_data(
+        np.asfortranarray(np.hstack([at, below])),
+        controls,
+        structure=structure,
+        var_types=["d" if d else "c" for d in discrete],
+    )
+
+
+def _mended(fitted: Any) -> Any:
+    """The vine with independence where the library's parameter is NaN.
+
+    That happens where a variable is a function of others, so that nothing is left to relate.
+    """
+    from pyvinecopulib.core import Bicop, Vinecop
+
+    pairs = fitted.pair_copulas
+    if all(np.isfinite(pair.parameters).all() for tree in pairs for pair in tree):
+        return fitted
+    sound = [
+        [pair if np.isfinite(pair.parameters).all() else Bicop(var_types=pair.var_types) for pair in tree]
+        for tree in pairs
+    ]
+    return Vinecop.from_structure(fitted.structure, pair_copulas=sound, var_types=fitted.var_types)
+
+
+Edge = Any
+"""A bivariate copula of pyvinecopulib whose first argument is the leaf and whose second is the root."""
+
+_EDGE = 1e-10  # levels stay this far from 0 and 1, as in the library
+
+
+@dataclass(frozen=True, eq=False)
+class CVine:
+    """Pair copulas of d variables; variable d−1 is the root of the first tree, variable 0 the last leaf.
+
+    Attributes:
+        dim: d.
+        trees: ``trees[t][e]`` joins leaf e to the root d−1−t, given the roots before; None for independence.
+            Trees that are not there are independence.
+    """
+
+    dim: int
+    trees: tuple[tuple[Edge | None, ...], ...]
+
+    def truncated(self, level: int) -> CVine:
+        """The first ``level`` trees."""
+        return replace(self, trees=self.trees[:level])
+
+    def draw(self, n: int, rng: np.random.Generator) -> Floats:
+        """Uniform levels with this dependence, shape (n, d); the same for any number of threads."""
+        return self.from_uniforms(rng.random((n, self.dim)))
+
+    def from_uniforms(self, uniforms: Floats) -> Floats:
+        """Turn independent levels into dependent ones (the inverse Rosenblatt transform).
+
+        x_e = h⁻¹(… h⁻¹(w_e | w_r) … | w_{d−1}), for the roots r = d−1, d−2, … > e of the trees that are
+        kept. In a C-vine the level of a root given the roots before it is what it was drawn from, so that no
+        h-function is ever evaluated.
+
+        Args:
+            uniforms: w, shape (n, d), in [0, 1]; column j for variable j.
+        """
+        if not self.trees:  # independent: no level is moved, not even off its bounds
+            return uniforms
+        w = np.clip(np.asarray(uniforms, dtype=np.float64).T, _EDGE, 1 - _EDGE)
+        drawn = w.copy()
+        for leaf in range(self.dim):
+            for t in reversed(range(min(len(self.trees), self.dim - 1 - leaf))):
+                edge = self.trees[t][leaf]
+                if edge is not None:
+                    drawn[leaf] = inverse_h(edge, drawn[leaf], w[self.dim - 1 - t])
+        return np.ascontiguousarray(drawn.T)
+
+    def given_roots(self, leaf: int, level: float, roots: Sequence[float]) -> float:
+        """F(x_leaf | roots) of one level of a leaf: what :meth:`from_uniforms` would draw it from.
+
+        Args:
+            level: F(x_leaf), in [0, 1].
+            roots: w of the variables d−1, d−2, …, leaf+1, in this order.
+        """
+        value = float(np.clip(level, _EDGE, 1 - _EDGE))
+        for t, root in enumerate(roots[: len(self.trees)]):
+            edge = self.trees[t][leaf]
+            if edge is not None:
+                value = float(edge.hfunc2(np.array([[value, root]]))[0])
+        return value
+
+    def to_json(self) -> str:
+        """Everything there is to know of it, as text."""
+        trees = [[None if e is None else json.loads(e.to_json()) for e in tree] for tree in self.trees]
+        return json.dumps({"dim": self.dim, "trees": trees}, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> CVine:
+        """The vine that :meth:`to_json` wrote; draws are equal to the last bit."""
+        from pyvinecopulib.core import Bicop
+
+        read = json.loads(text)
+        trees = (
+            tuple(None if e is None else Bicop.from_json(json.dumps(e)) for e in tree)
+            for tree in read["trees"]
+        )
+        return cls(read["dim"], tuple(trees))
+
+
+def inverse_h(edge: Edge, levels: Floats, root: Floats) -> Floats:
+    """The level of a leaf of which a share ``levels`` lies below, given the root, shape (n,).
+
+    Frank's is inverted in closed form, which the library does numerically, 25 times slower:
+    u = −log(1 + p·(e^{−θ} − 1)/(p + (1 − p)·e^{−θw}))/θ.
+    """
+    if edge.family.name == "frank":
+        return _inverse_frank(float(edge.parameters[0, 0]), levels, root)
+    return np.asarray(edge.hinv2(np.asfortranarray(np.stack([levels, root], axis=1))), dtype=np.float64)
+
+
+def _inverse_frank(theta: float, levels: Floats, root: Floats) -> Floats:
+    if theta == 0:
+        return levels
+    weight = (1 - levels) * np.exp(-theta * root)
+    total = levels + weight
+    if abs(theta) < 1:  # a quotient near 1 would lose digits here, a sum near 0 would lose them below
+        inner = np.log1p(levels * np.expm1(-theta) / total)
+    else:
+        inner = np.log((weight + levels * np.exp(-theta)) / total)
+    inverse: Floats = np.clip(-inner / theta, _EDGE, 1 - _EDGE)
+    return inverse
+
+
+def fit_cvine(below: Floats, at: Floats, discrete: Bools, choice: Choice) -> CVine:
+    """Choose pair copulas tree by tree on the C-vine of the variables as they stand.
+
+    Args:
+        below, at, discrete: as for :func:`fit_library`.
+    """
+    from pyvinecopulib.core import CVineStructure
+
+    dim = at.shape[1]
+    if dim < 2:
+        return CVine(dim, ())
+    fitted = fit_library(below, at, discrete, choice, CVineStructure(range(1, dim + 1)))
+    trees = (
+        tuple(_edge(fitted.get_pair_copula(t, e)) for e in range(dim - 1 - t))
+        for t in range(int(fitted.trunc_lvl))
+    )
+    return CVine(dim, tuple(trees))
+
+
+def _edge(copula: Any) -> Edge | None:
+    """The copula of the two latent levels, which is what is drawn from; None for independence.
+
+    Where a leaf is a function of the roots, nothing is left to relate, and the library's parameter is NaN.
+    """
+    if copula.family.name == "indep" or not np.isfinite(copula.parameters).all():
+        return None
+    return copula.with_var_types(["c", "c"])
+
+
+Topology = Literal["c_vine", "r_vine", "r_vine_star1"]
+
+FINE_STEP = 0.02
+"""A variable whose values each have no more than this probability is fitted as a continuous one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """Margins and what links them.
+
+    Attributes:
+        margins: one per variable that is drawn, in the vine's order.
+        linked: which of these the copula joins; the others are constant here.
+        copula: of the linked variables, in their order.
+        known: values of the variables that follow in the vine's order: those of the target in a class.
+        share: probability of the class.
+    """
+
+    margins: tuple[DistributionFunction, ...]
+    linked: tuple[int, ...]
+    copula: CVine | RVine
+    known: tuple[float, ...] = ()
+    share: float = 1.0
+
+    def draw(self, n: int, rng: np.random.Generator) -> Floats:
+        """Values of all variables, shape (n, number of variables)."""
+        return self.values(self.copula.draw(n, rng))
+
+    def values(self, levels: Floats) -> Floats:
+        """Values of all variables from the levels of the linked ones, shape (n, number of these)."""
+        values = np.empty((len(levels), len(self.margins) + len(self.known)))
+        values[:, len(self.margins) :] = self.known
+        place = {variable: i for i, variable in enumerate(self.linked)}
+        middle = np.full(len(levels), 0.5)
+        for v, margin in enumerate(self.margins):
+            values[:, v] = margin.quantile(levels[:, place[v]] if v in place else middle)
+        return values
+
+    def truncated(self, level: int) -> Joint:
+        """With the first ``level`` trees of its copula."""
+        return replace(self, copula=self.copula.truncated(level))
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a joint distribution is fitted; the fields are those of the vine.
+
+    Attributes:
+        choice: the pair copulas and the number of trees; None for margins alone.
+    """
+
+    topology: Topology
+    margins: MarginMethod
+    choice: Choice | None
+
+    def fit(self, variables: Sequence[Variable], rng: np.random.Generator) -> Joint:
+        """Fit margins and copula to variables that have a value each in some row."""
+        margins = tuple(self._margin(v) for v in variables)
+        linked = tuple(i for i, v in enumerate(variables) if np.nanmax(v.values) > np.nanmin(v.values))
+        joined = [margins[i] for i in linked]
+        values = _filled(joined, [variables[i].values for i in linked], rng)
+        return Joint(margins, linked, self._copula(joined, values))
+
+    def _margin(self, variable: Variable) -> DistributionFunction:
+        if variable.gap:
+            return stepwise_margin(variable.values)
+        return variable.column.kind.margin(variable.column, variable.values, self.margins)
+
+    def _copula(self, margins: Sequence[DistributionFunction], values: Sequence[Floats]) -> CVine | RVine:
+        if len(margins) < 2 or self.choice is None:
+            return CVine(len(margins), ())
+        below, at, discrete = _levels_of(margins, values)
+        if self.topology == "c_vine":
+            return fit_cvine(below, at, discrete, self.choice)
+        # The library lays out a truncated fit differently, so that the same noise would give other rows.
+        whole = replace(self.choice, level=None)
+        vine = fit_rvine(below, at, discrete, whole, star=self.topology == "r_vine_star1")
+        return vine if self.choice.level is None else vine.truncated(self.choice.level)
+
+
+def _filled(
+    margins: Sequence[DistributionFunction], values: Sequence[Floats], rng: np.random.Generator
+) -> Sequence[Floats]:
+    """Values with stand-ins for missing ones, one array of shape (n,) each.
+
+    Left to itself the library drops a missing value in continuous pairs, but reads it as an extreme one
+    once it has conditioned on a discrete variable.
+    """
+    if not any(np.isnan(v).any() for v in values):
+        return values
+    from scipy.special import ndtr, ndtri
+
+    levels = np.column_stack([sum(m.interval(v)) / 2 for m, v in zip(margins, values, strict=True)])
+    floor = 0.25 / len(levels)
+    scores = fill_scores(ndtri(np.clip(levels, floor, 1 - floor)), rng)
+    drawn = [m.quantile(ndtr(column)) for m, column in zip(margins, scores.T, strict=True)]
+    return [np.where(np.isnan(v), stand_in, v) for v, stand_in in zip(values, drawn, strict=True)]
+
+
+def _levels_of(
+    margins: Sequence[DistributionFunction], values: Sequence[Floats]
+) -> tuple[Floats, Floats, Bools]:
+    """F just below and at every value, shapes (n, d), and which variables count as discrete.
+
+    A variable of which no value has more than ``FINE_STEP`` of the mass is as good as continuous: it takes
+    the middle of its steps, which spares the slow fit of discrete pairs.
+    """
+    intervals = [m.interval(v) for m, v in zip(margins, values, strict=True)]
+    below, at = (np.column_stack(side) for side in zip(*intervals, strict=True))
+    floor = 1 / len(at)
+    discrete = np.max(at - below, axis=0) > FINE_STEP
+    middle = np.clip((below + at) / 2, floor / 4, 1 - floor / 4)
+    point = ~discrete | (at - below < floor / 100)
+    return np.where(point, middle, below), np.where(point, middle, at), discrete

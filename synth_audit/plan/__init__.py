@@ -1,0 +1,1 @@
+"""The plan of one table: its keys, its file, its schema."""

@@ -1,0 +1,319 @@
+"""The plan: its keys, one line each, the plug-ins it names, and its JSON Schema."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    model_validator,
+)
+
+from synth_audit import registry
+from synth_audit.dp.accountant import FitTerms
+from synth_audit.dp.guarantee import Unit
+from synth_audit.errors import PlanError
+from synth_audit.plan.sections import (
+    CoarsenSpec,
+    ExecutionSpec,
+    FrontierSpec,
+    KnownAnswerSpec,
+    PrivacySpec,
+    ReleaseTarget,
+    ReviewSpec,
+    SplitSpec,
+)
+from synth_audit.plugins.plugin_config import Location, PluginChoice, PluginConfig, combinations
+from synth_audit.plugins.source import CONNECTION, ConnectionSpec, without_transport
+from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.rules import FORMS, Rule, parse_rules
+from synth_audit.table.schema import RELEASED
+
+if TYPE_CHECKING:
+    from synth_audit.plugins.audit import Audit
+    from synth_audit.plugins.generator import Generator
+    from synth_audit.plugins.source import Source
+
+
+LONGEST_NAME = 200
+DEFAULT_GATES = "expectations/release.json"
+
+
+def _listed(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+_Listed = BeforeValidator(_listed, json_schema_input_type=str | tuple[str, ...])
+
+
+def _readable(texts: tuple[str, ...]) -> tuple[str, ...]:
+    parse_rules(texts)
+    return texts
+
+
+class Plan(BaseModel):
+    """Everything public that decides an audit. The same plan, data and salt give the same evidence."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str = Field(
+        "table",
+        pattern=r"^[\w.-]+$",
+        max_length=LONGEST_NAME,
+        description="what the report calls the table; the plan file's name if left out",
+    )
+    connections: dict[str, ConnectionSpec] = Field(
+        default_factory=dict, description="servers by a name that `source` and `release` refer to"
+    )
+    source: Location | None = Field(None, description="where the sensitive table is")
+    columns: dict[str, ColumnSpec] = Field(
+        default_factory=dict, description="declared columns; the others are inferred and reported"
+    )
+    rules: Annotated[tuple[str, ...], _Listed, AfterValidator(_readable)] = Field(
+        (), description=f"what every row obeys, beside bounds and categories: {FORMS}"
+    )
+    split: SplitSpec = Field(default_factory=SplitSpec)
+    generator: PluginConfig | None = Field(None, description="what makes the synthetic table")
+    privacy: PrivacySpec | None = Field(
+        None, description="privacy budget of the table; gates then hold the release to it"
+    )
+    rows: int | None = Field(None, gt=0, le=10**9, description="synthetic rows; as many as train if left out")
+    coarsen: CoarsenSpec | None = Field(
+        None, description="how values are made coarser between the generator and the audit"
+    )
+    audits: tuple[PluginConfig, ...] = Field((), description="audits to run; the usual ones if left out")
+    known_answer: KnownAnswerSpec = Field(default_factory=KnownAnswerSpec)
+    gates: str = Field(DEFAULT_GATES, description="gate suite: a file, or a suite that ships with us")
+    release: ReleaseTarget | None = Field(
+        None, description="where a passing synthetic table goes, and how many must approve first"
+    )
+    review: ReviewSpec | None = Field(
+        None, description="what the release is for and who answers for it, as the certificate says"
+    )
+    frontier: FrontierSpec | None = Field(
+        None, description="what `synth-audit frontier` tries; decides nothing in an audit of the plan itself"
+    )
+    execution: ExecutionSpec = Field(
+        default=ExecutionSpec.model_validate({}), description="where the work is done; decides no measurement"
+    )
+    seed: int = Field(
+        0, ge=0, description="moves the leaks that `synth-audit calibrate` plants; no audit and no release"
+    )
+    level: float = Field(0.95, ge=0.9, lt=1, description="confidence level of every interval")
+    suppression: int = Field(10, ge=1, description="no smaller count is ever shown")
+
+    _base: Path = PrivateAttr(default_factory=Path.cwd)
+
+    @model_validator(mode="after")
+    def _distinct_audits(self) -> Plan:
+        names = [choice.name for choice in self.audits]
+        if twice := sorted({n for n in names if names.count(n) > 1}):
+            raise ValueError(f"audit {twice[0]!r} is listed more than once")
+        return self
+
+    @model_validator(mode="after")
+    def _rules_on_released_columns(self) -> Plan:
+        for rule in self.stated_rules:
+            for name in rule.columns:
+                if name in self.columns and not RELEASED.issuperset(self.columns[name].roles):
+                    raise ValueError(f"the rule {rule.text!r} names column {name!r}, which is never released")
+        return self
+
+    @property
+    def stated_rules(self) -> tuple[Rule, ...]:
+        """The rules under ``rules``, read; bounds and categories of columns are rules as well."""
+        return parse_rules(self.rules)
+
+    @property
+    def fit_terms(self) -> FitTerms:
+        """What a generator may spend; nothing when the plan declares no budget."""
+        if self.privacy is None:
+            return FitTerms(total=None, fit=None, unit=Unit.ROW, drawn=self.rows)
+        return self.privacy.terms(self.rows)
+
+    @property
+    def corrected_level(self) -> float:
+        """The level of every interval, ``1 − (1 − level) / tries``: to choose is to have chances of a wrong
+        pass (Bonferroni)."""
+        tries = self.coarsen.tries if self.coarsen else 1
+        return self.level if tries == 1 else 1 - (1 - self.level) / tries
+
+    @property
+    def most_reports(self) -> int | None:
+        """Reports of mostly the same people that may be made; None for any number."""
+        return self.review.reports if self.review else None
+
+    @property
+    def base(self) -> Path:
+        """The folder that relative paths start from: the plan file's, else the working folder."""
+        return self._base
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the normalised plan; where the file lies does not matter, nor its layout."""
+        text = json.dumps(self.plain(), sort_keys=True, ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def plain(self) -> dict[str, Any]:
+        """The plan as JSON values, as it stands in the evidence.
+
+        Without ``frontier``, which chooses among plans and decides nothing in any of them, and ``execution``,
+        which says where the work is done; and without transport, which says how the tables are reached.
+        """
+        return without_transport(
+            self.model_dump(
+                mode="json", by_alias=True, exclude_defaults=True, exclude={"frontier", "execution"}
+            )
+        )
+
+    def build_source(self) -> Source:
+        """The configured source; raises ``PlanError`` when the plan has none."""
+        source: Source = self._build("source", self.source, "source")
+        return source
+
+    def build_generator(self) -> Generator:
+        """The configured generator; raises ``PlanError`` when the plan has none."""
+        generator: Generator = self._build("generator", self.generator, "generator")
+        return generator
+
+    def build_release(self) -> Source:
+        """The configured target; raises ``PlanError`` when the plan has none."""
+        target: Source = self._build("source", self.release, "release")
+        return target
+
+    def build_audits(self) -> dict[str, Audit]:
+        """Every configured audit by name; all that run by default when the plan lists none."""
+        return _audits(self.audits or tuple(PluginChoice(name=n) for n in registry.default_audits()))
+
+    def check(self) -> Plan:
+        """Build every plug-in the plan names, so that mistakes show before any data is read.
+
+        Raises:
+            PlanError: naming every mistake.
+        """
+        if mistakes := self.mistakes():
+            raise PlanError.joined(mistakes, "plan")
+        return self
+
+    def mistakes(self) -> list[PlanError]:
+        """What plug-ins refuse of the settings that the plan has for them.
+
+        The usual audits are not built here: nobody has set anything of theirs.
+        """
+        parts = [getattr(self, f"build_{p}") for p in ("source", "generator", "release") if getattr(self, p)]
+        parts += [partial(_audits, (choice,)) for choice in self.audits]
+        parts += [partial(self._build, "generator", choice, where) for where, choice in self._candidates()]
+        found = []
+        for build in parts:
+            try:
+                build()
+            except PlanError as error:
+                found.append(error)
+        return found
+
+    def _candidates(self) -> Iterator[tuple[str, PluginChoice]]:
+        """Every generator that ``frontier`` names, and where; what it tries unasked depends on the table."""
+        if self.frontier is None:
+            return
+        if self.generator is not None and self.frontier.vary:
+            for varied in combinations(self.frontier.vary):
+                yield "frontier.vary", self.generator.with_settings(varied)
+        for choice in self.frontier.generators:
+            yield "frontier.generators", choice
+
+    def located(self, base: Path) -> Plan:
+        """The same plan with relative paths starting at ``base``."""
+        plan = self.model_copy()
+        plan._base = base
+        return plan
+
+    def _build(self, room: registry.PluginGroup, choice: PluginChoice | None, key: str) -> Any:
+        if choice is None:
+            raise PlanError(
+                f"the plan has no {key}",
+                where=key,
+                expected=f"`{key}: ...`",
+                fix="`synth-audit init` writes a plan to start from",
+            )
+        where = f"{key}.{choice.name}"
+        config = self._connected(choice.config, where) if room == "source" else choice.config
+        return registry.build(room, choice.name, config, where=where)
+
+    def _connected(self, config: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+        """Settings of a source with what its connection's name stands for."""
+        name = config.get(CONNECTION)
+        if name is None:
+            return config
+        if not isinstance(name, str) or name not in self.connections:
+            raise PlanError(
+                "there is no such connection",
+                where=f"{where}.{CONNECTION}",
+                expected=f"one of {', '.join(self.connections)}" if self.connections else "`connections:`",
+                fix="describe the server under `connections` in the plan, and name it here",
+            )
+        return {**config, CONNECTION: self.connections[name]}
+
+
+def _audits(choices: Iterable[PluginChoice]) -> dict[str, Audit]:
+    return {c.name: registry.build("audit", c.name, c.config, where=f"audits.{c.name}") for c in choices}
+
+
+def plan_schema() -> dict[str, Any]:
+    """JSON Schema of the plan, with the configuration of every plug-in that is installed."""
+    schema = Plan.model_json_schema(by_alias=True)
+    rooms: dict[registry.PluginGroup, tuple[str, ...]] = {
+        "source": ("source", "release"),
+        "generator": ("generator",),
+        "audit": ("audits",),
+    }
+    for room, keys in rooms.items():
+        configs = {name: registry.config_schema(ref) for name, ref in registry.catalogue(room).items()}
+        for config in configs.values():  # a reference is looked up at the root, not where it stands
+            schema["$defs"] |= config.pop("$defs", {})
+        variants = [_variant(name, config) for name, config in configs.items()]
+        schema["$defs"][f"{room}_plugin"] = {"anyOf": [*variants, *_words(room, list(configs))]}
+        for key in keys:
+            link = {"$ref": f"#/$defs/{room}_plugin"}
+            old = schema["properties"][key]
+            new = {"type": "array", "items": link} if key == "audits" else link
+            schema["properties"][key] = {k: old[k] for k in ("description",) if k in old} | new
+    schema["$defs"]["release_plugin"] = _release_plugin(schema["$defs"])
+    schema["properties"]["release"]["$ref"] = "#/$defs/release_plugin"
+    listed = schema["$defs"]["FrontierSpec"]["properties"]["generators"]
+    listed["items"] = {"$ref": "#/$defs/generator_plugin"}
+    kind = schema["$defs"]["ColumnSpec"]["properties"]["kind"]
+    kind["anyOf"] = [{"enum": list(registry.catalogue("kind"))}, {"type": "null"}]
+    schema["$defs"].pop("PluginChoice", None)
+    return schema
+
+
+def _release_plugin(defs: dict[str, Any]) -> dict[str, Any]:
+    """A target as a source, and beside its settings whose approval it waits for."""
+    own = {k: v for k, v in defs.pop("ReleaseChoice")["properties"].items() if k not in ("name", "config")}
+    named = [v for v in defs["source_plugin"]["anyOf"] if "properties" in v]
+    variants = [{**v, "properties": {**v["properties"], **own}} for v in named]
+    return {"anyOf": [*variants, *(v for v in defs["source_plugin"]["anyOf"] if "properties" not in v)]}
+
+
+def _words(room: registry.PluginGroup, names: list[str]) -> list[dict[str, Any]]:
+    """What may stand for a plug-in without settings: its name, or the path of a file that it reads."""
+    path = {"type": "string", "pattern": r"[.][A-Za-z0-9]+$"}
+    return [{"enum": names}, *([path] if room == "source" else [])]
+
+
+def _variant(name: str, config: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {name: {"anyOf": [config, {"type": "null"}]}},
+        "required": [name],
+        "additionalProperties": False,
+    }

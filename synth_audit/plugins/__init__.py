@@ -1,0 +1,1 @@
+"""The contracts of plug-ins, and the registry that finds them."""

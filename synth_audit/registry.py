@@ -1,0 +1,234 @@
+"""Finds plug-ins by file name or entry point, and imports one only when it is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import pkgutil
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from synth_audit.errors import PlanError, PluginError, problems_of
+from synth_audit.text import meant
+
+PluginGroup = Literal["source", "generator", "audit", "view", "kind", "recipe"]
+
+PRIVACY = "privacy"
+"""Family of the audits that look for leaks, and that must show that they would see one."""
+
+_PACKAGES: dict[PluginGroup, tuple[str, ...]] = {
+    "source": ("synth_audit.sources",),
+    "generator": ("synth_audit.generators",),
+    "audit": (
+        "synth_audit.audits.privacy",
+        "synth_audit.audits.published",
+        "synth_audit.audits.fidelity",
+        "synth_audit.audits.utility",
+    ),
+    "view": ("synth_audit.audits.recognition.views",),
+    "kind": ("synth_audit.encode.kinds",),
+    "recipe": ("synth_audit.generators.external.recipes",),
+}
+
+_ALONE: dict[PluginGroup, tuple[str, ...]] = {"audit": ("synth_audit.audits.recognition",)}
+"""Packages that are one plug-in each."""
+
+_FAMILIES = {"published": PRIVACY, "recognition": PRIVACY}
+"""Family of the packages that are not named after theirs."""
+
+_IN_RECOGNITION = {
+    "identifiability": "nearness, agreement",
+    "membership_marginals": "density",
+    "partial_agreement": "agreement, fragments",
+    "recoded_copies": "recoding, linkage",
+    "shifted_parts": "shifts",
+}
+"""Audits of earlier versions, with the views of `recognition` that ask their question now."""
+
+
+@dataclass(frozen=True)
+class PluginRef:
+    """Where a plug-in is to be found, without importing it.
+
+    Attributes:
+        family: the package's last name, for example ``fidelity``; for an entry point the word before the
+            first dot of its name, else ``privacy``. ``published`` and ``recognition`` are ``privacy``.
+    """
+
+    room: PluginGroup
+    name: str
+    family: str
+    module: str
+    attribute: str | None = None
+
+    def load(self) -> type:
+        """Import the plug-in's class.
+
+        Raises:
+            PluginError: it does not import, or holds none or several plug-in classes.
+        """
+        return _load(self)
+
+
+def catalogue(room: PluginGroup) -> dict[str, PluginRef]:
+    """Every plug-in of a room by name, in alphabetical order, importing none of them.
+
+    Raises:
+        PluginError: two plug-ins have one name.
+    """
+    refs = [*_built_in(room), *(_from_entry_point(room, e) for e in _entry_points(room))]
+    names = [ref.name for ref in refs]
+    if twice := sorted({n for n in names if names.count(n) > 1}):
+        places = [ref.module for ref in refs if ref.name == twice[0]]
+        raise PluginError(
+            f"two {room} plug-ins are named {twice[0]!r}",
+            where=", ".join(places),
+            fix="rename one of the files or entry points",
+        )
+    return {ref.name: ref for ref in sorted(refs, key=lambda r: r.name)}
+
+
+def find(room: PluginGroup, name: str, *, where: str = "") -> PluginRef:
+    """The plug-in of that name.
+
+    Raises:
+        PlanError: there is none.
+    """
+    known = catalogue(room)
+    if name not in known:
+        gone = successor(name) if room == "audit" else ""
+        raise PlanError(
+            f"unknown {room} {name!r}{gone or meant(name, known)}",
+            where=where or f"{room}s",
+            expected=f"one of {', '.join(known)}",
+            fix=f"`synth-audit {'recipes list' if room == 'recipe' else 'list'}` shows each, described",
+        )
+    return known[name]
+
+
+def successor(audit: str) -> str:
+    """The audit that an audit of earlier versions became part of, in brackets; empty for any other name."""
+    views = _IN_RECOGNITION.get(audit)
+    return f" (it is part of `recognition` now, as its views {views})" if views else ""
+
+
+def build(room: PluginGroup, name: str, config: Mapping[str, object], *, where: str = "") -> Any:
+    """Make a configured plug-in from plain values, validating every field.
+
+    Raises:
+        PlanError: unknown name, unknown field, or a value the plug-in refuses.
+        PluginError: the plug-in does not import.
+    """
+    where = where or f"{room} {name!r}"
+    cls = find(room, name, where=where).load()
+    expected = f"fields: {', '.join(field_names(cls)) or 'none'}"
+    fix = f"`synth-audit describe {name}` shows each field with its meaning"
+    known = field_names(cls)
+    problems = [f"unknown field {x!r}{meant(x, known)}" for x in sorted(set(config) - set(known))]
+    try:
+        built = _adapter(cls).validate_python({key: config[key] for key in config if key in known})
+    except ValidationError as error:
+        problems.append(problems_of(error))
+    if problems:
+        raise PlanError("; ".join(problems), where=where, expected=expected, fix=fix)
+    return built
+
+
+def default_audits() -> tuple[str, ...]:
+    """Names of the audits that run when a plan names none."""
+    refs = catalogue("audit")
+    return tuple(name for name, ref in refs.items() if vars(ref.load())["info"].default)
+
+
+def config_of(plugin: object) -> dict[str, Any]:
+    """The full configuration of a plug-in, defaults included, as plain JSON values."""
+    cls: type = type(plugin)
+    dumped = _adapter(cls).dump_python(plugin, mode="json")
+    assert isinstance(dumped, dict)
+    return dumped
+
+
+def config_schema(ref: PluginRef) -> dict[str, Any]:
+    """JSON Schema of a plug-in's configuration; like :func:`build` it takes no unknown field."""
+    return _adapter(ref.load()).json_schema() | {"additionalProperties": False}
+
+
+def field_names(cls: type) -> tuple[str, ...]:
+    """Names of the configuration fields of a plug-in class."""
+    return tuple(f.name for f in dataclasses.fields(cls))
+
+
+@cache
+def _adapter(cls: type) -> TypeAdapter[Any]:
+    return TypeAdapter(cls)
+
+
+@cache
+def _built_in(room: PluginGroup) -> tuple[PluginRef, ...]:
+    refs = [PluginRef(room, _last(p), _family(_last(p)), p) for p in _ALONE.get(room, ())]
+    for package in _PACKAGES[room]:
+        paths = importlib.import_module(package).__path__
+        family = _family(_last(package))
+        refs += [
+            PluginRef(room, m.name, family, f"{package}.{m.name}")
+            for m in pkgutil.iter_modules(paths)
+            if not m.name.startswith("_")
+        ]
+    return tuple(refs)
+
+
+def _last(package: str) -> str:
+    return package.rsplit(".", 1)[-1]
+
+
+def _family(name: str) -> str:
+    return _FAMILIES.get(name, name)
+
+
+@cache  # reading what is installed takes milliseconds, and every look-up of a plug-in asks for it
+def _entry_points(room: PluginGroup) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=f"synth_audit.{room}s"))
+
+
+def _from_entry_point(room: PluginGroup, point: EntryPoint) -> PluginRef:
+    family, _, name = point.name.rpartition(".")
+    default = PRIVACY if room == "audit" else f"{room}s"
+    return PluginRef(room, name, _family(family) or default, point.module, point.attr or None)
+
+
+def _load(ref: PluginRef) -> type:
+    try:
+        module = importlib.import_module(ref.module)
+    except Exception as error:  # a plug-in is others' code, which may fail in any way as it is imported
+        raise PluginError(
+            f"{ref.room} plug-in {ref.name!r} does not import",
+            where=ref.module,
+            expected="an importable module",
+            fix="".join(traceback.format_exception(error)),
+        ) from error
+    if ref.attribute:
+        found = [value for key, value in vars(module).items() if key == ref.attribute]
+    else:
+        found = [
+            value
+            for value in vars(module).values()
+            if isinstance(value, type)
+            and value.__module__ == module.__name__
+            and dataclasses.is_dataclass(value)
+            and "info" in vars(value)
+        ]
+    if len(found) != 1:
+        raise PluginError(
+            f"{ref.room} plug-in {ref.name!r} must define exactly one dataclass with `info`",
+            where=ref.module,
+            expected="one plug-in class",
+            fix=f"found {len(found)}",
+        )
+    cls: type = found[0]
+    return cls

@@ -1,0 +1,305 @@
+"""Intervals drawn against limits: one number, and all gates of a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup
+
+from synth_audit.findings.measurement import Measurement, MeasurementId
+from synth_audit.findings.sensitivity import DERIVED
+from synth_audit.findings.verdict import GateResult, Result
+from synth_audit.report import svg, words
+from synth_audit.report.svg import RESULT_WORDS, result_mark
+from synth_audit.report.view import Cells, Picture
+from synth_audit.store.evidence import Evidence
+from synth_audit.verdict.criteria import ANSWERS
+
+WIDTH, HEIGHT = 360.0, 54.0
+PAD, _TOP, _BAND = 10.0, 17.0, 20.0
+MIDDLE, _BOTTOM = _TOP + _BAND / 2, _TOP + _BAND
+
+
+@dataclass(frozen=True)
+class IntervalPlot:
+    """What is drawn: a value, its interval, the limits it is judged by, a value to compare with."""
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    reference: float | None = None
+    unit: str = ""
+    result: Result | None = None
+
+    @classmethod
+    def of_gate(cls, gate: GateResult, unit: str) -> IntervalPlot:
+        """The picture of a gate."""
+        return cls(
+            gate.value,
+            gate.low,
+            gate.high,
+            gate.minimum,
+            gate.maximum,
+            unit=unit,
+            result=gate.result,
+        )
+
+    @classmethod
+    def of_measurement(cls, m: Measurement) -> IntervalPlot:
+        """The picture of a measurement beside its reference value."""
+        low, high = (m.interval.low, m.interval.high) if m.interval else (None, None)
+        reference = m.reference.value if m.reference else None
+        return cls(m.value, low, high, reference=reference, unit=m.unit)
+
+    @property
+    def anything(self) -> bool:
+        """True when there is a value to draw and something to draw it against."""
+        beside = (self.low, self.high, self.minimum, self.maximum, self.reference)
+        return svg.drawable(self.value) and any(svg.drawable(x) for x in beside)
+
+    @property
+    def sentence(self) -> str:
+        """The picture in words."""
+        places = words.decimals(self.unit, self.value, low=self.low, high=self.high)
+        parts = [f"Value {words.number(self.value, self.unit, places)}"]
+        if self.low is not None and self.high is not None:
+            parts.append(f"interval {words.interval(self.low, self.high, self.unit, places)}")
+        if limit := words.limits(self.minimum, self.maximum, self.unit):
+            parts.append(f"limit {limit}")
+        if self.reference is not None:
+            parts.append(f"reference value {words.number(self.reference, self.unit)}")
+        if self.result is not None:
+            parts.append(f"result: {RESULT_WORDS[self.result].lower()}")
+        return words.sentence(", ".join(parts))
+
+
+def gate_interval_svg(gate: GateResult, *, unit: str = "", anchor: str = "gate") -> str:
+    """One gate's interval against its limit, the safe side shaded."""
+    plot = IntervalPlot.of_gate(gate, unit)
+    return svg.document(
+        WIDTH,
+        HEIGHT,
+        drawing(plot, WIDTH, anchor),
+        anchor=anchor,
+        title=gate.title,
+        description=plot.sentence,
+    )
+
+
+def measurement_interval_svg(m: Measurement, *, title: str = "", anchor: str = "number") -> str:
+    """One measurement with its interval beside its reference value."""
+    plot = IntervalPlot.of_measurement(m)
+    body = drawing(plot, WIDTH, anchor)
+    return svg.document(
+        WIDTH, HEIGHT, body, anchor=anchor, title=title or str(m.id), description=plot.sentence
+    )
+
+
+def drawing(plot: IntervalPlot, width: float, anchor: str) -> str:
+    """What is inside the picture, to be put into a larger one."""
+    if not svg.drawable(plot.value):
+        return svg.text(PAD, MIDDLE + 4, "No number to draw: not computed", muted=True)
+    scale = svg.Linear(*_domain(plot), PAD, width - PAD)
+    parts = [_band(plot, scale, anchor), _axis(scale, plot.unit), _interval(plot, scale)]
+    parts += _limit_lines(plot, scale)
+    if plot.reference is not None and svg.drawable(plot.reference):
+        parts.append(_reference(plot, scale))
+    return "".join(parts)
+
+
+def _domain(plot: IntervalPlot) -> tuple[float, float]:
+    seen = (plot.value, plot.low, plot.high, plot.minimum, plot.maximum, plot.reference)
+    values = [x for x in seen if x is not None and svg.drawable(x)]
+    if not any(values):
+        return 0.0, 0.01 if plot.unit == "share" else 1.0
+    low, high = svg.domain(values, zero=plot.unit == "share" and min(values) >= 0 and max(values) < 0.45)
+    room = (high - low) * 0.08
+    natural = 0.0 if low == 0.0 else None
+    top = 1.0 if plot.unit == "share" and high <= 1.0 else None
+    left, right = low - room, high + room
+    if plot.minimum is not None and plot.maximum is not None:
+        left, right = left - 2 * room, right + 2 * room
+    return (natural if natural is not None else left), (min(right, top) if top is not None else right)
+
+
+def _band(plot: IntervalPlot, scale: svg.Linear, anchor: str) -> str:
+    whole: dict[str, Any] = {"y": _TOP, "height": _BAND}
+    x0, x1 = scale.start, scale.end
+    if plot.minimum is None and plot.maximum is None:
+        return svg.element("rect", class_="f-track", x=x0, width=x1 - x0, fill="#eef1f4", **whole)
+    hatch = svg.element(
+        "pattern",
+        svg.element("path", d="M0 6 L6 0", class_="s-unsafe", stroke=svg.UNSAFE, stroke_width=1.2),
+        id=f"{anchor}-hatch",
+        width=6,
+        height=6,
+        patternUnits="userSpaceOnUse",
+    )
+    a = scale(plot.minimum) if plot.minimum is not None and svg.drawable(plot.minimum) else x0
+    b = scale(plot.maximum) if plot.maximum is not None and svg.drawable(plot.maximum) else x1
+    unsafe = svg.element("rect", x=x0, width=x1 - x0, fill=f"url(#{anchor}-hatch)", **whole)
+    paper = svg.element("rect", class_="f-paper", x=a, width=max(b - a, 0), fill=svg.PAPER, **whole)
+    safe = svg.element("rect", class_="f-safe", x=a, width=max(b - a, 0), fill=svg.SAFE, **whole)
+    return svg.element("defs", hatch) + unsafe + paper + safe
+
+
+def _axis(scale: svg.Linear, unit: str) -> str:
+    marks, step = svg.ticks(scale.low, scale.high, 4)
+    out = svg.line(scale.start, _BOTTOM, scale.end, _BOTTOM, rule=True)
+    for value in marks:
+        x, label = scale(value), words.tick(value, step, unit)
+        half = svg.text_width(label, 10) / 2
+        place = min(max(x, half), scale.end + PAD - half)
+        out += svg.line(x, _BOTTOM, x, _BOTTOM + 3, rule=True)
+        out += svg.text(place, _BOTTOM + 14, label, size=10, anchor="middle", muted=True)
+    return out
+
+
+def _interval(plot: IntervalPlot, scale: svg.Linear) -> str:
+    out = ""
+    low, high = plot.low, plot.high
+    if low is not None and high is not None and svg.drawable(low) and svg.drawable(high):
+        x0, x1 = scale(low), scale(high)
+        out += svg.line(x0, MIDDLE, x1, MIDDLE, width=2)
+        out += svg.line(x0, MIDDLE - 5, x0, MIDDLE + 5, width=2)
+        out += svg.line(x1, MIDDLE - 5, x1, MIDDLE + 5, width=2)
+    x = scale(plot.value or 0.0)
+    return out + svg.element(
+        "circle",
+        class_="f-ink s-paper",
+        cx=x,
+        cy=MIDDLE,
+        r=5,
+        fill=svg.INK,
+        stroke=svg.PAPER,
+        stroke_width=1.2,
+    )
+
+
+def _limit_lines(plot: IntervalPlot, scale: svg.Linear) -> list[str]:
+    """A line at each limit, and what they ask for above: of two in one text, which two could cover."""
+    places = [scale(x) for x in (plot.minimum, plot.maximum) if x is not None and svg.drawable(x)]
+    if not places:
+        return []
+    label = words.limits(plot.minimum, plot.maximum, plot.unit)
+    return [
+        *(svg.line(x, _TOP - 3, x, _BOTTOM + 2, width=2) for x in places),
+        _label(sum(places) / len(places), label, scale),
+    ]
+
+
+def _label(x: float, label: str, scale: svg.Linear) -> str:
+    half, right = svg.text_width(label, 12) / 2, scale.end + PAD
+    if x + half > right:
+        x, anchor = right, "end"
+    elif x < half:
+        x, anchor = 0.0, "start"
+    else:
+        anchor = "middle"
+    return svg.text(x, _TOP - 6, label, size=11, weight="600", anchor=anchor)
+
+
+def _reference(plot: IntervalPlot, scale: svg.Linear) -> str:
+    x = scale(plot.reference or 0.0)
+    label = f"reference {words.number(plot.reference, plot.unit)}"
+    diamond = svg.element(
+        "polygon",
+        points=f"{x:.2f},{_TOP - 2:g} {x + 5:.2f},{_TOP + 3:g} {x:.2f},{_TOP + 8:g} {x - 5:.2f},{_TOP + 3:g}",
+        class_="f-paper s-ink",
+        fill=svg.PAPER,
+        stroke=svg.INK,
+        stroke_width=1.4,
+    )
+    dashed = svg.line(x, _TOP, x, _BOTTOM + 2, width=1.4, dash="3 2")
+    return dashed + diamond + _label(x, label, scale)
+
+
+def suite_overview_svg(
+    gates: Sequence[GateResult], *, units: Mapping[MeasurementId, str] | None = None, anchor: str = "gates"
+) -> str:
+    """All gates of a suite below each other, as a picture that stands alone.
+
+    Args:
+        gates: in the order in which they are drawn.
+        units: unit by quantity, see :func:`units_of`; plain numbers without it.
+    """
+    units = units or {}
+    width, row, label = 880.0, 66.0, 490.0
+    height = max(len(gates), 1) * row + 8
+    body = svg.element("rect", class_="f-paper", width=width, height=height, fill=svg.PAPER)
+    for i, gate in enumerate(gates):
+        y = i * row + 4
+        plot = IntervalPlot.of_gate(gate, units.get(gate.measurement.whole, "") if gate.measurement else "")
+        if i:
+            body += svg.line(8, y - 3, width - 8, y - 3, rule=True)
+        word = RESULT_WORDS[gate.result] + ("" if gate.blocking else " (advisory)")
+        body += result_mark(gate.result, 20, y + 28, 8)
+        body += svg.text(38, y + 24, svg.fitted(gate.title, label - 50, 13), size=13, weight="600")
+        body += svg.text(38, y + 42, word, size=12, muted=True)
+        where = "Follows from the other gates" if gate.gate == ANSWERS else "Checked on the table itself"
+        content = svg.text(PAD, MIDDLE + 4, where, muted=True)
+        if gate.measurement:
+            content = drawing(plot, width - label, f"{anchor}-{i + 1}")
+        body += svg.element("g", content, transform=f"translate({label:g} {y:g})")
+    if not gates:
+        body += svg.text(12, row / 2, "The suite has no gates.", muted=True)
+    tally = [f"{RESULT_WORDS[r]}: {n}" for r in Result if (n := sum(g.result is r for g in gates))]
+    listed = [f"{g.title}: {RESULT_WORDS[g.result].lower()}" for g in gates[:40]]
+    return svg.document(
+        width,
+        height,
+        body,
+        anchor=anchor,
+        title="Gates: " + (", ".join(tally) or "none"),
+        description="; ".join(listed) or "No gates.",
+    )
+
+
+def units_of(evidence: Evidence) -> dict[MeasurementId, str]:
+    """Unit by quantity, for :func:`suite_overview_svg`."""
+    declared = {
+        MeasurementId(o.audit, q.name): q.unit
+        for o in evidence.outcomes
+        for q in (*(o.info.quantities if o.info else ()), *DERIVED)
+    }
+    return declared | {m.id.whole: m.unit for m in evidence.measurements}
+
+
+_CASES = (
+    (Result.PASS, "Pass: the whole interval is on the safe side", 0.03, 0.02, 0.05),
+    (Result.FAIL, "Fail: the whole interval is beyond the limit", 0.15, 0.12, 0.18),
+    (Result.INSUFFICIENT, "Not enough evidence: the limit lies inside the interval", 0.08, 0.04, 0.13),
+)
+_LIMIT = 0.09
+
+
+def examples() -> tuple[Picture, ...]:
+    """One example of each result, with invented numbers."""
+    return tuple(_example(i, *case) for i, case in enumerate(_CASES, 1))
+
+
+def _example(place: int, result: Result, title: str, value: float, low: float, high: float) -> Picture:
+    gate = GateResult(
+        gate="example",
+        title=f"Example. {title}",
+        result=result,
+        blocking=False,
+        reason="",
+        explanation="",
+        value=value,
+        low=low,
+        high=high,
+        maximum=_LIMIT,
+    )
+    drawing = gate_interval_svg(gate, unit="share", anchor=f"example-{place}")
+    numbers = (
+        words.number(value, "share"),
+        words.interval(low, high, "share"),
+        words.limits(None, _LIMIT, "share"),
+    )
+    table = Cells("Invented numbers", ("Value", "Interval", "Allowed"), (numbers,))
+    return Picture(title, Markup(drawing), table)  # noqa: S704

@@ -1,0 +1,549 @@
+"""The candidates of a sweep as a reader sees them: rows, points, and small multiples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from markupsafe import Markup
+
+from synth_audit import registry
+from synth_audit.errors import SynthAuditError
+from synth_audit.findings.measurement import BOX_LINES, Direction, MeasurementId, Quantity, Series
+from synth_audit.findings.sensitivity import DERIVED
+from synth_audit.findings.verdict import Result
+from synth_audit.plugins.audit import AuditInfo
+from synth_audit.report import svg, words
+from synth_audit.report import svg as result_marks
+from synth_audit.report.audits import picture_of
+from synth_audit.report.gates import sign_of
+from synth_audit.report.heatmap import matrix_svg
+from synth_audit.report.plot_kinds._contract import Beside, Comparison
+from synth_audit.report.plot_kinds.box import five
+from synth_audit.report.series_plot import full_title
+from synth_audit.report.svg import WIDTH
+from synth_audit.report.view import Cells, Picture, Sign
+from synth_audit.studies.frontier import ERROR, CandidateResult, Correlations, FrontierRecord, Number
+from synth_audit.text import clean
+
+_PLOT = 300.0
+_EACH = 24.0
+"""Height of the plot at least, and what each candidate adds to it of many."""
+
+_TOP = 30.0
+_R = 7.0
+
+Span = tuple[float, float]
+Frame = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One candidate: value and interval (low, high) of privacy and of utility, what became of it."""
+
+    label: str
+    privacy: float
+    privacy_span: Span
+    utility: float
+    utility_span: Span
+    result: Result
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One of the two measurements.
+
+    Attributes:
+        higher_is_better: None when that is not known; the axis then runs as usual.
+    """
+
+    title: str
+    unit: str
+    higher_is_better: bool | None
+
+    @property
+    def turned(self) -> bool:
+        """True when the axis runs against the numbers, so that better is always right or up."""
+        return self.higher_is_better is False
+
+
+def scatter_svg(dots: Sequence[Dot], privacy: Axis, utility: Axis, *, anchor: str, title: str) -> str:
+    """The plot of all candidates that have both numbers."""
+    if not dots:
+        body = svg.text(0, 16, "No candidate has both numbers.", muted=True)
+        return svg.document(WIDTH, 26, body, anchor=anchor, title=title, description="Nothing to draw.")
+    bottom = _TOP + max(_PLOT, _EACH * len(dots))
+    y_body, y_scale, left = _y_axis(utility, _span([(d.utility, *d.utility_span) for d in dots]), bottom)
+    x_body, x_scale = _x_axis(privacy, _span([(d.privacy, *d.privacy_span) for d in dots]), left, bottom)
+    body = y_body + x_body
+    for d in dots:
+        body += _whiskers(d, x_scale, y_scale)
+    for d in dots:
+        x, y = x_scale(d.privacy), y_scale(d.utility)
+        if d.chosen:
+            body += svg.element(
+                "circle", class_="s-ink", cx=x, cy=y, r=_R + 5, fill="none", stroke=svg.INK, stroke_width=2.4
+            )
+        body += result_marks.result_mark(d.result, x, y, _R)
+    places = [(x_scale(d.privacy), y_scale(d.utility)) for d in dots]
+    body += _names(dots, places, (left + 2, _TOP, WIDTH - 2, bottom))
+    about = _describe(dots, privacy, utility)
+    return svg.document(WIDTH, bottom + 58, body, anchor=anchor, title=title, description=about)
+
+
+def _span(triples: Sequence[tuple[float, ...]]) -> Span:
+    low, high = svg.domain([v for triple in triples for v in triple if svg.drawable(v)])
+    room = (high - low) * 0.04
+    return low - room, high + room
+
+
+def _y_axis(axis: Axis, span: Span, bottom: float) -> tuple[str, svg.Linear, float]:
+    marks, step = svg.ticks(*span, 6)
+    names = [words.tick(v, step, axis.unit) for v in marks]
+    left = max(svg.text_width(n, 11) for n in names) + 10
+    ends = (_TOP, bottom) if axis.turned else (bottom, _TOP)
+    scale = svg.Linear(*span, *ends)
+    arrow = "" if axis.higher_is_better is None else "↑ more useful"
+    body = _titled(axis.title, arrow, 0.0, 11.0)
+    for value, name in zip(marks, names, strict=True):
+        y = scale(value)
+        body += svg.line(left, y, WIDTH - 2, y, rule=True)
+        body += svg.text(left - 6, y + 4, name, size=11, anchor="end", muted=True)
+    return body + svg.line(left, _TOP, left, bottom), scale, left
+
+
+def _x_axis(axis: Axis, span: Span, left: float, bottom: float) -> tuple[str, svg.Linear]:
+    marks, step = svg.ticks(*span, 6)
+    scale = svg.Linear(*span, *((WIDTH - 2, left) if axis.turned else (left, WIDTH - 2)))
+    body = ""
+    for value in marks:
+        x, name = scale(value), words.tick(value, step, axis.unit)
+        half = svg.text_width(name, 11) / 2
+        body += svg.line(x, _TOP, x, bottom, rule=True)
+        place = min(max(x, half), WIDTH - half)
+        body += svg.text(place, bottom + 16, name, size=11, anchor="middle", muted=True)
+    arrow = "" if axis.higher_is_better is None else "safer →"
+    body += _titled(axis.title, arrow, left, bottom + 38)
+    if axis.turned:
+        aside = "numbers fall towards the right, where it is safer"
+        body += svg.text(left, bottom + 54, aside, size=11, muted=True)
+    return body + svg.line(left, bottom, WIDTH - 2, bottom), scale
+
+
+def _titled(title: str, arrow: str, left: float, y: float) -> str:
+    room = WIDTH - left - (svg.text_width(arrow, 12) + 16 if arrow else 0)
+    out = svg.text(left, y, svg.fitted(title, room, 12), muted=True)
+    return out + (svg.text(WIDTH - 2, y, arrow, anchor="end", weight="600") if arrow else "")
+
+
+def _whiskers(d: Dot, x_scale: svg.Linear, y_scale: svg.Linear) -> str:
+    x, y, width = x_scale(d.privacy), y_scale(d.utility), 2.0 if d.chosen else 1.0
+    out = ""
+    if all(map(svg.drawable, d.privacy_span)):
+        a, b = map(x_scale, d.privacy_span)
+        out += svg.line(a, y, b, y, width=width)
+        out += "".join(svg.line(end, y - 4, end, y + 4, width=width) for end in (a, b))
+    if all(map(svg.drawable, d.utility_span)):
+        a, b = map(y_scale, d.utility_span)
+        out += svg.line(x, a, x, b, width=width)
+        out += "".join(svg.line(x - 4, end, x + 4, end, width=width) for end in (a, b))
+    return out
+
+
+def _names(dots: Sequence[Dot], places: Sequence[tuple[float, float]], frame: Frame) -> str:
+    """Labels where they cover least, the chosen one first."""
+    taken = [(x - _R - 1, y - _R - 1, x + _R + 1, y + _R + 1) for x, y in places]
+    out = ""
+    for i in sorted(range(len(dots)), key=lambda i: not dots[i].chosen):
+        shown = svg.fitted(dots[i].label, 150, 12)
+        wide = svg.text_width(shown, 12) + (6 if dots[i].chosen else 0)
+        spots = _spots(*places[i], wide)
+        costs = [sum(_overlap(spot, t) for t in taken) + 30 * _outside(spot, frame) for spot in spots]
+        best = spots[costs.index(min(costs))]
+        taken.append(best)
+        out += _leader(*places[i], best)
+        out += _name(shown, (best[0] + best[2]) / 2, best[3] - 3, chosen=dots[i].chosen)
+    return out
+
+
+def _leader(x: float, y: float, spot: Frame) -> str:
+    """A thin line to a label that is not close to its sign."""
+    end = (min(max(x, spot[0]), spot[2]), min(max(y, spot[1]), spot[3]))
+    away = math.hypot(end[0] - x, end[1] - y)
+    if away < _R + 8:
+        return ""
+    start = _R / away
+    return svg.line(x + (end[0] - x) * start, y + (end[1] - y) * start, *end, width=0.8)
+
+
+def _spots(x: float, y: float, wide: float) -> list[Frame]:
+    """Places for a label, the diagonal ones first: whiskers run straight."""
+    out = []
+    for gap in (_R + 3, _R + 17, _R + 31, _R + 45):
+        right, left, middle = x + gap, x - gap - wide, x - wide / 2
+        above, below, level = y - gap - 10, y + gap - 4, y - 7
+        corners = ((right, above), (right, below), (left, above), (left, below))
+        for a, b in (*corners, (right, level), (left, level), (middle, above - 5), (middle, below + 5)):
+            out.append((a, b, a + wide, b + 14))
+    return out
+
+
+def _overlap(a: Frame, b: Frame) -> float:
+    wide, high = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
+    return max(wide, 0.0) * max(high, 0.0)
+
+
+def _outside(a: Frame, frame: Frame) -> float:
+    beyond = (frame[0] - a[0], frame[1] - a[1], a[2] - frame[2], a[3] - frame[3])
+    return sum(max(x, 0.0) for x in beyond)
+
+
+def _name(shown: str, x: float, y: float, *, chosen: bool) -> str:
+    return svg.element(
+        "text",
+        escape(shown),
+        class_="f-ink s-paper",
+        x=x,
+        y=y,
+        font_size=12,
+        fill=svg.INK,
+        stroke=svg.PAPER,
+        stroke_width=3,
+        paint_order="stroke",
+        text_anchor="middle",
+        font_weight="700" if chosen else None,
+    )
+
+
+def _describe(dots: Sequence[Dot], privacy: Axis, utility: Axis) -> str:
+    parts = [f"{privacy.title} across, {utility.title} up; better is to the right and up"]
+    for d in dots[:12]:
+        p, u = words.number(d.privacy, privacy.unit), words.number(d.utility, utility.unit)
+        word = result_marks.RESULT_WORDS[d.result].lower()
+        parts.append(f"{d.label}: privacy {p}, utility {u}, {word}{', chosen' if d.chosen else ''}")
+    if len(dots) > 12:
+        parts.append(f"and {len(dots) - 12} more candidates")
+    return ". ".join(parts) + "."
+
+
+_ENDINGS = {Result.PASS: "passed", Result.FAIL: "failed", Result.INSUFFICIENT: "undecided"}
+
+
+@dataclass(frozen=True)
+class CandidateRow:
+    """One candidate in the table.
+
+    Attributes:
+        gates: how its deciding gates ended, in words. scores: the two parts of its score.
+    """
+
+    name: str
+    chosen: bool
+    sign: Sign
+    problem: str
+    privacy: str
+    privacy_interval: str
+    utility: str
+    utility_interval: str
+    gates: str
+    score: str
+    scores: tuple[str, ...]
+    folder: str
+    seconds: str
+
+
+@dataclass(frozen=True)
+class GateRow:
+    """One gate over all candidates; None where it was not judged."""
+
+    title: str
+    signs: tuple[Sign | None, ...]
+
+
+def short_names(candidates: Sequence[CandidateResult]) -> tuple[tuple[str, ...], str]:
+    """What tells the candidates apart, and what that is: the values of the one setting varied, else names."""
+    names = tuple(clean(c.name) for c in candidates)
+    heads = {f"{c.generator.get('name')} {' '.join(map(str, c.varied))}=" for c in candidates}
+    head = heads.pop() if len(heads) == 1 else "="
+    if all(len(c.varied) == 1 for c in candidates) and all(n.startswith(head) for n in names):
+        return tuple(n.removeprefix(head) for n in names), head.removesuffix("=")
+    varying = {c.generator.get("name") for c in candidates if c.varied}
+    only = (
+        f"{varying.pop()} " if len(varying) == 1 else ""
+    )  # where one generator is varied, its name says little
+    return tuple(n.removeprefix(only) for n in names), "candidate"
+
+
+def axis_of(measurement: MeasurementId | None) -> Axis:
+    """Title, unit and direction of a measurement, as its audit declares them."""
+    if measurement is None:
+        return Axis("not measured", "", None)
+    quantity = _quantity(measurement)
+    if quantity is None:
+        return Axis(str(measurement), "", None)
+    better = {Direction.HIGHER: True, Direction.LOWER: False}.get(quantity.direction)
+    title = f"{quantity.title} ({measurement.label})" if measurement.label else quantity.title
+    return Axis(clean(title), quantity.unit, better)
+
+
+def direction_of(measurement: MeasurementId) -> Direction | None:
+    """Which way is safer; None for what its audit does not declare."""
+    quantity = _quantity(measurement)
+    return quantity.direction if quantity else None
+
+
+def result_of(candidate: CandidateResult) -> Result:
+    """Its verdict as a result; a candidate without a table has not been decided."""
+    known = candidate.verdict in set(Result)
+    return Result(candidate.verdict) if known else Result.INSUFFICIENT
+
+
+def dot_of(candidate: CandidateResult, label: str, *, chosen: bool) -> Dot | None:
+    """Its point; None without both numbers."""
+    p, u = candidate.privacy, candidate.utility
+    if p is None or u is None:
+        return None
+    return Dot(label, p.value, (p.low, p.high), u.value, (u.low, u.high), result_of(candidate), chosen)
+
+
+def candidate_rows(record: FrontierRecord) -> tuple[CandidateRow, ...]:
+    """Every candidate in the order of the sweep."""
+    privacy, utility = axis_of(record.privacy), axis_of(record.utility)
+    return tuple(_row(c, privacy, utility, chosen=c is record.best) for c in record.candidates)
+
+
+def gate_rows(record: FrontierRecord) -> tuple[GateRow, ...]:
+    """The gates that not every candidate passed, most failed first."""
+    titles = {g.gate: g.title for c in record.candidates for g in c.gates}
+    ends = [{g.gate: g.result for g in c.gates} for c in record.candidates]
+    passed = {gate: sum(e.get(gate) == Result.PASS for e in ends) for gate in titles}
+    rows = [
+        GateRow(words.sentence(title, ""), tuple(_sign(e.get(gate)) for e in ends))
+        for gate, title in sorted(titles.items(), key=lambda item: passed[item[0]])
+        if passed[gate] < sum(bool(e) for e in ends)
+    ]
+    return tuple(rows)
+
+
+def _sign(result: str | None) -> Sign | None:
+    if result is None:
+        return None
+    return sign_of(Result(result) if result in set(Result) else Result.INSUFFICIENT)
+
+
+def _row(c: CandidateResult, privacy: Axis, utility: Axis, *, chosen: bool) -> CandidateRow:
+    sign = sign_of(result_of(c))
+    known = c.privacy_score is not None and c.utility_score is not None
+    return CandidateRow(
+        name=c.name,
+        chosen=chosen,
+        sign=Sign(sign.kind, "No table", sign.icon) if c.verdict == ERROR else sign,
+        problem=words.sentence(c.problem),
+        privacy=_value(c.privacy, privacy.unit),
+        privacy_interval=_interval(c.privacy, privacy.unit),
+        utility=_value(c.utility, utility.unit),
+        utility_interval=_interval(c.utility, utility.unit),
+        gates=_gates(c),
+        score=words.number(c.score, places=3) if c.score is not None else "–",
+        scores=(f"privacy {c.privacy_score:.2f}", f"utility {c.utility_score:.2f}") if known else (),
+        folder=f"candidates/{c.slug}",
+        seconds=f"{words.number(c.seconds, places=0)} s" + (", from an earlier sweep" if c.kept else ""),
+    )
+
+
+def _gates(c: CandidateResult) -> str:
+    results = [g.result for g in c.gates]
+    if not results:
+        return "none judged"
+    if all(r == Result.PASS for r in results):
+        return f"all {len(results)} passed"
+    counts = ((sum(r == result for r in results), word) for result, word in _ENDINGS.items())
+    return ", ".join(f"{n} {word}" for n, word in counts if n)
+
+
+def _value(number: Number | None, unit: str) -> str:
+    if number is None:
+        return "–"
+    places = words.decimals(unit, number.value, low=number.low, high=number.high)
+    return words.number(number.value, unit, places)
+
+
+def _interval(number: Number | None, unit: str) -> str:
+    if number is None:
+        return ""
+    return words.interval(number.low, number.high, unit) if number.low == number.low else "no interval"
+
+
+def _quantity(measurement: MeasurementId) -> Quantity | None:
+    """As the audit declares it; None when that audit is not installed here any more."""
+    ref = registry.catalogue("audit").get(measurement.audit)
+    return next((q for q in _declared(ref) if q.name == measurement.quantity), None) if ref else None
+
+
+def _declared(ref: registry.PluginRef) -> tuple[Quantity, ...]:
+    """The quantities of an audit; none where it does not load here any more."""
+    try:
+        info: AuditInfo = ref.load().info  # type: ignore[attr-defined]
+    except SynthAuditError:
+        return ()
+    return (*info.quantities, *DERIVED)
+
+
+_ABSENT = (math.nan,) * len(BOX_LINES)
+_MEDIAN = BOX_LINES.index("median")
+_SAFER = {Direction.LOWER: "lower is safer", Direction.HIGHER: "higher is safer"}
+
+Five = tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """One box of a game, which every candidate may have.
+
+    Attributes:
+        place: of the box in its series. others: places of the boxes to compare it with.
+    """
+
+    series: Series
+    place: int
+    others: tuple[int, ...]
+
+    @property
+    def key(self) -> tuple[MeasurementId, str]:
+        """What makes it the same panel in another candidate."""
+        return self.series.id, self.label(self.place)
+
+    @property
+    def title(self) -> str:
+        """The series and, where there are several to look at, the box."""
+        parts = [full_title(self.series)]
+        if not self.others and len(self.series.x) > 1:
+            parts.append(self.label(self.place))
+        return ": ".join(parts)
+
+    def label(self, place: int) -> str:
+        """What a box is called."""
+        labels: Sequence[Any] = self.series.x
+        return str(labels[place])
+
+    def five(self, place: int) -> Five:
+        """The five numbers of a box."""
+        return five(self.series, place) or _ABSENT
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """The candidates as an axis.
+
+    Attributes:
+        title: what tells them apart. strong: the label of the chosen one.
+        reach: ends of all boxes of a series, by what it pictures, so that its pictures can be compared.
+    """
+
+    title: str
+    labels: tuple[str, ...]
+    strong: frozenset[str]
+    reach: Mapping[MeasurementId, Five]
+
+
+def box_panels(record: FrontierRecord, names: Sequence[str], varied: str) -> tuple[Picture, ...]:
+    """One picture for each box of the games, with that box of every candidate in the order of the sweep."""
+    found = [{p.key: p for series in c.boxes for p in _panels(series)} for c in record.candidates]
+    kinds = {key: panel for panels in reversed(found) for key, panel in panels.items()}
+    order = dict.fromkeys(key for panels in found for key in panels)
+    reach = {key[0]: _reach(found, key[0]) for key in order}
+    chosen = [c is record.best for c in record.candidates]
+    labels = tuple(f"{n}*" if best else n for n, best in zip(names, chosen, strict=True))
+    strong = frozenset(label for label, best in zip(labels, chosen, strict=True) if best)
+    sweep = _Sweep(f"{varied} (* chosen)" if strong else varied, labels, strong, reach)
+    return tuple(
+        _picture(kinds[key], [panels.get(key) for panels in found], sweep, f"panel-{i}")
+        for i, key in enumerate(order, 1)
+    )
+
+
+def _panels(series: Series) -> Iterator[_Panel]:
+    """Boxes with places show one thing each; others show one thing and what to compare it with."""
+    if series.kind != "box" or not series.x:
+        return
+    if not series.places:
+        yield _Panel(series, 0, tuple(range(1, len(series.x))))
+        return
+    for i in range(len(series.x)):
+        yield _Panel(series, i, ())
+
+
+def _picture(kind: _Panel, panels: Sequence[_Panel | None], sweep: _Sweep, anchor: str) -> Picture:
+    values = [_ABSENT if p is None else p.five(p.place) for p in panels]
+    comparisons = tuple(
+        Comparison(kind.label(other), tuple(_median(p, kind.label(other)) for p in panels))
+        for other in kind.others
+    )
+    direction = direction_of(kind.series.id)
+    safer = _SAFER.get(direction) if direction else None
+    panel = Series(
+        id=kind.series.id,
+        title=kind.title,
+        kind="box",
+        x_label=sweep.title,
+        y_label=f"{kind.series.y_label} ({safer})" if safer else kind.series.y_label,
+        x=sweep.labels,
+        lines={line: tuple(v[j] for v in values) for j, line in enumerate(BOX_LINES)},
+    )
+    return picture_of(panel, anchor, beside=Beside(comparisons, sweep.strong, sweep.reach[kind.key[0]]))
+
+
+def _reach(found: Sequence[Mapping[tuple[MeasurementId, str], _Panel]], series: MeasurementId) -> Five:
+    values = [v for panels in found for key, p in panels.items() if key[0] == series for v in p.five(p.place)]
+    known = [v for v in values if math.isfinite(v)]
+    return (min(known), max(known)) if known else ()
+
+
+def _median(panel: _Panel | None, label: str) -> float | None:
+    """The median of the box of that name in a candidate's own series."""
+    if panel is None:
+        return None
+    place = next((i for i in panel.others if panel.label(i) == label), None)
+    return None if place is None else panel.five(place)[_MEDIAN]
+
+
+def matrix_pictures(record: FrontierRecord) -> tuple[Picture, ...]:
+    """The correlations of the real table, then those of each candidate that has a table."""
+    real = record.real_correlations
+    pictures = [_matrix(real, "Real table (train)", "matrix-0")] if real.names else []
+    for i, c in enumerate(record.candidates, 1):
+        if c.correlations.names:
+            chosen = " (chosen)" if c is record.best else ""
+            note = _differs(real, c.correlations)
+            pictures.append(_matrix(c.correlations, f"{c.name}{chosen}", f"matrix-{i}", note))
+    return tuple(pictures)
+
+
+def _matrix(correlations: Correlations, title: str, anchor: str, note: str = "") -> Picture:
+    names, values = correlations.names, correlations.values
+    drawing = matrix_svg(names, values, anchor=anchor, title=title)
+    rows = tuple(
+        (name, *(words.number(v, places=2) for v in row)) for name, row in zip(names, values, strict=True)
+    )
+    return Picture(title, Markup(drawing), Cells(title, ("Column", *names), rows), note)  # noqa: S704
+
+
+def _differs(real: Correlations, other: Correlations) -> str:
+    """How far the correlations are from the real ones, mean and most, over pairs of columns."""
+    if real.names != other.names:
+        return ""
+    pairs = [(i, j) for i in range(len(real.names)) for j in range(i)]
+    gaps = [(abs(real.values[i][j] - other.values[i][j]), i, j) for i, j in pairs]
+    gaps = [g for g in gaps if math.isfinite(g[0])]
+    if not gaps:
+        return ""
+    most, i, j = max(gaps)
+    mean = math.fsum(g[0] for g in gaps) / len(gaps)
+    return (
+        f"Off by {words.number(mean, places=2)} on average, at most {words.number(most, places=2)} "
+        f"({real.names[i]} with {real.names[j]})."
+    )

@@ -1,0 +1,1 @@
+"""How work is done: executor, seeds, salt, deadline, cache, progress."""

@@ -1,0 +1,251 @@
+"""The run context: how the work is done, in one value that every step hands on, with the cache of a run."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
+
+from synth_audit.errors import OutOfTime, PluginError, ProcessLost
+from synth_audit.files import replacing, temporary_folder
+from synth_audit.hashing import framed
+from synth_audit.run.executor import NEVER, Deadline, Device, Ending, Executor, Piece
+from synth_audit.run.seeds import child_rng
+
+
+@dataclass(frozen=True)
+class Cache:
+    """A folder of results under the hash of everything they were made from.
+
+    Without a folder nothing is kept and everything is made anew. The folder holds what was learnt from
+    real rows: whoever gives it keeps it restricted and deletes it after the run.
+
+    Attributes:
+        scope: part of every key: the commitment to the salt under which the rows were split.
+    """
+
+    folder: Path | None = None
+    scope: str = ""
+
+    @property
+    def keeps(self) -> bool:
+        """False without a folder, and on another machine, which has no such folder."""
+        return self.folder is not None and self.folder.is_dir()
+
+    def get(self, *inputs: str, make: Callable[[], bytes]) -> bytes:
+        """What ``make`` returns, from the folder if it was made from the same inputs before.
+
+        Several processes may ask at once: one makes it, the others wait for it.
+
+        Args:
+            inputs: everything that the result depends on, such as content hashes, settings and seeds.
+        """
+        if self.folder is None or not self.keeps:
+            return make()
+        path = self.folder / self._key(inputs)
+        with path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                self.put(*inputs, made=make())
+            return path.read_bytes()
+
+    def folder_of(self, *inputs: str, fill: Callable[[Path], bool]) -> Path | None:
+        """A folder of files that were made from these inputs; None when they may not be kept.
+
+        Args:
+            inputs: see :meth:`get`.
+            fill: writes into an empty folder of mode 0700; false when what it made must not be kept.
+        """
+        if self.folder is None:
+            return None
+        path = self.folder / self._key(inputs)
+        with path.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if path.exists():
+                return path
+            new = path.with_suffix(".new")
+            shutil.rmtree(new, ignore_errors=True)  # of one that failed
+            new.mkdir(mode=0o700)
+            if not fill(new):
+                return None
+            new.rename(path)
+            return path
+
+    def find(self, *inputs: str) -> bytes | None:
+        """What was made from these inputs before; None if nothing was."""
+        if self.folder is None or not (path := self.folder / self._key(inputs)).exists():
+            return None
+        return path.read_bytes()
+
+    def put(self, *inputs: str, made: bytes) -> None:
+        """Keep what was made from these inputs."""
+        if self.folder is not None:
+            with replacing(self.folder / self._key(inputs), private=True) as temporary:
+                temporary.write_bytes(made)
+
+    def _key(self, inputs: Sequence[str]) -> str:
+        return hashlib.sha256(framed([self.scope, *inputs])).hexdigest()
+
+
+Item = TypeVar("Item")
+Done = TypeVar("Done")
+
+
+class Progress(Protocol):
+    """Called before and after each piece of long work."""
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """``done`` of ``total`` pieces are finished; ``what`` is under way."""
+
+
+def spoken(say: Callable[[str], None], every: float = 20.0) -> Progress:
+    """Progress as a line now and then, for where no bar can be drawn.
+
+    Args:
+        every: seconds between two lines; work that is over before says nothing.
+    """
+    start = last = time.monotonic()
+
+    def tell(what: str, done: int, total: int) -> None:
+        nonlocal last
+        if (now := time.monotonic()) - last >= every:
+            last = now
+            say(f"{now - start:.0f} s: {what}, {done} of {total} done")
+
+    return tell
+
+
+def silent(what: str, done: int, total: int) -> None:
+    """Report no progress."""
+
+
+_HERE = Executor()
+_NOTHING_KEPT = Cache()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RunContext:
+    """How the work is done; but for the seed and the draws, nothing in it moves a number.
+
+    Attributes:
+        seed: what all draws start from. An instrument that several audits share draws from a named child of
+            it.
+        draws: what :attr:`rng` is; None outside an audit.
+        executor: where equal pieces of work are done.
+        cache: keeps what is costly and shared, for the length of the run.
+        progress: told what is under way.
+        deadline: when the work must be over.
+        device: what networks, and the scores of long searches, are computed on; ``auto`` for a GPU where
+            there is one. Another device may move the last digits of a network's numbers, not those of a
+            search.
+        scratch: where temporary folders are made; the system's place for them if None.
+    """
+
+    seed: int = 0
+    draws: np.random.Generator | None = None
+    executor: Executor = _HERE
+    cache: Cache = _NOTHING_KEPT
+    progress: Progress = silent
+    deadline: Deadline = NEVER
+    device: Device = "cpu"
+    scratch: Path | None = None
+
+    def __reduce__(self) -> tuple[Callable[..., RunContext], tuple[Any, ...]]:
+        """In another process the work goes one by one and in silence: it has no processes of its own."""
+        return _elsewhere, (self.seed, self.draws, self.cache, self.deadline, self.device)
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """An audit's own draws: the runner hands each a child of the seed."""
+        if self.draws is None:
+            raise PluginError(
+                "there is nothing to draw from outside an audit",
+                where="RunContext.rng",
+                fix="take a child of the context, named after what is drawn: `context.child(...)`",
+            )
+        return self.draws
+
+    def map(self, what: str, work: Callable[[Item], Done], items: Sequence[Item]) -> list[Done]:
+        """Results of ``work`` on each of ``items``, in order, whoever does it.
+
+        Args:
+            what: what one piece is called, such as ``iteration``.
+            work: must depend on its argument alone, draws included, and be importable by name.
+
+        Raises:
+            Exception: whatever ``work`` raises, of the first item that fails.
+            OutOfTime: the deadline passed before all was done.
+            ProcessLost: a process ended before it answered.
+        """
+        found: list[Done] = []
+        total = len(items)
+        if total:
+            self.progress(what, 0, total)
+        with self.executor.pieces(work, items, self.scratch, self.deadline) as ends:
+            early: dict[int, Piece[Done]] = {}
+            for position, piece in ends:
+                early[position] = piece
+                while len(found) in early:
+                    found.append(_result(early.pop(len(found)), work, items[len(found)]))
+                    self.progress(what, len(found), total)
+        return found
+
+    def child(self, *stream: str) -> RunContext:
+        """The same context with the draws of that name."""
+        return replace(self, draws=child_rng(self.seed, *stream))
+
+    def within(self, prefix: str) -> RunContext:
+        """The same context, whose progress is told with this before it."""
+
+        def tell(what: str, done: int, total: int) -> None:
+            self.progress(prefix + what, done, total)
+
+        return replace(self, progress=tell)
+
+    @contextmanager
+    def keeping(self) -> Iterator[RunContext]:
+        """This context with a cache that keeps for certain: its own, or one for the length of the block."""
+        if self.cache.keeps:
+            yield self
+            return
+        with temporary_folder(self.scratch) as folder:
+            yield replace(self, cache=replace(self.cache, folder=Path(folder)))
+
+
+SERIAL = RunContext()
+"""One by one, in this process and in silence, keeping nothing."""
+
+
+def _elsewhere(
+    seed: int, draws: np.random.Generator | None, cache: Cache, deadline: Deadline, device: Device
+) -> RunContext:
+    return RunContext(seed=seed, draws=draws, cache=cache, deadline=deadline, device=device)
+
+
+def _result(piece: Piece[Done], work: Callable[[Item], Done], item: Item) -> Done:
+    match piece.ending:
+        case Ending.FAILED:
+            return work(item)  # here, where the error is the same as without processes
+        case Ending.LATE:
+            raise OutOfTime
+        case Ending.LOST:
+            raise ProcessLost
+    return cast("Done", piece.result)
+
+
+EVIDENCE_KEY = "SYNTH_AUDIT_EVIDENCE_KEY"
+"""Environment variable of the key that seals evidence; whoever has it can make evidence."""
+
+
+def for_other_programs() -> dict[str, str]:
+    """The environment without what only this program needs to know."""
+    return {name: value for name, value in os.environ.items() if name != EVIDENCE_KEY}

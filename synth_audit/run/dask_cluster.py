@@ -1,0 +1,260 @@
+"""Workers of a Dask cluster: one that is there already, or one that is started on this machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import time
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import CancelledError, Future
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from ipaddress import ip_address
+from typing import Any, TypeVar
+
+from synth_audit.build import build_version
+from synth_audit.errors import PlanError, Unavailable
+from synth_audit.files import temporary_folder
+
+Done = TypeVar("Done")
+
+_PATIENCE = 30
+"""Seconds to wait for a scheduler and its first worker."""
+
+_NEVER = "1000 days"
+"""Longer than any cluster lives."""
+
+_COMPARED = ("numpy", "pandas", "pyarrow", "scikit-learn", "scipy", "pyvinecopulib")
+"""Distributions whose versions decide numbers, beside this one."""
+
+
+@dataclass(frozen=True, eq=False)
+class DaskWorkers:
+    """The workers of a cluster.
+
+    Calls go straight to Dask: joblib's own way there waits for ever when a worker dies (joblib 1.6), hands
+    the parallel parts of a call to the cluster again, and cannot give up what is at work.
+
+    Attributes:
+        client: connected to the scheduler. calls: takes them there. own: the cluster if it was started here
+            and is ours alone.
+    """
+
+    client: Any
+    calls: Any
+    own: Any = None
+
+    @property
+    def size(self) -> int:
+        """Calls that are worked on at a time: one in each worker process, whatever threads it has."""
+        try:
+            return max(1, len(self.client.nthreads()))
+        except OSError:
+            raise _scheduler_lost() from None
+
+    @property
+    def shares_files(self) -> bool:
+        """True for our own cluster."""
+        return self.own is not None
+
+    def submit(self, call: Callable[[], Done]) -> Future[Done]:
+        """Have a call made, once at least: it is made again when its worker dies."""
+        if self.client.status != "running":
+            raise _scheduler_lost()
+        made: Future[Done] = self.calls.submit(call)
+        return made
+
+    def stop(self, at_work: Collection[Future[Any]]) -> None:
+        """Give up what is at work; in our own cluster its processes end, elsewhere they finish it first."""
+        for future in at_work:
+            future.cancel()
+        if self.own is not None:
+            _kill(self.own)
+
+    def lost(self, error: Exception) -> bool:
+        """True when workers died of a call.
+
+        Raises:
+            Unavailable: the scheduler itself has gone, with whatever it was given.
+        """
+        from distributed.scheduler import KilledWorker
+
+        if isinstance(error, CancelledError) and self.client.status != "running":
+            raise _scheduler_lost() from None
+        return isinstance(error, (KilledWorker, CancelledError))
+
+
+@contextmanager
+def connected(workers: int, scheduler: str | None) -> Iterator[DaskWorkers]:
+    """A cluster for the length of the block.
+
+    Args:
+        workers: of a cluster on this machine, without ``scheduler``. It is reached over the loopback device
+            with keys made for it, since whoever reaches a scheduler can have any code run.
+
+    Raises:
+        PlanError: Dask is not installed, a scheduler is reached without encryption or keys, or its workers
+            have other versions.
+        Unavailable: no scheduler with workers answers.
+    """
+    try:
+        import distributed
+    except ModuleNotFoundError as error:
+        raise PlanError(
+            "the executor `dask` needs Dask, which is not installed",
+            where="execution.executor",
+            expected="dask, distributed and cryptography",
+            fix="pip install 'synth-audit[dask]', here and on the workers",
+        ) from error
+    with ExitStack() as stack:
+        # What Dask logs of a lost scheduler are tracebacks; one error says it.
+        stack.enter_context(_silent("distributed.client"))
+        target: Any = scheduler
+        security = None
+        if scheduler is None:
+            target = stack.enter_context(_started(workers))
+        else:
+            security = _security(scheduler)
+        try:
+            client = stack.enter_context(
+                distributed.Client(target, set_as_default=False, timeout=_PATIENCE, security=security)
+            )
+            client.wait_for_workers(1, timeout=_PATIENCE)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise Unavailable(
+                f"no Dask scheduler with a worker answers ({type(error).__name__})",
+                where=f"execution.scheduler: {scheduler or 'on this machine'}",
+                expected="an address such as tls://10.0.0.5:8786",
+                fix="start `dask scheduler` and `dask worker ADDRESS`, or correct the address",
+            ) from None
+        _compare(client, _versions())
+        # Tables travel with the calls: a file could only be named if every worker had it. For the whole
+        # block, since a thread beside it may be in the middle of warnings of its own.
+        stack.enter_context(warnings.catch_warnings())
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        yield DaskWorkers(client, client.get_executor(pure=False), None if scheduler else target)
+
+
+def _scheduler_lost() -> Unavailable:
+    return Unavailable(
+        "the Dask scheduler has gone in the middle of the work",
+        where="execution.scheduler",
+        expected="a scheduler that runs until the work is done",
+        fix="start it and its workers again, and run the same command",
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether a host is this machine: a name such as 127.0.0.1.example.org is another one."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@contextmanager
+def _silent(name: str) -> Iterator[None]:
+    """No message of a logger for the length of the block."""
+    logger = logging.getLogger(name)
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def _security(scheduler: str) -> Any:
+    """The keys for a scheduler, since real rows travel to its workers; None on this machine's loopback.
+
+    Raises:
+        PlanError: it is reached over a network without encryption, or a key or certificate is not configured.
+    """
+    from distributed.comm import parse_address
+    from distributed.security import Security
+
+    scheme, rest = parse_address(scheduler)
+    host = rest.rsplit(":", 1)[0].strip("[]")
+    if scheme != "tls":
+        if _is_loopback(host):
+            return None
+        raise PlanError(
+            "real rows would travel to this scheduler unencrypted",
+            where="execution.scheduler",
+            expected="a tls:// address, or tcp:// on this machine (127.0.0.1)",
+            fix="start scheduler and workers with `--tls-ca-file`, `--tls-cert` and `--tls-key`",
+        )
+    security = Security(require_encryption=True)
+    keys = {"ca-file": "tls_ca_file", "client.cert": "tls_client_cert", "client.key": "tls_client_key"}
+    if missing := [
+        f"distributed.comm.tls.{key}" for key, name in keys.items() if not getattr(security, name)
+    ]:
+        raise PlanError(
+            f"Dask is not told where the keys for a tls:// scheduler lie: {', '.join(missing)}",
+            where="execution.scheduler",
+            expected="the files of a certificate authority, a client certificate and its key",
+            fix="set them in ~/.config/dask/distributed.yaml, or as DASK_DISTRIBUTED__COMM__TLS__CA_FILE, "
+            "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT and DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY",
+        )
+    return security
+
+
+@contextmanager
+def _started(workers: int) -> Iterator[Any]:
+    """A cluster on this machine; when the block ends its processes do, and then its files go.
+
+    It gives no worker up for lost: it would close the nanny of one that happens to be between two processes
+    a while after an earlier one ended, start no other, and wait for ever once all are gone.
+    """
+    from dask import config
+    from distributed import LocalCluster
+
+    with (
+        config.set({"distributed.deploy.lost-worker-timeout": _NEVER}),
+        temporary_folder() as folder,
+        LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            security=True,
+            dashboard_address="127.0.0.1:0",  # any free port: a fixed one may be another cluster's
+            local_directory=folder,
+            memory_limit=0,  # as for processes: nothing is spilled to disk or killed early
+            silence_logs=logging.ERROR,
+        ) as cluster,
+    ):
+        yield cluster
+
+
+def _kill(cluster: Any) -> None:
+    """End the workers of a cluster on this machine; their nannies, which run here, start others.
+
+    Not by Dask's own restart, which asks workers to close and now and then loses one for good.
+    """
+    before = {nanny: nanny.pid for nanny in cluster.workers.values()}
+    for pid in before.values():
+        if pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    until = time.monotonic() + _PATIENCE
+    while any(pid and nanny.pid == pid for nanny, pid in before.items()) and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def _compare(client: Any, here: Mapping[str, str]) -> None:
+    """Refuse workers that might compute other numbers than these versions."""
+    for address, there in client.run(_versions).items():
+        if other := sorted(name for name in here if there.get(name) != here[name]):
+            raise PlanError(
+                f"a Dask worker has another version of {', '.join(other)}",
+                where=f"execution.scheduler: worker {address}",
+                expected=", ".join(f"{name} {here[name]}" for name in other),
+                fix="install the same versions and build on the workers as here, and restart them",
+            )
+
+
+def _versions() -> dict[str, str]:
+    return {"synth-audit": build_version()} | {name: version(name) for name in _COMPARED}

@@ -1,0 +1,457 @@
+"""The executor: does equal pieces of work here or in other processes, until a deadline; equal results."""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import math
+import os
+import pickle
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast
+
+import pyarrow as pa
+
+from synth_audit.errors import OutOfTime
+from synth_audit.files import temporary_folder
+from synth_audit.table.arrow import Place, Shelf
+from synth_audit.table.table import Table
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A moment by the wall clock, which processes and machines share; never, as it comes.
+
+    Attributes:
+        at: seconds since 1970. limit: seconds from start to end.
+    """
+
+    at: float = math.inf
+    limit: float = math.inf
+
+    @classmethod
+    def within(cls, seconds: float | None) -> Deadline:
+        """So many seconds from now; never if None."""
+        return NEVER if seconds is None else cls(time.time() + seconds, seconds)
+
+    def again(self) -> Deadline:
+        """As many seconds as this one had, from now."""
+        return NEVER if self == NEVER else Deadline.within(self.limit)
+
+    @property
+    def left(self) -> float:
+        """Seconds until then, at least 0."""
+        return max(0.0, self.at - time.time())
+
+    @property
+    def passed(self) -> bool:
+        """True from that moment on."""
+        return time.time() >= self.at
+
+    def check(self) -> None:
+        """Go on, or raise ``OutOfTime``: what long work calls between its pieces."""
+        if self.passed:
+            raise OutOfTime
+
+
+NEVER = Deadline()
+
+
+Done = TypeVar("Done")
+
+WORTH_A_FILE = 2**16
+"""Bytes of a table from which on it goes as a file."""
+
+
+@dataclass(frozen=True)
+class Packed(Generic[Done]):
+    """A call without its tables; making it maps them."""
+
+    content: bytes
+
+    def __call__(self) -> Done:
+        """Make the call.
+
+        Raises:
+            Exception: whatever the call raises, or what it is made of cannot be had here.
+        """
+        # Packed by the process that started this one, in which nobody else has a part.
+        call = cast("Callable[[], Done]", _Unpickler(io.BytesIO(self.content)).load())
+        return call()
+
+
+def packed(call: Callable[[], Done], shelf: Shelf) -> Packed[Done]:
+    """The call for a process on this machine.
+
+    Tables that lie in a mapped file stay where they are.
+
+    Args:
+        shelf: where other tables are put; its folder must last until the call was made.
+
+    Raises:
+        Exception: the call cannot be pickled.
+    """
+    from cloudpickle import CloudPickler  # here: a code location must not load it
+
+    class Pickler(CloudPickler):  # type: ignore[misc]  # it has no types
+        def persistent_id(self, thing: Any) -> Place | None:
+            if not isinstance(thing, pa.Table) or thing.nbytes < WORTH_A_FILE:
+                return None
+            try:
+                return shelf.place(thing)
+            except pa.ArrowException:  # of types that no file holds: it goes with the others
+                return None
+
+        def reducer_override(self, thing: Any) -> Any:
+            if isinstance(thing, Table) and thing.place is not None and thing.place.path.exists():
+                return Table.at, (thing.place, thing.schema, thing.known_fingerprint)
+            return super().reducer_override(thing)
+
+    content = io.BytesIO()
+    Pickler(content, protocol=pickle.HIGHEST_PROTOCOL).dump(call)
+    return Packed(content.getvalue())
+
+
+class _Unpickler(pickle.Unpickler):
+    def persistent_load(self, place: Place) -> pa.Table:
+        return place.mapped()
+
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Held by the piece at work: where temporary files go, and how many threads algebra has, is settled for the
+whole process, so that two pieces in threads of one process would move each other's last digits."""
+
+_LOOK = 0.5
+"""Seconds between two looks at whether the parent is alive."""
+
+
+@dataclass(frozen=True)
+class CallResult(Generic[Done]):
+    """What a call returned, or that it failed."""
+
+    result: Done | None = None
+    failed: bool = False
+
+
+def attempt(folder: str | None, call: Callable[[], Done]) -> CallResult[Done]:
+    """Make a call; an error, which might not survive the way between processes, is told of without itself.
+
+    Args:
+        folder: where its temporary files go, deleted by whoever asked for the call. None, or one that is not
+            on this machine: a folder of its own, deleted here.
+    """
+    with _ONE_AT_A_TIME:
+        if folder is not None and Path(folder).is_dir():
+            return _in_folder(folder, call)
+        with temporary_folder() as own:
+            return _in_folder(own, call)
+
+
+def _in_folder(folder: str, call: Callable[[], Done]) -> CallResult[Done]:
+    before, tempfile.tempdir = tempfile.tempdir, folder
+    try:
+        return CallResult(call())
+    except (Exception, SystemExit):
+        return CallResult(failed=True)
+    finally:
+        tempfile.tempdir = before
+        _give_back()
+
+
+def _give_back() -> None:
+    """Return to the system what the call has freed: else the next call, which frees other pieces, holds both.
+
+    Arrow's pool knows how; of the C library's only glibc does, which is asked where it is the one in use.
+    """
+    if "pyarrow" in sys.modules:
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+
+
+def end_with(parent: int) -> None:
+    """End this process soon after its parent did, however that ended.
+
+    A thread looks for it. The system's own signal would come too early: it is sent when the *thread* ends
+    that started this process.
+    """
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="end with the parent").start()
+
+
+ExecutorName = Literal["serial", "processes", "dask"]
+"""Who does equal pieces of work."""
+
+Device = Literal["cpu", "cuda", "auto"]
+"""What networks are computed on; ``auto`` for a GPU where there is one."""
+
+
+Item = TypeVar("Item")
+
+
+class Ending(Enum):
+    """How a piece of work ended."""
+
+    DONE = auto()
+    FAILED = auto()
+    """It raised, or could not travel: done again here, it is the same error at the same place."""
+    LOST = auto()
+    """Its process ended before it answered."""
+    LATE = auto()
+    """The deadline passed before it was done."""
+
+
+@dataclass(frozen=True)
+class Piece(Generic[Done]):
+    """How a piece ended, and its result if it is done."""
+
+    ending: Ending
+    result: Done | None = None
+
+
+class Pool(Protocol):
+    """Processes that take calls, here or elsewhere."""
+
+    @property
+    def size(self) -> int:
+        """Calls that are worked on at a time."""
+        ...
+
+    @property
+    def shares_files(self) -> bool:
+        """True when its processes end before a folder of ours is deleted, and see it until then."""
+        ...
+
+    def submit(self, call: Callable[[], Done]) -> Future[Done]:
+        """Have a call made; it must survive the way to another process."""
+        ...
+
+    def stop(self, at_work: Collection[Future[Any]]) -> None:
+        """End what is still at work, by force where that is possible, and be ready for new calls."""
+        ...
+
+    def lost(self, error: Exception) -> bool:
+        """Whether the error of a call means that its process ended before it answered."""
+        ...
+
+
+@dataclass(frozen=True)
+class Executor:
+    """Where equal pieces of work are done: one by one in this process, or by a pool."""
+
+    pool: Pool | None = None
+
+    @contextmanager
+    def beside(self, call: Callable[[], Done]) -> Iterator[Callable[[], Done]]:
+        """Have a call made in this process while a pool works: this process only waits for it meanwhile.
+
+        Args:
+            call: must not depend on what is done in the block, nor on random draws of the process.
+
+        Yields:
+            What returns its result, or raises what it raised. Without a pool the call is made only then.
+        """
+        if self.pool is None:
+            yield call
+            return
+        with ThreadPoolExecutor(1) as thread:
+            yield thread.submit(call).result
+
+    @contextmanager
+    def pieces(
+        self,
+        work: Callable[[Item], Done],
+        items: Sequence[Item],
+        scratch: Path | None = None,
+        deadline: Deadline = NEVER,
+    ) -> Iterator[Iterator[tuple[int, Piece[Done]]]]:
+        """How ``work`` on each of ``items`` ended, by its position, in the order in which they end.
+
+        However the block ends, processes that are still at work end first, and then what they left in
+        temporary folders is deleted: one that is stopped cannot do so itself.
+
+        Args:
+            work: must depend on its argument alone, draws included, and be importable by name. What it raises
+                goes up from this process; in another it makes a piece that failed.
+            scratch: where temporary folders are made.
+            deadline: pieces that are not done by then are late; processes at work on them are killed.
+        """
+        if self.pool is None or (len(items) < 2 and deadline == NEVER):  # what may be stopped goes elsewhere
+            yield _one_by_one(work, items, deadline)
+            return
+        with temporary_folder(scratch) as folder:
+            calls = _Calls(work, items, folder if self.pool.shares_files else None)
+            at_work: dict[Future[CallResult[Done]], int] = {}
+            try:
+                yield _by_pool(self.pool, calls, at_work, deadline)
+            finally:
+                if at_work:
+                    self.pool.stop(at_work)
+
+
+def _one_by_one(
+    work: Callable[[Item], Done], items: Sequence[Item], deadline: Deadline
+) -> Iterator[tuple[int, Piece[Done]]]:
+    for i, item in enumerate(items):
+        yield i, Piece(Ending.LATE) if deadline.passed else Piece(Ending.DONE, work(item))
+
+
+class _Calls(Generic[Item, Done]):
+    """The pieces as calls that can be sent away.
+
+    Args:
+        folder: where their temporary files go, and the tables that they work on; None where these must travel
+            with each call, since there is no folder that both sides see.
+    """
+
+    def __init__(self, work: Callable[[Item], Done], items: Sequence[Item], folder: str | None) -> None:
+        self._work, self._items, self._folder = work, items, folder
+        self._shelf = folder and Shelf(Path(folder))
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __getitem__(self, i: int) -> Callable[[], CallResult[Done]]:
+        """The call of one piece; raises whatever pickling it does."""
+        call: Callable[[], Done] = partial(self._work, self._items[i])
+        return partial(attempt, self._folder, packed(call, self._shelf) if self._shelf else call)
+
+
+def _by_pool(
+    pool: Pool,
+    calls: _Calls[Item, Done],
+    at_work: dict[Future[CallResult[Done]], int],
+    deadline: Deadline,
+) -> Iterator[tuple[int, Piece[Done]]]:
+    """Keep the pool busy without piling up calls in it, each of which may hold much."""
+    todo = list(reversed(range(len(calls))))
+    while todo or at_work:
+        while todo and len(at_work) < 2 * pool.size and not deadline.passed:
+            i = todo.pop()
+            try:
+                call = calls[i]
+            except Exception:  # it cannot travel; why is met again, and told of, where it is done again
+                yield i, Piece(Ending.FAILED)
+                continue
+            at_work[pool.submit(call)] = i
+        done, _ = wait(at_work, _seconds(deadline), FIRST_COMPLETED)
+        for future in done:
+            yield at_work.pop(future), _ended(pool, future, deadline)
+        if not done and deadline.passed:
+            pool.stop(at_work)
+            late = sorted([*at_work.values(), *todo])
+            at_work.clear()
+            yield from ((i, Piece[Done](Ending.LATE)) for i in late)
+            return
+
+
+def _seconds(deadline: Deadline) -> float | None:
+    return None if math.isinf(deadline.left) else deadline.left
+
+
+def _ended(pool: Pool, future: Future[CallResult[Done]], deadline: Deadline) -> Piece[Done]:
+    try:
+        tried = future.result()
+    # Pools and pickles raise what they like: which errors mean a loss, the pool says.
+    except Exception as error:
+        if pool.lost(error):
+            return Piece(Ending.LATE if deadline.passed else Ending.LOST)
+        # What could not travel there or back is met again, and told of, where it is done again.
+        return Piece(Ending.FAILED)
+    return Piece(Ending.FAILED) if tried.failed else Piece(Ending.DONE, tried.result)
+
+
+@contextmanager
+def opened(name: ExecutorName, workers: int = 1, scheduler: str | None = None) -> Iterator[Executor]:
+    """The executor of that name for the length of the block.
+
+    Args:
+        workers: processes; for ``dask`` those of a cluster on this machine, without ``scheduler``.
+        scheduler: address of a Dask scheduler, such as ``tls://10.0.0.5:8786``.
+
+    Raises:
+        PlanError: Dask is not installed, or no scheduler with workers of these versions answers.
+    """
+    if name == "serial" or (name == "processes" and workers < 2):
+        yield Executor()
+    elif name == "processes":
+        yield Executor(_processes(workers))
+    else:
+        from synth_audit.run.dask_cluster import connected
+
+        with connected(workers, scheduler) as cluster:
+            yield Executor(cluster)
+
+
+def in_processes(workers: int) -> Executor:
+    """An executor of so many processes on this machine."""
+    return Executor(_processes(workers)) if workers > 1 else Executor()
+
+
+def _processes(workers: int) -> Any:
+
+    return Processes(workers)
+
+
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "LOKY_MAX_CPU_COUNT",
+)
+"""What tells a process how many threads its libraries may start."""
+
+_IDLE = 300.0
+"""Seconds after which a process without work ends."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """A pool of ``size`` processes; those that are idle serve the next who asks for as many."""
+
+    size: int
+    shares_files = True
+
+    def submit(self, call: Callable[[], Done]) -> Future[Done]:
+        """Have a call made."""
+        made: Future[Done] = self._pool().submit(call)
+        return made
+
+    def stop(self, at_work: Collection[Future[Any]]) -> None:
+        """Kill the processes, whatever is at work; the next call starts others."""
+        self._pool().shutdown(wait=True, kill_workers=True)
+
+    def lost(self, error: Exception) -> bool:
+        """True when a process died of a call, its own or one beside it."""
+        return isinstance(error, BrokenExecutor)
+
+    def _pool(self) -> Any:
+        from joblib.externals.loky import get_reusable_executor  # here: a code location must not load it
+
+        share = str(max(1, (os.cpu_count() or 1) // self.size))
+        return get_reusable_executor(
+            max_workers=self.size,
+            timeout=_IDLE,
+            initializer=end_with,
+            initargs=(os.getpid(),),
+            env={name: os.environ.get(name, share) for name in _THREADS},
+        )

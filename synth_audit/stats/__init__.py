@@ -1,0 +1,1 @@
+"""Statistics of arrays: proportions, ROC curves, resampling, distributions, bounds on epsilon."""

@@ -1,0 +1,176 @@
+"""What attacks are worth: success rates of guesses, and the risk that is left when luck is taken out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from synth_audit.arrays import Bools, Floats, Integers
+from synth_audit.findings.measurement import Interval
+from synth_audit.stats.proportions import middle_and_half_width, proportion_interval, unknown_proportion
+from synth_audit.stats.resampling import critical_value
+
+
+@dataclass(frozen=True)
+class SuccessCount:
+    """How many of the guesses that were really made came true.
+
+    Attributes:
+        successes: between 0 and ``guesses``; need not be whole where a guess counts in part.
+        guesses: made, not requested; may be 0.
+    """
+
+    successes: float
+    guesses: int
+
+    @classmethod
+    def of(cls, hits: Bools | Floats) -> SuccessCount:
+        """Count hits, shape (n,): booleans, or the part of each guess that came true."""
+        return cls(float(np.sum(hits)), len(hits))
+
+    @classmethod
+    def of_clusters(cls, hits: Integers, tries: Integers) -> SuccessCount:
+        """Count guesses of which several concern one record and are not independent, shape (records,) each.
+
+        ``r = Σ h / Σ m`` with the variance of a ratio, ``v = Σ (h − r m)² / (Σ m)²``; stated as the
+        ``n = r (1 − r) / v`` independent guesses, rounded down, that would be as certain: no more than were
+        made, and as many as there are records where none differs from another.
+        """
+        made = int(tries.sum())
+        share = float(hits.sum()) / made
+        variance = float(np.sum((hits - share * tries) ** 2)) / made**2
+        worth = share * (1 - share) / variance if variance > 0 else len(tries)
+        n = max(1, min(made, int(worth)))
+        return cls(share * n, n)
+
+    @property
+    def share(self) -> float:
+        """Successes per guess; NaN without a guess."""
+        return self.successes / self.guesses if self.guesses else math.nan
+
+    def interval(self, level: float) -> Interval:
+        """The interval of the success rate; the whole of [0, 1] without a guess."""
+        if not self.guesses:
+            return unknown_proportion(level)
+        return proportion_interval(self.successes, self.guesses, level)
+
+    def centre(self, level: float) -> float:
+        """The middle of the interval; of Wilson's ``r = (N_S + z²/2) / (N_A + z²)``."""
+        return middle_and_half_width(self.successes, self.guesses, level)[0]
+
+    def half_width(self, level: float) -> float:
+        """Half its width; of Wilson's ``δ = z / (N_A + z²) · sqrt(N_S (N_A − N_S) / N_A + z² / 4)``."""
+        return middle_and_half_width(self.successes, self.guesses, level)[1]
+
+
+@dataclass(frozen=True)
+class AttackRisk:
+    """Part of the targets that only knowledge of the release puts at risk, unclipped.
+
+    Attributes:
+        value: ``R = (r_train − r_control) / (1 − r_control)``; 0 none, 1 all, below 0 by chance.
+    """
+
+    value: float
+    interval: Interval
+
+
+def risk(train: SuccessCount, control: SuccessCount, level: float) -> AttackRisk:
+    """Risk of an attack on training rows, beyond its success on rows the generator never saw.
+
+    ``R = (r_t − r_c) / (1 − r_c)`` on the middles of their intervals (Giomi et al. 2022; contrastive privacy
+    metrics, section 3.4), with the interval of :func:`risk_interval`.
+
+    Returns:
+        NaN with an infinite interval without a guess on either side.
+    """
+    method = risk_method(train.interval(level).method)
+    if not train.guesses or not control.guesses:
+        return AttackRisk(math.nan, Interval(-math.inf, math.inf, level, method))
+    r_t, r_c = train.centre(level), control.centre(level)
+    low, high = risk_interval(r_t, train.interval(level), r_c, control.interval(level))
+    return AttackRisk((r_t - r_c) / (1 - r_c), Interval(low, high, level, method))
+
+
+def risk_method(rates: str) -> str:
+    """What the interval of a risk is called, after those of its rates."""
+    return f"mover on {rates}"
+
+
+def risk_interval(r_t: float, of_train: Interval, r_c: float, of_control: Interval) -> tuple[float, float]:
+    """Ends of the interval of ``R = 1 − a / b``, where ``a = 1 − r_t`` and ``b = 1 − r_c``.
+
+    With ``(l_a, u_a)`` and ``(l_b, u_b)`` the intervals of a and b, from those of the rates, a / b ends at
+    ``[a b − sqrt((a b)² − l_a u_b (2a − l_a)(2b − u_b))] / [u_b (2b − u_b)]`` and
+    ``[a b + sqrt((a b)² − u_a l_b (2a − u_a)(2b − l_b))] / [l_b (2b − l_b)]``:
+    the method of variance estimates recovery for ratios. The published delta method is symmetric: at rates
+    of 0.8 and 0.95, with 2,000 in train and 60 to 250 in control, it put the lower end above the truth in 5
+    to 29 of 100 cases, not 2.5.
+    Where all guesses may succeed on control the risk has no lower end; ``1 − 1 / b``, the least that any
+    rate on train gives, stands for it. Source: Donner & Zou 2012.
+    """
+    a, l_a, u_a = 1 - r_t, 1 - of_train.high, 1 - of_train.low
+    b, l_b, u_b = 1 - r_c, 1 - of_control.high, 1 - of_control.low
+    b = max(b, u_b / 2 + 1e-12)
+    least = a * b - math.sqrt(max(0.0, (a * b) ** 2 - l_a * u_b * (2 * a - l_a) * (2 * b - u_b)))
+    high = 1 - least / (u_b * (2 * b - u_b))
+    if l_b <= 1e-9:
+        return 1 - 1 / b, high
+    largest = a * b + math.sqrt(max(0.0, (a * b) ** 2 - u_a * l_b * (2 * a - u_a) * (2 * b - l_b)))
+    return 1 - largest / (l_b * (2 * b - l_b)), high
+
+
+def paired_risk(train: Bools, control: Bools, level: float) -> AttackRisk:
+    """The same risk where each guess is tried on both tables, shape (n,) each.
+
+    With a, b, c, d the guesses that hit both, train only, control only, neither (½ added to each, after
+    Agresti & Min 2005), ``R = (b − c) / (b + d)``, and the delta method takes their correlation into account:
+    ``δ_R² = z² [v_t / (1 − p_c)² + v_c (1 − p_t)² / (1 − p_c)⁴ − 2 cov (1 − p_t) / (1 − p_c)³]``,
+    ``v = p (1 − p) / n``, ``cov = (a/n − p_t p_c) / n``.
+    """
+    a, b = np.sum(train & control) + 0.5, np.sum(train & ~control) + 0.5
+    c, d = np.sum(~train & control) + 0.5, np.sum(~train & ~control) + 0.5
+    n = float(a + b + c + d)
+    p_t, p_c = float(a + b) / n, float(a + c) / n
+    together = (float(a) / n - p_t * p_c) / n
+    variance = (
+        p_t * (1 - p_t) / n / (1 - p_c) ** 2
+        + p_c * (1 - p_c) / n * (1 - p_t) ** 2 / (1 - p_c) ** 4
+        - 2 * together * (1 - p_t) / (1 - p_c) ** 3
+    )
+    value = (p_t - p_c) / (1 - p_c)
+    half = critical_value(level) * math.sqrt(max(variance, 0.0))
+    return AttackRisk(value, Interval(value - half, value + half, level, "paired delta method"))
+
+
+def corrected_level(level: float, n_choices: int) -> float:
+    """Level at which each of ``n_choices`` intervals must stand for all of them to hold at ``level``.
+
+    ``1 − (1 − level) / n`` (Bonferroni), valid whatever their dependence: what the worst of several
+    settings needs.
+    """
+    return 1 - (1 - level) / max(1, n_choices)
+
+
+def worst_interval(
+    intervals: Sequence[Interval], level: float, tried: str, *, higher_is_safer: bool = False
+) -> Interval:
+    """Interval of the worst of several choices, from intervals that hold together at ``level``.
+
+    Both ends are the worst over all choices, since the choice with the worst value need not be the least
+    certain one.
+
+    Args:
+        intervals: each at its :func:`corrected_level`.
+        tried: how many of what there were, for the reader, such as ``"3 settings"``.
+    """
+    worst = min if higher_is_safer else max
+    return Interval(
+        worst(i.low for i in intervals),
+        worst(i.high for i in intervals),
+        level,
+        f"{intervals[0].method}, corrected for {tried}",
+    )

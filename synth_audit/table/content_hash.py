@@ -1,0 +1,232 @@
+"""The content hash of a table: independent of row and column order, aware of types and missing values."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from synth_audit.errors import DataError
+from synth_audit.hashing import KeyedHash
+from synth_audit.table.arrow import is_binary, is_text, regular_floats
+
+Bytes = npt.NDArray[np.uint8]
+
+DIGEST = 32
+"""Bytes of a row's digest."""
+
+_BATCH = 2**16
+"""Rows whose bytes are held at a time."""
+
+
+def fingerprint(data: pa.Table) -> str:
+    """SHA-256 over the column names and types and the sorted SHA-256 digests of all rows.
+
+    Two tables agree exactly when they hold the same multiset of rows under the same names and types.
+    Representations that cannot be told apart after a round trip through a file or warehouse (large
+    or dictionary-encoded text, the unit of a date, time or timestamp, the name of a timestamp's zone,
+    NaN and null, 0.0 and -0.0) count as equal. A timestamp with a zone is an instant, and no timestamp
+    without one.
+
+    Raises:
+        DataError: a column is nested, or of another type whose values have no canonical bytes.
+    """
+    return content_hash(data.schema, data.num_rows, row_digests(data))
+
+
+def fingerprint_of(batches: Iterable[pa.Table]) -> str:
+    """:func:`fingerprint` of rows by batches of the same columns, of which one is held at a time.
+
+    Args:
+        batches: at least one.
+    """
+    parts = [(batch.schema, batch.num_rows, row_digests(batch)) for batch in batches]
+    return content_hash(
+        parts[0][0], sum(n for _, n, _ in parts), np.concatenate([digests for *_, digests in parts])
+    )
+
+
+def content_hash(schema: pa.Schema, n_rows: int, digests: Bytes) -> str:
+    """The fingerprint of a table from the digests of its rows, in whatever order these are."""
+    header = "\x1e".join(f"{name}\x1f{_type_name(schema.field(name).type)}" for name in sorted(schema.names))
+    total = hashlib.sha256(f"{n_rows}\x1d{header}\x1d".encode())
+    total.update(np.sort(_as_texts(digests)).tobytes())
+    return total.hexdigest()
+
+
+def content_order(digests: Bytes) -> npt.NDArray[np.intp]:
+    """Positions of the rows in the order of their digests, which is the same for any order of the rows."""
+    return np.argsort(_as_texts(digests), kind="stable")
+
+
+def _as_texts(digests: Bytes) -> npt.NDArray[np.bytes_]:
+    return digests.view(f"S{DIGEST}").ravel()
+
+
+def row_digests(data: pa.Table) -> Bytes:
+    """SHA-256 of each row's values, in the order of the rows, the same for what counts as equal.
+
+    Returns:
+        Shape (n, 32); (0, 32) for a table without columns.
+
+    Raises:
+        DataError: a column has no content hash.
+    """
+    names = sorted(data.column_names)
+    found = np.empty((data.num_rows if names else 0, DIGEST), dtype=np.uint8)
+    for start in range(0, len(found), _BATCH):
+        part = data.slice(start, _BATCH)
+        rows = np.hstack([_canonical(n, part.column(n)) for n in names])
+        width, held = rows.shape[1], rows.tobytes()
+        every = [hashlib.sha256(held[i : i + width]).digest() for i in range(0, len(held), width)]
+        found[start : start + len(every)] = np.frombuffer(b"".join(every), np.uint8).reshape(-1, DIGEST)
+    return found
+
+
+def _type_name(kind: pa.DataType) -> str:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if is_text(kind):
+        return "text"
+    if pa.types.is_date(kind):
+        return "date"
+    if pa.types.is_time(kind):
+        return "time"
+    if pa.types.is_timestamp(kind):
+        return "timestamp[UTC]" if kind.tz else "timestamp[]"
+    return str(kind)
+
+
+def _canonical(name: str, values: pa.ChunkedArray) -> Bytes:
+    """The column's bytes, or an error that names it and shows none of its values."""
+    try:
+        return _column_bytes(values)
+    except pa.ArrowException:
+        pass
+    raise DataError(
+        f"column {name!r} has type {values.type}, which has no content hash",
+        where=name,
+        expected="numbers, text, booleans, dates, times or timestamps",
+        fix=f"cast or drop {name!r} at its source",
+    )
+
+
+def _column_bytes(values: pa.ChunkedArray) -> Bytes:
+    """Canonical bytes of a column, shape (n, width): a missing flag, then the value."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if pa.types.is_floating(values.type):
+        values = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
+    missing = np.asarray(pc.is_null(values).to_numpy(), dtype=np.uint8)[:, None]
+    return np.hstack([missing, _value_bytes(values) * (1 - missing)])
+
+
+def _value_bytes(values: pa.ChunkedArray) -> Bytes:
+    kind = values.type
+    if pa.types.is_boolean(kind) or pa.types.is_signed_integer(kind):
+        return _words(values.cast(pa.int64()).fill_null(0).to_numpy())
+    if pa.types.is_unsigned_integer(kind):
+        return _words(values.cast(pa.uint64()).fill_null(0).to_numpy())
+    if pa.types.is_floating(kind):
+        return _words(values.cast(pa.float64()).fill_null(0.0).to_numpy() + 0.0)
+    if pa.types.is_timestamp(kind):
+        seconds = values.cast(pa.timestamp("s", tz=kind.tz), safe=False)
+        rest = pc.subtract(values, seconds.cast(kind)).cast(pa.duration("ns"))
+        parts = (_words(x.cast(pa.int64()).fill_null(0).to_numpy()) for x in (seconds, rest))
+        return np.hstack(list(parts))
+    if pa.types.is_time(kind):
+        return _words(values.cast(pa.time64("ns")).cast(pa.int64()).fill_null(0).to_numpy())
+    return _text_bytes(values if is_text(kind) or is_binary(kind) else values.cast(pa.string()))
+
+
+def _words(values: npt.NDArray[np.generic]) -> Bytes:
+    return np.ascontiguousarray(values).view(np.uint8).reshape(len(values), -1)
+
+
+def _text_bytes(values: pa.ChunkedArray) -> Bytes:
+    """Digest each distinct text once: 32 bytes a row."""
+    plain = pa.large_binary() if is_binary(values.type) else pa.large_string()
+    encoded = values.cast(plain).combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.unify_dictionaries().combine_chunks()
+    distinct = encoded.dictionary.cast(pa.large_binary()).to_pylist()
+    digests = [hashlib.sha256(value).digest() for value in distinct]
+    lookup = np.frombuffer(b"".join(digests) or bytes(32), dtype=np.uint8).reshape(-1, 32)
+    codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+    rows: Bytes = lookup[codes]
+    return rows
+
+
+_UNITS = ("s", "ms", "us", "ns")
+_DICTIONARY = re.compile(r"dictionary<values=([^,]+), .*>")
+_TIMED = re.compile(r"(?:timestamp|time32|time64)\[(s|ms|us|ns)(?:, tz=(.+))?\]")
+
+
+def canonical(data: pa.Table, storage: Mapping[str, str], key: bytes) -> pa.Table:
+    """The table that stands for all tables of this content: same content hash, same bytes in any file.
+
+    Rows are ordered by the HMAC-SHA256 of their digests, columns as in ``storage`` and what is not there by
+    name. Text, dates, times and timestamps take the layout, unit and zone that ``storage`` names, a finer
+    unit where they would lose something; NaN becomes null, -0.0 becomes 0.0. Numbers keep types and digits.
+
+    Args:
+        storage: Arrow types of train's columns as text, in its order of columns.
+        key: of the order; who does not know it cannot arrange rows so that their order says something.
+
+    Raises:
+        DataError: a column has no content hash.
+    """
+    names = [n for n in storage if n in data.column_names]
+    names += sorted(set(data.column_names) - set(names))
+    keyed, digests = KeyedHash(key), row_digests(data).tobytes()
+    places = bytearray()  # a join would hold each hash as an object of its own
+    for start in range(0, len(digests), DIGEST):
+        places += keyed(digests[start : start + DIGEST])
+    order = pa.array(np.argsort(np.frombuffer(places, dtype=f"S{DIGEST}"), kind="stable"))
+    # Taken into new arrays, which leave behind what lay under nulls, and how the rows were cut into chunks;
+    # one column at a time, so that memory holds the table once.
+    return pa.table({n: _ordered(data.column(n), storage.get(n, ""), order) for n in names})
+
+
+def _ordered(values: pa.ChunkedArray, stored: str, order: pa.Array) -> pa.ChunkedArray:
+    return pa.chunked_array([_plain(values, stored).combine_chunks()]).take(order)
+
+
+def _plain(values: pa.ChunkedArray, stored: str) -> pa.ChunkedArray:
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    stored = found[1] if (found := _DICTIONARY.fullmatch(stored)) else stored
+    kind = values.type
+    if pa.types.is_floating(kind):
+        return regular_floats(values)
+    if is_text(kind):
+        return values.cast(pa.large_string() if stored == "large_string" else pa.string())
+    if pa.types.is_date(kind):
+        whole = values.cast(pa.date32(), safe=False)
+        return whole.cast(pa.date64()) if stored.startswith("date64") else whole
+    if pa.types.is_time(kind) or pa.types.is_timestamp(kind):
+        return _timed(values, stored)
+    return values
+
+
+def _timed(values: pa.ChunkedArray, stored: str) -> pa.ChunkedArray:
+    """In the unit of ``stored``, else the coarsest one that loses nothing."""
+    found = _TIMED.fullmatch(stored)
+    unit, zone = (found[1], found[2]) if found else ("s", None)
+    for wanted in (*_UNITS[_UNITS.index(unit) :], *_UNITS):
+        try:
+            return values.cast(_timed_type(values.type, wanted, zone))
+        except pa.ArrowInvalid:  # it would lose digits, or has no room for years as far away
+            continue
+    return values
+
+
+def _timed_type(kind: pa.DataType, unit: str, zone: str | None) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp(unit, tz=(zone or "UTC") if kind.tz else None)
+    return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)

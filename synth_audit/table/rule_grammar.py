@@ -1,0 +1,219 @@
+"""The grammar of rules, for the parser generator lark, and what its parts become.
+
+Importing this module takes some 100 ms, so it is imported where a rule is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from typing import NoReturn, cast
+
+from lark import Lark, Token, Transformer, v_args
+from lark.exceptions import UnexpectedInput, VisitError
+
+from synth_audit.table.rules import (
+    Determines,
+    OneOf,
+    Operator,
+    Rule,
+    Value,
+    Within,
+    as_number,
+    make_ordered,
+    misread,
+    read_value,
+)
+
+# A keyword is one only where the grammar asks for it, so a column may be called `in`; and it ends where a
+# word would. A word may hold a hyphen, but no arrow.
+GRAMMAR = r"""
+?start: _text _BETWEEN _text _AND _text      -> between
+      | _text _IN "[" _text ("," _text)* "]" -> one_of
+      | _text OPERATOR _text                 -> compared
+      | determinants _ARROW _text            -> determines
+determinants: _text ("," _text)*
+_text: WORD | BACKTICKS | DOUBLE | SINGLE
+
+_BETWEEN: /between(?=->|[\s,\[\]<>=!`"']|$)/i
+_AND: /and(?=->|[\s,\[\]<>=!`"']|$)/i
+_IN: /in(?=->|[\s,\[\]<>=!`"']|$)/i
+_ARROW: "->"
+OPERATOR: "<=" | ">=" | "==" | "<" | ">"
+WORD: /((?!->)[^\s,\[\]<>=!`"'])+/
+BACKTICKS: /`[^`]+`/
+DOUBLE: /"[^"]+"/
+SINGLE: /'[^']+'/
+%ignore /\s+/
+"""
+
+_VERBS = ("_BETWEEN", "_IN", "OPERATOR", "COMMA", "_ARROW")
+_WANTED = {
+    "_BETWEEN": ("`between` wants two values", "write `column between 0 and 10`; both ends are allowed"),
+    "_IN": (
+        "`in` wants a list in brackets",
+        "write `stage in [I, II]`; quote values with spaces or signs",
+    ),
+    "_ARROW": (
+        "`->` wants columns before it and one column after it",
+        "write `zip, street -> city`, one rule for each column that is determined",
+    ),
+    "OPERATOR": (
+        "{verb!r} wants one value or column after it",
+        "for two limits write `between`; quote a value of several words, a name in backticks",
+    ),
+    "COMMA": ("{verb!r} follows the column", "write `zip, street -> city`, or a list in brackets"),
+}
+
+
+class NotARule(Exception):
+    """Why a text is no rule, what to do about it, and the place in the text that shows it."""
+
+    def __init__(self, why: str, fix: str = "", at: int = 0) -> None:
+        super().__init__(why)
+        self.why, self.fix, self.at = why, fix, at
+
+
+def read(text: str) -> Rule:
+    """The rule that a text states.
+
+    Raises:
+        NotARule: it is none, or it can never or must always hold.
+    """
+    parsing = _parser().parse_interactive(text)
+    known: list[Token] = []  # keeps what was read before an error
+    try:
+        known.extend(parsing.iter_parse())
+        tree = parsing.feed_eof()  # type: ignore[no-untyped-call]
+    except UnexpectedInput as error:
+        at = _place(error, text)
+        _refuse_form(text, at, [t for t in known if cast(int, t.start_pos) < at])
+    try:
+        return _ToRule(text).transform(tree)
+    except VisitError as error:
+        raise error.orig_exc from None
+
+
+@cache
+def _parser() -> Lark:
+    return Lark(GRAMMAR, parser="lalr")
+
+
+def _place(error: UnexpectedInput, text: str) -> int:
+    token = getattr(error, "token", None)
+    ended = token is not None and token.type == "$END"
+    return len(text) if ended else cast(int, error.pos_in_stream)
+
+
+def _refuse_form(text: str, at: int, known: Sequence[Token]) -> NoReturn:
+    """Say what the grammar wants at a place, given the tokens before it."""
+    verb = next((t for t in known if t.type in _VERBS), None)
+    found = _first(text[at:])
+    if found in ("`", '"', "'"):
+        raise NotARule("a quotation mark or backtick is left open or holds nothing", at=at)
+    if verb is None and "->" in text[at:]:
+        raise NotARule(*_WANTED["_ARROW"], at=at)
+    if verb is None and known:
+        _refuse_verb(known[0], found, at)
+    if verb is None:
+        raise NotARule("a column's name is missing" + (f" before {found!r}" if found else ""), at=at)
+    why, fix = _WANTED["_ARROW" if verb.type == "COMMA" and "->" in text else verb.type]
+    raise NotARule(why.format(verb=str(verb)), fix, at)
+
+
+def _refuse_verb(column: Token, found: str, at: int) -> NoReturn:
+    """Say what is wrong with what follows a column."""
+    if not found:
+        raise NotARule("it names a column and says nothing of it", at=at)
+    if found in ("=", "!"):
+        raise NotARule(f"{found!r} is no operator", "write `==` for equal; unequal cannot be asked", at)
+    fix = f"put a name of several words in backticks, as in `` `{_bare(column)} {found}` >= 0 ``"
+    raise NotARule(f"{found!r} follows the column", "" if found in ("[", "]") else fix, at)
+
+
+def _first(rest: str) -> str:
+    """The word that a text begins with, without quotation marks, or the sign; empty for an empty text."""
+    try:
+        return _bare(next(iter(_parser().lex(rest)), Token("END", "")))
+    except UnexpectedInput:
+        return rest[:1]
+
+
+def _bare(token: Token) -> str:
+    return token[1:-1] if token.type in ("BACKTICKS", "DOUBLE", "SINGLE") else str(token)
+
+
+@v_args(inline=True)
+class _ToRule(Transformer[Token, Rule]):
+    """What each form of the grammar becomes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+    def between(self, column: Token, first: Token, last: Token) -> Rule:
+        """``column between first and last``."""
+        low, high = _value(first), _value(last)
+        if isinstance(low, datetime) != isinstance(high, datetime):
+            _refuse(last, "one end is a date and the other a number")
+        if as_number(low) > as_number(high):
+            _refuse(first, "the first end lies above the second", "give the lower one first")
+        return self._within(column, low, high)
+
+    def one_of(self, column: Token, *listed: Token) -> Rule:
+        """``column in [listed, …]``."""
+        for token in listed:
+            if token.type == "WORD":
+                _refuse_misread(token, "quote it if it is a label")
+        values = [_bare(t) for t in listed]
+        if len(set(values)) < len(values):
+            again = next(t for i, t in enumerate(listed) if values[i] in values[:i])
+            _refuse(again, "a value is listed twice")
+        return OneOf(self.text, _bare(column), tuple(sorted(values)))
+
+    def compared(self, column: Token, sign: Token, operand: Token) -> Rule:
+        """``column <= operand``, which is a value if it reads as one and stands in no backticks."""
+        operator = cast(Operator, str(sign))
+        value = None if operand.type == "BACKTICKS" else read_value(_bare(operand))
+        if value is None:
+            _refuse_misread(operand, "put it in backticks if it is a column")
+            if _bare(operand) == _bare(column):
+                _refuse(operand, "it compares a column with itself")
+            return make_ordered(self.text, _bare(column), operator, _bare(operand))
+        low = value if operator in (">", ">=", "==") else None
+        high = value if operator in ("<", "<=", "==") else None
+        return self._within(column, low, high, strict_low=operator == ">", strict_high=operator == "<")
+
+    def determinants(self, *names: Token) -> tuple[Token, ...]:
+        """Columns on the left of an arrow."""
+        return names
+
+    def determines(self, left: tuple[Token, ...], right: Token) -> Rule:
+        """``left, … -> right``."""
+        names = [_bare(t) for t in left]
+        if len({*names, _bare(right)}) <= len(names):
+            _refuse(right, "a column occurs twice")
+        return Determines(self.text, tuple(sorted(names)), _bare(right))
+
+    def _within(self, column: Token, low: Value | None, high: Value | None, **strict: bool) -> Rule:
+        ends = [None if x is None else as_number(x) for x in (low, high)]
+        dates = isinstance(low if low is not None else high, datetime)
+        return Within(self.text, _bare(column), ends[0], ends[1], dates=dates, **strict)
+
+
+def _value(token: Token) -> Value:
+    value = None if token.type == "BACKTICKS" else read_value(_bare(token))
+    if value is None:
+        _refuse_misread(token, "leave an end open by `>=` or `<=`")
+        _refuse(token, f"{_bare(token)!r} is neither a number nor a date")
+    return value
+
+
+def _refuse_misread(token: Token, fix: str) -> None:
+    if token.type != "BACKTICKS" and (why := misread(_bare(token))) is not None:
+        _refuse(token, f"{_bare(token)!r} {why}", fix)
+
+
+def _refuse(token: Token, why: str, fix: str = "") -> NoReturn:
+    raise NotARule(why, fix, token.start_pos or 0)

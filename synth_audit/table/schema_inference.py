@@ -1,0 +1,207 @@
+"""Builds a schema from the plan's declarations and, where they are silent, from the values of train."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from synth_audit.errors import DataError, PlanError
+from synth_audit.table.arrow import PlacedRows, index_columns, nan_as_missing
+from synth_audit.table.kind import Clues, Kind, kind_named, kinds
+from synth_audit.table.resolution import Resolution
+from synth_audit.table.rules import Rule, check_rules, ordering
+from synth_audit.table.schema import RELEASED, Column, Role, Schema
+from synth_audit.table.storage_types import plain
+from synth_audit.table.table import Table
+
+if TYPE_CHECKING:
+    from synth_audit.table.column_spec import ColumnSpec
+
+_NO_CLUES = Clues()
+
+
+def infer_schema(
+    data: pa.Table | PlacedRows | Table,
+    specs: Mapping[str, ColumnSpec] | None = None,
+    *,
+    rules: Sequence[Rule] = (),
+    where: str = "train",
+) -> Schema:
+    """Build the schema of a table from the plan's declarations and, where silent, from its values.
+
+    Inference: boolean stays boolean; dates and timestamps are datetime; text of several words that hardly
+    repeat is text, other text categorical; a number with exactly two distinct values is categorical; other
+    integers are integer, other numbers continuous (decimals too, so that NUMERIC never becomes a label).
+    Declared categories make a column categorical; declared bounds, and rules that ask for an order, keep a
+    number a number. An index of pandas' that the plan does not declare is no column.
+
+    Raises:
+        PlanError: a declaration or rule names no column, or contradicts itself.
+        DataError: a column cannot be what the plan says, is of no usable type, or has too many categories.
+    """
+    specs = specs or {}
+    whole = data if isinstance(data, pa.Table) else data.data
+    data = whole if isinstance(data, Table) else plain(whole, where=where)
+    if unknown := [name for name in specs if name not in data.column_names]:
+        raise PlanError(
+            f"the plan describes column {unknown[0]!r}, which the table does not have",
+            where=f"columns.{unknown[0]}",
+            expected=f"one of {', '.join(data.column_names)}",
+            fix="correct the name, or drop the entry from `columns`",
+        )
+    ranked, aside = ordering(rules), set(index_columns(data.column_names, specs))
+    columns = tuple(
+        _infer_column(name, data.column(name), specs.get(name), name in ranked, where)
+        for name in data.column_names
+        if name not in aside
+    )
+    schema = Schema(columns, tuple(rules))
+    _check_roles(schema)
+    check_rules(rules, schema)
+    return schema
+
+
+def _infer_column(
+    name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, ranked: bool, where: str
+) -> Column:
+    values = nan_as_missing(values)
+    storage = values.type
+    declared = kind_named(spec.kind) if spec and spec.kind else None
+    kind = declared or _infer_kind(name, values, spec, ranked, where)
+    if not kind.allows(storage):
+        raise DataError(
+            f"column {name!r} is declared {kind} but holds {storage}",
+            where=where,
+            expected=f"values that can be read as {kind}",
+            fix=f"declare another kind for {name!r}, or convert the column at its source",
+        )
+    if spec and "bounds" in spec.domain_terms - kind.domain_terms:
+        raise DataError(
+            f"column {name!r} is declared with bounds but is {kind}",
+            where=where,
+            expected="numbers or dates",
+            fix=f"drop the bounds of {name!r}, or convert the column at its source",
+        )
+    roles = frozenset(spec.roles) if spec else frozenset({Role.FEATURE})
+    column = Column(
+        name=name,
+        kind=kind,
+        storage=storage,
+        roles=roles,
+        kind_declared=declared is not None,
+        nullable=spec.nullable if spec else True,
+        declared_bounds=spec.numeric_bounds if spec else None,
+        declared_categories=_declared_labels(spec, kind),
+        declared_resolution=_declared_resolution(name, spec, kind, where),
+        release_text=bool(spec and spec.release_text),
+    )
+    return _with_domain(column, values, where) if column.released else column
+
+
+def _declared_labels(spec: ColumnSpec | None, kind: Kind) -> tuple[str, ...] | None:
+    if spec is None or spec.categories is None:
+        return None
+    return tuple(kind.label_meant(label) for label in spec.categories)
+
+
+def _declared_resolution(name: str, spec: ColumnSpec | None, kind: Kind, where: str) -> Resolution | None:
+    if spec is None or spec.precision is None:
+        return None
+    try:
+        return kind.declared_resolution(spec.precision)
+    except TypeError as odd:
+        raise DataError(
+            f"column {name!r} is declared with a precision that does not suit it: {odd}",
+            where=where,
+            expected="a step for numbers, a unit of time for dates and times",
+            fix=f"drop the precision of {name!r}, or declare its kind",
+        ) from None
+
+
+def _infer_kind(
+    name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, ranked: bool, where: str
+) -> Kind:
+    clues = Clues(
+        categories=spec is not None and spec.categories is not None,
+        bounds=spec is not None and spec.bounds is not None,
+        ranked=ranked,
+        released=spec is None or RELEASED.issuperset(spec.roles),
+    )
+    if kind := kind_of(values, clues):
+        return kind
+    raise DataError(
+        f"column {name!r} has type {values.type}, which cannot be audited",
+        where=where,
+        expected="numbers, text, booleans, dates or times",
+        fix=f"cast {name!r} in the source query, or give it `role: identifier`",
+    )
+
+
+def kind_of(values: pa.ChunkedArray, clues: Clues = _NO_CLUES) -> Kind | None:
+    """The first kind that values suit; None where they suit none."""
+    return next((kind for kind in kinds() if kind.suits(values, clues)), None)
+
+
+def _with_domain(column: Column, values: pa.ChunkedArray, where: str) -> Column:
+    """The column with its inferred domain, after checking the declared one."""
+    found, known = column.kind.domain(values), column.declared_bounds
+    if found.bounds and known and (found.bounds[0] < known[0] or found.bounds[1] > known[1]):
+        raise _outside(column, "bounds", where)
+    labels = found.categories or ()
+    if column.declared_categories is not None:
+        if set(labels) - set(column.declared_categories):
+            raise _outside(column, "categories", where)
+    elif expected := column.kind.too_many_labels(len(labels)):
+        raise DataError(
+            f"column {column.name!r} has {len(labels):,} categories",
+            where=where,
+            expected=expected,
+            fix=f"give {column.name!r} `role: identifier`, or group its values at the source",
+        )
+    return replace(
+        column,
+        inferred_bounds=found.bounds,
+        inferred_categories=found.categories,
+        inferred_resolution=column.kind.resolution(values),
+    )
+
+
+def _outside(column: Column, what: str, where: str) -> DataError:
+    return DataError(
+        f"column {column.name!r} has values outside its declared {what}",
+        where=where,
+        expected=f"every value within columns.{column.name}.{what}",
+        fix="widen the declaration, clean the values at the source, or have numbers of the plan's source set "
+        "to the nearest bound by `outside: clip`",
+    )
+
+
+def _check_roles(schema: Schema) -> None:
+    targets = schema.with_role(Role.TARGET)
+    if len(targets) > 1:
+        raise PlanError(
+            f"{len(targets)} columns have the role target: {', '.join(c.name for c in targets)}",
+            where="columns",
+            expected="at most one target",
+            fix="keep one target; `sensitive` is for the others",
+        )
+    for column in schema:
+        wanted = sorted(column.roles & {Role.TARGET, Role.SENSITIVE})
+        if wanted and not column.released:
+            (withheld, *_) = sorted(column.roles - RELEASED)
+            raise PlanError(
+                f"column {column.name!r} has the roles {wanted[0]} and {withheld}",
+                where=f"columns.{column.name}",
+                expected=f"no {withheld} with it: such a column never leaves, so nothing can be learnt of it",
+                fix=f"keep one of the two; a copy of the column under another name can be the {withheld}",
+            )
+    if not schema.features:
+        raise PlanError(
+            "no column is left to release: all are identifiers or split keys",
+            where="columns",
+            expected="at least one feature",
+            fix="take `identifier` or `split_key` off the columns to release",
+        )

@@ -1,0 +1,102 @@
+"""Text that others wrote: made fit to show, and when two texts are the same label."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from difflib import get_close_matches
+from unicodedata import normalize
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+LONGEST_WORD = 255
+"""Letters of one word that are shown: as many as a file's name may have."""
+
+LONGEST_LINE = 1000
+"""Letters of one part of a message that are shown."""
+
+_REPLACEMENT = "\ufffd"
+_HARMLESS = "\n\t\u00ad"
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
+_BREAKS = str.maketrans(dict.fromkeys("\n\u2028\u2029", _REPLACEMENT))
+_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
+
+
+def clean(text: str) -> str:
+    """Text without control, bidirectional-override and surrogate characters, which could mislead or break.
+
+    Line feed, tab and soft hyphen stay; an escape sequence, a carriage return or a zero-width character each
+    become U+FFFD, so that a reader sees that something stood there.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        _REPLACEMENT if unicodedata.category(c) in _HIDDEN and c not in _HARMLESS else c for c in text
+    )
+
+
+def one_line(text: str) -> str:
+    """Cleaned text without line breaks, so that a name cannot pass for a line of its own."""
+    return clean(text).translate(_BREAKS)
+
+
+def meant(word: str, known: Iterable[str]) -> str:
+    """A question for the known word that is nearest, in brackets; empty if none is near."""
+    near = get_close_matches(word, known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def shortened(text: str, most: int = LONGEST_LINE) -> str:
+    """At most ``most`` letters: of what is longer the start and the end, which say most, with … between.
+
+    A word longer than :data:`LONGEST_WORD` is cut too, so that what surrounds it stays readable.
+    """
+    if len(text) <= min(most, LONGEST_WORD):
+        return text
+    return _cut(_WORD.sub(lambda found: _cut(found[0], LONGEST_WORD), text), most)
+
+
+def _cut(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 3
+    return text[: most - 1 - tail] + "…" + text[len(text) - tail :]
+
+
+_BLANK = " \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
+"""What counts as blank in ASCII."""
+
+
+def standard_form(text: str) -> str:
+    """What texts that are the same label have in common: Unicode form NFKC, case folded, trimmed.
+
+    The forms of "Ｍale", " male" and "MALE" are equal; accents and inner spaces count.
+    """
+    if text.isascii():
+        return text.lower().strip()
+    return normalize("NFKC", normalize("NFKC", text).casefold()).strip()
+
+
+def standard_forms(texts: Iterable[str | None]) -> list[str | None]:
+    """The form of each text, made once for those that repeat; None stays."""
+    known: dict[str, str] = {}
+    found: list[str | None] = []
+    for text in texts:
+        if text is not None and text not in known:
+            known[text] = standard_form(text)
+        found.append(None if text is None else known[text])
+    return found
+
+
+def column_forms(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The form of each text of a column, as large_string; null stays. ASCII, which most is, takes no loop."""
+    texts = texts.cast(pa.large_string())
+    # In this order: of a part of a longer array Arrow 26 lowers other bytes; what was trimmed is whole again.
+    forms = pc.ascii_lower(pc.ascii_trim(texts, _BLANK))
+    others = pc.invert(pc.string_is_ascii(texts)).fill_null(False).combine_chunks()
+    if not pc.any(others).as_py():
+        return forms
+    made = pa.array(standard_forms(texts.filter(others).to_pylist()), pa.large_string())
+    return pa.chunked_array([pc.replace_with_mask(forms.combine_chunks(), others, made)])

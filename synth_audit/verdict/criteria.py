@@ -1,0 +1,228 @@
+"""Which questions about people an examination answered, and whether a release is fit for purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Literal, get_args
+
+from synth_audit import registry
+from synth_audit.errors import GateError, PlanError, PluginError
+from synth_audit.findings.verdict import FITNESS, GateResult, Result
+from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
+from synth_audit.store.evidence import Evidence
+
+CRITERIA = ("singling out", "linkability", "inference", "membership")
+"""The three criteria of data protection authorities for anonymity (WP29 opinion 05/2014), and membership."""
+
+ANSWERS = "answers"
+"""Identifier of the gate of suites that demand answers, and the key under ``meta`` that demands them."""
+
+_CRITERIA_TITLE = "Every question that the suite demands an answer to is answered"
+_CRITERIA_REASON = (
+    "An audit that was blind on this table, fell short or could not be decided says nothing of its risk. "
+    "The suite names the questions without whose answer nothing may leave."
+)
+
+
+class AnswerState(StrEnum):
+    """What became of a question."""
+
+    ANSWERED = "answered"
+    UNDECIDED = "undecided"
+    NOT_ASKED = "not asked"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One criterion.
+
+    Attributes:
+        reason: why it is not answered, without a full stop; empty where it is.
+    """
+
+    criterion: str
+    state: AnswerState
+    reason: str = ""
+
+
+def answers(outcomes: Sequence[AuditOutcome], results: Sequence[GateResult]) -> tuple[Answer, ...]:
+    """What became of each of the :data:`CRITERIA`, from the gates on the audits that are about it.
+
+    *Answered*: a gate on it failed, or each gate that decides was decided, whichever way; where none of its
+    gates decides about the release, each of them was. *Undecided*: one of them was not, as its number was
+    blind, short, absent or too uncertain, or as the audit that it judges had no part in the run. *Not asked*:
+    no gate of the suite is about it, or no audit that ran.
+
+    Args:
+        results: of all gates.
+    """
+    ran = {o.audit: o.info.risk for o in outcomes if o.info is not None}
+    judged = {g.measurement.audit for g in results if g.measurement is not None}
+    about = ran | {audit: _declared_risk(audit) for audit in judged - set(ran)}
+    return tuple(_answer(criterion, outcomes, results, about) for criterion in CRITERIA)
+
+
+def _declared_risk(audit: str) -> str | None:
+    """What an audit is about that had no part in the run; None where no plug-in here can say."""
+    try:
+        info: AuditInfo = registry.find("audit", audit).load().info  # type: ignore[attr-defined]
+    except (PlanError, PluginError):
+        return None
+    return info.risk
+
+
+def _answer(
+    criterion: str,
+    outcomes: Sequence[AuditOutcome],
+    results: Sequence[GateResult],
+    about: Mapping[str, str | None],
+) -> Answer:
+    """One criterion; ``about`` is that of each audit, and one that is unknown may be about any."""
+    audits = {o.audit: o for o in outcomes if o.info is not None and o.info.risk == criterion}
+    mine = [g for g in results if g.measurement and about[g.measurement.audit] in (criterion, None)]
+    if not audits:
+        return Answer(criterion, AnswerState.NOT_ASKED, "no audit for it was part of this run")
+    if not mine:
+        silent = all(o.status is not Status.MEASURED for o in audits.values())
+        return Answer(
+            criterion,
+            AnswerState.UNDECIDED if silent else AnswerState.NOT_ASKED,
+            "its audit gave no result" if silent else "it was measured, and no gate of the suite judges it",
+        )
+    if any(g.result is Result.FAIL for g in mine):
+        return Answer(criterion, AnswerState.ANSWERED)
+    deciding = [g for g in mine if g.blocking] or mine
+    if left := [f"“{g.title}”" for g in deciding if g.result is Result.INSUFFICIENT]:
+        return Answer(criterion, AnswerState.UNDECIDED, f"not enough evidence for {_listed(left)}")
+    return Answer(criterion, AnswerState.ANSWERED)
+
+
+def demanded(meta: object, where: str) -> tuple[str, ...]:
+    """The criteria to which a suite demands answers, from its ``meta``.
+
+    Raises:
+        GateError: it names something else, or one twice.
+    """
+    asked = meta.get(ANSWERS, []) if isinstance(meta, Mapping) else []
+    known = isinstance(asked, list) and all(isinstance(x, str) and x in CRITERIA for x in asked)
+    if not known or len(set(asked)) < len(asked):
+        raise GateError(
+            f"meta.{ANSWERS} does not name criteria",
+            where=where,
+            expected=f"a list of some of {', '.join(CRITERIA)}, each once",
+            fix="correct the suite; `sensitive` shows how it is done",
+        )
+    return tuple(asked)
+
+
+def answers_result(
+    asked: Sequence[str], outcomes: Sequence[AuditOutcome], results: Sequence[GateResult]
+) -> GateResult:
+    """The gate of a suite that demands answers: it never fails, since what is unknown proves nothing."""
+    open_ = [a for a in answers(outcomes, results) if a.criterion in asked and a.reason]
+    words = "; ".join(f"{a.criterion}: {a.state}, {a.reason}" for a in open_)
+    return GateResult(
+        gate=ANSWERS,
+        title=_CRITERIA_TITLE,
+        result=Result.INSUFFICIENT if open_ else Result.PASS,
+        blocking=True,
+        reason=_CRITERIA_REASON,
+        explanation=f"{words}." if open_ else f"Answered: {_listed(asked)}.",
+        advice="See what the gates on these audits lack, and add audits that the plan leaves out."
+        if open_
+        else "",
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+BLOCKS = "fitness_blocks"
+"""The key under a suite's ``meta`` that says whether a release that is not fit stays in."""
+
+When = Literal["", "always", "target", "no target"]
+"""When a gate decides fitness: never, always, where the plan names a target, or where it names none."""
+
+_FITNESS_TITLE = "The release is fit for purpose"
+_FITNESS_REASON = "The suite lets nothing leave that does not serve its purpose."
+
+
+def decides(when: When, *, target: bool) -> bool:
+    """Whether a gate decides fitness, given that the plan names a target or none."""
+    return when == "always" or when == ("target" if target else "no target")
+
+
+def when_of(meta: Mapping[str, object], where: str, *, blocking: bool) -> When:
+    """When a gate decides fitness, from its ``meta``.
+
+    Raises:
+        GateError: it is none of :data:`When`, or the gate blocks by itself.
+    """
+    when = meta.get(FITNESS, "")
+    known = [x for x in get_args(When) if x == when]
+    if not known:
+        raise GateError(
+            f"meta.{FITNESS} does not say when the gate decides fitness",
+            where=where,
+            expected="always, target (where the plan names one) or no target",
+            fix="correct the suite; those that ship show how it is done",
+        )
+    if when and blocking:
+        raise GateError(
+            "a gate that decides fitness blocks by itself",
+            where=where,
+            expected="severity warning or info",
+            fix=f"say in the suite's meta whether fitness blocks: `{BLOCKS}: true`",
+        )
+    found: When = known[0]
+    return found
+
+
+def blocks(meta: object, where: str, *, judged: bool) -> bool:
+    """Whether a release that is not fit stays in, from a suite's ``meta``.
+
+    Args:
+        judged: a gate of the suite decides fitness.
+
+    Raises:
+        GateError: it is neither true nor false, it is misspelt, or no gate decides fitness.
+    """
+    stated = meta if isinstance(meta, Mapping) else {}
+    close = next((k for k in stated if k != BLOCKS and get_close_matches(str(k), [BLOCKS], 1, 0.75)), None)
+    asked = stated.get(BLOCKS, False)
+    if close is not None or not isinstance(asked, bool) or (asked and not judged):
+        raise GateError(
+            f"meta.{BLOCKS} cannot be followed",
+            where=where,
+            expected=f"`{BLOCKS}: true` or `false`, and with true a gate whose meta has `{FITNESS}`",
+            fix="correct the suite; those that ship show how it is done",
+        )
+    return asked
+
+
+def fitness_result(results: Sequence[GateResult]) -> GateResult:
+    """The blocking gate of a suite whose fitness blocks: as bad as the worst of the gates that decide it."""
+    asked = [g for g in results if g.fitness]
+    left = [g for g in asked if g.result is not Result.PASS]
+    failed = any(g.result is Result.FAIL for g in left)
+    words = "; ".join(f"“{g.title}”: {g.result}" for g in left) or f"{len(asked)} gates on usefulness passed"
+    return GateResult(
+        gate=FITNESS,
+        title=_FITNESS_TITLE,
+        result=Result.FAIL if failed else Result.INSUFFICIENT if left or not asked else Result.PASS,
+        blocking=True,
+        reason=_FITNESS_REASON,
+        explanation=f"{words}." if asked else "No audit that decides fitness was part of this run.",
+        advice="See what these gates found, and choose a generator that keeps more." if left else "",
+        fitness=True,
+    )
+
+
+def names_target(evidence: Evidence) -> bool:
+    """Whether the plan of this evidence named a target."""
+    return any("target" in c.roles for c in evidence.columns)

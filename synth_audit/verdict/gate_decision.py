@@ -1,0 +1,426 @@
+"""A limit on a measurement, and what one gate decides: one pure function, and the words for its result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from synth_audit.findings import measurement as identity
+from synth_audit.findings.measurement import Measurement, MeasurementId
+from synth_audit.findings.verdict import Result
+
+EVERY_SCOPE = "*"
+"""As a gate's scope: each measurement of the quantity is judged, and the worst is the gate's result. What is
+called ``*`` itself is written in quotes."""
+
+
+@dataclass(frozen=True)
+class LimitSide:
+    """One side of a limit: everything beyond ``number`` is unsafe, and with ``strict`` the number itself.
+
+    Attributes:
+        upper: the number is the most that is allowed, and not the least.
+    """
+
+    number: float
+    upper: bool
+    strict: bool
+
+    @property
+    def end(self) -> str:
+        """The end of an interval that is nearest to harm."""
+        return "upper" if self.upper else "lower"
+
+    @property
+    def words(self) -> str:
+        """What it asks for, before its number."""
+        if self.upper:
+            return "below" if self.strict else "at most"
+        return "above" if self.strict else "at least"
+
+    def allows(self, x: float) -> bool:
+        """True when ``x`` lies on the safe side."""
+        return self.excess(x) < 0 or (x == self.number and not self.strict)
+
+    def excess(self, x: float) -> float:
+        """How far ``x`` lies on the unsafe side; negative on the safe one."""
+        return x - self.number if self.upper else self.number - x
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """A limit on one measurement, which has one side or two.
+
+    Attributes:
+        measurement: what is judged.
+        every: judge each measurement of its quantity, whatever its setting and column.
+        minimum, maximum: one of them or both, finite, in the unit of the measurement.
+        bound: ``upper`` (goes with a maximum), ``lower`` (with a minimum), ``both`` (with both), ``value``
+            (the number itself, for counts and descriptions without an interval), or ``pessimistic``, which
+            is the one of the first three that goes with the limit.
+        strict: the limit itself is already unsafe.
+
+    Raises:
+        ValueError: a field is none of these. The optimistic end cannot be chosen: such a gate would
+            pass whenever the evidence is too thin to fail.
+    """
+
+    measurement: MeasurementId
+    every: bool = False
+    bound: str = "pessimistic"
+    minimum: float | None = None
+    maximum: float | None = None
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.strict, bool):
+            raise ValueError("`strict` must be true or false")  # noqa: TRY004
+        if self.every and self.measurement != self.measurement.whole:
+            raise ValueError("a limit on every measurement of a quantity names neither setting nor column")
+        ends = [x for x in (self.minimum, self.maximum) if x is not None]
+        if not ends or not all(map(is_finite_number, ends)):
+            raise ValueError("give a finite `minimum`, a finite `maximum`, or both")
+        if ends[0] > ends[-1] or (len(ends) == 2 and self.strict and ends[0] == ends[1]):
+            raise ValueError("`minimum` must lie below `maximum`, or no value could pass")
+        if self.bound not in ("pessimistic", "value", self.pessimistic_end):
+            raise ValueError(f"`bound` must be {self.pessimistic_end}, value or pessimistic for this limit")
+
+    @classmethod
+    def read(cls, name: object, scope: object = "", **others: Any) -> Limit:
+        """The limit on a measurement that a suite names.
+
+        Args:
+            name: ``audit.quantity``. scope: text inside the brackets of its name, or ``"*"`` for all.
+
+        Raises:
+            ValueError: see the class. MeasurementNameError: a text does not follow the grammar.
+        """
+        if not isinstance(name, str) or not isinstance(scope, str):
+            raise ValueError("`name` and `scope` must be text")  # noqa: TRY004
+        every = scope == EVERY_SCOPE
+        measurement = identity.read_scoped(name, "" if every else scope)
+        if not measurement.audit:
+            raise ValueError("`name` must be <audit>.<quantity>")
+        return cls(measurement=measurement, every=every, **others)
+
+    @property
+    def audit(self) -> str:
+        """The audit that reports the measurement."""
+        return self.measurement.audit
+
+    @property
+    def sides(self) -> tuple[LimitSide, ...]:
+        """What each end asks for, from below and from above; a number is safe where every side allows it."""
+        ends = ((self.minimum, False), (self.maximum, True))
+        return tuple(LimitSide(float(x), upper, self.strict) for x, upper in ends if x is not None)
+
+    @property
+    def pessimistic_end(self) -> str:
+        """The end of the interval that is nearest to harm; ``both`` where harm lies either way."""
+        return "both" if len(self.sides) == 2 else self.sides[0].end
+
+    @property
+    def compared(self) -> str:
+        """What is compared with the limit: upper, lower, both or value."""
+        return "value" if self.bound == "value" else self.pessimistic_end
+
+    @property
+    def title(self) -> str:
+        """The requirement in short."""
+        scope = " (every scope)" if self.every else in_brackets(self.measurement)
+        asked = " and ".join(f"{side.words} {format_number(side.number)}" for side in self.sides)
+        return f"{self.measurement.name}{scope} {asked}"
+
+    def applies_to(self, measurement: MeasurementId) -> bool:
+        """True when the measurement is judged."""
+        return (measurement.whole if self.every else measurement) == self.measurement
+
+    def allows(self, x: float) -> bool:
+        """True when ``x`` lies on the safe side, or between both."""
+        return all(side.allows(x) for side in self.sides)
+
+
+def format_number(x: float) -> str:
+    """A number as a reader sees it: four significant digits."""
+    return f"{x:.4g}"
+
+
+def in_brackets(measurement: MeasurementId) -> str:
+    """The scope as it stands behind a name in a sentence."""
+    return f" ({measurement.scope})" if measurement.scope else ""
+
+
+def is_finite_number(x: object) -> bool:
+    """True for numbers that can be compared; truth values are none."""
+    if not isinstance(x, (int, float)) or isinstance(x, bool):
+        return False
+    try:
+        return math.isfinite(x)
+    except OverflowError:  # a whole number of more digits than a float has
+        return False
+
+
+_MOST_TIMES = 100
+"""Attempts, as a multiple of those made, beyond which nobody will repeat an audit."""
+
+MORE = "attempts (or rows of the smaller real table, as a rule control, the other growing alike)"
+"""What more evidence is counted in, for advice."""
+
+_SEVERITY = {Result.FAIL: 2, Result.INSUFFICIENT: 1, Result.PASS: 0}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement as the frame holds it; ``low`` and ``high`` are None without an interval.
+
+    Attributes:
+        blind: why the known-answer check does not vouch for it; empty when it does, or when it need not.
+        copy_low, copy_high: its interval on a full copy of the training rows, where one was planted.
+        worse: ``"up"`` or ``"down"``, the way it moves on a leak; None without a planted copy.
+    """
+
+    id: MeasurementId
+    value: float
+    low: float | None
+    high: float | None
+    level: float | None
+    n: int | None
+    n_minimum: int | None
+    blind: str = ""
+    copy_low: float | None = None
+    copy_high: float | None = None
+    worse: str | None = None
+
+    @classmethod
+    def of(cls, m: Measurement) -> Row:
+        """The row of a measurement, about which nothing is known but itself."""
+        i = m.interval
+        low, high, level = (float(i.low), float(i.high), float(i.level)) if i else (None, None, None)
+        return cls(m.id, float(m.value), low, high, level, _whole(m.n_achieved), _whole(m.n_minimum))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a gate found: the result, why, and the numbers it rests on.
+
+    Attributes:
+        measurement: what was judged; of several the worst.
+        outlook: what more evidence would do; empty where it would not help or need not.
+    """
+
+    result: Result
+    explanation: str
+    measurement: MeasurementId
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    level: float | None = None
+    n_needed: int | None = None
+    outlook: str = ""
+
+
+def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
+    """Judge one limit against all rows of its measurement.
+
+    pass: the whole interval, value included, is on the safe side; fail: all of it on the unsafe
+    side; insufficient evidence: it straddles the limit, or there is no single finite row with an
+    interval and enough attempts. With ``bound="value"`` the value alone is compared. Of a limit with two
+    sides both must be kept: it passes if each does, fails if one does, and an interval that reaches beyond
+    both at once decides nothing.
+
+    A limit on every measurement of a quantity needs each to pass. No correction for their number is needed
+    for that: a release passes only if each single comparison does (an intersection–union test).
+
+    Args:
+        rows: any rows; those of other measurements are ignored.
+    """
+    covered = [r for r in rows if limit.applies_to(r.id)]
+    ids = sorted({r.id for r in covered}) if limit.every else [limit.measurement]
+    if not ids:
+        return Decision(Result.INSUFFICIENT, f"No audit reported {limit.measurement}.", limit.measurement)
+    found = [_decide_one(limit, [r for r in covered if r.id == x], x) for x in ids]
+    worst = max(found, key=lambda d: (_SEVERITY[d.result], _closeness(limit, d)))
+    if len(found) == 1:
+        return worst
+    passed = sum(d.result is Result.PASS for d in found)
+    summary = (
+        f"{passed} of {len(found)} scopes pass; the worst is {worst.measurement.scope or 'the whole table'}. "
+    )
+    return Decision(**{**vars(worst), "explanation": summary + worst.explanation})
+
+
+def undecided(limit: Limit, decision: Decision, rows: Iterable[Row]) -> Decision:
+    """Insufficient evidence from a number beyond its limit that says what could be found, not what was.
+
+    Such a number falls about as the square root of the people grows. So n people who give the value v reach
+    the limit L with about ``n (v / L)^2``.
+
+    Args:
+        decision: of the limit, which is an upper one. rows: those it was made from.
+    """
+    n = next((row.n for row in rows if row.id == decision.measurement), None)
+    value, most = decision.value, limit.maximum
+    if not n or value is None or not most or value >= 1:
+        return replace(decision, result=Result.INSUFFICIENT)
+    needed = math.ceil(n * (value / most) ** 2)
+    words = (
+        f"The smallest leak sure to be found is {format_number(value)}; at most {format_number(most)} is "
+        f"asked for. About {needed:,} control people instead of {n:,}, with as many more training people, "
+        "would do."
+    )
+    return replace(decision, result=Result.INSUFFICIENT, explanation=words, n_needed=needed)
+
+
+def _decide_one(limit: Limit, rows: list[Row], judged: MeasurementId) -> Decision:
+    where = f"{judged.name}{in_brackets(judged)}"
+    if len(rows) != 1:
+        found = f"{len(rows)} numbers claim to be" if rows else "No audit reported"
+        return Decision(Result.INSUFFICIENT, f"{found} {where}.", judged)
+    row = rows[0]
+    if fault := _fault(limit, row, where):
+        needed = row.n_minimum if _short(row) else None
+        return Decision(Result.INSUFFICIENT, fault, judged, row.value, row.low, row.high, row.level, needed)
+    results = {side: _result(side, _span(limit, row)) for side in limit.sides}
+    result = max(results.values(), key=_SEVERITY.__getitem__)
+    open_sides = [side for side, found in results.items() if found is Result.INSUFFICIENT]
+    needed, outlook = None, ""
+    if result is Result.INSUFFICIENT:
+        each = [_needed(side, row) for side in open_sides]
+        known = [n for n in each if n is not None]
+        needed = max(known) if len(known) == len(each) else None
+        outlook = _outlook(limit, row, needed)
+    words = _words(limit, row, result, [side for side, found in results.items() if found is result])
+    return Decision(result, words, judged, row.value, row.low, row.high, row.level, needed, outlook)
+
+
+def _result(side: LimitSide, span: tuple[float, float]) -> Result:
+    safe = [side.allows(x) for x in span]
+    return Result.PASS if all(safe) else Result.INSUFFICIENT if any(safe) else Result.FAIL
+
+
+def _span(limit: Limit, row: Row) -> tuple[float, float]:
+    """The ends that must be safe: the interval, widened to hold the value, or the value alone."""
+    if limit.compared == "value" or row.low is None or row.high is None:
+        return row.value, row.value
+    return min(row.low, row.value), max(row.high, row.value)
+
+
+def _fault(limit: Limit, row: Row, where: str) -> str:
+    """Why the row cannot be judged at all; empty when it can."""
+    numbers = [row.value, *(x for x in (row.low, row.high) if x not in (None, math.inf))]
+    if not all(is_finite_number(x) for x in numbers):  # an interval may be open upwards, as a ratio's is
+        return f"{where} could not be computed: it is not a finite number."
+    if _short(row):
+        return (
+            f"Only {row.n or 0:,} of the {row.n_minimum:,} attempts that {where} needs could be made, "
+            "so a low number would mean little."
+        )
+    if limit.compared != "value" and (row.low is None or row.high is None):
+        return f"{where} came without a confidence interval, so its uncertainty is unknown."
+    if row.low is not None and row.high is not None and row.low > row.high:
+        return f"The confidence interval of {where} is upside down."
+    if row.blind and row.low is not None:  # an exact count, which has no interval, needs no instrument
+        return f"{where} is blind here and decides nothing: {row.blind}."
+    if _passes_a_copy(limit, row):
+        return f"{where} decides nothing: a full copy of the training rows would pass this limit."
+    return ""
+
+
+def _passes_a_copy(limit: Limit, row: Row) -> bool:
+    """True when a side of the limit lies where leaks move the number, yet no leak would reach it."""
+    if row.copy_low is None or row.copy_high is None:
+        return False
+    harmful = [side for side in limit.sides if row.worse == ("up" if side.upper else "down")]
+    return any(side.allows(row.copy_low) and side.allows(row.copy_high) for side in harmful)
+
+
+def _short(row: Row) -> bool:
+    return row.n_minimum is not None and (row.n or 0) < row.n_minimum
+
+
+def _needed(side: LimitSide, row: Row) -> int | None:
+    """n · (half-width / distance of the value to the limit)², rounded up.
+
+    An interval shrinks with the square root of the attempts. The half-width is the one towards the
+    limit, so that the number always exceeds the attempts already made.
+    """
+    distance = abs(row.value - side.number)
+    if not row.n or not distance or row.low is None or row.high is None:
+        return None
+    half = row.high - row.value if row.value < side.number else row.value - row.low
+    ratio = half / distance
+    needed = row.n * ratio * ratio
+    if not math.isfinite(needed) or needed > _MOST_TIMES * row.n:
+        return None
+    return max(math.ceil(needed), row.n + 1)
+
+
+def _words(limit: Limit, row: Row, result: Result, sides: list[LimitSide]) -> str:
+    """Why; ``sides`` are those that ended like the whole."""
+    numbers = " to ".join(format_number(side.number) for side in limit.sides)
+    if limit.compared == "value":
+        side = f"within the limit {numbers}" if result is Result.PASS else f"outside the limit {numbers}"
+        return f"The value, {format_number(row.value)}, is {side}. No interval is compared."
+    low, high = _span(limit, row)
+    level = f"{100 * row.level:.4g} % " if row.level is not None else ""
+    aside = ""
+    if (low, high) != (row.low, row.high):
+        value = format_number(row.value)
+        aside = f" The value itself, {value}, lay outside the interval, which was widened to hold it."
+    if result is Result.PASS and len(sides) == 2:
+        span = f"its ends are {format_number(low)} and {format_number(high)}"
+        return f"The whole {level}interval is within the limits {numbers}: {span}.{aside}"
+    if len(sides) == 2:
+        ends = f"from {format_number(low)} to {format_number(high)}"
+        sentence = f"The {level}interval, {ends}, reaches beyond both limits, {numbers}"
+        return f"{sentence}, so the evidence does not decide.{aside}"
+    return f"{_side_words(sides[0], (low, high), level, result)}.{aside}"
+
+
+def _side_words(side: LimitSide, span: tuple[float, float], level: str, result: Result) -> str:
+    bad, good = ("above", "below") if side.upper else ("below", "above")
+    low, high = span
+    near, far = (("upper", high), ("lower", low)) if side.upper else (("lower", low), ("upper", high))
+    number = format_number(side.number)
+    if result is Result.PASS:
+        end = f"its {near[0]} end is {format_number(near[1])}"
+        return f"The whole {level}interval is within the limit {number}: {end}"
+    if result is Result.FAIL:
+        end = f"even its {far[0]} end is {format_number(far[1])}"
+        return f"The whole {level}interval is outside the limit {number}: {end}"
+    return (
+        f"The {near[0]} end of the {level}interval, {format_number(near[1])}, is {bad} the limit "
+        f"{number}, while the {far[0]} end, {format_number(far[1])}, is {good} it, so the evidence does "
+        "not decide"
+    )
+
+
+def _outlook(limit: Limit, row: Row, needed: int | None) -> str:
+    if any(row.value == side.number for side in limit.sides):
+        return "The value is exactly at the limit: more attempts would not be likely to decide it."
+    if needed is None:
+        return f"More than {_MOST_TIMES} times the attempts or rows would be needed." if row.n else ""
+    way = "pass" if limit.allows(row.value) else "fail"
+    return (
+        f"About {needed:,} attempts or rows instead of {row.n:,} would probably decide it; "
+        f"if the value stays at {format_number(row.value)}, as a {way}."
+    )
+
+
+def _closeness(limit: Limit, decision: Decision) -> float:
+    """How near to harm, for picking the worst of equals; a number that is not there is the worst."""
+    return max(_excess(limit, side, decision) for side in limit.sides)
+
+
+def _excess(limit: Limit, side: LimitSide, decision: Decision) -> float:
+    end = decision.value
+    if limit.compared != "value":
+        known = decision.high if side.upper else decision.low
+        end = known if known is not None else end
+    return math.inf if end is None or math.isnan(end) else side.excess(end)
+
+
+def _whole(x: int | None) -> int | None:
+    return None if x is None else int(x)

@@ -1,0 +1,261 @@
+"""The gate: a suite applied to an audit's outcomes and to the synthetic table, failing closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from synth_audit import registry
+from synth_audit.findings.measurement import Direction, Measurement
+from synth_audit.findings.sensitivity import REFERENCE_RATIO, Sensitivity
+from synth_audit.findings.verdict import GateReport, GateResult, Result, TableCheck
+from synth_audit.plugins.audit import AuditOutcome, Leak, Status
+from synth_audit.store.evidence import Evidence
+from synth_audit.verdict.criteria import answers_result, decides, fitness_result, names_target
+from synth_audit.verdict.gate_decision import MORE, Decision, Limit, Row, decide, undecided
+from synth_audit.verdict.privacy_budget import Promise, promise_of, promise_results
+from synth_audit.verdict.suite import Gate, Suite
+from synth_audit.verdict.table_checks import (
+    CONTRACT,
+    check_buildable,
+    contract_result,
+    table_result,
+)
+
+
+def sensitivity_checked_rows(outcome: AuditOutcome) -> list[Row]:
+    """The measurements of an audit as a gate sees them, with what the check says of each.
+
+    A privacy measurement that the check did not try, or found blind, is not vouched for; what is derived from
+    another stands and falls with it. Measurements of other families need nobody to vouch for them, nor do
+    those of an audit that states its own limits.
+    """
+    rows = [Row.of(m) for m in outcome.measurements]
+    if outcome.family != registry.PRIVACY or (outcome.info is not None and outcome.info.leak is Leak.OWN):
+        return rows
+    return [_sensitivity_checked(row, m, outcome) for row, m in zip(rows, outcome.measurements, strict=True)]
+
+
+def _sensitivity_checked(row: Row, m: Measurement, outcome: AuditOutcome) -> Row:
+    derived = m.id.derived_from is not None
+    about = m.id.derived_from or m.id
+    response = next((r for r in outcome.responses if r.id == about), None)
+    if response is None:
+        return replace(row, blind=f"the known-answer check did not try {about if derived else 'it'}")
+    if response.sensitivity is Sensitivity.INSENSITIVE or response.full is None:
+        reason = response.reason or "no answer to planted leaks was kept"
+        return replace(row, blind=f"{about}: {reason}" if derived else reason)
+    if derived:
+        return row
+    worse = "up" if response.direction is Direction.LOWER else "down"
+    return replace(row, copy_low=response.full.low, copy_high=response.full.high, worse=worse)
+
+
+BUILT_IN = {CONTRACT: "The table is what its schema declares"}
+"""The gate that no suite need name and none can leave out, with its title; it blocks."""
+
+_NAMED = 5
+"""Columns that an explanation names."""
+
+
+def judge(
+    suite: Suite,
+    outcomes: Sequence[AuditOutcome],
+    table_checks: Sequence[TableCheck],
+    promise: Promise | None = None,
+    *,
+    target: bool = False,
+) -> GateReport:
+    """Apply a suite to measurements and table checks; needs no data.
+
+    Args:
+        outcomes: of every configured audit; only measurements of audits that ended *measured* count.
+        table_checks: from :func:`check_table`; checks of other suites are ignored, missing ones are
+            insufficient evidence.
+        promise: the privacy budget that the plan declares, if any, and what was spent of it.
+        target: the plan names a target, by which fitness is judged.
+
+    Returns:
+        The gate that every suite gets (:data:`BUILT_IN`), those of a declared budget and one result per
+        gate, in the suite's order, and last whether the answers that the suite demands were given and
+        whether a release is fit that must be. Optional gates whose audit was not applicable are left out,
+        and so is, beside a failed gate, a detection limit that was not measured.
+
+    Raises:
+        GateError: Great Expectations refuses an expectation of which there is no check, or a check of the
+            contract is damaged.
+    """
+    checked = {c.key for c in table_checks}
+    check_buildable([g for g in suite.on_table if g.key not in checked])
+    decisions = _decide(suite, outcomes)
+    results = [contract_result(table_checks), *promise_results(promise, outcomes)]
+    on_table = {gate.id: table_result(gate, table_checks) for gate in suite.on_table}
+    deciding = [r.result for r in (*results, *on_table.values()) if r.blocking]
+    deciding += [decisions[g.id].result for g in suite.measured if g.blocking]
+    lost = Result.FAIL in deciding
+    idle = {o.audit for o in outcomes if o.status is Status.NOT_APPLICABLE}
+    for gate in suite.gates:
+        fitness = decides(gate.fitness, target=target)
+        if gate.limit is None:
+            found = on_table[gate.id]
+        elif gate.optional and not fitness and (gate.fitness or gate.limit.audit in idle):
+            continue
+        elif gate.undecided and lost and decisions[gate.id].value is None:
+            continue  # what else would have been found is not measured once a leak was
+        else:
+            found = _measured_result(gate, gate.limit, decisions[gate.id], outcomes, lost)
+        results.append(replace(found, fitness=fitness))
+    results = _tested(results, outcomes)
+    if suite.answers:
+        results.append(answers_result(suite.answers, outcomes, results))
+    if suite.fitness_blocks:
+        results.append(fitness_result(results))
+    return GateReport(
+        suite_name=suite.name,
+        suite=suite.plain,
+        suite_sha256=suite.sha256,
+        results=tuple(results),
+        blockers=tuple(_blocker(o) for o in outcomes if o.status is Status.ERROR),
+    )
+
+
+def judge_again(suite: Suite, evidence: Evidence) -> GateReport:
+    """Apply a suite to what evidence holds."""
+    promise, target = promise_of(evidence), names_target(evidence)
+    return judge(suite, evidence.outcomes, evidence.table_checks, promise, target=target)
+
+
+def _tested(results: list[GateResult], outcomes: Sequence[AuditOutcome]) -> list[GateResult]:
+    """Where no audit that decides fitness was part of the run, it was not tested, and no gate decides it."""
+    ran = {o.audit for o in outcomes}
+    asked = (g for g in results if g.fitness)
+    if any(g.measurement is None or g.measurement.audit in ran for g in asked):
+        return results
+    return [replace(g, fitness=False) for g in results]
+
+
+def _decide(suite: Suite, outcomes: Sequence[AuditOutcome]) -> dict[str, Decision]:
+    rows: dict[str, list[Row]] = {}  # by audit, so that no limit looks at the rows of another
+    for row in (r for o in outcomes if o.status is Status.MEASURED for r in sensitivity_checked_rows(o)):
+        rows.setdefault(row.id.audit, []).append(row)
+    found = {g.id: decide(g.limit, rows.get(g.limit.audit, ())) for g in suite.measured if g.limit}
+    for gate in suite.measured:
+        if gate.limit and gate.undecided and found[gate.id].result is Result.FAIL:
+            found[gate.id] = undecided(gate.limit, found[gate.id], rows.get(gate.limit.audit, ()))
+    return found
+
+
+def _measured(outcomes: Sequence[AuditOutcome]) -> list[Measurement]:
+    return [m for o in outcomes if o.status is Status.MEASURED for m in o.measurements]
+
+
+def _measured_result(
+    gate: Gate, limit: Limit, decision: Decision, outcomes: Sequence[AuditOutcome], lost: bool
+) -> GateResult:
+    """One gate's result; where a deciding gate failed (``lost``), no hope is held out for undecided ones."""
+    explanation = f"{decision.explanation} {'' if lost else decision.outlook}".strip()
+    if decision.result is not Result.PASS and (columns := _columns_at_fault(limit, outcomes)):
+        explanation = f"{explanation} {columns}"
+    if decision.value is None and not _count(limit, outcomes):
+        explanation = f"{explanation} {_absence(limit, outcomes)}".strip()
+    return GateResult(
+        gate=gate.id,
+        title=gate.title,
+        result=decision.result,
+        blocking=gate.blocking,
+        reason=gate.reason,
+        explanation=explanation,
+        advice=_advice(gate, limit, decision, outcomes, lost),
+        measurement=decision.measurement,
+        every=limit.every,
+        bound=limit.compared,
+        value=decision.value,
+        low=decision.low,
+        high=decision.high,
+        level=decision.level,
+        minimum=limit.minimum,
+        maximum=limit.maximum,
+        n_needed=decision.n_needed,
+    )
+
+
+def _columns_at_fault(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
+    """Columns for which the gate's audit proves by itself what it looks for, the worst first.
+
+    That is a number for a column, lower being safer, whose whole interval lies beyond its exact reference.
+    """
+    proven = [
+        m
+        for m in _measured([o for o in outcomes if o.audit == limit.audit])
+        if m.id.column and m.id.derived_from is None and m.direction is Direction.LOWER and m.finite
+        if m.interval and m.reference and m.reference.interval is None and not m.short
+        if m.interval.low > max(0.0, m.reference.value)
+    ]
+    names = list(dict.fromkeys(m.id.column for m in sorted(proven, key=lambda m: -m.value)))
+    if not names or limit.measurement.column:
+        return ""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"It is proven for the columns by themselves: {', '.join(names[:_NAMED])}{more}."
+
+
+def _count(limit: Limit, outcomes: Sequence[AuditOutcome]) -> int:
+    return sum(limit.applies_to(m.id) for m in _measured(outcomes))
+
+
+def _absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
+    """Why a measurement is not there, from what became of its audit."""
+    audit = limit.audit
+    ends = [o for o in outcomes if o.audit == audit]
+    if not ends:
+        return f"The audit {audit} was not part of this run."
+    if ends[0].status is Status.ERROR:
+        return f"The audit {audit} ended in an error ({ends[0].reason})."
+    if ends[0].status is Status.NOT_APPLICABLE:
+        return f"The audit {audit} was not applicable: {ends[0].reason}."
+    if limit.measurement.quantity == REFERENCE_RATIO.name:
+        return "A ratio needs a reference that was measured on control rows and is not 0."
+    return f"The audit {audit} ran but could not measure it; its notes say why."
+
+
+def _advice(
+    gate: Gate, limit: Limit, decision: Decision, outcomes: Sequence[AuditOutcome], lost: bool
+) -> str:
+    if decision.result is Result.PASS:
+        return ""
+    if decision.value is None:  # the gate's own advice is about a number that is bad, not one that is absent
+        return _advice_on_absence(limit, outcomes)
+    if decision.result is Result.FAIL:
+        general = "Do not release this table." if gate.blocking else "Weigh this before releasing."
+    elif lost and gate.blocking:
+        general = "Another gate has failed: more evidence here would not let the table leave."
+    elif gate.undecided:
+        general = "What was not found may be there unseen."
+    elif decision.n_needed and not limit.allows(decision.value):
+        general = "The value itself is beyond the limit, so more evidence would probably end in a fail."
+    elif decision.n_needed:
+        general = f"Repeat the audit with at least {decision.n_needed:,} {MORE}."
+    else:
+        general = "More evidence may not help: look into the number itself before deciding."
+    return f"{general} {gate.advice}".strip()
+
+
+def _advice_on_absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
+    """What to do about a number that is not there, by what became of its audit."""
+    found = next((o for o in outcomes if o.audit == limit.audit), None)
+    if found is None:
+        return f"Run the audit: add {limit.audit} to the plan's `audits`, or leave out `--only`."
+    if found.status is Status.ERROR:
+        return "The audit failed, which says nothing about the table: mend its cause and audit again."
+    if found.status is Status.NOT_APPLICABLE:
+        return (
+            "Give the audit what it lacks: other settings under `audits`, control rows, or a role in the "
+            "plan's `columns` (such as `role: target`)."
+        )
+    if near := sorted(m.id for m in found.measurements if m.id.whole == limit.measurement.whole):
+        scopes = [x.scope or "the empty one" for x in near[:5]]
+        return f"The number exists with the scope {' or '.join(scopes)}: name one in the gate."
+    return "The table gives the audit nothing to measure here; see what it reports instead."
+
+
+def _blocker(outcome: AuditOutcome) -> str:
+    return f"The audit {outcome.audit} ended in an error: {outcome.reason or 'no reason recorded'}."

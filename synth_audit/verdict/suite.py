@@ -1,0 +1,419 @@
+"""Gate suites: found, read, checked and refused before anything is judged."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+from synth_audit import registry
+from synth_audit.build import resource_folder
+from synth_audit.errors import GateError, MeasurementNameError, PluginError
+from synth_audit.files import Malformed, load_json, load_yaml, read_text
+from synth_audit.findings.measurement import MeasurementId
+from synth_audit.findings.sensitivity import derived_of
+from synth_audit.findings.verdict import FITNESS
+from synth_audit.plugins.audit import AuditInfo
+from synth_audit.store.evidence import sha256_of
+from synth_audit.verdict.criteria import When, blocks, demanded, when_of
+from synth_audit.verdict.gate_decision import EVERY_SCOPE, Limit
+
+_SUFFIXES = ("", ".json", ".yaml", ".yml")
+
+
+def locate(name: str, base: Path) -> Path:
+    """The suite's file: relative to ``base``, else among those that ship.
+
+    Raises:
+        GateError: there is none.
+    """
+    own = base / name
+    if os.path.isfile(own):  # unlike Path.is_file it takes a name that is too long or holds a null character
+        return own
+    shipped = resource_folder("expectations")
+    inside = name.removeprefix(f"{shipped.name}/")
+    for suffix in _SUFFIXES:
+        if os.path.isfile(place := shipped / f"{inside}{suffix}"):
+            return place
+    raise GateError(
+        f"there is no gate suite {name!r}",
+        where=str(own),
+        expected=f"a file, or one that ships: {', '.join(shipped_suites()) or 'none'}",
+        fix="check `gates` in the plan",
+    )
+
+
+def shipped_suites() -> tuple[str, ...]:
+    """Names of the suites that ship."""
+    found = resource_folder("expectations").glob("*")
+    return tuple(sorted(p.stem for p in found if p.suffix in _SUFFIXES[1:]))
+
+
+def read(path: Path) -> object:
+    """The plain values in a suite's file.
+
+    Raises:
+        GateError: it cannot be read, is damaged, or holds a key twice, of which the last would win.
+    """
+    try:
+        text = read_text(path)
+    except (OSError, ValueError) as error:
+        raise GateError(
+            f"the gate suite cannot be read ({type(error).__name__})",
+            where=str(path),
+            expected="a JSON or YAML file in UTF-8",
+            fix="check `gates` in the plan, and the permissions of the file",
+        ) from None
+    return _parse(text, path)
+
+
+def _parse(text: str, path: Path) -> object:
+    try:
+        return load_json(text) if path.suffix.lower() == ".json" else load_yaml(text)
+    except Malformed as error:
+        raise GateError(
+            "the gate suite is damaged" + (f": {error.reason}" if error.reason else ""),
+            where=f"{path}, line {error.line}" if error.line else str(path),
+            expected="valid JSON (or YAML) in which no key occurs twice",
+            fix="correct the file, or start from a suite that ships",
+        ) from None
+
+
+def check_gateable(limit: Limit, where: str) -> None:
+    """Refuse a limit on what no installed audit reports.
+
+    Raises:
+        GateError: the audit or the quantity is not there, or the scope is one that no such number has.
+    """
+    measurement = limit.measurement
+    own, derived = _declared(measurement, where)
+    quantity, of = measurement.quantity, measurement.derived_from
+    for name in (quantity, *([of.quantity] if of else [])):
+        if name not in (known := [*own, *derived] if name == quantity else own):
+            raise GateError(
+                f"the audit {measurement.audit!r} reports no quantity {name!r}",
+                where=where,
+                expected=f"one of {', '.join(known)}",
+                fix=suggestion(name, known),
+            )
+    if (of is None) == (quantity in derived) and not limit.every:
+        raise GateError(
+            f"{measurement.name} is {'derived from another number' if of is None else 'no derived number'}",
+            where=where,
+            expected=f"the scope `of quantity` or `of quantity[scope]`, or {EVERY_SCOPE!r}"
+            if of is None
+            else "a scope without `of`",
+            fix=f"for example `of {own[0]}`" if of is None else "",
+        )
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """A question after the nearest known word; empty when none is near."""
+    close = get_close_matches(word, list(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def _declared(measurement: MeasurementId, where: str) -> tuple[list[str], list[str]]:
+    """The quantities of the audit, and those derived from them."""
+    audit, known = measurement.audit, registry.catalogue("audit")
+    if audit not in known:
+        gone = registry.successor(audit)
+        raise GateError(
+            f"the measurement {measurement.name!r} belongs to no audit that is installed{gone}",
+            where=where,
+            expected=(not gone and suggestion(audit, known)) or f"one of {', '.join(known) or 'none'}",
+            fix="`synth-audit list` shows every audit",
+        )
+    try:
+        info = cast(AuditInfo, getattr(known[audit].load(), "info"))  # noqa: B009  (class variable)
+    except PluginError as error:
+        raise GateError(
+            f"the audit {audit!r} of the measurement {measurement.name!r} does not load",
+            where=where,
+            fix=error.what,
+        ) from error
+    return [q.name for q in info.quantities], [q.name for q in derived_of(known[audit].family)]
+
+
+MEASUREMENT_TYPE = "expect_measurement_to_be_within"
+"""Type of our own expectation: one measurement within one limit."""
+
+SEVERITIES = ("critical", "warning", "info")
+_SUITE_KEYS = {"name", "expectations", "meta", "notes", "id"}
+_EXPECTATION_KEYS = {"type", "kwargs", "meta", "severity", "notes", "description", "id"}
+_META_KEYS = ("id", "title", "finding", "reason", "advice", "blocking", "optional", "undecided", FITNESS)
+_LIMIT_KEYS = ("name", "scope", "bound", "minimum", "maximum", "strict")
+# Great Expectations lets these arguments override what stands beside `kwargs`, or the form of results.
+_RESERVED = frozenset(
+    ["id", "meta", "notes", "severity", "description", "result_format", "catch_exceptions", "batch_id"]
+)
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One requirement of a suite: a limit on a measurement, or an expectation on the table.
+
+    Attributes:
+        id: unique in the suite; reason: why the limit is what it is; advice: what to do when it is not met.
+        limit: None for an expectation on the synthetic table itself.
+        optional: left out where its audit has nothing to judge on this table; never of a blocking gate.
+        undecided: beyond its limit it decides nothing, as its number says what could be seen, not what was.
+        fitness: when it decides whether the release is fit for purpose.
+        plain: the expectation in Great Expectations' own form.
+    """
+
+    id: str
+    title: str
+    reason: str
+    advice: str
+    blocking: bool
+    optional: bool
+    undecided: bool
+    fitness: When
+    limit: Limit | None
+    plain: Mapping[str, Any]
+
+    @property
+    def key(self) -> str:
+        """Type and arguments in canonical form, see :func:`key_of`."""
+        return key_of(self.plain)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A checked suite. ``plain`` is exactly what was read and what the evidence keeps.
+
+    Attributes:
+        answers: criteria without whose answer nothing may leave.
+        fitness_blocks: what is not fit for purpose may not leave.
+    """
+
+    name: str
+    plain: Mapping[str, Any]
+    sha256: str
+    gates: tuple[Gate, ...]
+    answers: tuple[str, ...] = ()
+    fitness_blocks: bool = False
+
+    @property
+    def measured(self) -> tuple[Gate, ...]:
+        """The gates on measurements."""
+        return tuple(g for g in self.gates if g.limit is not None)
+
+    @property
+    def on_table(self) -> tuple[Gate, ...]:
+        """The gates on the synthetic table."""
+        return tuple(g for g in self.gates if g.limit is None)
+
+
+def load_suite(name: str, base: Path) -> Suite:
+    """Read and check a suite: a file relative to ``base``, else one that ships with the package.
+
+    Args:
+        name: for example ``gates.yaml``, ``expectations/release.json`` or ``release``.
+
+    Raises:
+        GateError: missing, damaged, or it could pass without having judged what it says.
+    """
+    path = locate(name, base)
+    return parse_suite(read(path), where=str(path))
+
+
+def parse_suite(plain: object, *, where: str = "gates", installed: bool = True) -> Suite:
+    """Check a suite given as plain values.
+
+    Args:
+        installed: require that an installed audit declares each measurement; False to judge old
+            evidence again where its audits may no longer be installed.
+
+    Raises:
+        GateError: see :func:`load_suite`.
+    """
+    if not isinstance(plain, Mapping):
+        raise _bad("the gate suite is not a mapping", where, expected="name and expectations")
+    _refuse_unknown(plain, _SUITE_KEYS, where)
+    if not isinstance(name := plain.get("name"), str) or not name:
+        raise _bad("the gate suite has no name", where, expected='`"name": "..."`')
+    listed = plain.get("expectations")
+    if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
+        raise _bad("the gate suite holds no expectations", where, expected="a list of at least one")
+    _refuse_foreign(plain, where)
+    gates = tuple(_gate(x, f"{where}, expectation {i}", installed) for i, x in enumerate(listed, 1))
+    _refuse_twice((g.id for g in gates), "gate id", where)
+    _refuse_twice((g.key for g in gates), "expectation", where)
+    if not any(g.blocking and g.limit for g in gates):
+        raise _bad(
+            "no gate on a measurement blocks, so the suite would pass whatever the audits found",
+            where,
+            expected=f"at least one {MEASUREMENT_TYPE} of severity critical",
+        )
+    asked = demanded(plain.get("meta"), where)
+    fit = blocks(plain.get("meta"), where, judged=any(g.fitness for g in gates))
+    return Suite(name, cast(Mapping[str, Any], plain), _digest(plain, where), gates, asked, fit)
+
+
+def key_of(expectation: Mapping[str, Any]) -> str:
+    """Canonical JSON of an expectation's type and arguments: equal for equal expectations."""
+    content = {"type": expectation["type"], "kwargs": expectation["kwargs"]}
+    return json.dumps(content, sort_keys=True, ensure_ascii=False)
+
+
+@cache
+def table_expectation_types() -> frozenset[str]:
+    """Types that Great Expectations ships, read off its file names so that it need not be imported."""
+    spec = find_spec("great_expectations")
+    folders = (spec.submodule_search_locations or []) if spec else []
+    files = (f for folder in folders for f in (Path(folder) / "expectations" / "core").glob("expect_*.py"))
+    return frozenset(f.stem for f in files)
+
+
+def _gate(plain: object, where: str, installed: bool) -> Gate:
+    if not isinstance(plain, Mapping):
+        raise _bad("an expectation is not a mapping", where, expected="type, kwargs, meta, severity")
+    meta = plain.get("meta")
+    if not isinstance(meta, Mapping) or not isinstance(ident := meta.get("id"), str) or not ident.strip():
+        raise _bad("an expectation has no id", where, expected='`"meta": {"id": "...", "reason": "..."}`')
+    where = f"{where} ({ident})"
+    _refuse_unknown(plain, _EXPECTATION_KEYS, where)
+    blocking = _blocking(plain.get("severity", "critical"), meta, where)
+    kwargs = plain.get("kwargs")
+    if not isinstance(kwargs, Mapping):
+        raise _bad("an expectation has no kwargs", where, expected="a mapping of arguments")
+    limit = _limit(plain.get("type"), kwargs, where, installed)
+    return Gate(
+        id=ident,
+        title=meta.get("title") or (limit.title if limit else _table_title(plain)),
+        reason=meta["reason"],
+        advice=meta.get("advice", ""),
+        blocking=blocking,
+        optional=_optional(meta, where, blocking=blocking),
+        undecided=_flag(meta, "undecided", where),
+        fitness=when_of(meta, where, blocking=blocking),
+        limit=limit,
+        plain=plain,
+    )
+
+
+def _blocking(severity: object, meta: Mapping[str, Any], where: str) -> bool:
+    """Whether the gate blocks, having checked severity and meta."""
+    if severity not in SEVERITIES:
+        raise _bad("unknown severity", where, expected=f"one of {', '.join(SEVERITIES)}")
+    for key in set(meta) - set(_META_KEYS):
+        # Other keys are the author's own, but a misspelt `blocking` must not open a gate.
+        if close := get_close_matches(str(key), _META_KEYS, n=1, cutoff=0.75):
+            raise _bad(f"unknown key {key!r} in meta", where, expected=f"{close[0]!r}, or another word")
+    for key in ("title", "finding", "reason", "advice"):
+        if not isinstance(meta.get(key, ""), str):
+            raise _bad(f"meta.{key} is not text", where, expected="a sentence")
+    if not meta.get("reason", "").strip():
+        raise _bad(
+            "a gate states no reason for its limit",
+            where,
+            expected="meta.reason: why this limit and no other",
+            fix="a compliance officer signs the limit, so write down what it rests on",
+        )
+    blocking = meta.get("blocking", severity == "critical")
+    if not isinstance(blocking, bool):
+        raise _bad("meta.blocking is neither true nor false", where, expected="true or false")
+    return blocking
+
+
+def _optional(meta: Mapping[str, Any], where: str, *, blocking: bool) -> bool:
+    optional = _flag(meta, "optional", where)
+    if optional and blocking:
+        raise _bad(
+            "a blocking gate cannot be optional",
+            where,
+            expected="severity warning or info",
+            fix="what decides a release must not vanish when its audit has nothing to judge",
+        )
+    return optional
+
+
+def _flag(meta: Mapping[str, Any], key: str, where: str) -> bool:
+    flag = meta.get(key, False)
+    if not isinstance(flag, bool):
+        raise _bad(f"meta.{key} is neither true nor false", where, expected="true or false")
+    return flag
+
+
+def _limit(kind: object, kwargs: Mapping[str, Any], where: str, installed: bool) -> Limit | None:
+    if taken := sorted(_RESERVED & set(kwargs)):
+        raise _bad(f"{taken[0]!r} may not stand in kwargs", where, expected="arguments of the expectation")
+    if '"$PARAMETER"' in json.dumps(kwargs, default=str):
+        raise _bad("a suite parameter has no value here", where, expected="every argument written out")
+    if kind != MEASUREMENT_TYPE:
+        types = table_expectation_types()
+        if not isinstance(kind, str) or kind not in types:
+            raise _bad(
+                f"unknown expectation type {kind!r}",
+                where,
+                expected=suggestion(str(kind), [*types, MEASUREMENT_TYPE])
+                or f"{MEASUREMENT_TYPE}, or a type that Great Expectations ships",
+            )
+        return None
+    if unknown := sorted(set(kwargs) - set(_LIMIT_KEYS)):
+        raise _bad(f"unknown argument {unknown[0]!r}", where, expected=f"one of {', '.join(_LIMIT_KEYS)}")
+    try:
+        limit = Limit.read(**{"name": "", **kwargs})
+    except MeasurementNameError as error:
+        raise _bad(
+            error.what, where, expected=error.expected, fix=f"{error.fix}, or write {EVERY_SCOPE!r} for all"
+        ) from None
+    except ValueError as error:
+        raise _bad(
+            str(error), where, expected=f"{', '.join(_LIMIT_KEYS)}; see the suite that ships"
+        ) from None
+    if installed:
+        check_gateable(limit, where)
+    return limit
+
+
+def _digest(plain: object, where: str) -> str:
+    _refuse_foreign(plain, where, allow_nan=False)
+    return sha256_of(plain)
+
+
+def _refuse_foreign(plain: object, where: str, *, allow_nan: bool = True) -> None:
+    """Raise for keys and values that JSON does not know; a limit that is NaN has a word of its own."""
+    try:
+        json.dumps(plain, allow_nan=allow_nan, sort_keys=True)
+    except (TypeError, ValueError):
+        raise _bad(
+            "the gate suite holds a value that JSON cannot hold",
+            where,
+            expected="text, finite numbers, true, false, lists and mappings",
+            fix="put dates in quotes",
+        ) from None
+
+
+def _refuse_unknown(plain: Mapping[Any, Any], known: set[str], where: str) -> None:
+    if unknown := sorted(str(k) for k in plain if k not in known):
+        raise _bad(f"unknown key {unknown[0]!r}", where, expected=f"one of {', '.join(sorted(known))}")
+
+
+def _refuse_twice(names: Iterable[str], what: str, where: str) -> None:
+    if twice := [n for n, count in Counter(names).items() if count > 1]:
+        raise _bad(f"the {what} {twice[0]!r} occurs more than once", where, expected=f"each {what} once")
+
+
+def _table_title(plain: Mapping[str, Any]) -> str:
+    column = plain["kwargs"].get("column")
+    words = str(plain["type"]).replace("_", " ").capitalize()
+    return f"{words}: {column}" if column else words
+
+
+def _bad(what: str, where: str, *, expected: str = "", fix: str = "") -> GateError:
+    return GateError(
+        what,
+        where=where,
+        expected=expected,
+        fix=fix or "correct the suite; those that ship show how it is done",
+    )
