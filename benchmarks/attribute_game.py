@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from synth_audit.findings.measurement import Measurement, MeasurementId
 from synth_audit.pipeline.stages import anchored_subject
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.fitting import FitRecipe, draw, fit_shared
 from synth_audit.run.context import Cache, RunContext
 

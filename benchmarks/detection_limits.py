@@ -30,7 +30,7 @@ from synth_audit.audits.recognition.detection import detection_limits, view_rng
 from synth_audit.audits.recognition.engine import FAMILY, p_value
 from synth_audit.audits.recognition.leak_classes import LeakClass, planted
 from synth_audit.audits.recognition.people import PooledPeople, pooled
-from synth_audit.audits.recognition.scoring import scored
+from synth_audit.audits.recognition.view import scored
 from synth_audit.plan.plan import Plan
 from synth_audit.run.context import RunContext
 from synth_audit.run.seeds import child_rng

@@ -52,9 +52,8 @@ from synth_audit.plugins.generator import FitContext, Model, column_groups
 from synth_audit.plugins.plugin_config import build_generator
 from synth_audit.run.context import RunContext
 from synth_audit.run.seeds import child_rng
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.schema import PublicDomain
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, read_table
 
 TABLES = {"hepatitis": "b_class", "heart": "target", "breast_cancer": "Status"}

@@ -33,8 +33,7 @@ from synth_audit.stats.association import (
     pearson,
     variance_shares,
 )
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 Matrix = npt.NDArray[np.float64]

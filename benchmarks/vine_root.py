@@ -23,7 +23,7 @@ from sklearn.metrics import roc_auc_score
 
 from synth_audit.generators.vine import MIN_ROWS, Vine
 from synth_audit.generators.vine import columns as column_order
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.generator import FitContext
 from synth_audit.run.seeds import child_rng
 from synth_audit.table.schema import quantitative

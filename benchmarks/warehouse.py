@@ -17,8 +17,7 @@ from pathlib import Path
 from types import ModuleType
 
 from synth_audit.pipeline.stages import split_table
-from synth_audit.plan.plan import Plan
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import Plan, parse_plan
 from synth_audit.store.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parent.parent

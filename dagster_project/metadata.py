@@ -183,7 +183,7 @@ def picture(svg: str, title: str) -> dg.MarkdownMetadataValue:
 
 
 def _pictures(evidence: Evidence) -> Metadata:
-    from synth_audit.report.series_plot import series_svg
+    from synth_audit.report.plot_kinds import series_svg
 
     return {
         f"{outcome.audit}: {series.title}": picture(series_svg(series), series.title)

@@ -12,8 +12,7 @@ import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synth_audit.errors import PlanError
-from synth_audit.plan.plan import Plan
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import Plan, parse_plan
 
 PLACEHOLDER = "{snapshot}"
 """Stands in ``source`` and ``release`` for the key of the snapshot."""

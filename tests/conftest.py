@@ -35,8 +35,7 @@ from hypothesis import settings
 
 from synth_audit import registry
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.plan.plan import Plan
-from synth_audit.plan.plan_file import load_plan
+from synth_audit.plan.plan import Plan, load_plan
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import write_report
 from synth_audit.store.evidence import Evidence, read_evidence

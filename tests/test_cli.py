@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 from synth_audit import api, cli, registry
 from synth_audit.build import build_version
-from synth_audit.plan.plan_file import load_plan
+from synth_audit.plan.plan import load_plan
 from synth_audit.run import executor
 from synth_audit.run.executor import Executor
 from synth_audit.store.evidence import read_evidence

@@ -53,7 +53,7 @@ STEPS = {
     "version": _command("--version"),
     "list and describe": _command("list") + "\n" + _command("describe", "vine"),
     "plan": (
-        "from synth_audit.plan.plan_file import load_plan\n"
+        "from synth_audit.plan.plan import load_plan\n"
         "from synth_audit.plan.plan import plan_schema\n"
         "load_plan('plan.yaml')\nplan_schema()"
     ),

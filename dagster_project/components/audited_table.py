@@ -23,8 +23,7 @@ from dagster_project.snapshots import Snapshots, refuse_unmarked, schedule_of, s
 from dagster_project.templates import templated, validated
 from synth_audit.api import workspace_of
 from synth_audit.errors import PlanError
-from synth_audit.plan.plan import Plan, plan_schema
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import Plan, parse_plan, plan_schema
 from synth_audit.verdict.suite import Suite, load_suite, locate
 
 _LONGEST = "dagster/max_runtime"

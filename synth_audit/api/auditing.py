@@ -287,7 +287,7 @@ def run(
         running: how the work is done, see :class:`Running`.
     """
     from synth_audit.findings.verdict import Result
-    from synth_audit.pipeline import stages as pipeline
+    from synth_audit.pipeline import stages
     from synth_audit.report import write_report
     from synth_audit.report.notebook import shown
     from synth_audit.store.scratch import in_use
@@ -295,10 +295,10 @@ def run(
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
     with in_use(workspace) as scratch, run_context(settled, scratch, **running) as context:
-        evidence = pipeline.produce(settled, workspace, context)
+        evidence = stages.produce(settled, workspace, context)
     write_report(workspace)
     if release and settled.release is not None and evidence.verdict is Result.PASS:
-        pipeline.release_synthetic(settled, workspace)
+        stages.release_synthetic(settled, workspace)
     return shown(evidence)
 
 

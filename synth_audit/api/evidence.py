@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.purge import PurgeRecord, Sweep
     from synth_audit.store.workspace import Workspace
-    from synth_audit.studies.evidence_comparison import EvidenceComparison
+    from synth_audit.studies.comparison import EvidenceComparison
     from synth_audit.studies.mend import MendRecord
 
 
@@ -48,7 +48,7 @@ def compare(before: Evidence | str | Path, after: Evidence | str | Path) -> Evid
     Raises:
         DataError: there is none, or it was altered after the audit.
     """
-    from synth_audit.studies.evidence_comparison import compare as beside
+    from synth_audit.studies.comparison import compare as beside
 
     return beside(_evidence(before), _evidence(after))
 
@@ -291,7 +291,7 @@ def release(
         synthetic: the table that was audited, when it was made elsewhere and is not in the workspace.
         candidate: name or folder of one that a sweep of this plan tried, to release that.
     """
-    from synth_audit.pipeline import stages as pipeline
+    from synth_audit.pipeline import stages
     from synth_audit.pipeline.release import release as leave
     from synth_audit.store.scratch import in_use
     from synth_audit.studies.ranking import candidate_of
@@ -302,7 +302,7 @@ def release(
         chosen, workspace = candidate_of(settled, workspace, candidate)
         settled = chosen.plan
     if synthetic is None:
-        return pipeline.release_synthetic(settled, workspace)
+        return stages.release_synthetic(settled, workspace)
     with in_use(workspace):
         return leave(settled, workspace, as_arrow(synthetic, "synthetic"))
 
@@ -406,7 +406,7 @@ def write_mended_plan(plan: Path, found: MendRecord, to: Path) -> None:
         PlanError: nothing was mended, or the file may not be written there.
     """
     from synth_audit.files import load_yaml
-    from synth_audit.plan.plan_file import parse_plan
+    from synth_audit.plan.plan import parse_plan
     from synth_audit.store.files import write_text
 
     refuse_mended_place(plan, to)

@@ -19,8 +19,7 @@ PlanLike: TypeAlias = "Plan | Mapping[str, Any] | str | Path"
 
 def as_plan(plan: PlanLike) -> Plan:
     """A validated plan from a plan, its values, or its file."""
-    from synth_audit.plan.plan import Plan
-    from synth_audit.plan.plan_file import load_plan, parse_plan
+    from synth_audit.plan.plan import Plan, load_plan, parse_plan
 
     if isinstance(plan, Plan):
         return plan.check()
@@ -46,7 +45,7 @@ def named_after(table: Frame) -> dict[str, str]:
 
 def narrowed(plan: Plan, only: tuple[str, ...], seed: int | None = None) -> Plan:
     """The plan with another seed and with these of its audits only, where they are given."""
-    from synth_audit.plan.plan_file import parse_plan
+    from synth_audit.plan.plan import parse_plan
     from synth_audit.plugins.plugin_config import PluginChoice
 
     changed: dict[str, object] = {}

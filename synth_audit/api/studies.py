@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.workspace import Workspace
     from synth_audit.studies.calibration import Calibration
+    from synth_audit.studies.comparison import FilledTable
     from synth_audit.studies.frontier import FrontierRecord
-    from synth_audit.studies.published_table import FilledTable
     from synth_audit.studies.run_estimate import RunEstimate
     from synth_audit.table.schema import Schema
 
@@ -62,7 +62,7 @@ def frontier(
 def swept(plan: Plan, workspace: Workspace, context: RunContext, *, fresh: bool = False) -> FrontierRecord:
     """Sweep as :func:`frontier` does, in a context at hand, and write the pages."""
     from synth_audit.report import write_report
-    from synth_audit.report.frontier import write_frontier
+    from synth_audit.report.study_pages import write_frontier
     from synth_audit.store.evidence_store import evidence_store
     from synth_audit.studies.sweep import sweep
 
@@ -103,8 +103,8 @@ def calibrate(
         DataError: train has too few rows to plant a leak in.
         PlanError: no privacy audit is chosen, or there are fewer than two steps.
     """
-    from synth_audit.pipeline import stages as pipeline
-    from synth_audit.report.calibration import render_calibration
+    from synth_audit.pipeline import stages
+    from synth_audit.report.study_pages import render_calibration
     from synth_audit.store.files import write_text
     from synth_audit.store.scratch import in_use
     from synth_audit.store.workspace import Workspace
@@ -119,7 +119,7 @@ def calibrate(
             fix="try 10",
         )
     real = as_arrow(train, "train")
-    subject = pipeline.anchored_subject(real, as_arrow(control, "control"), real, settled)
+    subject = stages.anchored_subject(real, as_arrow(control, "control"), real, settled)
     workspace = None if out is None else Workspace(Path(out)).prepare()
     held = nullcontext() if workspace is None else in_use(workspace)
     with held as scratch, run_context(settled, scratch, **running) as context:
@@ -422,7 +422,7 @@ def fill_table(
         PlanError, DataError: there is no such table; see their messages for what to do.
     """
     from synth_audit.store.evidence import Evidence
-    from synth_audit.studies.published_table import filled, published_table
+    from synth_audit.studies.comparison import filled, published_table
 
     table = published_table(name)
 

@@ -9,19 +9,13 @@ import click
 
 from synth_audit import api
 from synth_audit.build import build_version
-from synth_audit.cli import console, first_steps, inspect, options, studies
+from synth_audit.cli import console, exits, first_steps, inspect, studies
 from synth_audit.cli import first_steps as recipes
-from synth_audit.cli import inspect as completing
-from synth_audit.cli import inspect as indexing
-from synth_audit.cli import inspect as listing
 from synth_audit.cli import inspect as tables
-from synth_audit.cli import release as approving
-from synth_audit.cli import release as exposing
-from synth_audit.cli import release as mending
-from synth_audit.cli import release as purging
-from synth_audit.cli import release as rolling_back
-from synth_audit.cli import studies as mechanisms
 from synth_audit.cli.exits import CommandGroup, Exit, exit_code, guarded, say, say_whole, verify_code
+from synth_audit.cli.inspect import describe, index, list_plugins, plugins, schema, suites
+from synth_audit.cli.release import approve, exposure, mend, purge, rollback
+from synth_audit.cli.studies import test_mechanism
 
 if TYPE_CHECKING:
     from synth_audit.pipeline.release import ReleaseRecord
@@ -65,11 +59,11 @@ def main() -> None:
 
 
 @main.command()
-@options.plan
-@options.out
+@exits.plan
+@exits.out
 @click.option("--no-release", is_flag=True, help="Stop after the report.")
-@options.running
-@options.as_json
+@exits.running
+@exits.as_json
 @guarded
 def run(
     plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Unpack[api.Execution]
@@ -102,12 +96,12 @@ def run(
     "--only",
     multiple=True,
     metavar="NAME",
-    shell_complete=completing.plugins,
+    shell_complete=plugins,
     help="Run only this audit; repeatable.",
 )
-@options.out
-@options.running
-@options.as_json
+@exits.out
+@exits.running
+@exits.as_json
 @guarded
 def audit(
     train: Path,
@@ -147,14 +141,14 @@ def audit(
 
 
 @main.command()
-@options.evidence
+@exits.evidence
 @click.option(
     "--suite",
     required=True,
-    shell_complete=completing.suites,
+    shell_complete=suites,
     help="Gate suite: a file, or one that ships.",
 )
-@options.as_json
+@exits.as_json
 @guarded
 def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
     """Judge existing evidence by another suite.
@@ -172,7 +166,7 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
 
 
 @main.command()
-@options.evidence
+@exits.evidence
 @click.option("--to", type=click.Path(path_type=Path), help="HTML file; else one beside the evidence.")
 @click.option("--force", is_flag=True, help="With --to, replace a file that is no report.")
 @click.option(
@@ -203,7 +197,7 @@ def report(
 
 
 @main.command()
-@options.evidence
+@exits.evidence
 @click.option("--source", type=click.Path(path_type=Path), help="The source table as a file.")
 @click.option("--train", type=click.Path(path_type=Path), help="The training rows as a file.")
 @click.option("--control", type=click.Path(path_type=Path), help="The control rows as a file.")
@@ -211,7 +205,7 @@ def report(
 @click.option(
     "--salt", type=click.Path(path_type=Path), help="The workspace's restricted/salt, when elsewhere."
 )
-@options.as_json
+@exits.as_json
 @guarded
 def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | None) -> Exit:
     """Recompute hashes and verdict of evidence.
@@ -232,13 +226,13 @@ def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | No
 
 
 @main.command()
-@options.plan
-@options.out
+@exits.plan
+@exits.out
 @click.option(
     "--candidate", metavar="NAME", help="A candidate that `frontier` tried, instead of the plan's own."
 )
-@options.running
-@options.as_json
+@exits.running
+@exits.as_json
 @guarded
 def rerun(
     plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: Unpack[api.Execution]
@@ -260,8 +254,8 @@ def rerun(
 
 
 @main.command()
-@options.plan
-@options.out
+@exits.plan
+@exits.out
 @click.option("--synthetic", type=click.Path(path_type=Path), help="The audited file, when made elsewhere.")
 @click.option(
     "--candidate", metavar="NAME", help="A candidate that `frontier` tried, instead of the plan's own."
@@ -319,21 +313,21 @@ def _tell_release(record: ReleaseRecord, *, err: bool = False) -> None:
 for command in (
     first_steps.demo,
     first_steps.init,
-    approving.approve,
+    approve,
     inspect.compare,
-    exposing.exposure,
+    exposure,
     studies.calibrate,
     studies.estimate,
     studies.frontier,
-    mending.mend,
-    mechanisms.test_mechanism,
-    indexing.index,
-    purging.purge,
-    rolling_back.rollback,
+    mend,
+    test_mechanism,
+    index,
+    purge,
+    rollback,
     recipes.recipes,
     tables.table,
-    listing.list_plugins,
-    listing.describe,
-    listing.schema,
+    list_plugins,
+    describe,
+    schema,
 ):
     main.add_command(command)

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from synth_audit import api
-from synth_audit.cli import options
+from synth_audit.cli import exits
 from synth_audit.cli.exits import CommandGroup, Exit, guarded, say, say_json, say_whole
 from synth_audit.errors import PlanError
 
@@ -124,7 +124,7 @@ def recipes() -> None:
 
 
 @recipes.command("list")
-@options.as_json
+@exits.as_json
 @guarded
 def list_recipes(as_json: bool) -> Exit:
     """List every recipe with its licence.

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from synth_audit import api
-from synth_audit.cli import console, options
+from synth_audit.cli import console, exits
 from synth_audit.cli.exits import Exit, guarded, say, say_json, say_whole
 from synth_audit.errors import PlanError
 
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from synth_audit.findings.measurement import Estimate
     from synth_audit.findings.verdict import GateResult
     from synth_audit.registry import PluginGroup, PluginRef
-    from synth_audit.studies.evidence_comparison import EvidenceComparison
-    from synth_audit.studies.published_table import FilledTable
+    from synth_audit.studies.comparison import EvidenceComparison, FilledTable
 
 
 def plugins(_: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -49,7 +48,7 @@ def suites(_: click.Context, __: click.Parameter, incomplete: str) -> list[Compl
 
 
 @click.command("list")
-@options.as_json
+@exits.as_json
 @guarded
 def list_plugins(as_json: bool) -> Exit:
     """List every source, generator and audit.
@@ -64,7 +63,7 @@ def list_plugins(as_json: bool) -> Exit:
 
 @click.command()
 @click.argument("name", shell_complete=plugins)
-@options.as_json
+@exits.as_json
 @guarded
 def describe(name: str, as_json: bool) -> Exit:
     """Show how a plan names a plug-in, its settings and measurements.
@@ -196,7 +195,7 @@ def _paragraph(label: str, text: str) -> None:
 @click.argument("before", type=click.Path(path_type=Path))
 @click.argument("after", type=click.Path(path_type=Path))
 @click.option("--all", "every", is_flag=True, help="Also gates that did not change.")
-@options.as_json
+@exits.as_json
 @guarded
 def compare(before: Path, after: Path, every: bool, as_json: bool) -> Exit:
     """Show what changed from one audit to another.
@@ -263,9 +262,9 @@ def index(workspaces: tuple[Path, ...], out: Path, force: bool) -> Exit:
 @click.command()
 @click.argument("name")
 @click.argument("places", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PLACE...")
-@options.out
-@options.running
-@options.as_json
+@exits.out
+@exits.running
+@exits.as_json
 @guarded
 def table(
     name: str, places: tuple[Path, ...], out: Path | None, as_json: bool, **running: Unpack[api.Execution]

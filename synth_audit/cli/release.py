@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from synth_audit import api
-from synth_audit.cli import console, options
+from synth_audit.cli import console, exits
 from synth_audit.cli.exits import Exit, exit_code, guarded, say, say_json, say_whole
 from synth_audit.errors import PlanError
 from synth_audit.text import shortened
@@ -78,7 +78,7 @@ def approve(
 @click.option("--older-than", metavar="AGE", help="Nothing younger is old: 90d, 12w, 36h.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go; so does leaving out --yes.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
-@options.as_json
+@exits.as_json
 @guarded
 def purge(
     table: Path, keep: int | None, older_than: str | None, dry_run: bool, yes: bool, as_json: bool
@@ -123,8 +123,8 @@ def _confirmed() -> bool:
 
 
 @click.command()
-@options.plan
-@options.out
+@exits.plan
+@exits.out
 @guarded
 def rollback(plan: Path, out: Path | None) -> Exit:
     """Put the release before the last back.
@@ -142,10 +142,10 @@ def rollback(plan: Path, out: Path | None) -> Exit:
 
 
 @click.command()
-@options.plan
-@options.out
-@options.running
-@options.as_json
+@exits.plan
+@exits.out
+@exits.running
+@exits.as_json
 @guarded
 def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[api.Execution]) -> Exit:
     """Attack the releases of a table together.
@@ -166,8 +166,8 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[api.
 
 
 @click.command()
-@options.plan
-@options.out
+@exits.plan
+@exits.out
 @click.option(
     "--tries",
     type=click.IntRange(min=1, max=5),
@@ -176,8 +176,8 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[api.
     help="Most candidates to judge; each that may be judged widens every interval.",
 )
 @click.option("--write", type=click.Path(path_type=Path), help="Plan file to write, beside PLAN, on success.")
-@options.running
-@options.as_json
+@exits.running
+@exits.as_json
 @guarded
 def mend(
     plan: Path,

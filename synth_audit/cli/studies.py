@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from synth_audit import api
-from synth_audit.cli import console, options
+from synth_audit.cli import console, exits
 from synth_audit.cli.exits import Exit, guarded, say, say_json, sweep_code
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 @click.option("--steps", type=click.IntRange(min=2), default=10, show_default=True, help="Sizes of the leak.")
 @click.option("--noise/--no-noise", default=True, help="With all kinds of noise, eight times the work.")
 @click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
-@options.out
-@options.running
-@options.as_json
+@exits.out
+@exits.running
+@exits.as_json
 @guarded
 def calibrate(
     train: Path,
@@ -73,11 +73,11 @@ def calibrate(
 
 
 @click.command()
-@options.plan
-@options.out
+@exits.plan
+@exits.out
 @click.option("--fresh", is_flag=True, help="Pull the source again and keep no candidate of earlier sweeps.")
-@options.running
-@options.as_json
+@exits.running
+@exits.as_json
 @guarded
 def frontier(
     plan: Path, out: Path | None, fresh: bool, as_json: bool, **running: Unpack[api.Execution]
@@ -108,9 +108,9 @@ def frontier(
 
 
 @click.command()
-@options.plan
-@options.running
-@options.as_json
+@exits.plan
+@exits.running
+@exits.as_json
 @guarded
 def estimate(plan: Path, as_json: bool, **running: Unpack[api.Execution]) -> Exit:
     """Say how long a run of a plan should take.
@@ -188,7 +188,7 @@ _CODES = {
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=600.0, help="With --command: one run.")
 @click.option("--seed-is-secret", is_flag=True, help="With --command: equal seeds may repeat the noise.")
 @click.option("--workers", type=click.IntRange(min=1, max=256), help="Processes to spread the runs over.")
-@options.as_json
+@exits.as_json
 @guarded
 def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
     """Ask whether a claimed ε holds.

@@ -13,10 +13,9 @@ import numpy.typing as npt
 from synth_audit.arrays import Codes, Floats, Floats32
 from synth_audit.encode.codes import Wanted, cells_of, codes, wanted_codes, wanted_rows
 from synth_audit.neighbours.coordinates import Coordinates, drawn_in, side_by_side
-from synth_audit.neighbours.gower import MISSING, Mixed
-from synth_audit.neighbours.hamming import FAR, MISSING_NUMBER, NEAR, MixedCells
-from synth_audit.stats import robust_scale
-from synth_audit.stats.robust_scale import CENTRAL, RobustScale
+from synth_audit.neighbours.gower import FAR, MISSING, MISSING_NUMBER, NEAR, Mixed, MixedCells
+from synth_audit.stats import distributions
+from synth_audit.stats.distributions import CENTRAL, RobustScale
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
@@ -273,7 +272,7 @@ class _RangedNumbers:
         values = self.part.read(table.column(self.column.name))
         with np.errstate(over="ignore"):
             inside = np.clip(
-                (values / 2 - self.low / 2) / (self.span / 2), -robust_scale.FAR, robust_scale.FAR
+                (values / 2 - self.low / 2) / (self.span / 2), -distributions.FAR, distributions.FAR
             )
         return np.where(np.isnan(values), MISSING, inside)
 
@@ -286,7 +285,7 @@ class GowerEncoder:
     labels, ``min(1, |a_j − b_j| / range)`` for numbers and datetimes, its mean over the coordinates for
     vectors (in units of what unrelated ones differ by); both missing 0, one missing 1.
 
-    The range is the robust one of :class:`~synth_audit.stats.robust_scale.RobustScale`, whose labels among
+    The range is the robust one of :class:`~synth_audit.stats.distributions.RobustScale`, whose labels among
     numbers are at distance 1 from all else; as published (Gower 1971) it is that of train, and a column has
     one part.
 
@@ -380,8 +379,8 @@ def _gower_coordinates(part: ScaledNumbers | Vectors | _RangedNumbers, table: Ta
         case Vectors():
             return np.nan_to_num(part.read(table) / part.spread, nan=MISSING)
     numbers, what = part.read(table)
-    placed = np.where(what == robust_scale.REGULAR, numbers, what * _GOWER_LABEL)
-    return np.where(what == robust_scale.MISSING, MISSING, placed)[:, None]
+    placed = np.where(what == distributions.REGULAR, numbers, what * _GOWER_LABEL)
+    return np.where(what == distributions.MISSING, MISSING, placed)[:, None]
 
 
 def _published(train: Table, column: Column) -> SharedLabels | _RangedNumbers:
@@ -501,8 +500,8 @@ def _cell_coordinates(part: ScaledNumbers | Vectors, table: Table) -> list[Float
         return list(np.nan_to_num(placed, nan=MISSING_NUMBER).T.astype(np.float32))
     numbers, what = part.read(table)
     inside = np.clip(numbers * _NEAR_ROBUST, -FAR, FAR)
-    placed = np.where(what == robust_scale.REGULAR, inside, what * _CELL_LABEL)
-    return [np.where(what == robust_scale.MISSING, MISSING_NUMBER, placed).astype(np.float32)]
+    placed = np.where(what == distributions.REGULAR, inside, what * _CELL_LABEL)
+    return [np.where(what == distributions.MISSING, MISSING_NUMBER, placed).astype(np.float32)]
 
 
 def _scaled(values: Floats, low: float, unit: float) -> Floats32:

@@ -1,8 +1,8 @@
-"""The distribution of one column, missing values included: learned, drawn from, saved as JSON."""
+"""The distribution of one column: its domain, missing values included, learned, drawn from, saved as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,10 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Labels
 from synth_audit.stats.margins import Margin
-from synth_audit.table.kind import DistributionFunction, Univariate
-from synth_audit.table.schema import range_to_plain
+from synth_audit.table.coarsening import spacing
+from synth_audit.table.kind import Bounds, DistributionFunction, Univariate
+from synth_audit.table.resolution import Resolution, ValueGrid
+from synth_audit.table.schema import Column, range_to_plain
 from synth_audit.table.table import Table
 
 
@@ -86,3 +88,73 @@ def from_plain(plain: Mapping[str, Any]) -> Univariate:
         return Categories(np.array(plain["labels"], dtype=object), np.array(plain["shares"]))
     margin = None if plain["margin"] is None else margin_from_plain(plain["margin"])
     return NumbersWithGaps(margin, plain["missing"])
+
+
+_TOGETHER = 10
+"""Extreme values whose mean stands for the end of a range, so that nobody's own extreme is drawn."""
+
+_PLACES = 4096
+"""Of a number that may lie anywhere between its ends."""
+
+_MOST_PLACES = 2**31
+
+
+@dataclass(frozen=True)
+class NumberDomain:
+    """Multiples of ``step`` from ``low`` to ``high``; any number between where it is 0."""
+
+    low: float
+    high: float
+    step: float
+
+    @property
+    def places(self) -> int:
+        """How many values there are; 4,096 intervals of equal width where they are not counted."""
+        if self.step:
+            return min(_MOST_PLACES, 1 + round((self.high - self.low) / self.step))
+        return _PLACES
+
+    def placed(self, values: Floats) -> Floats:
+        """Where values lie in [0, places), beyond the ends at the nearest; whole if there is a step."""
+        inside = np.clip(values, self.low, self.high) - self.low
+        if self.step:
+            return np.minimum(np.rint(inside / self.step), self.places - 1)
+        share = inside / (self.high - self.low)
+        return np.minimum(share * _PLACES, np.nextafter(_PLACES, 0))
+
+    def values(self, places: Floats) -> Floats:
+        """The values at these places; of a domain with a step the one at or below."""
+        if self.step:
+            found = self.low + np.floor(places) * self.step
+        else:
+            found = self.low + (self.high - self.low) * (places / _PLACES)
+        return np.clip(found, self.low, self.high)
+
+    def plain(self) -> list[float]:
+        """As JSON values."""
+        return [self.low, self.high, self.step]
+
+    @classmethod
+    def from_plain(cls, plain: Sequence[float]) -> NumberDomain:
+        """What :meth:`plain` wrote."""
+        return cls(*map(float, plain))
+
+
+def number_domain(column: Column, bounds: Bounds, resolution: Resolution | None) -> NumberDomain:
+    """The values within the bounds that the column can hold, by its resolution or else how it is stored."""
+    if resolution is None:
+        step = spacing(column)
+        return NumberDomain(*(ValueGrid(step).within(bounds) if step else bounds), step)
+    return NumberDomain(
+        *resolution.grid.within(bounds), 0.0 if resolution.grid.calendar else resolution.grid.step
+    )
+
+
+def ends_of(values: Floats) -> Bounds | None:
+    """The mean of the ten smallest and that of the ten largest values, of fewer where there are few."""
+    known = np.sort(values[~np.isnan(values)])
+    if not len(known):
+        return None
+    some = max(1, min(_TOGETHER, len(known) // 4))
+    low, high = known[0], known[-1]  # differences to them: the mean of equal values is then that value
+    return float(low + (known[:some] - low).mean()), float(high + (known[-some:] - high).mean())

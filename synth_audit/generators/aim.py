@@ -15,13 +15,14 @@ from synth_audit.dp.composition import ConcentratedFilter
 from synth_audit.errors import PlanError
 from synth_audit.generators._budget import UNPAID_COUNTS
 from synth_audit.generators._marginal.binning import check_part, counted_binning
-from synth_audit.generators._marginal.counts import Attributes, cells_of
 from synth_audit.generators._marginal.graphical_model import (
+    Attributes,
     GraphicalModel,
     JunctionTree,
     Measured,
     NoisyCounts,
     SingleColumns,
+    cells_of,
     chosen,
 )
 from synth_audit.generators._marginal.model import BinnedModel

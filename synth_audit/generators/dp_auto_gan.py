@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from synth_audit.encode.torch_device import torch_device
 from synth_audit.errors import PlanError
 from synth_audit.generators._budget import bought, part_of_budget
 from synth_audit.generators._deep.families import (
@@ -23,6 +22,7 @@ from synth_audit.generators._deep.network_model import NetworkModel, Weights, ch
 from synth_audit.generators._deep.rows import with_margins
 from synth_audit.generators._deep.transforms import RowLayout
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.run.context import torch_device
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:

@@ -12,8 +12,13 @@ import numpy as np
 from synth_audit.errors import PlanError
 from synth_audit.generators._budget import UNPAID_COUNTS
 from synth_audit.generators._marginal.binning import check_part, counted_binning
-from synth_audit.generators._marginal.counts import Attributes
-from synth_audit.generators._marginal.graphical_model import NoisyCounts, SingleColumns, chosen, small_enough
+from synth_audit.generators._marginal.graphical_model import (
+    Attributes,
+    NoisyCounts,
+    SingleColumns,
+    chosen,
+    small_enough,
+)
 from synth_audit.generators._marginal.model import BinnedModel
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.table.table import Table

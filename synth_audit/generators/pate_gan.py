@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats, Positions
-from synth_audit.encode.torch_device import torch_device
 from synth_audit.errors import BudgetSpent, PlanError
 from synth_audit.generators._deep.families import draw_with, load_gan, plain_generator
 from synth_audit.generators._deep.network_model import (
@@ -22,6 +21,7 @@ from synth_audit.generators._deep.network_model import (
 from synth_audit.generators._deep.rows import with_margins
 from synth_audit.generators._marginal.binning import check_part
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.run.context import torch_device
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:

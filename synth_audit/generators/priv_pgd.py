@@ -10,9 +10,13 @@ from typing import ClassVar
 from synth_audit.errors import PlanError
 from synth_audit.generators._budget import UNPAID_COUNTS
 from synth_audit.generators._marginal.binning import binning_for
-from synth_audit.generators._marginal.counts import Attributes
-from synth_audit.generators._marginal.graphical_model import NoisyCounts, estimated_total, small_enough
-from synth_audit.generators._marginal.particles import ParticleModel, TargetTable, moved_particles
+from synth_audit.generators._marginal.graphical_model import (
+    Attributes,
+    NoisyCounts,
+    estimated_total,
+    small_enough,
+)
+from synth_audit.generators._marginal.model import ParticleModel, TargetTable, moved_particles
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.table.table import Table
 

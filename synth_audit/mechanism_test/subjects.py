@@ -14,15 +14,19 @@ from synth_audit.dp.guarantee import Budget, Neighbouring, Unit
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import PlanError
 from synth_audit.mechanism_test import white_box
-from synth_audit.mechanism_test.claim import Claim, RunnableMechanism
+from synth_audit.mechanism_test.claim import Claim, RunnableMechanism, worst_cases
 from synth_audit.mechanism_test.distinguishing import Finding
-from synth_audit.mechanism_test.function_mechanism import FunctionMechanism, array_pairs, given_pairs, named
-from synth_audit.mechanism_test.neighbours import worst_cases
 from synth_audit.mechanism_test.table_mechanisms import GeneratorMaker, ProgramMaker, TableMechanism
-from synth_audit.mechanism_test.white_box import GradientStep, look_inside
-from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.mechanism_test.white_box import (
+    FunctionMechanism,
+    GradientStep,
+    array_pairs,
+    given_pairs,
+    look_inside,
+    named,
+)
 from synth_audit.table.schema import Schema
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 
 if TYPE_CHECKING:
     from synth_audit.plugins.generator import Generator

@@ -17,8 +17,7 @@ from synth_audit.dp.accountant import Accountant, FitTerms
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.errors import SynthAuditError
 from synth_audit.generators.external.program import Format, PrivateFolder, Program
-from synth_audit.mechanism_test.claim import Claim, Job
-from synth_audit.mechanism_test.neighbours import Neighbours, Value, range_of
+from synth_audit.mechanism_test.claim import Claim, Job, Neighbours, Value, range_of
 from synth_audit.plugins.fitting import draw, fit, fit_context, untrusted
 from synth_audit.plugins.generator import Generator
 from synth_audit.run.context import RunContext

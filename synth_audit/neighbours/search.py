@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Floats, Integers, Positions, Scores
 from synth_audit.neighbours import gpu_scores
-from synth_audit.run.threads import allowed_threads, over_blocks
+from synth_audit.run.executor import allowed_threads, over_blocks
 
 
 class Hidden(Protocol):

@@ -1,7 +1,8 @@
-"""Makes what an audit is about: real tables pulled and split, a candidate fitted and drawn."""
+"""Makes what an audit is about: tables pulled and split, a budget paid from, a candidate fitted and drawn."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,10 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from synth_audit.dp.accountant import Accountant, FitTerms, PrivacyAccount
 from synth_audit.dp.mechanisms import bound_contributions
 from synth_audit.errors import DataError, OutOfTime, PluginError
 from synth_audit.pipeline.coarsening import coarsening_of
-from synth_audit.pipeline.spending import Spender, account_of
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins import source as sources
 from synth_audit.plugins.fitting import fit, fit_context
@@ -32,6 +33,8 @@ from synth_audit.run.context import SERIAL, RunContext
 from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import GeneratorRecord, TableRecord
 from synth_audit.store.files import map_parquet
+from synth_audit.store.journal import read_journal
+from synth_audit.store.ledger import Ledger, table_ledger
 from synth_audit.store.salts import known_salt
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace
@@ -42,6 +45,89 @@ from synth_audit.table.schema import Schema, quantitative
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.storage_types import refuse_huge
 from synth_audit.table.table import Table, read_table
+
+
+@dataclass(frozen=True)
+class Spender:
+    """The table's ledger under a plan's terms.
+
+    Attributes:
+        plan: digest of the plan.
+    """
+
+    ledger: Ledger
+    terms: FitTerms
+    plan: str
+
+    @classmethod
+    def of(cls, plan: Plan, workspace: Workspace) -> Spender:
+        """For a fit in this workspace; candidates of a sweep spend from the table's own ledger."""
+        ledger = table_ledger(workspace, read_journal(workspace))
+        return cls(
+            replace(ledger, history=ledger.history or _has_spent(workspace)), plan.fit_terms, plan.digest
+        )
+
+    def accountant(self) -> Accountant:
+        """An accountant for one fit, whose every spending is debited before it counts."""
+        terms = self.terms
+        if terms.total is None or terms.fit is None:
+            return terms.detached()  # it has no budget and refuses whatever is spent
+        accountant = self.ledger.accountant(
+            terms.fit,
+            plan=self.plan,
+            total=terms.total,
+            unit=terms.unit,
+            neighbouring=terms.neighbouring,
+            rows=terms.rows,
+        )
+        accountant.draws(terms.drawn)
+        return accountant
+
+    def account(self, accountant: Accountant, known: Table) -> PrivacyAccount:
+        """What the fit spent.
+
+        Args:
+            known: the rows that the fit saw, with their keys.
+        """
+        total = self.terms.total
+        if total is None and not accountant.mechanisms:
+            return account_of(accountant)
+        spent = self.ledger.spent(total.delta) if total is not None else accountant.spent()
+        entities = entities_of(known)
+        return PrivacyAccount(
+            guarantee=accountant.guarantee(),
+            reason=accountant.why_none,
+            mechanisms=accountant.mechanisms,
+            several_rows=len(set(entities)) < len(entities),
+            table_epsilon=spent.epsilon,
+            table_delta=spent.delta,
+        )
+
+
+def account_of(accountant: Accountant) -> PrivacyAccount:
+    """What an accountant beside the ledger says; of most generators, why there is no guarantee."""
+    return PrivacyAccount(
+        guarantee=accountant.guarantee(), reason=accountant.why_none, mechanisms=accountant.mechanisms
+    )
+
+
+def _has_spent(workspace: Workspace) -> bool:
+    """Whether a candidate of the table lies here whose fit was debited, so that there must be a ledger."""
+    for path in _records(workspace.home):
+        try:
+            account = SyntheticRecord.read(path).generator.privacy
+        except DataError:
+            continue
+        if account.mechanisms:
+            return True
+    return False
+
+
+def _records(home: Workspace) -> Iterator[Path]:
+    yield home.synthetic_record
+    if os.path.isdir(home.candidates):
+        yield from (home.candidate(p.name).synthetic_record for p in home.candidates.iterdir())
+
 
 Given: TypeAlias = pa.Table | PlacedRows | Table
 """A table before it is read under the schema of a plan."""

@@ -34,8 +34,8 @@ from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.content_hash import canonical, fingerprint
 from synth_audit.table.schema import Schema
-from synth_audit.verdict import judge as gate
 from synth_audit.verdict.comparison import worse_gates
+from synth_audit.verdict.judge import judge_again
 from synth_audit.verdict.suite import load_suite
 
 _MOST = 5
@@ -241,7 +241,7 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, s
     suite = load_suite(plan.gates, plan.base)
     if evidence.gates.suite_sha256 != suite.sha256:
         raise _refusal("the gate suite has changed since the audit", "run the audit again")
-    judged = gate.judge_again(suite, evidence)
+    judged = judge_again(suite, evidence)
     verdict = judged.verdict
     if verdict is not Result.PASS or evidence.verdict is not Result.PASS:
         found = verdict if evidence.verdict is Result.PASS else evidence.verdict

@@ -27,6 +27,7 @@ from synth_audit.pipeline.input_checks import fullness, refuse_drift, refuse_see
 from synth_audit.pipeline.making import (
     Given,
     MadeCandidate,
+    Spender,
     anchored,
     divides_equals,
     fit_plan,
@@ -34,7 +35,6 @@ from synth_audit.pipeline.making import (
     split_source,
 )
 from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
-from synth_audit.pipeline.spending import Spender
 from synth_audit.pipeline.warnings import (
     PREDICTABLE,
     about_clipping,
@@ -74,8 +74,8 @@ from synth_audit.store.workspace import Workspace
 from synth_audit.table.coarsening import BoundClipping
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import Table, read_table
-from synth_audit.verdict import judge as gate
 from synth_audit.verdict.criteria import decides
+from synth_audit.verdict.judge import judge
 from synth_audit.verdict.measurement_frame import measurement_frame
 from synth_audit.verdict.privacy_budget import Promise
 from synth_audit.verdict.suite import Suite, load_suite
@@ -299,7 +299,7 @@ def examine(
                 fullness(subject.train, subject.synthetic, _may_be_withheld(plan, subject)),
             )
     promise, target = Promise.of(plan.plain(), generator.privacy), subject.schema.target is not None
-    gates = gate.judge(suite, found.outcomes, checks, promise, target=target)
+    gates = judge(suite, found.outcomes, checks, promise, target=target)
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
     warnings += about_index({n: t.left_out for n, t in tables.items() if t is not None})
     public = {"synthetic"} if gates.verdict is Result.PASS else set()

@@ -16,11 +16,10 @@ from synth_audit.encode.codes import cells_of, codes
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.registry import catalogue
 from synth_audit.table.arrow import is_text, n_distinct
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.kind import TIME, NumberPart, Order
 from synth_audit.table.rules import Ordered, Rule, determines, nameable, ordered
 from synth_audit.table.schema import RELEASED, Column, Role, nominal
-from synth_audit.table.schema_inference import infer_schema, kind_of
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema, kind_of
 from synth_audit.table.storage_types import plain
 from synth_audit.table.table import Table, read_table
 

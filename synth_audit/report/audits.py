@@ -14,12 +14,10 @@ from synth_audit.findings.measurement import Direction, Measurement, Measurement
 from synth_audit.findings.sensitivity import REFERENCE_RATIO
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.report import interval_charts, words
-from synth_audit.report.known_answer import sensitivity_sign, sensitivity_text
-from synth_audit.report.leak_intervals import leak_sentence
-from synth_audit.report.plot_kinds import plot_kind
+from synth_audit.report.known_answer import leak_sentence, sensitivity_sign, sensitivity_text
+from synth_audit.report.plot_kinds import full_title, plot_kind, series_svg
 from synth_audit.report.plot_kinds._contract import Beside, Comparison, PanelKind, line_rows
 from synth_audit.report.sensitivity import MeasurementSensitivity, quantity_texts
-from synth_audit.report.series_plot import full_title, series_svg
 from synth_audit.report.view import AuditView, Cells, Fact, GateView, NumberRow, Panel, Picture, ScopeTable
 
 

@@ -17,14 +17,13 @@ from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditInfo
 from synth_audit.report import svg, words
-from synth_audit.report import svg as result_marks
 from synth_audit.report.audits import picture_of
 from synth_audit.report.gates import sign_of
 from synth_audit.report.heatmap import matrix_svg
+from synth_audit.report.plot_kinds import full_title
 from synth_audit.report.plot_kinds._contract import Beside, Comparison
 from synth_audit.report.plot_kinds.box import five
-from synth_audit.report.series_plot import full_title
-from synth_audit.report.svg import WIDTH
+from synth_audit.report.svg import RESULT_WORDS, WIDTH, result_mark
 from synth_audit.report.view import Cells, Picture, Sign
 from synth_audit.studies.frontier import ERROR, CandidateResult, Correlations, FrontierRecord, Number
 from synth_audit.text import clean
@@ -88,7 +87,7 @@ def scatter_svg(dots: Sequence[Dot], privacy: Axis, utility: Axis, *, anchor: st
             body += svg.element(
                 "circle", class_="s-ink", cx=x, cy=y, r=_R + 5, fill="none", stroke=svg.INK, stroke_width=2.4
             )
-        body += result_marks.result_mark(d.result, x, y, _R)
+        body += result_mark(d.result, x, y, _R)
     places = [(x_scale(d.privacy), y_scale(d.utility)) for d in dots]
     body += _names(dots, places, (left + 2, _TOP, WIDTH - 2, bottom))
     about = _describe(dots, privacy, utility)
@@ -223,7 +222,7 @@ def _describe(dots: Sequence[Dot], privacy: Axis, utility: Axis) -> str:
     parts = [f"{privacy.title} across, {utility.title} up; better is to the right and up"]
     for d in dots[:12]:
         p, u = words.number(d.privacy, privacy.unit), words.number(d.utility, utility.unit)
-        word = result_marks.RESULT_WORDS[d.result].lower()
+        word = RESULT_WORDS[d.result].lower()
         parts.append(f"{d.label}: privacy {p}, utility {u}, {word}{', chosen' if d.chosen else ''}")
     if len(dots) > 12:
         parts.append(f"and {len(dots) - 12} more candidates")

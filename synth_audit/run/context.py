@@ -1,4 +1,4 @@
-"""The run context: how the work is done, in one value that every step hands on, with the cache of a run."""
+"""The run context: how the work is done, in one value that every step hands on, with cache and device."""
 
 from __future__ import annotations
 
@@ -249,3 +249,26 @@ EVIDENCE_KEY = "SYNTH_AUDIT_EVIDENCE_KEY"
 def for_other_programs() -> dict[str, str]:
     """The environment without what only this program needs to know."""
     return {name: value for name, value in os.environ.items() if name != EVIDENCE_KEY}
+
+
+def torch_device(wanted: str, what: str) -> str:
+    """``cpu`` or ``cuda``.
+
+    Args:
+        wanted: ``cpu``, ``cuda``, or ``auto`` for a GPU where there is one.
+        what: what asks, for a reader.
+
+    Raises:
+        PluginError: torch is not installed, or there is no such device.
+    """
+    try:
+        from torch import cuda
+    except ModuleNotFoundError as error:
+        raise PluginError(
+            f"{what} needs torch, which is not installed",
+            expected="torch",
+            fix="pip install 'synth-audit[deep]'",
+        ) from error
+    if wanted == "cuda" and not cuda.is_available():
+        raise PluginError("no CUDA device was found", expected="a GPU", fix="set device to cpu or auto")
+    return "cuda" if wanted != "cpu" and cuda.is_available() else "cpu"

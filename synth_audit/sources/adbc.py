@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from synth_audit.errors import DataError, PlanError, Unavailable
 from synth_audit.plugins.source import Connection, SourceInfo, empty_batch
-from synth_audit.sources._sql_names import refuse_unless_one
+from synth_audit.sources._files import refuse_unless_one
 from synth_audit.table.schema import check_names
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from synth_audit.errors import DataError
-from synth_audit.files import problem_of
+from synth_audit.files import place, problem_of
 from synth_audit.plugins.source import SourceInfo
 from synth_audit.sources import _files
 from synth_audit.table.arrow import WRITTEN_AS
@@ -92,7 +92,7 @@ class Csv:
 
     def place(self, base: Path) -> tuple[str, ...]:
         """The file, whatever the spelling of its path."""
-        return (_files.place(_files.locate(self.path, base)),)
+        return (place(_files.locate(self.path, base)),)
 
     def write(self, data: pa.Table, base: Path) -> str:
         """Replace the file with ``data``, wholly or not at all; return where it went.

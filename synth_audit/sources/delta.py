@@ -11,7 +11,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from synth_audit.errors import DataError, PlanError, Unavailable
-from synth_audit.files import problem_of
+from synth_audit.files import place, problem_of
 from synth_audit.plugins.source import SourceInfo, empty_batch, refuse_unkept
 from synth_audit.sources import _files
 from synth_audit.table.schema import check_names
@@ -76,7 +76,7 @@ class Delta:
 
     def place(self, base: Path) -> tuple[str, ...]:
         """The folder, whatever the spelling of its path."""
-        return (_files.place(_files.locate(self.path, base)),)
+        return (place(_files.locate(self.path, base)),)
 
     def refuse_types(self, schema: pa.Schema) -> None:
         """Raise ``DataError`` for a column that would not come back as it went."""

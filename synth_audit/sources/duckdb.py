@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from synth_audit.errors import DataError, Unavailable
-from synth_audit.files import problem_of
+from synth_audit.files import place, problem_of
 from synth_audit.plugins.source import SourceInfo, empty_batch
 from synth_audit.sources import _files
-from synth_audit.sources._sql_names import parts_of, quote, refuse_unless_one
+from synth_audit.sources._files import parts_of, quote, refuse_unless_one
 from synth_audit.table.schema import check_names
 from synth_audit.table.table import BATCH
 
@@ -113,7 +113,7 @@ class DuckDB:
 
     def place(self, base: Path) -> tuple[str, ...]:
         """File, schema and table; the file alone for a query. DuckDB ignores case in names."""
-        file = _files.place(_files.locate(self.path, base))
+        file = place(_files.locate(self.path, base))
         return (file, *(part.casefold() for part in self._parts())) if self.table else (file,)
 
     def refuse_types(self, schema: pa.Schema) -> None:

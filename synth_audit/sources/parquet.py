@@ -10,7 +10,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from synth_audit.errors import DataError
-from synth_audit.files import problem_of
+from synth_audit.files import place, problem_of
 from synth_audit.plugins.source import SourceInfo, empty_batch
 from synth_audit.sources import _files
 from synth_audit.table.schema import check_names
@@ -93,7 +93,7 @@ class Parquet:
 
     def place(self, base: Path) -> tuple[str, ...]:
         """The file, whatever the spelling of its path."""
-        return (_files.place(_files.locate(self.path, base)),)
+        return (place(_files.locate(self.path, base)),)
 
     def write(self, data: pa.Table, base: Path) -> str:
         """Replace the file with ``data``, wholly or not at all; return where it went.

@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from synth_audit.build import build_version
 from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.errors import DataError, MeasurementNameError
-from synth_audit.findings import measurement as identity
-from synth_audit.findings.measurement import Measurement, MeasurementId, Series
+from synth_audit.findings.measurement import Measurement, MeasurementId, Series, read, read_scoped
 from synth_audit.findings.sensitivity import PlantedLeaks, RecordView
 from synth_audit.findings.verdict import Fitness, GateReport, Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Status
@@ -295,7 +294,7 @@ def _identity(name: str | MeasurementId, scope: str) -> MeasurementId:
     if isinstance(name, MeasurementId):
         return name
     try:
-        return identity.read_scoped(name, scope) if scope else identity.read(name)
+        return read_scoped(name, scope) if scope else read(name)
     except MeasurementNameError as error:
         raise KeyError(f"{error.what}; expected {error.expected}") from None
 

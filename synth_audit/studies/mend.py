@@ -18,7 +18,7 @@ from synth_audit.errors import DataError, PlanError
 from synth_audit.files import temporary_folder
 from synth_audit.findings.measurement import MeasurementId
 from synth_audit.findings.verdict import GateResult, Result
-from synth_audit.pipeline import stages as pipeline
+from synth_audit.pipeline import stages
 from synth_audit.pipeline.coarsening import coarsening_of
 from synth_audit.pipeline.making import MadeCandidate
 from synth_audit.plan.plan import Plan
@@ -335,18 +335,18 @@ def _judged(refused: Refused, spec: CoarsenSpec, context: RunContext) -> Evidenc
     """Evidence of one try, by the audits that refused alone where they refuse it again."""
     plan = refused.plan.model_copy(update={"coarsen": _as_written(spec)}).located(refused.plan.base)
     rules = coarsening_of(plan, refused.made.train.schema)
-    subject = pipeline.subject_of(
+    subject = stages.subject_of(
         plan, refused.made.train, refused.made.control, rules.applied(refused.made.synthetic)
     )
     candidate = TableRecord.of(subject.synthetic, refused.made.salt).identity
     suite, salt = load_suite(plan.gates, plan.base), refused.made.salt
     begin_attempt(refused.workspace, plan=plan.digest, candidate=candidate, suite=suite.sha256)
-    every = pipeline.audits_of(plan, suite)
+    every = stages.audits_of(plan, suite)
     wanted = {g.measurement.audit for g in refused.gates if g.measurement} | {_UTILITY.audit}
     few = {name: audit for name, audit in every.items() if name in wanted}
     refusing = {g.gate for g in refused.gates}
     for audits in (few, every) if few else (every,):
-        found = pipeline.examine(
+        found = stages.examine(
             plan, subject, refused.made.making.generator, context, salt, draws=salt, audits=audits
         ).evidence
         if any(g.result is not Result.PASS for g in found.gates.results if g.gate in refusing):

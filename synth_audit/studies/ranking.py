@@ -14,8 +14,7 @@ from typing import Any
 
 from synth_audit import registry
 from synth_audit.errors import DataError, MeasurementNameError, PlanError
-from synth_audit.findings import measurement as identity
-from synth_audit.findings.measurement import Direction, Measurement, MeasurementId, Quantity
+from synth_audit.findings.measurement import Direction, Measurement, MeasurementId, Quantity, read
 from synth_audit.findings.sensitivity import DERIVED, derived_of
 from synth_audit.pipeline.stages import audits_of
 from synth_audit.plan.plan import Plan
@@ -70,7 +69,7 @@ def measure_of(text: str, key: str) -> Measure:
     """
     where = f"frontier.{key}"
     try:
-        measurement = identity.read(text)
+        measurement = read(text)
     except MeasurementNameError as error:
         raise PlanError(error.what, where=where, expected=error.expected, fix=error.fix) from None
     if not measurement.audit:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from synth_audit.errors import DataError, SynthAuditError
 from synth_audit.examination.audit_runner import describe_error
-from synth_audit.pipeline import stages as pipeline
+from synth_audit.pipeline import stages
 from synth_audit.pipeline.making import kept_because, real_tables
 from synth_audit.pipeline.verify import verify
 from synth_audit.plan.plan import Plan
@@ -52,7 +52,7 @@ def sweep(
         GateError: the gate suite is wrong.
         DataError: the source cannot be read, or another sweep is at work in the workspace.
     """
-    pipeline.preflight(plan)
+    stages.preflight(plan)
     candidates_of(plan, sys.maxsize)  # a mistake in them should show before the source is pulled
     with exclusive_lock(workspace.prepare()), in_use(workspace):
         salt = workspace_salt(workspace)
@@ -184,7 +184,7 @@ class _NoTable(Exception):
 
 def _make(candidate: Candidate, room: Workspace, context: RunContext) -> SyntheticRecord:
     try:
-        return pipeline.make_synthetic(candidate.plan, room, context)
+        return stages.make_synthetic(candidate.plan, room, context)
     except SynthAuditError as error:
         raise _NoTable(f"{type(error).__name__}: {error.what}") from None
     # Whatever a generator does wrong is told of this candidate, and the others still have their turn.
@@ -194,7 +194,7 @@ def _make(candidate: Candidate, room: Workspace, context: RunContext) -> Synthet
 
 def _audit(candidate: Candidate, room: Workspace, context: RunContext) -> Evidence:
     try:
-        return pipeline.audit_synthetic(candidate.plan, room, context)
+        return stages.audit_synthetic(candidate.plan, room, context)
     except DataError as error:
         raise _NoTable(f"{type(error).__name__}: {error.what}") from None
 
@@ -208,7 +208,7 @@ def _split(
         made = datetime.fromtimestamp(workspace.split_record.stat().st_mtime, UTC)
         return kept, made.isoformat(timespec="seconds")
     context.progress("pull and split", 0, 1)
-    return pipeline.split_table(plan, workspace), ""
+    return stages.split_table(plan, workspace), ""
 
 
 def _earlier_split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord | None:

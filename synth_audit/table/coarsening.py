@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from synth_audit.arrays import Floats
 from synth_audit.table.arrow import numbers_of
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.kind import Bounds, Order
 from synth_audit.table.resolution import Ends, Resolution, ValueGrid
 from synth_audit.table.schema import Column, Schema
+from synth_audit.table.schema_inference import ColumnSpec
 from synth_audit.table.table import Table
 
 

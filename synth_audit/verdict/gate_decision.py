@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from synth_audit.findings import measurement as identity
-from synth_audit.findings.measurement import Measurement, MeasurementId
+from synth_audit.findings.measurement import Measurement, MeasurementId, read_scoped
 from synth_audit.findings.verdict import Result
 
 EVERY_SCOPE = "*"
@@ -100,7 +99,7 @@ class Limit:
         if not isinstance(name, str) or not isinstance(scope, str):
             raise ValueError("`name` and `scope` must be text")  # noqa: TRY004
         every = scope == EVERY_SCOPE
-        measurement = identity.read_scoped(name, "" if every else scope)
+        measurement = read_scoped(name, "" if every else scope)
         if not measurement.audit:
             raise ValueError("`name` must be <audit>.<quantity>")
         return cls(measurement=measurement, every=every, **others)

@@ -15,12 +15,7 @@ from synth_audit.verdict.criteria import answers_result, decides, fitness_result
 from synth_audit.verdict.gate_decision import MORE, Decision, Limit, Row, decide, undecided
 from synth_audit.verdict.privacy_budget import Promise, promise_of, promise_results
 from synth_audit.verdict.suite import Gate, Suite
-from synth_audit.verdict.table_checks import (
-    CONTRACT,
-    check_buildable,
-    contract_result,
-    table_result,
-)
+from synth_audit.verdict.table_checks import CONTRACT, check_buildable, contract_result, table_result
 
 
 def sensitivity_checked_rows(outcome: AuditOutcome) -> list[Row]:

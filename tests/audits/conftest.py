@@ -9,8 +9,7 @@ import pytest
 from synth_audit.plugins.audit import Subject
 from synth_audit.run.context import RunContext
 from synth_audit.stats import prediction
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from synth_audit.audits.fidelity.associations import Associations, gaps
-from synth_audit.audits.fidelity.associations.gaps import AssociationMatrices, mean_gap, norm_gap
+from synth_audit.audits.fidelity import associations
+from synth_audit.audits.fidelity.associations import AssociationMatrices, Associations, mean_gap, norm_gap
 from synth_audit.encode.cells import ColumnCells, readable_pairs
 from synth_audit.errors import NotApplicable
 from synth_audit.findings.measurement import Direction
@@ -218,9 +218,12 @@ def test_columns_that_hardly_vary_are_left_out(subject_of, measure):
 
 def test_a_pair_that_few_people_have_in_common_is_withheld(subject_of, measure):
     def table(n_both, seed):
-        gaps = {"x": np.arange(300) < 150 + n_both, "alone": np.arange(300) >= 150}
+        held = {"x": np.arange(300) < 150 + n_both, "alone": np.arange(300) >= 150}
         columns = mixed(300, seed)
-        return {**columns, **{name: np.where(here, columns[name], np.nan) for name, here in gaps.items()}}
+        return {
+            **columns,
+            **{name: np.where(here, columns[name], np.nan) for name, here in held.items()},
+        }
 
     for n_both, told in ((9, False), (40, True)):
         _, findings = measure(Associations(), subject_of(table(n_both, 1), None, table(n_both, 2)))
@@ -315,7 +318,7 @@ def sampled_gaps(subject_of, sizes, strengths, n_draws):
         scale = ColumnCells.of(subject.train, subject.features, 10, 50)
         rng = np.random.default_rng(0)
         sides = [
-            AssociationMatrices.of(scale.rows(t, gaps.N_GROUPS, rng), scale.numeric)
+            AssociationMatrices.of(scale.rows(t, associations.N_GROUPS, rng), scale.numeric)
             for t in (subject.train, subject.synthetic)
         ]
         pairs = ~np.eye(6, dtype=bool)

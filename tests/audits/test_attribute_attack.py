@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy.attribute_attack.release import BINS, Attack, Rows
+from synth_audit.audits.privacy.attribute_attack import BINS, Attack, Rows
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 

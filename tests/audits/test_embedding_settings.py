@@ -11,7 +11,7 @@ from synth_audit import registry
 from synth_audit.encode import embedding
 from synth_audit.errors import PlanError
 from synth_audit.examination.audit_runner import run_audits
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.audit import Status
 from synth_audit.run.context import RunContext
 

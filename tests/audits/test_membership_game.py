@@ -36,8 +36,7 @@ from synth_audit.plugins.audit import Status, Subject
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.run.context import Cache, RunContext
 from synth_audit.stats.epsilon import most_found
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, load_table, read_table, save_table
 
 pytestmark = pytest.mark.xdist_group("membership game")  # they share two games

@@ -9,11 +9,12 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits._density import log_density_ratio, log_frequency_ratio
-from synth_audit.audits.privacy.one_run import FEWEST_PEOPLE, OneRun
-from synth_audit.audits.privacy.one_run.measures import (
+from synth_audit.audits.privacy.one_run import (
+    FEWEST_PEOPLE,
     GAUSSIAN_MU,
     GAUSSIAN_MU_CONVERTED,
     USUAL_DELTA,
+    OneRun,
     gaussian_bound,
     mu_at_least,
 )
@@ -26,8 +27,7 @@ from synth_audit.findings.measurement import Direction
 from synth_audit.neighbours.gower import nearest
 from synth_audit.plugins.audit import RandomSplit, Subject
 from synth_audit.stats.epsilon import Claims, Coins, allowed_pool, beyond_most, choose_rule, epsilon_at_least
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import joined, read_table
 
 KEY = b"k" * 32

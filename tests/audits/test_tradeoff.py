@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import linprog
 from scipy.stats import norm
 
-from synth_audit.audits.privacy.one_run import measures
-from synth_audit.audits.privacy.one_run.measures import LARGEST_MU, mu_at_least
+from synth_audit.audits.privacy import one_run
+from synth_audit.audits.privacy.one_run import LARGEST_MU, mu_at_least
 from synth_audit.dp.composition import gaussian_epsilon
 from synth_audit.stats.epsilon import Claims, Coins, FixedSizes
 
@@ -24,8 +24,8 @@ ONE = 0.268051
 
 
 def test_the_example_holds():
-    assert doctest.testmod(measures).failed == 0
-    assert doctest.testmod(measures).attempted == 1
+    assert doctest.testmod(one_run).failed == 0
+    assert doctest.testmod(one_run).attempted == 1
 
 
 def largest_chance(mu, sides, guesses):

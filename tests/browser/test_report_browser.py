@@ -16,7 +16,7 @@ import pytest
 from report_sweeps import sweep  # made importable by conftest.py
 
 from synth_audit.report import render_report
-from synth_audit.report.frontier import render_frontier
+from synth_audit.report.study_pages import render_frontier
 
 pytestmark = pytest.mark.xdist_group("browser")  # they share one look at all pages
 KINDS = ("passing", "failing", "undecided", "hostile", "crowded")

@@ -18,9 +18,8 @@ from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import fit
 from synth_audit.plugins.generator import FitContext, batches
 from synth_audit.run.context import RunContext
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.schema import nominal
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, read_table
 
 GENERATORS = tuple(dict.fromkeys((*registry.catalogue("generator"), EXAMPLE_GENERATOR)))

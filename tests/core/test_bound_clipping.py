@@ -10,7 +10,7 @@ import pytest
 
 from synth_audit.table.arrow import numbers_of
 from synth_audit.table.coarsening import BoundClipping
-from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.table.schema_inference import ColumnSpec
 
 
 def clipped(values, storage, bounds=(0, 9.5), outside="clip"):

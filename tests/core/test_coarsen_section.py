@@ -6,8 +6,7 @@ import jsonschema
 import pytest
 
 from synth_audit.errors import PlanError
-from synth_audit.plan.plan import plan_schema
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan, plan_schema
 from synth_audit.plan.sections import span_grid
 
 AGE = {"age": {"round_to": 5, "top": 85}}

@@ -11,9 +11,8 @@ import pytest
 
 from synth_audit.plan.sections import span_grid
 from synth_audit.table.coarsening import Coarsening, Merging, Rounding
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.resolution import ValueGrid
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 FIVE = ValueGrid.of_step(5)

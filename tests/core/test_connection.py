@@ -7,8 +7,7 @@ import pytest
 import yaml
 
 from synth_audit.errors import PlanError
-from synth_audit.plan.plan import plan_schema
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan, plan_schema
 from synth_audit.plugins.source import ConnectionSpec
 
 PASSWORD = "Sesame-Opens-77"

@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.table import people as equal_rows
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.people import NearRows, alike_by_chance, chance_equals, set_aside
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, read_table
 
 KEY = bytes(range(32))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synth_audit.errors import PlanError
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan
 from synth_audit.plan.sections import ExecutionSpec
 
 

@@ -18,8 +18,7 @@ from synth_audit.plugins.fitting import FitRecipe, draw, fit, fit_context, fit_s
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, Needs, batches, needs_of
 from synth_audit.run.context import Cache, RunContext
 from synth_audit.run.executor import Deadline
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, read_table
 
 FITS: list[int] = []

@@ -9,8 +9,7 @@ import pytest
 
 from synth_audit.encode.kinds._labels import TextLabels
 from synth_audit.errors import SynthAuditError
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 WORD = "Bartholomew-Quincy"

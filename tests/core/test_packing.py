@@ -18,8 +18,7 @@ from synth_audit.run.context import RunContext
 from synth_audit.run.executor import WORTH_A_FILE, Packed, in_processes, packed
 from synth_audit.table import arrow
 from synth_audit.table.arrow import PlacedRows, Shelf
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, read_table
 
 N = 20_000

@@ -7,7 +7,7 @@ import pytest
 
 from synth_audit import files
 from synth_audit.errors import PlanError
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan
 from synth_audit.registry import build
 
 URLS = (

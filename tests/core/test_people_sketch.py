@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.people import PeopleSketch
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 KEY = bytes(32)

@@ -10,8 +10,7 @@ import yaml
 
 from synth_audit import registry
 from synth_audit.errors import PlanError
-from synth_audit.plan.plan import Plan, plan_schema
-from synth_audit.plan.plan_file import load_plan, parse_plan
+from synth_audit.plan.plan import Plan, load_plan, parse_plan, plan_schema
 
 EXAMPLE = """
 name: patients

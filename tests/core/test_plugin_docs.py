@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from synth_audit import registry
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.plugin_config import accepted, plugin_doc
 
 REFS = {

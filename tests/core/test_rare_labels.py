@@ -14,8 +14,7 @@ from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.plugins.fitting import fit
 from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo, minimum_people
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 LABELS = [*["a"] * 40, *["b"] * 40, *["rare"] * 19, None]

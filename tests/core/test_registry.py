@@ -11,8 +11,7 @@ import pytest
 
 from synth_audit import registry
 from synth_audit.errors import PlanError, PluginError
-from synth_audit.plan.plan import plan_schema
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan, plan_schema
 
 AUDIT = '''
 from dataclasses import dataclass

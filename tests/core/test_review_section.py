@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from synth_audit.errors import PlanError
-from synth_audit.plan.plan import Plan
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import Plan, parse_plan
 
 
 def test_it_stands_in_the_evidence_of_the_plan_and_is_part_of_its_digest() -> None:

@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synth_audit.errors import PlanError
-from synth_audit.plan.plan import plan_schema
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan, plan_schema
 from synth_audit.table.arrow import microseconds
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.rules import (
     Determines,
     OneOf,
@@ -30,7 +28,7 @@ from synth_audit.table.rules import (
     quoted,
     read_value,
 )
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 
 DAY = datetime.datetime(2024, 12, 31, tzinfo=datetime.UTC)
 

@@ -11,10 +11,9 @@ import pytest
 from synth_audit.encode.kinds._labels import TextLabels
 from synth_audit.errors import DataError, PlanError
 from synth_audit.table.arrow import labels_of
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.kind import kind_named
 from synth_audit.table.schema import Role
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 
 NAN = float("nan")
 

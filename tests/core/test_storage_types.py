@@ -10,9 +10,8 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.errors import DataError
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.content_hash import fingerprint
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.storage_types import plain, refuse_huge, refuse_inexact
 from synth_audit.table.table import assemble, read_table
 

@@ -12,8 +12,7 @@ from synth_audit.encode.codes import codes
 from synth_audit.errors import DataError
 from synth_audit.plugins.audit import Subject
 from synth_audit.table.arrow import regular_floats
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, assemble, joined, read_table
 
 DATA = pa.table({"id": ["a", "b", "c"], "x": [1.0, 2.0, 4.0], "k": ["u", None, "v"], "n": [1, 2, 3]})

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from synth_audit import registry
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan
 
 SERVER = {"host": "db", "user": "auditor", "dbname": "clinic"}
 WAREHOUSE = {

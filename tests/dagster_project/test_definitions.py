@@ -22,8 +22,7 @@ from dagster_project.components.audited_table import TableSettings
 from dagster_project.definitions import defs
 from synth_audit import build
 from synth_audit.errors import GateError, PlanError
-from synth_audit.plan.plan import Plan
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import Plan, parse_plan
 from synth_audit.verdict.judge import BUILT_IN
 from synth_audit.verdict.suite import load_suite
 

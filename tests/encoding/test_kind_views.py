@@ -7,9 +7,8 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.encode.univariate import from_plain
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.schema import nominal, quantitative
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import assemble, read_table
 
 N = 120

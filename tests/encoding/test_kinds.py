@@ -12,9 +12,8 @@ from synth_audit import registry
 from synth_audit.errors import PlanError
 from synth_audit.plan.plan import plan_schema
 from synth_audit.plugins.generator import FitContext
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.kind import Clues, Disturbance, Domain, Scale, kind_named, kinds
-from synth_audit.table.schema_inference import infer_schema, kind_of
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema, kind_of
 from synth_audit.table.table import assemble, read_table
 
 EXAMPLES = {

@@ -18,13 +18,11 @@ from synth_audit.encode.distances import (
     varies,
 )
 from synth_audit.encode.texts import WIDTH
-from synth_audit.neighbours.gower import nearest
-from synth_audit.neighbours.hamming import least_disagreement
+from synth_audit.neighbours.gower import least_disagreement, nearest
 from synth_audit.plugins.generator import FitContext
-from synth_audit.stats.robust_scale import RobustScale
-from synth_audit.table.column_spec import ColumnSpec
+from synth_audit.stats.distributions import RobustScale
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart, kind_named
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 N = 200

@@ -10,9 +10,8 @@ import pytest
 
 from synth_audit.errors import DataError
 from synth_audit.generators._deep.rows import Transformer, on_declared, on_train
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.schema import PublicDomain
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 RNG = np.random.default_rng(0)

@@ -21,8 +21,7 @@ from synth_audit.findings.measurement import Exposure, Findings, Quantity
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Need, Status, Subject
 from synth_audit.run.context import RunContext
 from synth_audit.run.executor import Deadline, Executor
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 CELL = "Zanzibar-7391"

@@ -16,8 +16,7 @@ from synth_audit.plan.sections import KnownAnswerSpec
 from synth_audit.plugins.audit import Leak, RandomSplit, Subject
 from synth_audit.plugins.generator import FitContext
 from synth_audit.run.context import Cache, RunContext
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from synth_audit.dp import composition
 from synth_audit.generators._deep import network_model
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, read_table
 
 

@@ -16,9 +16,8 @@ from synth_audit.plugins.fitting import fit
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, column_groups
 from synth_audit.plugins.plugin_config import build_generator
 from synth_audit.run.executor import Executor
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.schema import PublicDomain
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 

@@ -16,7 +16,7 @@ import pytest
 from synth_audit.errors import DataError, PlanError
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.generators.external import External
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext, batches, column_groups
 from synth_audit.registry import build, config_of

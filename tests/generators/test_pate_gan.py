@@ -16,9 +16,8 @@ from synth_audit.generators._deep import pate
 from synth_audit.generators._deep.families import plain_generator
 from synth_audit.generators._deep.rows import on_train
 from synth_audit.plugins.generator import FitContext
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.schema import PublicDomain
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 QUICK = {

@@ -32,9 +32,8 @@ from synth_audit.generators.external.recipe import (
 from synth_audit.generators.external.recipe_model import ROWS, RecipeModel, made_up_table, trial
 from synth_audit.plugins.generator import FitContext, refits, repeats
 from synth_audit.registry import build, config_of
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.schema import PublicDomain
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 from .conftest import make_table

@@ -16,9 +16,8 @@ from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import BudgetSpent, DataError, PlanError, PluginError
 from synth_audit.generators._deep import diffusion
 from synth_audit.plugins.generator import FitContext
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.schema import PublicDomain
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 WHOLE = {"sampling_rate": 1.0}

@@ -21,8 +21,7 @@ from synth_audit.pipeline.release import refuse_unless_allowed
 from synth_audit.pipeline.verify import verify
 from synth_audit.plugins.audit import AuditOutcome, Status, Subject
 from synth_audit.run.context import RunContext
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 from synth_audit.verdict.judge import judge
 from synth_audit.verdict.suite import load_suite, parse_suite

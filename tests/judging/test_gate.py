@@ -22,8 +22,7 @@ from synth_audit.findings.measurement import Direction, Interval, Measurement, R
 from synth_audit.findings.sensitivity import PlantedResult, Sensitivity, SensitivityCurve
 from synth_audit.findings.verdict import Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, read_table
 from synth_audit.verdict import great_expectations_runner
 from synth_audit.verdict.gate_decision import Row, decide

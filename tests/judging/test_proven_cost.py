@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from synth_audit.audits.privacy.one_run import OneRun
-from synth_audit.audits.privacy.one_run.measures import CEILING, EMPIRICAL_EPSILON, EPSILON_REFUTED
+from synth_audit.audits.privacy.one_run import CEILING, EMPIRICAL_EPSILON, EPSILON_REFUTED, OneRun
 from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.findings.measurement import Findings, Interval
 from synth_audit.findings.verdict import Result

@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from synth_audit.generators._marginal.counts import (
+from synth_audit.generators._marginal.graphical_model import (
     Conditional,
     counted,
     drawn_rows,

@@ -9,8 +9,7 @@ import pytest
 from synth_audit.audits._density import log_density_ratio, tree_share
 from synth_audit.encode.codes import value_ranks
 from synth_audit.neighbours.search import Nearest
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 

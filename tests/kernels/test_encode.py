@@ -12,8 +12,7 @@ from synth_audit.encode.cells import row_groups, row_groups_but_one
 from synth_audit.encode.codes import anchored_codes, codes
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.neighbours.coordinates import MISSING
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 ROW = st.fixed_dictionaries(

@@ -7,8 +7,15 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from synth_audit.generators._marginal.counts import CellMerging, counted, drawn_rows
-from synth_audit.generators._marginal.graphical_model import JunctionTree, Measured, estimated_total, fitted
+from synth_audit.generators._marginal.graphical_model import (
+    CellMerging,
+    JunctionTree,
+    Measured,
+    counted,
+    drawn_rows,
+    estimated_total,
+    fitted,
+)
 
 SIZES = (2, 3, 4, 2, 3)
 CYCLE = [(0, 1), (1, 2), (2, 3), (0, 3)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synth_audit.findings.measurement import Estimate, Interval
-from synth_audit.stats.proportions import (
+from synth_audit.stats.cross_fitting import (
     ClaimCount,
     ClaimTable,
     halved,

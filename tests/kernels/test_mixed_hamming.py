@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_audit.encode import distances
-from synth_audit.neighbours import hamming, search
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.neighbours import gower, search
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 TYPES = pa.schema([("n", pa.int64()), ("s", pa.string())])
@@ -29,7 +28,7 @@ def disagreements(one, other, span):
     if None in numbers:
         far = numbers[0] is not numbers[1]
     else:
-        far = min(1, abs(numbers[0] - numbers[1]) * hamming.NEAR / span)
+        far = min(1, abs(numbers[0] - numbers[1]) * gower.NEAR / span)
     return far + (labels[0] != labels[1])
 
 
@@ -46,7 +45,7 @@ def test_against_loops(train, made):
     schema = infer_schema(data[0], SPECS)
     reference, queries = distances.cells([read_table(d, schema, where="t") for d in data], schema.features)
     expected = [min(disagreements(row, other, max(known) - min(known)) for other in train) for row in made]
-    assert hamming.least_disagreement(queries, reference) == pytest.approx(expected, abs=1e-5)
+    assert gower.least_disagreement(queries, reference) == pytest.approx(expected, abs=1e-5)
 
 
 def test_leaves_change_no_digit(monkeypatch):
@@ -54,12 +53,12 @@ def test_leaves_change_no_digit(monkeypatch):
     data = pa.table({"x": rng.normal(size=50), "k": rng.choice(["a", "b"], 50)})
     table = read_table(data, infer_schema(data), where="t")
     [cells] = distances.cells([table], table.schema.features)
-    expected = hamming.least_disagreement(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
+    expected = gower.least_disagreement(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
     monkeypatch.setattr(search, "_MANY", 1)
     monkeypatch.setattr(search, "_LARGE", 1)
-    found = hamming.least_disagreement(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
+    found = gower.least_disagreement(cells.take(np.arange(20)), cells.take(np.arange(20, 50)))
     assert np.array_equal(found, expected)
-    assert not hamming.least_disagreement(cells, cells).any()
+    assert not gower.least_disagreement(cells, cells).any()
 
 
 def test_a_wild_value_is_one_disagreement():
@@ -68,7 +67,7 @@ def test_a_wild_value_is_one_disagreement():
     schema = infer_schema(data, {"x": ColumnSpec(kind="continuous"), "y": ColumnSpec(kind="continuous")})
     tables = [read_table(d, schema, where="t") for d in (data, wild)]
     reference, queries = distances.cells(tables, schema.features)
-    assert hamming.least_disagreement(queries, reference).tolist() == [1, 1, 1]
+    assert gower.least_disagreement(queries, reference).tolist() == [1, 1, 1]
 
 
 @settings(max_examples=60, deadline=None)
@@ -81,7 +80,7 @@ def test_a_wild_value_is_one_disagreement():
 @pytest.mark.parametrize("block", [2**17, 3])
 def test_near_copies_against_loops(block, train, made):
     known = [row["n"] for row in train if row["n"] is not None]
-    unit = (max(known) - min(known)) / hamming.NEAR
+    unit = (max(known) - min(known)) / gower.NEAR
     data = [pa.Table.from_pylist(rows, TYPES) for rows in (train, made)]
     schema = infer_schema(data[0], SPECS)
     reference, queries = distances.cells([read_table(d, schema, where="t") for d in data], schema.features)
@@ -93,8 +92,8 @@ def test_near_copies_against_loops(block, train, made):
 
     expected = [any(near(row, other) for other in train) for row in made]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hamming, "_BLOCK", block)
-        assert hamming.nearly_copied(queries, reference).tolist() == expected
+        patch.setattr(gower, "_BLOCK", block)
+        assert gower.nearly_copied(queries, reference).tolist() == expected
 
 
 def test_labels_alone_and_many_twins_are_near_exactly_when_equal():
@@ -104,5 +103,5 @@ def test_labels_alone_and_many_twins_are_near_exactly_when_equal():
     [rows] = distances.cells([table], table.schema.features)
     labels = [f"{k}{m}" for k, m in zip(data["k"].to_pylist(), data["l"].to_pylist(), strict=True)]
     some = np.flatnonzero(np.array(labels) != "cc")
-    found = hamming.nearly_copied(rows, rows.take(some))
+    found = gower.nearly_copied(rows, rows.take(some))
     assert found.tolist() == [label != "cc" for label in labels]

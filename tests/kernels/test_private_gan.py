@@ -10,7 +10,7 @@ import torch
 
 from synth_audit.generators._deep.autoencoder import Autoencoder, AutoencoderSettings, rebuilding_losses
 from synth_audit.generators._deep.gan import AskedNet, Critic, activated, pair_losses, settled
-from synth_audit.generators._deep.private_gradients import NORMALISER, GradientNoise, private_gradient
+from synth_audit.generators._deep.training import NORMALISER, GradientNoise, private_gradient
 from synth_audit.generators._deep.transforms import RowLayout
 
 LAYOUT = RowLayout(numbers=(0, 1), slices=((2, 5), (5, 7)), width=7, choices=(0, 1))

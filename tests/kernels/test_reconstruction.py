@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.privacy.inference.attacks import _threshold, reconstructed
-from synth_audit.encode.secret_guesses import Equality, GuessTolerance
+from synth_audit.encode.predictors import Equality, GuessTolerance
 from synth_audit.neighbours.gower import Mixed
 
 N = 300

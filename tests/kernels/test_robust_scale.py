@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.stats.robust_scale import FIRST_LABEL, MISSING, NEAR, REGULAR, RobustScale
+from synth_audit.stats.distributions import FIRST_LABEL, MISSING, NEAR, REGULAR, RobustScale
 
 
 @pytest.fixture

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.fidelity.projection.components import StandardisedCoordinates
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 NUMERIC = ("x", "y", "gaps")

@@ -7,7 +7,7 @@ import pytest
 
 from synth_audit.mechanism_test.claim import Claim
 from synth_audit.mechanism_test.examination import Effort, examine_claim
-from synth_audit.mechanism_test.function_mechanism import FunctionMechanism, array_pairs
+from synth_audit.mechanism_test.white_box import FunctionMechanism, array_pairs
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from synth_audit.errors import PlanError, PluginError
 from synth_audit.mechanism_test.claim import Claim
 from synth_audit.mechanism_test.distinguishing import ClaimAnswer, Finding
 from synth_audit.mechanism_test.examination import Effort
-from synth_audit.mechanism_test.function_mechanism import FunctionMechanism, array_pairs, given_pairs, named
+from synth_audit.mechanism_test.white_box import FunctionMechanism, array_pairs, given_pairs, named
 
 GAUSSIAN = Claim(1.0, 1e-5)
 SIGMA = 3.7304  # the analytic Gaussian mechanism of sensitivity 1 at (1, 1e-5)

@@ -17,12 +17,11 @@ from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.coarsening import coarsening_of, without_void_guarantee
 from synth_audit.pipeline.making import real_tables
 from synth_audit.pipeline.rerun import rerun
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.fitting import CoarsenedModel, FitRecipe, fit_shared
 from synth_audit.run.context import RunContext
 from synth_audit.store.evidence import GeneratorRecord
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.verdict.suite import load_suite
 
 COLUMNS = {"age": {"round_to": 10, "top": 80}, "city": {"merge_rarer_than": 10}}

@@ -17,7 +17,7 @@ from synth_audit.cli.console import show_evidence
 from synth_audit.errors import PlanError
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan
 from synth_audit.plan.sections import PrivacySpec
 from synth_audit.plugins.audit import RandomSplit, Status
 from synth_audit.plugins.generator import GeneratorInfo

@@ -67,7 +67,7 @@ def test_the_source_is_not_replaced_under_another_address_of_its_server(plan, po
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from synth_audit.plan.plan_file import load_plan
+from synth_audit.plan.plan import load_plan
 from synth_audit.pipeline import stages
 from synth_audit.sources.postgres import writing
 from synth_audit.store.workspace import Workspace

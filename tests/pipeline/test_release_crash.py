@@ -89,7 +89,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 import duckdb, pyarrow.parquet as pq
-from synth_audit.plan.plan_file import load_plan
+from synth_audit.plan.plan import load_plan
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline import release
 from synth_audit.store.workspace import Workspace

@@ -19,7 +19,7 @@ from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.making import real_tables
 from synth_audit.pipeline.rerun import rerun
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.fitting import FitRecipe, fit_shared
 from synth_audit.plugins.generator import GeneratorInfo
 from synth_audit.report import render_report

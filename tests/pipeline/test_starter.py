@@ -9,7 +9,7 @@ import pyarrow as pa
 import yaml
 
 from synth_audit.pipeline.starter import starter_plan
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan
 from synth_audit.table.schema_inference import infer_schema
 
 SOURCE = {"parquet": {"path": "x.parquet"}}

@@ -10,11 +10,9 @@ import pytest
 
 from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.pipeline.warnings import about_delta, about_external, about_settings, about_suite
-from synth_audit.plan.plan import Plan
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import Plan, parse_plan
 from synth_audit.store.evidence import GeneratorRecord
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 from synth_audit.verdict.suite import load_suite, parse_suite
 

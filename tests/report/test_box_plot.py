@@ -10,7 +10,7 @@ from report_reading import text  # made importable by conftest.py
 from report_sweeps import box_series
 
 from synth_audit.findings.measurement import BOX_LINES, Measurement, MeasurementId, Reference, Series
-from synth_audit.report import render_report, series_plot
+from synth_audit.report import plot_kinds, render_report
 from synth_audit.report.audits import picture_of, references
 from synth_audit.report.plot_kinds._contract import Beside, Comparison
 
@@ -19,7 +19,7 @@ NAN = math.nan
 
 
 def drawn(series: Series, beside: Beside | None = None) -> ElementTree.Element:
-    text = series_plot.series_svg(series, heading=False, beside=beside)
+    text = plot_kinds.series_svg(series, heading=False, beside=beside)
     return ElementTree.fromstring(text)  # noqa: S314
 
 

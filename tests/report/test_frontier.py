@@ -14,7 +14,7 @@ from report_sweeps import box_series, candidate, sweep
 from synth_audit.findings.measurement import Direction, MeasurementId, read
 from synth_audit.findings.verdict import Result
 from synth_audit.report import heatmap, sweep_charts
-from synth_audit.report.frontier import render_frontier, write_frontier
+from synth_audit.report.study_pages import render_frontier, write_frontier
 from synth_audit.report.sweep_charts import (
     Axis,
     Dot,

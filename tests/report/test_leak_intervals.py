@@ -13,7 +13,7 @@ from synth_audit.findings.measurement import read
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import render_report, words
-from synth_audit.report.leak_intervals import LeakScale, common_scale, leak_interval_svg
+from synth_audit.report.known_answer import LeakScale, common_scale, leak_interval_svg
 
 NB = "\u00a0"
 

@@ -14,9 +14,8 @@ from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.report import heatmap
 from synth_audit.report.audits import audit_view, panels_picture, pictures_of
 from synth_audit.report.page import render
-from synth_audit.report.plot_kinds import density, plot_kind
+from synth_audit.report.plot_kinds import density, describe, plot_kind
 from synth_audit.report.plot_kinds._contract import Beside, PanelKind
-from synth_audit.report.series_plot import describe
 from synth_audit.report.view import Picture
 
 NAN = math.nan

@@ -177,7 +177,7 @@ def test_a_catalogue_that_is_lost_while_committing_leaves_it_open(lake, tmp_path
 
 
 def test_rows_that_would_come_back_changed_are_not_released(lake, tmp_path, monkeypatch):
-    from synth_audit.sources.iceberg import staging
+    from synth_audit.sources import iceberg as staging
 
     lake().write(pa.table({"x": [1]}), tmp_path)
     monkeypatch.setattr(staging, "stored", lambda data: pa.table({"x": [6]}))

@@ -15,9 +15,8 @@ from synth_audit.errors import DataError, PlanError, ReleaseUncertain, Unavailab
 from synth_audit.plugins.source import ConnectionSpec, Selective, Source, Target, batches, read
 from synth_audit.sources.postgres import Postgres, writing
 from synth_audit.sources.postgres.session import meaning
-from synth_audit.table.column_spec import ColumnSpec
 from synth_audit.table.content_hash import fingerprint
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 pytestmark = pytest.mark.xdist_group("postgres")

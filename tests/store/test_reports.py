@@ -10,8 +10,7 @@ from synth_audit.pipeline.warnings import about_reports
 from synth_audit.store.ledger import Ledger
 from synth_audit.store.reports import ReportStanding, enter_report, people_behind, refuse_spent
 from synth_audit.store.workspace import Workspace
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 

@@ -184,7 +184,7 @@ import os, signal, sys, tempfile
 from pathlib import Path
 from synth_audit.run.context import RunContext
 from synth_audit.run.executor import in_processes
-from synth_audit.plan.plan_file import load_plan
+from synth_audit.plan.plan import load_plan
 from synth_audit.pipeline import stages
 from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace

@@ -11,7 +11,7 @@ import pytest
 
 import synth_audit
 from synth_audit.errors import DataError, PlanError
-from synth_audit.report.calibration import render_calibration
+from synth_audit.report.study_pages import render_calibration
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies import calibration
 from synth_audit.studies.calibration import LOUD, parse_calibration

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from synth_audit.errors import DataError, PlanError
-from synth_audit.plan.plan_file import parse_plan
+from synth_audit.plan.plan import parse_plan
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies import ranking
 from synth_audit.studies.ranking import candidates_of

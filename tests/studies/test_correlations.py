@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from synth_audit.studies.frontier import DIGITS, MOST_COLUMNS, Scales
-from synth_audit.table.column_spec import ColumnSpec
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 

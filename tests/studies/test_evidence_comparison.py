@@ -7,7 +7,7 @@ import pytest
 
 from synth_audit.findings.measurement import Direction
 from synth_audit.findings.verdict import Result
-from synth_audit.studies.evidence_comparison import compare
+from synth_audit.studies.comparison import compare
 from synth_audit.verdict.comparison import Change
 
 

@@ -16,7 +16,7 @@ from synth_audit import api, cli
 from synth_audit.errors import DataError, PlanError
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.plan.plan_file import load_plan
+from synth_audit.plan.plan import load_plan
 from synth_audit.store.evidence import read_evidence
 from synth_audit.store.ledger import Ledger
 from synth_audit.store.workspace import Workspace

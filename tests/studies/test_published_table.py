@@ -11,7 +11,7 @@ from synth_audit import api, cli, registry
 from synth_audit.errors import PlanError, SynthAuditError
 from synth_audit.findings import measurement
 from synth_audit.plan.plan import Plan
-from synth_audit.studies.published_table import (
+from synth_audit.studies.comparison import (
     PublishedColumn,
     PublishedTable,
     filled,

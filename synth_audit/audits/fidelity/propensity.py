@@ -11,8 +11,7 @@ import numpy as np
 
 from synth_audit.arrays import Floats
 from synth_audit.audits import _density as trees
-from synth_audit.audits.fidelity import _propensity as logistic
-from synth_audit.audits.fidelity._propensity import propensity_terms, tree_features
+from synth_audit.audits.fidelity._propensity import PropensityFit, propensity_terms, tree_features
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.errors import NotApplicable
 from synth_audit.findings.measurement import (
@@ -174,9 +173,7 @@ def _area(folds: Sequence[roc.PlacementValues], level: float) -> Estimate:
 def _by_logistic(tables: Sequence[Table], subject: Subject) -> Found:
     """pMSE and its ratios; pMSE alone where no term varies."""
     first, second = (t.n_rows for t in tables)
-    fitted = logistic.PropensityFit.of(
-        propensity_terms(tables, subject.features), np.arange(first + second) >= first
-    )
+    fitted = PropensityFit.of(propensity_terms(tables, subject.features), np.arange(first + second) >= first)
     units = {PMSE: 1.0, PMSE_RATIO: fitted.expected, PMSE_RATIO_RESAMPLED: fitted.expected_resampled}
     value, half = fitted.squared_error, critical_value(subject.level) * fitted.standard_error()
     return {

@@ -17,7 +17,7 @@ from synth_audit.errors import NotApplicable
 from synth_audit.findings.measurement import Direction, Estimate, Findings, MeasurementId, Quantity
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.run.context import RunContext
-from synth_audit.run.threads import single_threaded
+from synth_audit.run.executor import single_threaded
 from synth_audit.table.kind import NumberPart
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table

@@ -25,9 +25,9 @@ from synth_audit.encode.distances import (
 from synth_audit.findings.measurement import Interval, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.neighbours.coordinates import drawn_in, smallest_type
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats import robust_scale
-from synth_audit.stats.proportions import ClaimTable, held_out_excess
-from synth_audit.stats.robust_scale import RobustScale
+from synth_audit.stats import distributions
+from synth_audit.stats.cross_fitting import ClaimTable, held_out_excess
+from synth_audit.stats.distributions import RobustScale
 from synth_audit.table.kind import TIME
 from synth_audit.table.people import key_columns, persons
 from synth_audit.table.schema import Column
@@ -102,10 +102,10 @@ class KnownColumn:
         """
         kind = what.copy()
         if codes is not None:
-            unread = (what == robust_scale.MISSING) & (codes >= 0)
+            unread = (what == distributions.MISSING) & (codes >= 0)
             kind[unread] = what.max(initial=0) + 1 + codes[unread]
         found, cells = _dense(kind)
-        guesses = np.where(found == robust_scale.MISSING, np.nan, found * SECRET_STEP)
+        guesses = np.where(found == distributions.MISSING, np.nan, found * SECRET_STEP)
         level, rank = _dense(drawn_in(numbers, far=1.0))
         return cls(name, cells, rank[:, None], (level,), cells, guesses, counted=True)
 

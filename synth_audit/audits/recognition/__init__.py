@@ -13,8 +13,8 @@ from synth_audit.audits.recognition.detection import DetectionLimit, classes_of,
 from synth_audit.audits.recognition.engine import FAMILY, Recognised, p_value, recognise
 from synth_audit.audits.recognition.people import Sides, pooled
 from synth_audit.audits.recognition.row_nearness import RowNearness, row_nearness
-from synth_audit.audits.recognition.scoring import ScoredPeople, ScoreInfo, scored
 from synth_audit.audits.recognition.side_test import NAMED, SideTest, side_test
+from synth_audit.audits.recognition.view import ScoredPeople, ScoreInfo, scored
 from synth_audit.errors import NotApplicable
 from synth_audit.findings.measurement import (
     Exposure,

@@ -22,7 +22,7 @@ from synth_audit.arrays import Bools
 from synth_audit.audits.recognition.engine import CLEAR, FAMILY, ViewScores, recognise
 from synth_audit.audits.recognition.leak_classes import CLASSES, LeakClass, planted
 from synth_audit.audits.recognition.people import PooledPeople
-from synth_audit.audits.recognition.scoring import scored
+from synth_audit.audits.recognition.view import scored
 from synth_audit.run.context import RunContext
 from synth_audit.run.seeds import child_rng
 

@@ -1,18 +1,16 @@
-"""The contract of a view: one way to score how likely a person is in the training set.
-
-A view is one file in ``views/`` with one frozen dataclass that has a class variable ``info``. It sees the
-release and the pooled people, and never who is in the training set: any such score is a valid attack.
-"""
+"""The contract of a view, and every view's scores of the people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
 
 import numpy as np
 
-from synth_audit.arrays import Floats
+from synth_audit import registry
+from synth_audit.arrays import Floats, Floats32
+from synth_audit.audits.recognition.engine import ViewScores, information
 from synth_audit.audits.recognition.people import PooledPeople
 
 
@@ -57,3 +55,41 @@ class View(Protocol):
     def scores(self, pool: PooledPeople, rng: np.random.Generator) -> Iterator[Score]:
         """Score every record; nothing where the view has nothing to compare."""
         ...
+
+
+@dataclass(frozen=True)
+class ScoreInfo:
+    """Which view gave a score, and by which columns; none stands for all."""
+
+    view: ViewInfo
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredPeople:
+    """The views in one draw, with what each score is."""
+
+    views: ViewScores
+    scores: tuple[ScoreInfo, ...]
+
+
+def scored(
+    pool: PooledPeople, draws: int, rng: Callable[[str, int], np.random.Generator]
+) -> Iterator[ScoredPeople]:
+    """Score people by all views; views without randomness are computed once.
+
+    Args:
+        rng: randomness of a view in a draw.
+    """
+    kept: dict[str, list[tuple[ScoreInfo, Floats32]]] = {}
+    for draw in range(draws):
+        for name in registry.catalogue("view"):
+            view: View = registry.build("view", name, {})
+            if view.info.random or name not in kept:
+                kept[name] = [
+                    (ScoreInfo(view.info, s.columns), information(pool.of_people(s.values)[None])[0])
+                    for s in view.scores(pool, rng(name, draw))
+                ]
+        every = [pair for of_view in kept.values() for pair in of_view]
+        bits = np.array([bits for _, bits in every], np.float32).reshape(len(every), pool.people)
+        yield ScoredPeople(ViewScores(bits), tuple(info for info, _ in every))

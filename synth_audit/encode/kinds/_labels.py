@@ -17,9 +17,8 @@ from synth_audit.encode import cells, predictors
 from synth_audit.encode.cells import LabelCells, LabelGroups
 from synth_audit.encode.codes import codes
 from synth_audit.encode.novelty import exact_decimals, label_novelties, read_novelties
-from synth_audit.encode.predictors import LabelCoding
+from synth_audit.encode.predictors import Equality, LabelCoding
 from synth_audit.encode.ranks import LabelScale
-from synth_audit.encode.secret_guesses import Equality
 from synth_audit.encode.texts import WIDTH, Composite, Reading, ngram_vectors
 from synth_audit.encode.univariate import Categories
 from synth_audit.neighbours.coordinates import MISSING

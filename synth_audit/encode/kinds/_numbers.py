@@ -14,9 +14,8 @@ from synth_audit.arrays import Codes, Floats, Labels, Positions, Target
 from synth_audit.encode import cells, predictors
 from synth_audit.encode.cells import NumberCells, NumberGroups
 from synth_audit.encode.novelty import FinestDigits, number_novelties
-from synth_audit.encode.predictors import NumberCoding
+from synth_audit.encode.predictors import GuessTolerance, NumberCoding
 from synth_audit.encode.ranks import NumberScale
-from synth_audit.encode.secret_guesses import GuessTolerance
 from synth_audit.encode.univariate import NumbersWithGaps
 from synth_audit.stats.margins import Margin, empirical_margin, kde_margin
 from synth_audit.stats.resampling import outlying

@@ -13,8 +13,8 @@ from torch.nn import functional
 
 from synth_audit.arrays import Floats32
 from synth_audit.generators._deep.gan import REACH
-from synth_audit.generators._deep.private_gradients import GradientNoise, mean_gradient, private_gradient
 from synth_audit.generators._deep.training import (
+    GradientNoise,
     Loop,
     ResidualNet,
     Weights,
@@ -22,7 +22,9 @@ from synth_audit.generators._deep.training import (
     built,
     drawn_in_blocks,
     generator_from,
+    mean_gradient,
     one_thread,
+    private_gradient,
     probed,
     refuse_lost,
     with_weights,

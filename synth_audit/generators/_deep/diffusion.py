@@ -14,8 +14,8 @@ from torch import nn
 from torch.nn import functional
 
 from synth_audit.arrays import Floats, Floats32
-from synth_audit.generators._deep.private_gradients import GradientNoise, mean_gradient, private_gradient
 from synth_audit.generators._deep.training import (
+    GradientNoise,
     LabelSlices,
     Loop,
     ResidualNet,
@@ -25,7 +25,9 @@ from synth_audit.generators._deep.training import (
     built,
     descend,
     generator_from,
+    mean_gradient,
     one_thread,
+    private_gradient,
     probed,
     refuse_lost,
     with_weights,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from synth_audit.arrays import Floats32
-from synth_audit.encode.torch_device import torch_device
 from synth_audit.errors import PlanError
 from synth_audit.generators._budget import Steps, bought, part_of_budget
 from synth_audit.generators._deep.network_model import (
@@ -27,6 +26,7 @@ from synth_audit.generators._deep.rows import with_margins
 from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
 from synth_audit.generators._marginal.binning import check_part
 from synth_audit.plugins.generator import FitContext
+from synth_audit.run.context import torch_device
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from synth_audit.generators._deep.attention import AttentionSettings
     from synth_audit.generators._deep.diffusion import DiffusionSettings, Target
     from synth_audit.generators._deep.gan import Conditions
-    from synth_audit.generators._deep.private_gradients import GradientNoise
-    from synth_audit.generators._deep.training import Loop
+    from synth_audit.generators._deep.training import GradientNoise, Loop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +156,7 @@ def fit_diffusion(
     """Buy the steps, then take them."""
     device = torch_device(context.device, "this generator")
     from synth_audit.generators._deep import diffusion
-    from synth_audit.generators._deep.private_gradients import GradientNoise
+    from synth_audit.generators._deep.training import GradientNoise
 
     train = train.released_only()
     transformer = with_margins(transformer_for(train, context), train, context, settings.margins)
@@ -344,7 +343,7 @@ def loop_of(steps: Steps, what: str) -> Loop:
 
 def noise_of(steps: Steps, clip: float) -> GradientNoise | None:
     """The noise that was bought; None where nothing was."""
-    from synth_audit.generators._deep.private_gradients import GradientNoise
+    from synth_audit.generators._deep.training import GradientNoise
 
     if steps.noise_multiplier is None:
         return None

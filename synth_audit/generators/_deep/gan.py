@@ -14,8 +14,8 @@ from torch import nn
 from torch.nn import functional
 
 from synth_audit.arrays import Floats, Floats32, Positions
-from synth_audit.generators._deep.private_gradients import GradientNoise, mean_gradient, private_gradient
 from synth_audit.generators._deep.training import (
+    GradientNoise,
     Loop,
     ResidualNet,
     Weights,
@@ -24,7 +24,9 @@ from synth_audit.generators._deep.training import (
     built,
     drawn_in_blocks,
     generator_from,
+    mean_gradient,
     one_thread,
+    private_gradient,
     refuse_lost,
     with_weights,
 )

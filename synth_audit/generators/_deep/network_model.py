@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth_audit.arrays import Floats32, Positions
-from synth_audit.encode.torch_device import torch_device
 from synth_audit.errors import PlanError
 from synth_audit.generators._deep.rows import OfNumbers, Transformer, on_declared, on_train
 from synth_audit.generators._deep.transforms import ModeTransform, RowLayout
 from synth_audit.plugins.generator import FitContext
+from synth_audit.run.context import torch_device
 from synth_audit.table.schema import schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table
 

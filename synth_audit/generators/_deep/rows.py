@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32
-from synth_audit.encode.number_domain import NumberDomain, ends_of, number_domain
+from synth_audit.encode.univariate import NumberDomain, ends_of, number_domain
 from synth_audit.errors import DataError
 from synth_audit.generators._deep.transforms import (
     ColumnTransform,

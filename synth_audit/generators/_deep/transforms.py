@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from synth_audit.arrays import Counts, Floats, Floats32, Labels, Positions
-from synth_audit.encode.number_domain import NumberDomain
+from synth_audit.encode.univariate import NumberDomain
 from synth_audit.generators._marginal.binning import Counting, MarginCells, adaptive_cells, rounds, settled
 from synth_audit.table.kind import Bounds
 from synth_audit.table.table import Table

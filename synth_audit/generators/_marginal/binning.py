@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats, Labels
-from synth_audit.encode.number_domain import NumberDomain, ends_of, number_domain
+from synth_audit.encode.univariate import NumberDomain, ends_of, number_domain
 from synth_audit.errors import DataError, PlanError
 from synth_audit.generators._budget import part_of_budget
 from synth_audit.plugins.generator import FitContext

@@ -12,7 +12,15 @@ import numpy as np
 from synth_audit.arrays import Bools, Codes, Floats
 from synth_audit.encode.cells import ColumnCells, readable_pairs, told_pairs
 from synth_audit.errors import PlanError
-from synth_audit.stats import association as kernel
+from synth_audit.stats.association import (
+    between_numbers,
+    contingency,
+    correlation_ratio,
+    cramers_v,
+    mixed,
+    spearman,
+    variance_shares,
+)
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -42,12 +50,12 @@ class TableAssociations:
         """
         scale = ColumnCells.of(table, columns, _CELLS, _LABELS)
         rows, numeric = scale.rows(table), scale.numeric
-        ratios = kernel.correlation_ratio(kernel.variance_shares(rows, np.flatnonzero(~numeric)))
-        labels = kernel.cramers_v(kernel.contingency(rows))
-        ranked = kernel.between_numbers(kernel.spearman(rows), numeric)
+        ratios = correlation_ratio(variance_shares(rows, np.flatnonzero(~numeric)))
+        labels = cramers_v(contingency(rows))
+        ranked = between_numbers(spearman(rows), numeric)
         told = told_pairs(rows, scale, fewest)
         told &= ~readable_pairs(scale.values(table, missing_counts=False), fewest)
-        return cls(kernel.mixed(ranked, ratios, labels, numeric)[0], told)
+        return cls(mixed(ranked, ratios, labels, numeric)[0], told)
 
 
 def random_partition(n_columns: int, n_parts: int, rng: np.random.Generator) -> Codes:

@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.run.executor import single_threaded
 from synth_audit.run.seeds import as_int_seed
-from synth_audit.run.threads import single_threaded
 from synth_audit.stats.roc import auroc
 
 ValidatorName: TypeAlias = Literal[

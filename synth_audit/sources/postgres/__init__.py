@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from synth_audit.errors import DataError
 from synth_audit.plugins.source import Connection, SourceInfo
-from synth_audit.sources._sql_names import parts_of, quote, refuse_unless_one
+from synth_audit.sources._files import parts_of, quote, refuse_unless_one
 from synth_audit.sources.postgres import columns as reading
 from synth_audit.sources.postgres import writing
 from synth_audit.sources.postgres.columns import refuse_types

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from synth_audit.errors import DataError
 from synth_audit.plugins.source import empty_batch
-from synth_audit.sources._sql_names import quote
+from synth_audit.sources._files import quote
 from synth_audit.table.schema import check_names
 
 if TYPE_CHECKING:

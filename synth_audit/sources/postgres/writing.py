@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from synth_audit.errors import DataError, ReleaseUncertain, Unavailable
-from synth_audit.sources._sql_names import quote
+from synth_audit.sources._files import quote
 from synth_audit.sources.postgres.columns import batches, read_columns, sql_type, stored
 from synth_audit.sources.postgres.session import explained
 from synth_audit.table.content_hash import fingerprint

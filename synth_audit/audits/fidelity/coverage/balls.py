@@ -19,9 +19,9 @@ from synth_audit.neighbours.euclidean import nearest, nearest_other
 from synth_audit.neighbours.search import Nearest
 from synth_audit.plugins.audit import Subject
 from synth_audit.run.context import RunContext
-from synth_audit.run.threads import over_blocks, single_threaded_algebra
+from synth_audit.run.executor import over_blocks, single_threaded_algebra
 from synth_audit.stats.attack_success import SuccessCount
-from synth_audit.stats.proportions import unseen_share
+from synth_audit.stats.cross_fitting import unseen_share
 from synth_audit.stats.resampling import critical_value
 from synth_audit.table.table import Table
 

@@ -2,36 +2,338 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
+import numpy as np
+
+from synth_audit.arrays import Floats
+from synth_audit.audits._targets import AttackerLimit
 from synth_audit.audits.privacy._attribute_secrets import (
     FEWEST_ROWS,
     RETAINED,
     ROWS_EACH,
     AttackedSecrets,
     associated,
+    worst,
 )
-from synth_audit.audits.privacy.attribute_game.iterations import GameSizes, play
-from synth_audit.audits.privacy.attribute_game.results import (
-    ADVANTAGE,
-    MAB,
-    MR2,
-    MSE,
-    REAL_MAB,
-    REAL_MR2,
-    REAL_MSE,
-    WCAB,
-    SecretResult,
-    advantages_below,
-    measured,
-    remarks,
+from synth_audit.audits.privacy.attribute_game.iterations import (
+    TARGETS,
+    GameSizes,
+    Guesses,
+    IterationResult,
+    play,
 )
-from synth_audit.findings.measurement import Findings
+from synth_audit.findings.measurement import (
+    Direction,
+    Findings,
+    Interval,
+    Measurement,
+    Quantity,
+    Reference,
+    Series,
+)
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.run.context import RunContext
-from synth_audit.run.threads import single_threaded_algebra
+from synth_audit.run.executor import single_threaded_algebra
+from synth_audit.stats.attack_success import corrected_level
+from synth_audit.stats.resampling import box_lines, mean_interval, ratio_interval
+
+MAB = Quantity(
+    "mab",
+    "Mean absolute coefficient (MAB)",
+    unit="standard deviations",
+    range=(0.0, float("inf")),
+    proportional=False,
+    help="How much one other column tells of the secret, in standard deviations, averaged over columns.",
+)
+REAL_MAB = Quantity(
+    "real_mab",
+    "Mean absolute coefficient in real rows",
+    unit="standard deviations",
+    direction=Direction.NEUTRAL,
+    range=(0.0, float("inf")),
+    help="The same where the real reference rows are drawn again instead of a release.",
+)
+REAL_MR2 = Quantity(
+    "real_mr2",
+    "Explained share of the secret's variance in real rows",
+    direction=Direction.NEUTRAL,
+    range=(float("-inf"), 1.0),
+    help="The same where the real reference rows are drawn again instead of a release.",
+)
+WCAB = Quantity(
+    "wcab",
+    "Largest absolute coefficient (WCAB)",
+    unit="standard deviations",
+    direction=Direction.NEUTRAL,  # a maximum grows with the number of games, so that no interval can hold it
+    range=(0.0, float("inf")),
+    help="The most that any column told of the secret in any set.",
+)
+MR2 = Quantity(
+    "mr2",
+    "Explained share of the secret's variance (MR²)",
+    range=(float("-inf"), 1.0),
+    proportional=False,  # rises with the square of what is left of the coefficients
+    help="Adjusted R², averaged over sets; 0 when other columns tell nothing of the secret.",
+)
+MSE = Quantity(
+    "mse",
+    "Squared error of guesses at the secret",
+    unit="variances",
+    direction=Direction.NEUTRAL,  # low for targets near the mean, whatever the release tells
+    range=(0.0, float("inf")),
+    help="A guess informs only where the error is below that of guessing the mean.",
+)
+ADVANTAGE = Quantity(
+    "advantage",
+    "Secrets of those learnt from guessed oftener than those of others",
+    unit="probability",
+    direction=Direction.NEUTRAL,  # what all people have in common is handed on without it
+    range=(-1.0, 1.0),
+    help="Share of guesses nearer than the mean among rows the generator saw, less that among others.",
+)
+REAL_MSE = Quantity(
+    "real_mse",
+    "Squared error of guesses at the secret, learnt from real rows",
+    unit="variances",
+    direction=Direction.NEUTRAL,
+    range=(0.0, float("inf")),
+    help="The same where the attacker learns from the real reference rows, drawn with replacement (MSE_R).",
+)
+
+
+FEWEST_ITERATIONS = 5
+"""Fewer iterations say too little of how much games differ."""
+
+_NONE_RETAINED = Reference(0.0, "a release that tells nothing of the secret")
+_NO_MORE = Reference(0.0, "guesses that help as much with people the generator never saw")
+_NONE_EXPLAINED = Reference(0.0, "other columns that tell nothing of the secret")
+
+
+@dataclass(frozen=True)
+class SecretResult:
+    """All iterations about one secret.
+
+    Attributes:
+        associated: a line through other columns tells of it in train.
+        explained: there were rows enough for an R².
+    """
+
+    name: str
+    iterations: tuple[IterationResult, ...]
+    associated: bool
+    explained: bool
+    level: float
+    suppression: int
+
+    def of(self, pick: Callable[[IterationResult], float]) -> Floats:
+        """One number of each iteration, shape (m,)."""
+        return np.array([pick(r) for r in self.iterations])
+
+    @property
+    def advantages(self) -> Floats | None:
+        """Of each iteration; None where one of them had no rows outside the reference."""
+        found = self.of(lambda r: r.advantage)
+        return None if np.isnan(found).any() else found
+
+    @property
+    def played(self) -> bool:
+        """What the reference rows teach helps with other real rows, so that there is something to retain."""
+        return self.associated and mean_interval(self.of(lambda r: r.real_skill), self.level).low > 0
+
+    @property
+    def open(self) -> bool:
+        """The games cannot say whether the secret is handed on: no gate may pass on the others alone."""
+        return self.associated and not (self.explained and self.played)
+
+    def mab(self, level: float) -> Measurement:
+        """Beside that of the same sets with the secret shuffled."""
+        found, chance = self.of(lambda r: r.mab), self.of(lambda r: r.chance)
+        null = Reference(
+            float(chance.mean()),
+            "the same tables with the secret shuffled",
+            mean_interval(chance, self.level),
+        )
+        return self._mean(MAB, found, level, null)
+
+    def mr2(self, level: float) -> Measurement:
+        """Beside 0."""
+        return self._mean(MR2, self.of(lambda r: r.r_squared), level, _NONE_EXPLAINED)
+
+    def retained(self, level: float) -> Measurement | None:
+        """Where real rows teach anything."""
+        if not (self.explained and self.played):
+            return None
+        found, real = self.of(lambda r: r.skill), self.of(lambda r: r.real_skill)
+        turned = math.copysign(1.0, found.mean())  # who knows one secret can turn such guesses round
+        interval = ratio_interval(turned * found, real, level)
+        return self._at(RETAINED, abs(found.mean()) / real.mean(), interval, _NONE_RETAINED)
+
+    def others(self) -> Iterator[Measurement]:
+        """What describes the attack and is not judged."""
+        yield self._mean(REAL_MAB, self.of(lambda r: r.real_mab), self.level)
+        if self.explained:
+            yield self._mean(REAL_MR2, self.of(lambda r: r.real_r_squared), self.level)
+        yield self._at(WCAB, float(self.of(lambda r: r.worst).max()))
+        if self.advantages is not None:
+            yield self._mean(ADVANTAGE, self.advantages, self.level, _NO_MORE)
+        for targets, guesses in self.guesses().items():
+            if _many(guesses, self.suppression):
+                yield from _errors(self.name, targets, guesses, len(self.iterations), self.level)
+
+    def guesses(self) -> dict[str, list[Guesses]]:
+        """Guesses of the iterations that had targets, by kind of target."""
+        found = {
+            "outlying targets": [r.outlying for r in self.iterations if r.outlying],
+            "random targets": [r.usual for r in self.iterations if r.usual],
+        }
+        isolated = [r.isolated for r in self.iterations if r.isolated]
+        return found | {"achilles targets": isolated} if isolated else found
+
+    def boxes(self) -> Series:
+        """Iterations beside their nulls: the release, the same shuffled, and the real rows."""
+        groups = [self.of(lambda r: r.mab), self.of(lambda r: r.chance), self.of(lambda r: r.real_mab)]
+        return Series(
+            id=MAB.id(column=self.name),
+            title=f"What other columns tell of {self.name}",
+            kind="box",
+            x_label="",
+            y_label="mean absolute coefficient",
+            x=("synthetic sets", "secret shuffled", "real rows"),
+            lines=box_lines(groups),
+        )
+
+    def _mean(
+        self, quantity: Quantity, values: Floats, level: float, reference: Reference | None = None
+    ) -> Measurement:
+        return self._at(quantity, float(values.mean()), mean_interval(values, level), reference)
+
+    def _at(
+        self,
+        quantity: Quantity,
+        value: float,
+        interval: Interval | None = None,
+        reference: Reference | None = None,
+    ) -> Measurement:
+        return quantity.at(
+            value,
+            column=self.name,
+            interval=interval,
+            n_requested=len(self.iterations),
+            n_achieved=len(self.iterations),
+            n_minimum=FEWEST_ITERATIONS,
+            reference=reference,
+        )
+
+
+def measured(results: Sequence[SecretResult], level: float, *, complete: bool) -> Iterator[Measurement]:
+    """Everything that is reported: the worst secret first, then each secret, then what describes the attack.
+
+    Args:
+        complete: every secret that the table has was attacked, or never varies.
+    """
+    yield from _retained(results, level, complete=complete)
+    corrected = corrected_level(level, len(results))
+    for measure in (SecretResult.mab, SecretResult.mr2):
+        # One secret that cannot be judged must not leave a headline that looks safe without it.
+        if measure is SecretResult.mab or all(r.explained for r in results):
+            yield worst([measure(r, corrected) for r in results], level)
+            yield from (measure(r, level) for r in results)
+    for result in results:
+        yield from result.others()
+
+
+def _retained(results: Sequence[SecretResult], level: float, *, complete: bool) -> Iterator[Measurement]:
+    each = [m for r in results if (m := r.retained(level))]
+    if each and complete and not any(r.open for r in results):
+        corrected = corrected_level(level, len(each))
+        headline = worst([m for r in results if (m := r.retained(corrected))], level)
+        # An honest release may hand on what the population has in common, so that no null is known.
+        yield replace(headline, reference=None)
+    yield from each
+
+
+def advantages_below(results: Sequence[SecretResult]) -> Iterator[Series]:
+    """The advantage of guesses at each secret beside the most that the fits' guarantee allows."""
+    shown = [r for r in results if r.advantages is not None]
+    if not shown:
+        return
+    # The reference has as many rows whoever is in it, so somebody else is in the place of whoever is not.
+    promise = AttackerLimit.of(shown[0].iterations[0].guarantee, replaced=True)
+    if promise is not None:
+        found = {r.name: float(r.advantages.mean()) for r in shown if r.advantages is not None}
+        yield Series(
+            id=ADVANTAGE.id(),
+            title="Secrets of those learnt from guessed oftener than those of others",
+            kind="bar",
+            x_label="secret",
+            y_label="difference of shares",
+            x=tuple(found),
+            lines={"found": tuple(found.values()), promise.label: (promise.most_advantage,) * len(found)},
+        )
+
+
+def remarks(results: Sequence[SecretResult], n_sets: int) -> Iterator[str]:
+    """What a reader must know of secrets that were not judged, and of sets that gave no unique answer."""
+    for result in results:
+        if not result.associated:
+            yield (
+                f"no linear association of {result.name} is beyond chance, so games have nothing of it to "
+                "retain"
+            )
+        elif result.explained and result.open:
+            yield (
+                f"{result.name}: real rows are too few for the attack to succeed at others, so the whole is "
+                "not judged"
+            )
+    for result in results:
+        yield from _limits_of(result, n_sets)
+
+
+def _limits_of(result: SecretResult, n_sets: int) -> Iterator[str]:
+    if not result.explained:
+        yield (
+            f"nothing is said of R² of {result.name}: {ROWS_EACH} rows are needed for each number that "
+            "predicts it, so raise `reference` and `rows` as far as train allows"
+        )
+    for targets, guesses in result.guesses().items():
+        if not _many(guesses, result.suppression):
+            which = f"{targets} of {result.name}"
+            yield f"errors of guesses at {which} are withheld: too few rows are such targets"
+    if singular := sum(r.singular for r in result.iterations):
+        yield (
+            f"{result.name}: in {singular} of {n_sets} sets other columns were collinear or constant; "
+            "coefficients are those of smallest norm"
+        )
+
+
+def _many(guesses: Sequence[Guesses], suppression: int) -> bool:
+    """True when enough people stand behind the errors: a mean over few would give their values away."""
+    return len(guesses) > 1 and len({row for g in guesses for row in g.rows}) >= suppression
+
+
+def _errors(
+    secret: str, setting: str, guesses: Sequence[Guesses], iterations: int, level: float
+) -> Iterator[Measurement]:
+    """Mean squared errors over iterations that had targets, beside that of guessing the mean: learnt from
+    the sets (MSE_S), and from real rows (MSE_R)."""
+    unaided = np.array([g.unaided for g in guesses])
+    mean = Reference(float(unaided.mean()), "guesses of the mean alone", mean_interval(unaided, level))
+    for quantity, part in ((MSE, "error"), (REAL_MSE, "real")):
+        errors = np.array([getattr(g, part) for g in guesses])
+        yield quantity.at(
+            float(errors.mean()),
+            setting=setting,
+            column=secret,
+            interval=mean_interval(errors, level),
+            n_requested=TARGETS * iterations,
+            n_achieved=sum(len(g.rows) for g in guesses),
+            reference=mean,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,7 +36,7 @@ from synth_audit.audits.privacy.inference.targets import (
     NearestGuesses,
     guesses,
 )
-from synth_audit.encode.secret_guesses import predicted
+from synth_audit.encode.predictors import predicted
 from synth_audit.errors import NotApplicable
 from synth_audit.findings.measurement import Findings, Measurement
 from synth_audit.neighbours.search import most_queries
@@ -54,7 +54,7 @@ class Inference:
 
     Nearest by Gower's distance, ties broken at random. A label is guessed right when equal, a number or date
     within ``tolerance`` of train's usual range or, for outlying values, of the secret; see
-    :class:`~synth_audit.encode.secret_guesses.GuessTolerance`. Records whose secret is missing are not
+    :class:`~synth_audit.encode.predictors.GuessTolerance`. Records whose secret is missing are not
     attacked: there is nothing to learn. A missing guess is wrong.
     ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of their intervals, its interval that
     of :func:`~synth_audit.stats.attack_success.risk_interval`; ``worst_risk`` is the largest, its interval

@@ -24,7 +24,7 @@ from synth_audit.audits.privacy._known_columns import (
     parts_of,
 )
 from synth_audit.audits.privacy.inference.targets import AttackedSecret, KnownColumns, NearestGuesses
-from synth_audit.encode.secret_guesses import forest_features
+from synth_audit.encode.predictors import forest_features
 from synth_audit.findings.measurement import Direction, Exposure, Interval, Measurement, Quantity, Reference
 from synth_audit.neighbours.gower import Mixed, nearest
 from synth_audit.neighbours.search import most_queries

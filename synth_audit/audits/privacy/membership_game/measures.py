@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.audits.privacy._attacker_limit import AttackerLimit
+from synth_audit.audits._targets import AttackerLimit
 from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet, Scores
 from synth_audit.findings.measurement import (
     Direction,
@@ -22,8 +22,8 @@ from synth_audit.findings.measurement import (
 )
 from synth_audit.stats import roc
 from synth_audit.stats.attack_success import corrected_level, worst_interval
+from synth_audit.stats.cross_fitting import proportion_difference, proportion_interval
 from synth_audit.stats.epsilon import most_advantage
-from synth_audit.stats.proportions import proportion_difference, proportion_interval
 from synth_audit.stats.resampling import box_lines, critical_value, mean_interval
 from synth_audit.stats.roc import auroc
 

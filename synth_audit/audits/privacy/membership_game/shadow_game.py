@@ -20,8 +20,8 @@ from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import FitRecipe, Fitted, draw, fit_shared
 from synth_audit.plugins.generator import Model
 from synth_audit.run.context import RunContext
+from synth_audit.run.executor import single_threaded_algebra
 from synth_audit.run.seeds import as_int_seed, child_rng
-from synth_audit.run.threads import single_threaded_algebra
 from synth_audit.stats.resampling import iteration_rng, reference_rows
 from synth_audit.table.schema import Column, Role, quantitative
 from synth_audit.table.table import Table

@@ -2,30 +2,390 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Bools
-from synth_audit.audits.privacy.one_run.measures import (
-    FEWEST_JUDGED,
-    QUANTITIES,
-    Judgement,
-    gaussian_bound,
-    gaussian_measured,
-    gaussian_told,
-    measured,
-    told,
-)
+from synth_audit.arrays import Bools, Floats
 from synth_audit.audits.privacy.one_run.people import ClaimablePeople, PeopleScores, gather, score
+from synth_audit.dp.composition import gaussian_epsilon
 from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
 from synth_audit.errors import NotApplicable
-from synth_audit.findings.measurement import Findings
+from synth_audit.findings.measurement import (
+    Direction,
+    Findings,
+    Interval,
+    Measurement,
+    Quantity,
+    Reference,
+    SampleCounts,
+)
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.run.context import RunContext
 from synth_audit.run.seeds import as_int_seed, public_key
-from synth_audit.stats.epsilon import Claims, Coins, FixedSizes, allowed_pool, beyond_most, choose_rule
+from synth_audit.stats.cross_fitting import proportion_interval
+from synth_audit.stats.epsilon import (
+    LARGEST,
+    Chances,
+    ClaimRule,
+    Claims,
+    Coins,
+    FixedSizes,
+    allowed_pool,
+    beyond_most,
+    choose_rule,
+    epsilon_at_least,
+    epsilon_usual,
+)
+
+LARGEST_MU = 8.0
+"""No larger μ is reported: with it, one guess in 30,000 would be wrong."""
+
+_HALVINGS = 20
+"""Of the interval of μ: to 1e-5."""
+
+
+def mu_at_least(sides: Coins | FixedSizes, guesses: Claims, alpha: float) -> float:
+    """Return the largest μ refuted at level α: a lower bound on μ under the Gaussian model.
+
+    If the mechanism is μ-GDP, the result exceeds μ with probability at most α. It is no bound on ε, because
+    a mechanism need not be Gaussian.
+
+    Args:
+        sides: how sides were decided. ``Coins.pool`` is m, the people a guess could have been about.
+            ``delta`` is not used.
+        guesses: c guesses, fixed before the release was seen, and how many were right.
+        alpha: in (0, 1).
+
+    Returns:
+        In [0, 8]; 0 if no μ is refuted.
+
+    Raises:
+        ValueError: α is out of range. There are more guesses than people or, with fixed sizes, more right
+            guesses than people of that side. Guesses are of both kinds and coins are not fair.
+
+    Source: Mahloujifar, Melis & Chaudhuri 2024.
+
+    Example: 10,000 people, fair coins, 654 right guesses of 1,000. Gaussian noise of this μ has ε = 0.7 at
+    δ = 1e-5.
+
+        >>> round(mu_at_least(Coins(0.5, pool=10_000), Claims(500, 500, 654), 0.05), 3)
+        0.195
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must be in (0, 1), got {alpha}")
+    if not guesses.right:
+        return 0.0
+    right, wrong = _weights(sides, guesses)
+    if not _refuted(0.0, right, wrong, alpha):
+        return 0.0
+    low, high = 0.0, LARGEST_MU
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _refuted(middle, right, wrong, alpha) else (low, middle)
+    return low
+
+
+def _weights(sides: Coins | FixedSizes, guesses: Claims) -> tuple[Floats, Floats]:
+    """a_w and b_w for w = 0, …, right; shape (right + 1,) each."""
+    w, c, both = np.arange(guesses.right + 1.0), guesses.made, bool(guesses.members and guesses.others)
+    people = sides.pool if isinstance(sides, Coins) else sides.members + sides.others
+    if c > people:
+        raise ValueError(f"{c} guesses about {people} people")
+    if isinstance(sides, FixedSizes):
+        k, rest = (sides.others, sides.members) if guesses.others else (sides.members, sides.others)
+        if both or guesses.right > k:
+            raise ValueError(
+                "with fixed sizes guesses are of one kind, no more right than people of that side"
+            )
+        pairs = max(k * rest, 1)
+        return w * np.maximum(rest - c + w, 0) / pairs, (c - w) * (k - w) / pairs
+    if both and sides.p != 0.5:
+        raise ValueError("guesses of both kinds need fair coins")
+    if both:
+        return w / people, (c - w) / people
+    p = 1 - sides.p if guesses.others else sides.p
+    return w / (people * p), (c - w) / (people * (1 - p))
+
+
+def _refuted(mu: float, right: Floats, wrong: Floats, alpha: float) -> bool:
+    """Whether P(W ≥ right) = α needs a total probability above 1 under μ-GDP."""
+    from scipy.special import ndtri  # lazy import: keeps CLI start fast
+
+    total, inside, outside = alpha, alpha * right[-1], alpha * wrong[-1]
+    for w in range(len(right) - 2, -1, -1):
+        if inside >= 1:
+            return True
+        demanded = math.erfc((mu - ndtri(inside)) / math.sqrt(2)) / 2  # the inverse of F
+        if demanded <= outside:  # nothing is added here, and so nothing below
+            return False
+        added = (demanded - outside) / wrong[w]
+        total, inside, outside = total + added, inside + added * right[w], demanded
+        if total > 1:
+            return True
+    return False
+
+
+USUAL_DELTA = 1e-5
+"""δ of the conversion without a guarantee that has one; usual for tables of up to 100,000 people."""
+
+FEWEST_GUESSES = 10
+"""With fewer guesses almost no μ is refuted, and each number of guesses has its share of α."""
+
+
+@dataclass(frozen=True)
+class GaussianBound:
+    """Whether a μ-GDP mechanism could have let so many guesses be right.
+
+    Attributes:
+        mu: lower bound on μ; 0 if none was refuted. delta: at which it is converted.
+        best: the same if every guess had been right.
+        guesses: how many were made for ``mu``. pool: people whom guesses could be about.
+        tried: numbers and kinds of guesses, among which α was divided.
+    """
+
+    mu: float
+    best: float
+    guesses: int
+    pool: int
+    tried: int
+    delta: float
+
+    @property
+    def converted(self) -> float:
+        """ε of Gaussian noise with this μ at this δ. It is no bound on the ε of the release."""
+        return gaussian_epsilon(self.mu, self.delta) if self.mu > 0 else 0.0
+
+
+def gaussian_bound(
+    scores: Floats, people: ClaimablePeople, p: float | None, alpha: float, delta: float
+) -> GaussianBound:
+    """Guesses about the half whose sides are secret, and the largest μ that they refute.
+
+    The numbers of guesses are ½, ¼, … of these people, so none depends on the release. For each number, and
+    for guesses of either side, the score with the most right guesses on the known half is used. α is divided
+    equally, and the largest μ is taken.
+
+    Args:
+        scores: shape (s, n), higher for likelier training people. Ties are broken by the order of people,
+            which is random.
+        p: probability of train; None where the sizes of the sides were fixed.
+        delta: of a guarantee; 0 without one.
+    """
+    secret = ~people.known
+    n, inside = int(secret.sum()), int(people.members[secret].sum())
+    sides = Coins(p, pool=n) if p is not None else FixedSizes(inside, n - inside)
+    sizes = [n >> k for k in range(1, n.bit_length()) if n >> k >= FEWEST_GUESSES]
+    right = [
+        *_right(scores, people.members, people.known, sizes),
+        *_right(-scores, ~people.members, people.known, sizes),
+    ]
+    each = alpha / max(len(right), 1)
+    made = [Claims(g, 0, r) for g, r in zip(sizes, right[: len(sizes)], strict=True)]
+    made += [Claims(0, g, r) for g, r in zip(sizes, right[len(sizes) :], strict=True)]
+    perfect = [Claims(g.members, g.others, min(g.made, inside if g.members else n - inside)) for g in made]
+    mu, guesses = max(((mu_at_least(sides, g, each), g.made) for g in made), default=(0.0, 0))
+    return GaussianBound(
+        mu=mu,
+        best=max((mu_at_least(sides, g, each) for g in perfect), default=0.0),
+        guesses=guesses,
+        pool=n,
+        tried=len(made),
+        delta=delta or USUAL_DELTA,
+    )
+
+
+def _right(scores: Floats, wanted: Bools, known: Bools, sizes: list[int]) -> list[int]:
+    """Right guesses among the highest secret scores, for each number of guesses."""
+    on_known, on_secret = (
+        np.cumsum(wanted[half][np.argsort(-scores[:, half], axis=1, kind="stable")], axis=1)
+        for half in (known, ~known)
+    )
+    return [int(on_secret[np.argmax(on_known[:, g - 1]), g - 1]) for g in sizes]
+
+
+EMPIRICAL_EPSILON = Quantity(
+    "empirical_epsilon",
+    "Epsilon that this release costs at least",
+    unit="epsilon",
+    range=(0.0, LARGEST),
+    proportional=False,  # a logarithm
+    help="No smaller epsilon allows claims of who was in train to be right so often. 0 proves nothing.",
+)
+CEILING = Quantity(
+    "epsilon_ceiling",
+    "Largest epsilon that could be shown here",
+    unit="epsilon",
+    direction=Direction.NEUTRAL,
+    range=(0.0, LARGEST),
+    proportional=False,
+    help="What claims about everybody whose side was secret would prove if all were right.",
+)
+BEYOND_CHANCE = Quantity(
+    "beyond_chance",
+    "Right claims beyond those of guessing",
+    direction=Direction.NEUTRAL,
+    range=(-1.0, 1.0),
+    proportional=False,  # claims are of those that look most like it
+    help="Share of the claims that were right, less the share that guessing by the split's odds has right.",
+)
+EPSILON_REFUTED = Quantity(
+    "epsilon_refuted",
+    "Epsilon that one run proves beyond the one guaranteed",
+    unit="epsilon",
+    range=(-math.inf, math.inf),
+    proportional=False,  # a logarithm
+    help="How far the epsilon that explains the claims lies above the guarantee; at most 0: it holds.",
+)
+GAUSSIAN_MU = Quantity(
+    "gaussian_mu",
+    "Lower bound on mu under the Gaussian model",
+    unit="score",
+    direction=Direction.NEUTRAL,  # no gate rests on it
+    range=(0.0, LARGEST_MU),
+    proportional=False,
+    help="If the generator protects people as Gaussian noise does, mu is at least this. 0 proves nothing.",
+)
+GAUSSIAN_MU_CONVERTED = Quantity(
+    "gaussian_mu_converted",
+    "The same, converted at a delta under the Gaussian model",
+    unit="score",
+    direction=Direction.NEUTRAL,
+    range=(0.0, math.inf),
+    proportional=False,
+    help="What Gaussian noise of this mu costs, at the delta in the notes. It bounds no other generator.",
+)
+QUANTITIES = (
+    EMPIRICAL_EPSILON,
+    CEILING,
+    BEYOND_CHANCE,
+    EPSILON_REFUTED,
+    GAUSSIAN_MU,
+    GAUSSIAN_MU_CONVERTED,
+)
+
+FEWEST_JUDGED = 10
+"""With fewer claims about people whose side was secret the number is no evidence."""
+
+_METHOD = "binomial tail of right claims"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Claims about the half whose sides were secret, and how they were come by.
+
+    Attributes:
+        p: probability of train. delta: used in the bound. pool, members: people of whom a claim could
+            have been made, and those of them in train.
+        claimed: the ε that is guaranteed; None where none is that could be compared.
+    """
+
+    chances: Chances
+    claims: Claims
+    rule: ClaimRule
+    alpha: float
+    p: float
+    delta: float
+    pool: int
+    members: int
+    claimed: float | None
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the sizes of train and control were fixed."""
+        return isinstance(self.chances, FixedSizes)
+
+    @property
+    def epsilon(self) -> float:
+        """The largest ε that the claims refute."""
+        return epsilon_at_least(self.chances, self.claims, self.alpha)
+
+    @property
+    def of_these(self) -> float:
+        """The same if all of them had been right."""
+        return epsilon_at_least(self.chances, self.claims.perfect, self.alpha)
+
+    @property
+    def ceiling(self) -> float:
+        """The same if everybody had been claimed, and rightly; of a split of fixed sizes all of train."""
+        others = 0 if self.fixed else self.pool - self.members
+        everybody = Claims(self.members, others, self.members + others)
+        return epsilon_at_least(self.chances, everybody, self.alpha)
+
+    @property
+    def by_chance(self) -> float:
+        """The share of the claims that guessing has right."""
+        c = self.claims
+        return (c.members * self.p + c.others * (1 - self.p)) / max(c.made, 1)
+
+
+def measured(judged: Judgement, level: float) -> tuple[Measurement, ...]:
+    """All quantities; a guarantee is only compared where there is one."""
+    claims, epsilon = judged.claims, judged.epsilon
+    middle, high = (max(epsilon, epsilon_usual(judged.chances, claims, x)) for x in (0.5, level))
+    counts = SampleCounts(n_requested=judged.pool, n_achieved=claims.made, n_minimum=FEWEST_JUDGED)
+    found = [
+        EMPIRICAL_EPSILON.at(
+            epsilon,
+            interval=Interval(epsilon, high, level, _METHOD),
+            reference=Reference(0.0, "a release that nobody's presence has changed"),
+            **counts,
+        ),
+        CEILING.at(judged.ceiling, **counts),
+    ]
+    if claims.made:
+        share, chance = proportion_interval(claims.right, claims.made, level), judged.by_chance
+        interval = Interval(share.low - chance, share.high - chance, level, share.method)
+        reference = Reference(0.0, "guessing")
+        value = claims.right / claims.made - chance
+        found.append(BEYOND_CHANCE.at(value, interval=interval, reference=reference, **counts))
+    if (claimed := judged.claimed) is not None:
+        interval = Interval(epsilon - claimed, high - claimed, level, _METHOD)
+        reference = Reference(0.0, "a guarantee that the claims do not contradict")
+        found.append(EPSILON_REFUTED.at(middle - claimed, interval=interval, reference=reference, **counts))
+    return tuple(found)
+
+
+def told(judged: Judgement, names: Sequence[str]) -> tuple[str, ...]:
+    """How the claims were made, in words; no number of people, since that might be a small one."""
+    rule, claims = judged.rule, judged.claims
+    sides = (
+        (rule.members, claims.members, "most were claimed to be in train"),
+        (rule.others, claims.others, "least were claimed not to be"),
+    )
+    made = [
+        f"people whom the score {names[threshold.score]!r} suspects {what}"
+        for threshold, n, what in sides
+        if threshold is not None and n
+    ]
+    how = "sizes were fixed, train had a share of" if judged.fixed else "every entity went to train with"
+    return (
+        f"{'; '.join(made) or 'nobody was claimed to be in train'}; score and threshold were chosen on "
+        "people who are not counted",
+        f"{how} {judged.p:.3g}; α = {judged.alpha:.3g}, δ = {judged.delta:g}; had all of these claims been "
+        f"right, they would have shown an epsilon of {judged.of_these:.2f}",
+    )
+
+
+def gaussian_measured(found: GaussianBound) -> tuple[Measurement, ...]:
+    """μ under the Gaussian model, and its conversion."""
+    counts = SampleCounts(n_requested=found.pool, n_achieved=found.guesses, n_minimum=FEWEST_GUESSES)
+    return GAUSSIAN_MU.at(found.mu, **counts), GAUSSIAN_MU_CONVERTED.at(found.converted, **counts)
+
+
+def gaussian_told(found: GaussianBound, level: float, *, fixed: bool) -> str:
+    """What the bound on μ assumes, in words."""
+    change = "replacing" if fixed else "adding or removing"
+    return (
+        f"mu is that of Gaussian differential privacy for {change} one person, with {100 * level:.4g} % "
+        f"confidence over {found.tried} numbers and kinds of guesses, converted at δ = {found.delta:g}. It "
+        "is no bound on epsilon: the generator need not be Gaussian. No mu above "
+        f"{found.best:.2f} could be shown here"
+    )
+
 
 FEWEST_PEOPLE, FEWEST_PLANTED = 200, 60
 """Of fewer people no claims could be right often enough to prove much, nor, among those of a planted leak, to

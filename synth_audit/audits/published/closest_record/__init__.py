@@ -8,15 +8,18 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats, Positions
-from synth_audit.audits.published.closest_record import distances as closer_shares
-from synth_audit.audits.published.closest_record import distances as dcr
 from synth_audit.audits.published.closest_record import neighbour_measures
 from synth_audit.audits.published.closest_record.distances import (
     DISTANCES,
     FEWEST_ROWS,
+    QUANTITIES,
     SHARE_LEAK,
     Distance,
+    bootstrap_privacy_score,
     distance_curve,
+    distance_ratio,
+    privacy_score,
+    proportion_privacy_score,
     shares,
     space_of,
 )
@@ -32,7 +35,7 @@ from synth_audit.findings.measurement import (
     Reference,
     Series,
 )
-from synth_audit.neighbours.hamming import least_disagreement, least_disagreement_among
+from synth_audit.neighbours.gower import least_disagreement, least_disagreement_among
 from synth_audit.neighbours.search import Nearest, most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.run.context import RunContext
@@ -79,7 +82,7 @@ class ClosestRecord:
     Euclidean distance between ranks, which no change of unit, scale, code or spelling can alter;
     ``mirrored_ranks`` between their distances from the middle, which no reversed column alters either.
     ``robust`` is the Euclidean distance on the scale that ``gower`` has too, which neither a few extremes nor
-    a code for "unknown" can set; see :class:`~synth_audit.stats.robust_scale.RobustScale`. The score in
+    a code for "unknown" can set; see :class:`~synth_audit.stats.distributions.RobustScale`. The score in
     setting ``agreement`` takes the number of columns that disagree as distance (a number in part, up to 1/18
     of the robust range), which a few spoilt columns cannot swamp.
 
@@ -137,7 +140,7 @@ class ClosestRecord:
         ),
         quantities=(
             PRIVACY_SCORE,
-            *closer_shares.QUANTITIES,
+            *QUANTITIES,
             NNDR,
             MEDIAN_DCR,
             *neighbour_measures.QUANTITIES,
@@ -228,7 +231,7 @@ class ClosestRecord:
         self, to_train: Nearest, real: Nearest, within: Floats, level: float, rng: np.random.Generator
     ) -> tuple[list[Measurement], tuple[str, ...]]:
         """The two medians, or a note where the second has no unit."""
-        ratios = dcr.distance_ratio(to_train), dcr.distance_ratio(real)
+        ratios = distance_ratio(to_train), distance_ratio(real)
         found = [self._median(NNDR, *ratios, level, rng)]
         if not 0 < (typical := float(np.median(within))) < np.inf:
             what = "most training rows have a duplicate" if typical == 0 else "train is of one person"
@@ -261,12 +264,12 @@ class ClosestRecord:
     ) -> Measurement:
         """The score with a bootstrap interval, widened to the share's where resampling sees no spread."""
         strangers = real if among is None else np.concatenate([real, among])
-        value = dcr.privacy_score(made, strangers, self.alpha)
-        draws = dcr.bootstrap_privacy_score(
+        value = privacy_score(made, strangers, self.alpha)
+        draws = bootstrap_privacy_score(
             made, real, self.alpha, enough_draws(self.n_bootstrap, level), rng, fellows=among
         )
         drawn = percentile_interval(draws, level)
-        counted = dcr.proportion_privacy_score(made, strangers, self.alpha, level)
+        counted = proportion_privacy_score(made, strangers, self.alpha, level)
         return PRIVACY_SCORE.at(
             value,
             setting=setting,

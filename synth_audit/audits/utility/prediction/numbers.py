@@ -21,8 +21,18 @@ from synth_audit.findings.measurement import (
 )
 from synth_audit.plugins.audit import Subject
 from synth_audit.run.seeds import as_int_seed
-from synth_audit.stats import prediction as scores
-from synth_audit.stats.prediction import ModelName, fit
+from synth_audit.stats.prediction import (
+    ModelName,
+    Score,
+    accuracy,
+    f1,
+    fit,
+    hard_label_auroc,
+    one_against_rest_auroc,
+    r_squared,
+    resampled_counts,
+    scored,
+)
 from synth_audit.stats.resampling import normal_interval, percentile_interval
 
 FEWEST_TESTED = 30
@@ -35,12 +45,12 @@ TITLES = {
     "f1": "F1 score",
     "r2": "R²",
 }
-SCORES: dict[str, scores.Score] = {
-    "auroc": scores.one_against_rest_auroc,
-    "auroc_labels": scores.hard_label_auroc,
-    "accuracy": scores.accuracy,
-    "f1": scores.f1,
-    "r2": scores.r_squared,
+SCORES: dict[str, Score] = {
+    "auroc": one_against_rest_auroc,
+    "auroc_labels": hard_label_auroc,
+    "accuracy": accuracy,
+    "f1": f1,
+    "r2": r_squared,
 }
 
 
@@ -125,11 +135,9 @@ def score_all(
     return found
 
 
-def _score_repeats(
-    score: scores.Score, repeats: Sequence[Floats], task: PredictionTask, counts: Counts8
-) -> Floats:
+def _score_repeats(score: Score, repeats: Sequence[Floats], task: PredictionTask, counts: Counts8) -> Floats:
     alike = all(p is repeats[0] for p in repeats)
-    each = [scores.scored(score, p, task.y_test, counts) for p in (repeats[:1] if alike else repeats)]
+    each = [scored(score, p, task.y_test, counts) for p in (repeats[:1] if alike else repeats)]
     return np.stack(each * len(repeats) if alike else each)
 
 
@@ -149,7 +157,7 @@ class Resampled:
     @classmethod
     def of(cls, m: int, repeats: int, n_draws: int, level: float, rng: np.random.Generator) -> Resampled:
         """Draw for m tested rows."""
-        counts = scores.resampled_counts(m, n_draws, rng)
+        counts = resampled_counts(m, n_draws, rng)
         return cls(counts, rng.integers(0, repeats, (n_draws, max(repeats - 1, 1))), level)
 
     def draws(self, values: Floats) -> Floats:
@@ -285,7 +293,7 @@ class CrossValidation:
             "synthetic": rng.permutation(len(rows["synthetic"])) % folds,
             "train": _dealt(person, y[-1] if n_classes else np.zeros(len(person)), folds, rng),
         }
-        counts = scores.resampled_counts(int(person.max()) + 1, n_draws, rng)[:, person]
+        counts = resampled_counts(int(person.max()) + 1, n_draws, rng)[:, person]
         target = dict(zip(ARMS, y, strict=False))
         return cls(task.features, target, n_classes, rows, fold, counts, subject.level)
 
@@ -301,8 +309,7 @@ class CrossValidation:
         y = self.target["train"][self.rows["train"]]
         real, made = (self._predicted(name, arm, seed) for arm in ("train", "synthetic"))
         return {
-            key: scores.scored(SCORES[key], real, y, self.counts)
-            - scores.scored(SCORES[key], made, y, self.counts)
+            key: scored(SCORES[key], real, y, self.counts) - scored(SCORES[key], made, y, self.counts)
             for key in (("accuracy", "f1") if self.n_classes else ("r2",))
         }
 
