@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
-from pydantic import BaseModel
-
 from synth_audit.text import clean, meant, one_line, shortened
 
 if TYPE_CHECKING:
@@ -205,4 +203,6 @@ def _fields(known: object) -> dict[str, Any]:
 
 
 def _is_model(known: object) -> bool:
+    from pydantic import BaseModel  # lazy import: keeps CLI start fast
+
     return isinstance(known, type) and issubclass(known, BaseModel)

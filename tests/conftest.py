@@ -40,6 +40,8 @@ from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import write_report
 from synth_audit.store.evidence import Evidence, read_evidence
 from synth_audit.store.workspace import Workspace
+from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.table import read_table
 
 sys.dont_write_bytecode = False  # this process, too, which has been told already
 
@@ -376,3 +378,22 @@ def full_disk() -> Callable[[int], AbstractContextManager[Disk]]:
             yield disk
 
     return fill
+
+
+@pytest.fixture(scope="session")
+def tables_of():
+    """Tables under the schema of the first."""
+
+    def make(*frames):
+        schema = infer_schema(pa.table(frames[0]))
+        return [read_table(pa.table(f), schema, where="table") for f in frames]
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def two_threads():
+    """Blocks of work are spread over two threads, whatever the machine and the other tests are told."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "2")
+        yield

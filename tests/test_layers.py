@@ -160,9 +160,9 @@ def test_what_points_down_is_no_fault(tmp_path, file, text):
 
 def test_every_fault_is_listed_with_its_line(tmp_path):
     text = "import numpy\nimport synth_audit.cli\n\nfrom synth_audit import api\n"
-    faults = found(tmp_path, {"synth_audit/table/a.py": text, "synth_audit/stats/b.py": "import dagster"})
+    faults = found(tmp_path, {"synth_audit/table/a.py": text, "synth_audit/verdict/b.py": "import dagster"})
     assert [f.partition(" imports")[0] for f in faults] == [
         "synth_audit/table/a.py:2",
         "synth_audit/table/a.py:4",
-        "synth_audit/stats/b.py:1",
+        "synth_audit/verdict/b.py:1",
     ]

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from synth_audit.plan.plan import Plan
     from synth_audit.plugins.audit import Audit, Subject
     from synth_audit.run.context import Progress, RunContext
-    from synth_audit.run.executor import Device, ExecutorName
     from synth_audit.run.seeds import Salt
+    from synth_audit.run.workplace import Device, ExecutorName
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.workspace import Workspace
 

@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from synth_audit.errors import ReleaseRefused, SynthAuditError, may_pass
-from synth_audit.run.executor import Device, ExecutorName
+from synth_audit.run.workplace import Device, ExecutorName
 from synth_audit.text import clean, one_line, shortened
 
 if TYPE_CHECKING:

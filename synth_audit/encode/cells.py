@@ -20,10 +20,10 @@ from synth_audit.stats import distributions as dist
 from synth_audit.stats.association import JackknifeRows, rows_apart
 from synth_audit.stats.distributions import SortedNumbers, cell_codes, quantile_cells
 from synth_audit.table.kind import AnchoredCells
+from synth_audit.table.label_forms import column_forms
 from synth_audit.table.resolution import ValueGrid
 from synth_audit.table.schema import Column, quantitative
 from synth_audit.table.table import Table
-from synth_audit.text import column_forms
 
 _RARER, _UNSEEN, _MISSING = 0, 1, 2
 """Cells after those of the labels: rarer labels of train, labels that train lacks, no value."""

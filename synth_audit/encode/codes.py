@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from synth_audit.arrays import Codes, Codes32, Floats, Floats32, Labels, Positions
 from synth_audit.neighbours.coordinates import MISSING, smallest_type
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
+from synth_audit.table.label_forms import column_forms, standard_forms
 from synth_audit.table.schema import Column, Schema, schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table, assemble
-from synth_audit.text import column_forms, standard_forms
 
 Wanted: TypeAlias = Sequence[Positions | None]
 """Positions of the rows of each table that are wanted; None for all of them."""

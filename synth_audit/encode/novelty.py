@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes, Floats
 from synth_audit.table.kind import Aspect, Novelty
+from synth_audit.table.label_forms import column_forms
 from synth_audit.table.resolution import Resolution, ValueGrid, decimal_grids, resolution_of, time_grids
 from synth_audit.table.storage_types import MOST_EXACT
-from synth_audit.text import column_forms
 
 _FINER = 100
 """Two digits, 6.6 bits: no cell spells a record (one of Adult takes about 40 bits)."""

@@ -20,7 +20,8 @@ from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import DataError, PluginError
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.run.context import Progress, silent
-from synth_audit.run.executor import NEVER, Deadline, Device, Executor
+from synth_audit.run.executor import NEVER, Deadline, Executor
+from synth_audit.run.workplace import Device
 from synth_audit.table.schema import PublicDomain
 
 if TYPE_CHECKING:

@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Generic, Literal, Protocol, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 import pyarrow as pa
 from threadpoolctl import ThreadpoolController
 
 from synth_audit.errors import OutOfTime
 from synth_audit.files import temporary_folder
+from synth_audit.run.workplace import ExecutorName
 from synth_audit.table.arrow import Place, Shelf
 from synth_audit.table.table import Table
 
@@ -194,13 +195,6 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True, name="end with the parent").start()
-
-
-ExecutorName = Literal["serial", "processes", "dask"]
-"""Who does equal pieces of work."""
-
-Device = Literal["cpu", "cuda", "auto"]
-"""What networks are computed on; ``auto`` for a GPU where there is one."""
 
 
 Item = TypeVar("Item")

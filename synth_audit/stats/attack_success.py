@@ -10,7 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Integers
 from synth_audit.findings.measurement import Interval
-from synth_audit.stats.cross_fitting import middle_and_half_width, proportion_interval, unknown_proportion
+from synth_audit.stats.proportions import middle_and_half_width, proportion_interval, unknown_proportion
 from synth_audit.stats.resampling import critical_value
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Counts, Floats
 from synth_audit.findings.measurement import Interval
-from synth_audit.stats.cross_fitting import nothing_seen
+from synth_audit.stats.proportions import nothing_seen
 from synth_audit.stats.resampling import normal_interval
 
 _QUANTILES, _EXTREMES = 128, 16

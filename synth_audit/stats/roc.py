@@ -11,7 +11,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats
 from synth_audit.findings.measurement import Interval
-from synth_audit.stats.cross_fitting import nothing_seen, unseen_share
+from synth_audit.stats.proportions import nothing_seen, unseen_share
 from synth_audit.stats.resampling import critical_value
 
 

@@ -15,7 +15,7 @@ from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.audit import Subject
 from synth_audit.run.context import RunContext
 from synth_audit.stats.attack_success import corrected_level
-from synth_audit.stats.cross_fitting import wilson
+from synth_audit.stats.proportions import wilson
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 

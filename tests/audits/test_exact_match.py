@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.privacy.exact_match import ExactMatch
-from synth_audit.stats.cross_fitting import proportion_difference, wilson
+from synth_audit.stats.proportions import proportion_difference, wilson
 
 TRAIN = {"n": [1, 2, 3, 3], "k": ["a", "b", "c", "c"], "x": [0.5, None, 1.5, 1.5]}
 CONTROL = {"n": [1, 2, 9, 9, 9], "k": ["a", "b", "c", "c", "c"], "x": [0.5, None, 1.5, 1.5, 1.5]}

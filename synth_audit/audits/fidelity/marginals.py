@@ -24,8 +24,8 @@ from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.run.context import RunContext
 from synth_audit.stats import distributions as dist
 from synth_audit.stats.attack_success import corrected_level, worst_interval
-from synth_audit.stats.cross_fitting import proportion_difference, unseen_share
 from synth_audit.stats.distributions import SortedNumbers, SortedPair, distance_interval, tellable
+from synth_audit.stats.proportions import proportion_difference, unseen_share
 from synth_audit.table.kind import SharedCells
 from synth_audit.table.schema import Column, nominal, quantitative
 from synth_audit.table.table import Table

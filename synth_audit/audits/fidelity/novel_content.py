@@ -15,13 +15,13 @@ from synth_audit.encode.texts import greatest_similarity
 from synth_audit.findings.measurement import Direction, Findings, Quantity
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.run.context import RunContext
-from synth_audit.stats.cross_fitting import chance_of_more
+from synth_audit.stats.proportions import chance_of_more
 from synth_audit.table.kind import Aspect, Novelty
+from synth_audit.table.label_forms import column_forms
 from synth_audit.table.people import entities_of, key_columns
 from synth_audit.table.schema import Column, nominal
 from synth_audit.table.schema_inference import kind_of
 from synth_audit.table.table import Table
-from synth_audit.text import column_forms
 
 _MOST = 5_000
 """Real rows of each table whose nearest text is looked for."""

@@ -27,11 +27,11 @@ from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.run.context import RunContext
 from synth_audit.stats.attack_success import corrected_level, worst_interval
-from synth_audit.stats.cross_fitting import SOURCE, WeightedCount, proportion_difference, proportion_interval
+from synth_audit.stats.proportions import SOURCE, WeightedCount, proportion_difference, proportion_interval
+from synth_audit.table.label_forms import column_forms
 from synth_audit.table.people import NearRows, RowKeys
 from synth_audit.table.schema import Column, quantitative
 from synth_audit.table.table import Table
-from synth_audit.text import column_forms
 
 _AROUND, _STEPS = 0.25, 8
 """Share of a column's range, and steps of its grid at least, by which a number may be off by chance."""

@@ -16,8 +16,8 @@ from synth_audit.findings.measurement import Direction, Findings, Measurement, Q
 from synth_audit.neighbours.repeats import row_kinds
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.run.context import RunContext
-from synth_audit.stats.cross_fitting import proportion_interval
 from synth_audit.stats.distributions import entropy
+from synth_audit.stats.proportions import proportion_interval
 from synth_audit.table.schema import Column, Role, quantitative
 from synth_audit.table.table import Table
 

@@ -17,7 +17,7 @@ from synth_audit.findings.measurement import Findings, Measurement, Quantity, Re
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.run.context import RunContext
-from synth_audit.stats.cross_fitting import proportion_interval
+from synth_audit.stats.proportions import proportion_interval
 from synth_audit.stats.roc import auroc, auroc_interval, precision
 
 AUC = Quantity(

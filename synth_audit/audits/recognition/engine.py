@@ -33,7 +33,8 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Floats32, Positions
 from synth_audit.findings.measurement import Interval
-from synth_audit.stats.cross_fitting import halved, joined, proportion_interval
+from synth_audit.stats.cross_fitting import halved
+from synth_audit.stats.proportions import joined, proportion_interval
 from synth_audit.stats.resampling import critical_value
 
 VIEW_SIZES = (0.01, 0.02, 0.03, 0.05, 0.08)

@@ -15,10 +15,10 @@ from synth_audit.encode.codes import cells_of
 from synth_audit.errors import NotApplicable
 from synth_audit.plugins.audit import Subject
 from synth_audit.table.kind import TIME, LabelPart, NumberPart, VectorPart
+from synth_audit.table.label_forms import column_forms
 from synth_audit.table.people import persons
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
-from synth_audit.text import column_forms
 
 MOST_COLUMNS = 64
 """Columns that are compared, drawn at random from wider tables: one bit each in a machine word."""

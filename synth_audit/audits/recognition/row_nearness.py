@@ -27,7 +27,7 @@ from synth_audit.audits.recognition.matching import WEIGHTINGS, CodedCells, matc
 from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.audits.recognition.views.nearness import FLOOR, nearness_tables
 from synth_audit.findings.measurement import Interval
-from synth_audit.stats.cross_fitting import proportion_interval
+from synth_audit.stats.proportions import proportion_interval
 
 KEPT = 32
 """Nearest rows and people that are kept: all of them on one side has a probability of 2^-31."""

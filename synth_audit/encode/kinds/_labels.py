@@ -39,10 +39,10 @@ from synth_audit.table.kind import (
     Scale,
     VectorPart,
 )
+from synth_audit.table.label_forms import standard_forms
 from synth_audit.table.resolution import Resolution
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
-from synth_audit.text import standard_forms
 
 if TYPE_CHECKING:
     import pandas as pd

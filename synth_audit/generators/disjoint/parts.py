@@ -22,7 +22,8 @@ from synth_audit.generators.disjoint.partition import WHERE, Groups
 from synth_audit.plugins.fitting import fitted_model
 from synth_audit.plugins.generator import FitContext, Generator, Model, TrainingCourse, column_groups
 from synth_audit.run.context import RunContext
-from synth_audit.run.executor import Deadline, Device
+from synth_audit.run.executor import Deadline
+from synth_audit.run.workplace import Device
 from synth_audit.table.schema import PublicDomain, Schema, schema_to_plain
 from synth_audit.table.table import Table, save_table
 

@@ -21,7 +21,7 @@ from synth_audit.plugins.audit import Subject
 from synth_audit.run.context import RunContext
 from synth_audit.run.executor import over_blocks, single_threaded_algebra
 from synth_audit.stats.attack_success import SuccessCount
-from synth_audit.stats.cross_fitting import unseen_share
+from synth_audit.stats.proportions import unseen_share
 from synth_audit.stats.resampling import critical_value
 from synth_audit.table.table import Table
 

@@ -22,8 +22,8 @@ from synth_audit.findings.measurement import (
 )
 from synth_audit.stats import roc
 from synth_audit.stats.attack_success import corrected_level, worst_interval
-from synth_audit.stats.cross_fitting import proportion_difference, proportion_interval
 from synth_audit.stats.epsilon import most_advantage
+from synth_audit.stats.proportions import proportion_difference, proportion_interval
 from synth_audit.stats.resampling import box_lines, critical_value, mean_interval
 from synth_audit.stats.roc import auroc
 

@@ -26,7 +26,6 @@ from synth_audit.findings.measurement import (
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.run.context import RunContext
 from synth_audit.run.seeds import as_int_seed, public_key
-from synth_audit.stats.cross_fitting import proportion_interval
 from synth_audit.stats.epsilon import (
     LARGEST,
     Chances,
@@ -40,6 +39,7 @@ from synth_audit.stats.epsilon import (
     epsilon_at_least,
     epsilon_usual,
 )
+from synth_audit.stats.proportions import proportion_interval
 
 LARGEST_MU = 8.0
 """No larger μ is reported: with it, one guess in 30,000 would be wrong."""

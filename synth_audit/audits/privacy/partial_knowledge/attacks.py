@@ -29,7 +29,8 @@ from synth_audit.findings.measurement import (
 )
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import SuccessCount
-from synth_audit.stats.cross_fitting import CAUTION, ClaimTable, mean_of_halves, proportion_difference
+from synth_audit.stats.cross_fitting import CAUTION, ClaimTable, mean_of_halves
+from synth_audit.stats.proportions import proportion_difference
 from synth_audit.stats.resampling import critical_value
 
 MOST_VOTES = 256

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from synth_audit.arrays import Bools, Codes32, Counts32, Floats, Integers, Positions
 from synth_audit.encode.codes import numbered_values
 from synth_audit.table.kind import Domain
+from synth_audit.table.label_forms import standard_form
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
-from synth_audit.text import standard_form
 
 ABSENT = 0
 """Code of a missing value."""

@@ -37,7 +37,7 @@ from synth_audit.stats.attack_success import (
     risk_method,
     worst_interval,
 )
-from synth_audit.stats.cross_fitting import middle_and_half_width, proportion_interval, unknown_proportion
+from synth_audit.stats.proportions import middle_and_half_width, proportion_interval, unknown_proportion
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from synth_audit.neighbours.coordinates import MISSING, Coordinates, side_by_sid
 from synth_audit.neighbours.search import Nearest
 from synth_audit.plugins.audit import Subject
 from synth_audit.run.context import RunContext
-from synth_audit.stats.cross_fitting import proportion_interval
+from synth_audit.stats.proportions import proportion_interval
 from synth_audit.stats.resampling import quantile_rank
 from synth_audit.table.kind import LabelPart, NumberPart, Part
 from synth_audit.table.schema import Column

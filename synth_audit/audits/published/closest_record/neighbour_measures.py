@@ -24,8 +24,8 @@ from synth_audit.findings.measurement import (
 from synth_audit.neighbours.gower import Mixed, nearest, nearest_but, nearest_other, nearly_copied
 from synth_audit.neighbours.search import Nearest
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.cross_fitting import proportion_difference, proportion_interval
 from synth_audit.stats.distributions import entropy
+from synth_audit.stats.proportions import proportion_difference, proportion_interval
 from synth_audit.table.people import entities_of, key_columns, persons
 from synth_audit.table.table import Table
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth_audit.text import column_forms, standard_forms
+from synth_audit.table.label_forms import column_forms, standard_forms
 
 ASCII = [chr(i) for i in range(128)]
 

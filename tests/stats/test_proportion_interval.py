@@ -10,9 +10,9 @@ import pytest
 
 from synth_audit.audits.privacy.singling_out.success import IsolationRate, isolation_risk
 from synth_audit.audits.published.closest_record import distances
-from synth_audit.stats import cross_fitting, roc
+from synth_audit.stats import proportions, roc
 from synth_audit.stats.attack_success import SuccessCount, risk
-from synth_audit.stats.cross_fitting import (
+from synth_audit.stats.proportions import (
     middle_and_half_width,
     proportion_difference,
     unknown_proportion,
@@ -20,7 +20,7 @@ from synth_audit.stats.cross_fitting import (
     wilson,
 )
 
-PACKAGE = Path(cross_fitting.__file__).parent.parent
+PACKAGE = Path(proportions.__file__).parent.parent
 HOME = "proportion_interval.py"
 
 
@@ -61,7 +61,7 @@ def stated():
 def test_another_formula_is_named_wherever_it_is_used(monkeypatch):
     labels, high = stated()
     assert all("wilson" in label or label == "newcombe" for label in labels)
-    monkeypatch.setattr(cross_fitting, "METHOD", "clopper-pearson")
+    monkeypatch.setattr(proportions, "METHOD", "clopper-pearson")
     others, exact = stated()
     assert all("clopper-pearson" in label and "wilson" not in label for label in others)
     assert exact > high

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.stats.cross_fitting import WeightedCount
+from synth_audit.stats.proportions import WeightedCount
 
 
 def test_weights_of_one_are_a_plain_count():

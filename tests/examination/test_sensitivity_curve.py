@@ -13,7 +13,7 @@ from synth_audit.examination.known_answer import (
     oriented,
     separated,
 )
-from synth_audit.stats.cross_fitting import wilson
+from synth_audit.stats.proportions import wilson
 
 NONE, ALL = Ends(0.0, 0.0, 0.0), Ends(1.0, 1.0, 1.0)
 

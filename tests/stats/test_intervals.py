@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from synth_audit.stats.cross_fitting import proportion_difference, wilson
+from synth_audit.stats.proportions import proportion_difference, wilson
 from synth_audit.stats.resampling import (
     critical_value,
     enough_draws,

@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 
 from synth_audit.findings.measurement import Estimate, Interval
-from synth_audit.stats.cross_fitting import (
-    ClaimCount,
-    ClaimTable,
-    halved,
-    held_out_excess,
-    mean_of_halves,
-    proportion_difference,
-    proportion_interval,
-)
+from synth_audit.stats.cross_fitting import ClaimCount, ClaimTable, halved, held_out_excess, mean_of_halves
+from synth_audit.stats.proportions import proportion_difference, proportion_interval
 
 
 def test_excess_is_the_share_claimed_times_what_claims_are_better():

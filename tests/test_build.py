@@ -13,7 +13,7 @@ import pytest
 import synth_audit
 from synth_audit import build
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PRINT = "from synth_audit.build import build_id; print(build_id())"
 
 

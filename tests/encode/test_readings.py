@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from synth_audit.encode.texts import Reading
-from synth_audit.text import standard_form
+from synth_audit.table.label_forms import standard_form
 
 NAN = float("nan")
 

@@ -7,7 +7,7 @@ import pytest
 
 from synth_audit.encode import texts as ngrams
 from synth_audit.encode.texts import WIDTH, _KeptVectors, _made, greatest_similarity, ngram_vectors
-from synth_audit.text import standard_form
+from synth_audit.table.label_forms import standard_form
 
 NOTE = "Patient fell off a horse and broke her left wrist; cast for six weeks."
 OTHERS = [

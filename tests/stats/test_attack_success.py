@@ -9,7 +9,7 @@ import pytest
 
 from synth_audit.findings.measurement import Interval
 from synth_audit.stats.attack_success import SuccessCount, corrected_level, paired_risk, risk, worst_interval
-from synth_audit.stats.cross_fitting import clopper_pearson, wilson
+from synth_audit.stats.proportions import clopper_pearson, wilson
 from synth_audit.stats.resampling import critical_value
 
 

@@ -12,7 +12,7 @@ from synth_audit.audits.published.closest_record.distances import (
 )
 from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.euclidean import nearest
-from synth_audit.stats.cross_fitting import wilson
+from synth_audit.stats.proportions import wilson
 from synth_audit.stats.resampling import percentile_interval
 
 pytestmark = pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.stats.cross_fitting import chance_of_more
+from synth_audit.stats.proportions import chance_of_more
 
 
 def test_it_is_the_tail_of_a_binomial():

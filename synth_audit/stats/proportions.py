@@ -1,0 +1,185 @@
+"""Intervals of proportions and of their differences, of weighted counts, and tests of rare counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from synth_audit.arrays import Floats
+from synth_audit.findings.measurement import Interval
+from synth_audit.stats.resampling import critical_value
+
+METHOD = "wilson"
+"""Which of the formulas below is used; what every interval that rests on it is called after."""
+
+SOURCE = "Wilson 1927"
+"""Where it is from, for readers of a report."""
+
+
+def wilson(successes: float, n: float, level: float) -> Interval:
+    """Wilson score interval of a share.
+
+    ``centre ± half-width``, with
+    ``centre = (s + z²/2) / (n + z²)``,
+    ``half-width = z / (n + z²) · sqrt(s (n − s) / n + z² / 4)``.
+
+    Args:
+        successes: s, between 0 and n; need not be whole when ties count in part.
+        n: trials, > 0; may be an effective number.
+
+    Raises:
+        ValueError: n is not positive or successes are outside [0, n].
+
+    Source: Wilson 1927; contrastive privacy metrics, section 3.4.
+    """
+    _check(successes, n, "wilson")
+    centre, half = _wilson_parts(successes, n, level)
+    low = 0.0 if successes == 0 else max(0.0, centre - half)  # exactly, where rounding would leave a trace
+    high = 1.0 if successes == n else min(1.0, centre + half)
+    return Interval(low, high, level, "wilson")
+
+
+def clopper_pearson(successes: float, n: float, level: float) -> Interval:
+    """Exact interval of a share from the binomial distribution: never covers less than its level.
+
+    ``low = B(α/2; s, n − s + 1)``, ``high = B(1 − α/2; s + 1, n − s)`` with B the quantile of the beta
+    distribution; 0 and 1 at the ends. For rare events, where Wilson's may cover a little too little.
+    Source: Clopper & Pearson 1934; for effective numbers that are not whole, Korn & Graubard 1998.
+
+    Raises:
+        ValueError: n is not positive or successes are outside [0, n].
+    """
+    from scipy.special import betaincinv  # here, since a code location must not load it
+
+    _check(successes, n, "clopper_pearson")
+    tail = (1 - level) / 2
+    low = 0.0 if successes == 0 else float(betaincinv(successes, n - successes + 1, tail))
+    high = 1.0 if successes == n else float(betaincinv(successes + 1, n - successes, 1 - tail))
+    return Interval(low, high, level, "clopper-pearson")
+
+
+_FORMULAS: dict[str, Callable[[float, float, float], Interval]] = {
+    "wilson": wilson,
+    "clopper-pearson": clopper_pearson,
+}
+
+
+def proportion_interval(successes: float, n: float, level: float) -> Interval:
+    """The interval of a share, named by its method.
+
+    Args:
+        successes: between 0 and n; need not be whole. n: trials, > 0; may be an effective number.
+
+    Raises:
+        ValueError: n is not positive or successes are outside [0, n].
+    """
+    return _FORMULAS[METHOD](successes, n, level)
+
+
+def unknown_proportion(level: float) -> Interval:
+    """The interval of a share of nothing: the whole of [0, 1]."""
+    return Interval(0.0, 1.0, level, METHOD)
+
+
+def middle_and_half_width(successes: float, n: float, level: float) -> tuple[float, float]:
+    """Middle and half-width of the interval of a share, ½ and ½ without trials.
+
+    Of Wilson's they are taken before its ends are cut to [0, 1], as risks in the literature use them.
+    """
+    if METHOD == "wilson":
+        return _wilson_parts(successes, n, level)
+    ends = proportion_interval(successes, n, level) if n else unknown_proportion(level)
+    return (ends.low + ends.high) / 2, (ends.high - ends.low) / 2
+
+
+def unseen_share(n: float, level: float) -> float:
+    """The largest share that the interval leaves possible for what none of n trials showed."""
+    return proportion_interval(0, n, level).high
+
+
+def nothing_seen() -> str:
+    """What an interval of the width of :func:`unseen_share` is called."""
+    return f"{METHOD}, for nothing seen"
+
+
+def joined() -> str:
+    """What an interval is called whose ends are joined from those of several shares."""
+    return f"{METHOD} intervals joined"
+
+
+def proportion_difference(
+    successes_a: float, n_a: float, successes_b: float, n_b: float, level: float
+) -> Interval:
+    """Interval of the difference of two independent shares a − b from their intervals.
+
+    ``low = (a − b) − sqrt((a − l_a)² + (u_b − b)²)``, ``high = (a − b) + sqrt((u_a − a)² + (b − l_b)²)``.
+    With Wilson's intervals it is Newcombe's. Source: Newcombe 1998, method 10.
+    """
+    a, b = successes_a / n_a, successes_b / n_b
+    of_a, of_b = proportion_interval(successes_a, n_a, level), proportion_interval(successes_b, n_b, level)
+    low = (a - b) - math.hypot(a - of_a.low, of_b.high - b)
+    high = (a - b) + math.hypot(of_a.high - a, b - of_b.low)
+    return Interval(low, high, level, "newcombe" if METHOD == "wilson" else joined())
+
+
+def _wilson_parts(successes: float, n: float, level: float) -> tuple[float, float]:
+    """Centre and half-width; ½ and ½ without trials."""
+    z = critical_value(level)
+    spread = successes * (n - successes) / n if n else 0.0
+    return (successes + z * z / 2) / (n + z * z), z / (n + z * z) * math.sqrt(spread + z * z / 4)
+
+
+def _check(successes: float, n: float, name: str) -> None:
+    if n <= 0 or not 0 <= successes <= n:
+        raise ValueError(f"{name} needs n > 0 and 0 <= successes <= n")
+
+
+class WeightedCount(NamedTuple):
+    """A sum of weights between 0 and 1 as a count among trials, for intervals of shares.
+
+    Of k rows with weights w that were met by chance the sum has the variance ``Σ w²``, as a count times the
+    unit u = Σ w² / Σ w has. Here ``u = (Σ w² + 1) / (Σ w + 1)``: the next row that is met may weigh 1. With
+    weights of 1 it is the count itself.
+
+    Attributes:
+        met: ``Σ w / u``. trials: what all rows weigh together, over u.
+
+    Source: Fay & Feuer 1997.
+    """
+
+    met: float
+    trials: float
+
+    @classmethod
+    def of(cls, weights: Floats, everything: float) -> WeightedCount:
+        """Given the weights of the rows that were met, shape (k,), and what all rows weigh together."""
+        total, squares = float(weights.sum()), float(np.square(weights).sum())
+        unit = (squares + 1) / (total + 1)
+        return cls(min(total, everything) / unit, everything / unit)
+
+    @property
+    def share(self) -> float:
+        """The weight met over the whole."""
+        return self.met / self.trials
+
+
+def chance_of_more(new: int, usual: int, n_new: int, n_usual: int) -> float:
+    """How likely so many of ``new + usual`` rare events fall on the first sample, if each row may have one.
+
+    ``P(X ≥ new)`` of ``X ~ Binomial(new + usual, n_new / (n_new + n_usual))``: the exact test that two
+    Poisson rates are equal (Przyborowski & Wilenski 1940).
+
+    Args:
+        new, usual: events in either sample. n_new, n_usual: their rows.
+
+    Returns:
+        in (0, 1]; small where the first sample has more than the second lets expect.
+    """
+    from scipy.special import betainc  # here, since a code location must not load it
+
+    if new == 0:
+        return 1.0
+    return float(betainc(new, usual + 1, n_new / (n_new + n_usual)))
