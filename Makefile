@@ -46,7 +46,7 @@ demo: $(SMALL)  ## audit two synthetic versions of a real table
 
 ui: $(SMALL)  ## open the demo's tables in Dagster (run `make demo` first)
 	@echo "==> Dagster on http://localhost:3000 (Ctrl-C ends it)"
-	@$(BIN)/python -m dagster_project.demo --ui demo
+	@$(BIN)/python -m synth_audit.dagster.demo --ui demo
 
 test: $(READY)  ## run the tests
 	@echo "==> running the tests"

@@ -1,89 +1,14 @@
-"""The code location: every table under ``defs/``, each run in one process.
-
-Nothing here imports what fits or attacks a table; that happens inside the stages, so a location
-loads in about a second. The stages of a table follow one another and share their files, so a process
-for each would only pay the imports again; tables run beside each other as separate runs.
-"""
+"""The demo's tables as a Dagster project: the pattern of a project of your own."""
 
 from __future__ import annotations
-
-import atexit
-import gc
-import os
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from types import ModuleType
 
 import dagster as dg
 
 from dagster_project import defs as tables
-
-STRICT = "SYNTH_AUDIT_STRICT"
-"""Environment variable: with it one table that does not load is an error of all, as a check in CI wants."""
-
-ROOT = Path(__file__).parent.parent
+from synth_audit.dagster import load_tables
 
 
 @dg.definitions
 def defs() -> dg.Definitions:
-    """All tables, from a checkout as well as from an installed wheel, which has no project file."""
-    found = load_tables(tables)
-    gc.freeze()  # what Dagster does next would look through all of it for garbage: 0.3 of 3.5 CPU seconds
-    atexit.register(gc.unfreeze)  # or nanobind's modules complain at the end of what was not freed
-    return found
-
-
-def load_tables(module: ModuleType) -> dg.Definitions:
-    """Every table of a package; one that does not load stands there as such, beside the others."""
-    with warnings.catch_warnings(), _without_collecting():
-        # Dagster warns of the beta parts that its own component loader uses.
-        warnings.simplefilter("ignore", dg.BetaWarning)
-        warnings.simplefilter("ignore", dg.PreviewWarning)
-        try:
-            return _built(module)
-        except Exception:  # one file is enough to stop Dagster's loader, so each is given to it by itself
-            if os.environ.get(STRICT):
-                raise
-        folders = sorted({file.parent for file in Path(module.__path__[0]).rglob("defs.yaml")})
-        return dg.Definitions.merge(*(_single(module, folder) for folder in folders))
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """A definition is kept for as long as the process: looking for garbage among those of 100 tables took 0.3
-    of 3.8 CPU seconds."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
-
-
-def _built(module: ModuleType) -> dg.Definitions:
-    tree = dg.ComponentTree.from_module(defs_module=module, project_root=ROOT)
-    # From the folder of tables and not from the root, which would also describe every type of component
-    # with the settings of every plug-in, for a page of the UI; `dg` makes that list itself.
-    found = tree.build_defs(Path())
-    ours = dg.Definitions(executor=dg.in_process_executor, component_tree=tree)
-    return dg.Definitions.merge(found, ours)
-
-
-def _single(module: ModuleType, folder: Path) -> dg.Definitions:
-    """One table, or a sign that it does not load, where people look for it."""
-    alone = ModuleType(f"{module.__name__}.{folder.name}")
-    alone.__path__, alone.__file__ = [str(folder)], str(folder / "__init__.py")
-    tree = dg.ComponentTree.from_module(defs_module=alone, project_root=ROOT)
-    executor = dg.Definitions(executor=dg.in_process_executor)
-    try:
-        return dg.Definitions.merge(tree.build_defs(Path()), executor)
-    except Exception as error:  # whatever is wrong with one table must not take the others down
-        reason = error.__cause__ or error
-        text = f"{type(reason).__name__}: {reason}"
-        warnings.warn(f"table {folder.name} does not load: {text}", stacklevel=2)
-        key = dg.AssetKey([folder.name, "does_not_load"])
-        sign = dg.AssetSpec(key, group_name=folder.name, kinds={"broken"}, description=f"```\n{text}\n```")
-        return dg.Definitions.merge(dg.Definitions(assets=[sign]), executor)
+    """All tables under ``defs/``."""
+    return load_tables(tables)

@@ -59,7 +59,16 @@ def _dagster(folder: Path) -> Iterator[str]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
-    words = ["-m", "dagster_webserver", "-h", "127.0.0.1", "-p", port, "-m", "dagster_project.definitions"]
+    words = [
+        "-m",
+        "dagster_webserver",
+        "-h",
+        "127.0.0.1",
+        "-p",
+        port,
+        "-m",
+        "synth_audit.dagster.demo_tables",
+    ]
     where = {"SYNTH_AUDIT_HOME": str(folder), "DAGSTER_HOME": str(folder / "dagster")}
     home = {**os.environ, **where, "DAGSTER_DISABLE_TELEMETRY": "1"}
     with subprocess.Popen([sys.executable, *words], env=home) as server:  # noqa: S603

@@ -35,6 +35,7 @@ LAYERS = (
     ("synth_audit.report",),
     ("synth_audit.api", "synth_audit"),
     ("synth_audit.cli",),
+    ("synth_audit.dagster",),
     ("dagster_project",),
 )
 PLUGIN_LAYER = next(level for level, names in enumerate(LAYERS) if "synth_audit.audits" in names)
@@ -45,7 +46,7 @@ ARRAY_ROOMS = ("synth_audit.stats.", "synth_audit.neighbours.")
 TABLES = ("synth_audit.table",)
 
 # Packages that one layer alone may import.
-RESERVED = {"dagster": "dagster_project"}
+RESERVED = {"dagster": ("synth_audit.dagster", "dagster_project")}
 
 
 def layer_of(module: str) -> int | None:
@@ -134,8 +135,10 @@ def fault(importer: str, imported: str) -> str:
     """Why an import is not allowed, or nothing."""
     if imported.startswith("."):
         return "relative import"
-    if (keeper := RESERVED.get(imported.split(".")[0])) and importer.split(".")[0] != keeper:
-        return f"only {keeper} may"
+    if (keepers := RESERVED.get(imported.split(".")[0])) and not f"{importer}.".startswith(
+        tuple(f"{keeper}." for keeper in keepers)
+    ):
+        return f"only {keepers[0]} may"
     here, there = layer_of(importer), layer_of(imported)
     if here is None or there is None:
         return ""

@@ -339,7 +339,7 @@ def test_the_demo_passes_its_exit_code_on(monkeypatch, ended, code):
 
     monkeypatch.setattr(subprocess, "run", stand_in)
     invoke("demo", "there", code=code)
-    assert ran == [[sys.executable, "-m", "dagster_project.demo", "there"]]
+    assert ran == [[sys.executable, "-m", "synth_audit.dagster.demo", "there"]]
 
 
 @pytest.mark.parametrize(

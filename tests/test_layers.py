@@ -36,7 +36,7 @@ UP, ARRAYS, PLUGIN, RELATIVE, DAGSTER = (
     "it takes arrays",
     "plug-in knows another plug-in",
     "relative import",
-    "only dagster_project may",
+    "only synth_audit.dagster may",
 )
 
 
@@ -68,7 +68,7 @@ WHOLE = "ask for columns, batches or a sample"
         ("studies/sweep.py", "from synth_audit.report import write_report", UP),
         ("report/view.py", "from synth_audit.cli import main", UP),
         ("api/a.py", "from synth_audit.cli.console import progress_bar", UP),
-        ("cli/a.py", "from dagster_project.demo import main", UP),
+        ("cli/a.py", "from synth_audit.dagster.demo import main", UP),
         ("table/table.py", "def f():\n    from synth_audit.verdict import judge", UP),
         ("table/table.py", "class A:\n    def f(self):\n        import synth_audit.cli", UP),
         ("table/table.py", "if TYPE_CHECKING:\n    from synth_audit.stats import roc", UP),

@@ -31,7 +31,7 @@ def demo(folder: Path) -> Exit:
       synth-audit demo /tmp/synth-audit-demo
     """
     # A process of its own: the demo lives in the layer above this one, which may not be imported here.
-    command = [sys.executable, "-m", "dagster_project.demo", str(folder)]
+    command = [sys.executable, "-m", "synth_audit.dagster.demo", str(folder)]
     code = subprocess.run(command, check=False).returncode  # noqa: S603 (no outside input)
     return Exit(code) if code in list(Exit) else Exit.AUDIT_ERROR
 

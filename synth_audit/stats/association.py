@@ -66,14 +66,14 @@ def differences(parts: npt.NDArray[Scalar]) -> Iterator[npt.NDArray[Scalar]]:
         yield from (total - part for part in parts)
 
 
-def margins(rows: JackknifeRows, column: int) -> Counts32:
+def cell_counts(rows: JackknifeRows, column: int) -> Counts32:
     """Rows in every cell of a column, for each replicate; shape (t, cells)."""
     size = int(rows.sizes[column])
     parts = [np.bincount(rows.cells[group, column], minlength=size) for group in rows.groups]
     return np.stack(list(differences(np.stack(parts).astype(np.int32))))
 
 
-def counts(rows: JackknifeRows, a: slice, b: slice, group: slice) -> Counts32:
+def pair_counts(rows: JackknifeRows, a: slice, b: slice, group: slice) -> Counts32:
     """Rows of a group in every pair of cells of two blocks of columns, shape (cells, cells)."""
     total = np.zeros((rows.sizes[a].sum(), rows.sizes[b].sum()), dtype=np.int32)
     for block in row_blocks(group):
@@ -249,7 +249,7 @@ def contingency(rows: JackknifeRows) -> Contingency:
     """Cross every column with every other, cells by cells."""
     d, out = len(rows.sizes), rows.left_out
     n = np.array([len(rows.cells) - _rows_of(s) for s in out], dtype=np.float64)
-    margins = [margins(rows, j) for j in range(d)]
+    margins = [cell_counts(rows, j) for j in range(d)]
     logs = _times_log(len(rows.cells))
     entropy = np.stack([np.log(n) - logs[m].sum(axis=1) / n for m in margins], axis=1)
     levels = np.stack([(m > 0).sum(axis=1) for m in margins], axis=1).astype(np.float64)
@@ -406,7 +406,7 @@ def _ranks(places: Codes, n_values: int, out: slice) -> Floats:
 def _crossed(rows: JackknifeRows, a: slice, b: slice, margins: list[Counts32], logs: Floats) -> Floats:
     """``Σ n²/(n_i n_j)`` and ``Σ n log n`` of the pairs of two blocks, shape (2, t, a, b)."""
     first, second = (starts(rows.sizes[block]) for block in (a, b))
-    parts = np.stack([counts(rows, a, b, group) for group in rows.groups])
+    parts = np.stack([pair_counts(rows, a, b, group) for group in rows.groups])
     found = []
     for t, counts in enumerate(differences(parts)):
         of_a, of_b = (_inverse(np.concatenate([m[t] for m in margins[block]])) for block in (a, b))

@@ -22,9 +22,9 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import Engine, event
 
-from dagster_project.components import AuditedTable
-from dagster_project.components.audited_table import TableSettings
 from synth_audit import registry
+from synth_audit.dagster import AuditedTable
+from synth_audit.dagster.component import TableSettings
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.table import Table

@@ -20,7 +20,7 @@ from synth_audit.store.workspace import Workspace
 LOCATION = """
 from pathlib import Path
 import dagster as dg
-from dagster_project.components.audited_table import AuditedTable, TableSettings
+from synth_audit.dagster.component import AuditedTable, TableSettings
 
 settings = TableSettings.model_validate({
     "source": "drops/people-{snapshot}.parquet",

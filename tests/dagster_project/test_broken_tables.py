@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 
 from dagster_project import defs as tables
-from dagster_project.definitions import load_tables
+from synth_audit.dagster import load_tables
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),
@@ -21,8 +21,8 @@ pytestmark = [
 
 BROKEN = {
     "no_yaml": "type: [nonsense\n",
-    "no_plan": "type: dagster_project.components.AuditedTable\nattributes: {source: a.csv, generator: vin}\n",
-    "no_type": "type: dagster_project.components.Nonsense\n",
+    "no_plan": "type: synth_audit.dagster.AuditedTable\nattributes: {source: a.csv, generator: vin}\n",
+    "no_type": "type: synth_audit.dagster.Nonsense\n",
 }
 
 

@@ -17,10 +17,10 @@ import yaml
 from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.testing import create_defs_folder_sandbox
 
-from dagster_project.components import AuditedTable
-from dagster_project.components.audited_table import TableSettings
 from dagster_project.definitions import defs
 from synth_audit import build
+from synth_audit.dagster import AuditedTable
+from synth_audit.dagster.component import TableSettings
 from synth_audit.errors import GateError, PlanError
 from synth_audit.plan.plan import Plan, parse_plan
 from synth_audit.verdict.judge import BUILT_IN
@@ -205,7 +205,7 @@ def test_gates_that_would_share_a_check_are_refused(component: Make, home: Path)
 def _load(**attributes: Any) -> BaseException:
     """The cause of the failure to load a ``defs.yaml`` with these attributes."""
     contents = {
-        "type": "dagster_project.components.AuditedTable",
+        "type": "synth_audit.dagster.AuditedTable",
         "attributes": {"source": "people.parquet", "generator": "shuffled", **attributes},
     }
     with create_defs_folder_sandbox() as sandbox:

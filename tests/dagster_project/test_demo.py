@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from dagster_project import demo
 from synth_audit.audits import recognition
 from synth_audit.audits.recognition import detection
 from synth_audit.audits.recognition.detection import DetectionLimit, classes_of
 from synth_audit.audits.recognition.people import PooledPeople
+from synth_audit.dagster import demo
 from synth_audit.pipeline import stages
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Audit

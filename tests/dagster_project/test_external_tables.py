@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dagster_project.components.audited_table import TableSettings
+from synth_audit.dagster.component import TableSettings
 from synth_audit.errors import PlanError
 
 Run = Callable[..., dg.ExecuteInProcessResult]

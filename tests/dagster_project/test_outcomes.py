@@ -15,9 +15,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from dagster_project import failures, verdict_message
-from dagster_project.components import AuditedTable
-from dagster_project.outcomes import OUTCOME, VERDICT
+from synth_audit.dagster import AuditedTable, failures, verdict_message
+from synth_audit.dagster.outcomes import OUTCOME, VERDICT
 from synth_audit.errors import ReleaseUncertain, Unavailable
 from synth_audit.generators import independent
 from synth_audit.sources.parquet import Parquet

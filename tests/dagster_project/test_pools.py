@@ -14,10 +14,10 @@ import dagster as dg
 import pytest
 import yaml
 
-from dagster_project.assets import stage_assets
-from dagster_project.components import AuditedTable
-from dagster_project.pools import GPU, MEMORY
 from synth_audit import registry
+from synth_audit.dagster import AuditedTable
+from synth_audit.dagster.assets import stage_assets
+from synth_audit.dagster.pools import GPU, MEMORY
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, Model, Needs
 from synth_audit.table.table import Table
 

@@ -11,8 +11,8 @@ import dagster as dg
 import pyarrow.parquet as pq
 import pytest
 
-from dagster_project.components import AuditedTable
 from synth_audit import api
+from synth_audit.dagster import AuditedTable
 from synth_audit.errors import BudgetSpent
 from synth_audit.run.seeds import Salt
 from synth_audit.store.workspace import Workspace

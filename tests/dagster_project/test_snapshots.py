@@ -13,8 +13,7 @@ import dagster as dg
 import pyarrow.parquet as pq
 import pytest
 
-from dagster_project import snapshots
-from dagster_project.components import AuditedTable
+from synth_audit.dagster import AuditedTable, snapshots
 from synth_audit.errors import PlanError
 from synth_audit.store.workspace import Workspace
 

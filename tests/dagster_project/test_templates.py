@@ -11,7 +11,7 @@ import pytest
 from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.testing import create_defs_folder_sandbox
 
-from dagster_project.components import AuditedTable
+from synth_audit.dagster import AuditedTable
 from synth_audit.errors import PlanError
 from synth_audit.plan.plan import Plan
 
@@ -36,7 +36,7 @@ def variables(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def _loaded(attributes: Mapping[str, Any]) -> Iterator[AuditedTable]:
     contents = {
-        "type": "dagster_project.components.AuditedTable",
+        "type": "synth_audit.dagster.AuditedTable",
         "attributes": {
             "source": "people.parquet",
             "generator": "shuffled",

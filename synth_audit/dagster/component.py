@@ -1,4 +1,4 @@
-"""The component behind ``type: dagster_project.components.AuditedTable`` in a ``defs.yaml``."""
+"""The component behind ``type: synth_audit.dagster.AuditedTable`` in a ``defs.yaml``."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Any, Self
 import dagster as dg
 from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
-from dagster_project.asset_checks import gate_checks
-from dagster_project.assets import stage_assets
-from dagster_project.entry import TableEntry
-from dagster_project.external_tables import MadeElsewhere
-from dagster_project.lineage import places
-from dagster_project.snapshots import Snapshots, refuse_unmarked, schedule_of, sensor_of
-from dagster_project.templates import templated, validated
 from synth_audit.api import workspace_of
+from synth_audit.dagster.asset_checks import gate_checks
+from synth_audit.dagster.assets import stage_assets
+from synth_audit.dagster.entry import TableEntry
+from synth_audit.dagster.external_tables import MadeElsewhere
+from synth_audit.dagster.lineage import places
+from synth_audit.dagster.snapshots import Snapshots, refuse_unmarked, schedule_of, sensor_of
+from synth_audit.dagster.templates import templated, validated
 from synth_audit.errors import PlanError
 from synth_audit.plan.plan import Plan, parse_plan, plan_schema
 from synth_audit.verdict.suite import Suite, load_suite, locate

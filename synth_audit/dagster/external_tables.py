@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from dagster_project.entry import TableEntry
+from synth_audit.dagster.entry import TableEntry
 from synth_audit.plugins.plugin_config import Location
 
 if TYPE_CHECKING:

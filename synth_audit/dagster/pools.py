@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from dagster_project.entry import TableEntry
+from synth_audit.dagster.entry import TableEntry
 from synth_audit.plugins.audit import Need
 from synth_audit.plugins.generator import Generator, Needs, needs_of
 

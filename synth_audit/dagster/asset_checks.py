@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from dagster_project import metadata
-from dagster_project.entry import TableEntry
-from dagster_project.failures import without_values
-from dagster_project.outcomes import GateCheckResult
+from synth_audit.dagster import metadata
+from synth_audit.dagster.entry import TableEntry
+from synth_audit.dagster.failures import without_values
+from synth_audit.dagster.outcomes import GateCheckResult
 from synth_audit.errors import GateError, NotAsAudited
 from synth_audit.findings.verdict import FITNESS
 from synth_audit.verdict.judge import BUILT_IN

@@ -14,7 +14,7 @@ from synth_audit.plan.plan import Plan
 from synth_audit.store.workspace import Workspace
 
 if TYPE_CHECKING:
-    from dagster_project.external_tables import MadeElsewhere
+    from synth_audit.dagster.external_tables import MadeElsewhere
     from synth_audit.store.evidence import Evidence
     from synth_audit.verdict.suite import Suite
 
@@ -49,7 +49,7 @@ class TableEntry:
         """The table of the snapshot that a run is about, with files of its own; the table itself without."""
         if self.partitions is None:
             return self
-        from dagster_project.snapshots import of_snapshot
+        from synth_audit.dagster.snapshots import of_snapshot
 
         key = context.partition_key
         plan = of_snapshot(self.plan, key)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_project import external_tables, metadata, openlineage
-from dagster_project.entry import TableEntry
-from dagster_project.failures import without_values
-from dagster_project.lineage import events
-from dagster_project.outcomes import OUTCOME, REFUSED, RELEASED, VERDICT, disown, tag, tell_refusal
-from dagster_project.pools import pool_of
-from dagster_project.verdict_message import message, report_link, send
 from synth_audit.api import run_context
+from synth_audit.dagster import external_tables, metadata, openlineage
+from synth_audit.dagster.entry import TableEntry
+from synth_audit.dagster.failures import without_values
+from synth_audit.dagster.lineage import events
+from synth_audit.dagster.outcomes import OUTCOME, REFUSED, RELEASED, VERDICT, disown, tag, tell_refusal
+from synth_audit.dagster.pools import pool_of
+from synth_audit.dagster.verdict_message import message, report_link, send
 from synth_audit.errors import PlanError, SynthAuditError
 
 if TYPE_CHECKING:

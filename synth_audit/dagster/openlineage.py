@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dagster_project.entry import TableEntry
-from dagster_project.verdict_message import post
 from synth_audit import __version__
+from synth_audit.dagster.entry import TableEntry
+from synth_audit.dagster.verdict_message import post
 
 if TYPE_CHECKING:
     from synth_audit.plugins.plugin_config import PluginChoice

@@ -1,6 +1,6 @@
 """A first look without any set-up: one table that may leave, one that is refused.
 
-``python -m dagster_project.demo FOLDER`` puts scikit-learn's breast cancer table into an embedded
+``python -m synth_audit.dagster.demo FOLDER`` puts scikit-learn's breast cancer table into an embedded
 warehouse and runs both tables of ``defs/`` through Dagster. Everything lands in ``FOLDER``;
 ``--ui`` opens what is there in Dagster's web pages.
 """
@@ -84,7 +84,7 @@ def tumours() -> pa.Table:
     names = [_column_name(name) for name in bunch.feature_names]
     labels = [str(bunch.target_names[code]) for code in bunch.target]
     identifiers = [f"P{i:04d}" for i in range(1, len(labels) + 1)]
-    measured = dict(zip(names, bunch.data.T, strict=True))
+    measured = dict(zip(names, bunch["data"].T, strict=True))
     return pa.table({"patient_id": identifiers, "diagnosis": labels, **measured})
 
 
@@ -130,7 +130,7 @@ def _place_salt(folder: Path, table: str) -> None:
 def _audit_one(folder: Path, table: str, tell: Tell) -> bool:
     import dagster as dg
 
-    from dagster_project.definitions import defs
+    from synth_audit.dagster.demo_tables import defs
 
     job = defs().resolve_job_def(f"{table}_audit")
     start = time.perf_counter()
@@ -201,18 +201,27 @@ def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tel
 
 def _tell_next(folder: Path, tell: Tell) -> None:
     tell("\nOpen the two reports in a browser, then look around in Dagster:")
-    tell(f"  {sys.executable} -m dagster_project.demo --ui {folder}")
+    tell(f"  {sys.executable} -m synth_audit.dagster.demo --ui {folder}")
 
 
 def open_ui(folder: Path) -> NoReturn:
     """Turn this process into Dagster's web server over what the demo left in ``folder``."""
-    command = [sys.executable, "-W", "ignore", "-m", "dagster", "dev", "-m", "dagster_project.definitions"]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "dagster",
+        "dev",
+        "-m",
+        "synth_audit.dagster.demo_tables",
+    ]
     os.execve(sys.executable, command, {**os.environ, **_settings(folder.resolve())})  # noqa: S606
 
 
 def main() -> int:
     """Command line; 0 when the demo went as it should, 2 when Dagster is not installed."""
-    parser = argparse.ArgumentParser("python -m dagster_project.demo", description="Try it on real data.")
+    parser = argparse.ArgumentParser("python -m synth_audit.dagster.demo", description="Try it on real data.")
     parser.add_argument("folder", nargs="?", type=Path, default=Path("demo"))
     parser.add_argument("--ui", action="store_true", help="open what an earlier demo left in Dagster")
     chosen = parser.parse_args()

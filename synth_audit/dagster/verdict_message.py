@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from dagster_project.entry import TableEntry
+from synth_audit.dagster.entry import TableEntry
 
 if TYPE_CHECKING:
     from synth_audit.store.evidence import Evidence

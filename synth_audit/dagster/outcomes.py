@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 from dagster_shared.record import copy
 
-from dagster_project import metadata, openlineage
-from dagster_project.entry import TableEntry
-from dagster_project.failures import REFUSAL, kind_of
-from dagster_project.verdict_message import report_link
+from synth_audit.dagster import metadata, openlineage
+from synth_audit.dagster.entry import TableEntry
+from synth_audit.dagster.failures import REFUSAL, kind_of
+from synth_audit.dagster.verdict_message import report_link
 from synth_audit.errors import BudgetSpent, ReleaseRefused, SynthAuditError
 
 if TYPE_CHECKING:

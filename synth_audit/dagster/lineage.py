@@ -7,8 +7,8 @@ from typing import Any
 
 import dagster as dg
 
-from dagster_project import external_tables
-from dagster_project.entry import TableEntry
+from synth_audit.dagster import external_tables
+from synth_audit.dagster.entry import TableEntry
 
 
 def places(table: TableEntry) -> list[dg.AssetSpec]:
