@@ -1,9 +1,10 @@
 """Are leaks at the detection limits that `recognition` states found as often as it says?
 
 On fresh rows of a table the limits are measured. Then people are planted anew at each limit, with draws that
-measured nothing, and the whole test is repeated: 19 of 20 plantings must be found. Each class of leak, table
-and seed is a line of a file. What is on file is not asked again, so the command can be stopped and given
-again.
+measured nothing, and the whole test is repeated: 19 of 20 plantings must be found. With `--nulls N` people
+are also dealt to the two sides N times anew, so that the release has no leak: one test in a hundred may find
+one. Each class of leak, table and seed is a line of a file. What is on file is not asked again, so the
+command can be stopped and given again.
 
     .venv/bin/python benchmarks/detection_limits.py FOLDER --out FILE --tables copula hepatitis --seeds 2
     .venv/bin/python benchmarks/detection_limits.py FOLDER --out FILE --show
@@ -42,8 +43,8 @@ DRAWS = 3
 """Draws of the views, as the audit's default."""
 
 
-def asked(table: str, seed: int, folder: Path, plantings: int) -> Iterator[dict[str, Any]]:
-    """A line for each class of leak: the limit, and how many plantings at it were found."""
+def asked(table: str, seed: int, folder: Path, plantings: int, nulls: int) -> Iterator[dict[str, Any]]:
+    """A line for each class of leak: the limit, and how many plantings at it were found; one for no leak."""
     case = Case(table, "fresh", 1.0, 0.0, seed)
     plan = Plan.model_validate({"name": table, "seed": seed})
     dealt = releases.dealt_for(folder, case)
@@ -51,18 +52,32 @@ def asked(table: str, seed: int, folder: Path, plantings: int) -> Iterator[dict[
         return
     subject = releases.subject_of(dealt, dealt.fresh, plan)
     pool, sides = pooled(subject, PEOPLE, child_rng(seed, "people", table))
+    if nulls:
+        found, times = false_findings(pool, sides.member, nulls, child_rng(seed, table, "nulls"))
+        yield {"table": table, "seed": seed, "leak": "none", "limit": None, "found": found, "planted": times}
+    if nulls and not plantings:
+        return
     [clean] = scored(pool, 1, lambda name, draw: view_rng(seed, name, draw))
     start = time.process_time()
     limits = detection_limits(pool, sides.member, clean.views, seed, RunContext())
     spent = time.process_time() - start
     for limit in limits:
         line = {"table": table, "seed": seed, "leak": limit.leak.name, "limit": limit.share, "cpu": spent}
-        found = [
+        hits = [
             planting_found(pool, sides.member, limit.leak, share, child_rng(seed, table, str(k)))
             for k, share in enumerate([] if limit.share is None else [limit.share] * plantings)
         ]
-        line |= {"found": sum(found), "planted": len(found)}
+        line |= {"found": sum(hits), "planted": len(hits)}
         yield line
+
+
+def false_findings(
+    pool: PooledPeople, member: Bools, times: int, rng: np.random.Generator
+) -> tuple[int, int]:
+    """Leaks found where there is none, and tests: the release is of others, and sides are dealt anew."""
+    seed = int(rng.integers(2**63))
+    draws = [s.views for s in scored(pool, DRAWS, lambda name, draw: view_rng(seed, name, draw))]
+    return sum(p_value(draws, rng.permutation(member), rng) <= FAMILY for _ in range(times)), times
 
 
 def planting_found(
@@ -86,8 +101,9 @@ def show(rows: list[dict[str, Any]]) -> None:
         print(f"{table:15}{leak:14}{counted(mine)}  {limits}")
     for key in ("leak", "table"):
         for name in sorted({row[key] for row in rows}):
-            print(f"{name:15}{counted([row for row in rows if row[key] == name])}")
-    print(f"all: {counted(rows)}")
+            mine = [row for row in rows if row[key] == name and (key == "leak" or row["leak"] != "none")]
+            print(f"{name:15}{counted(mine)}")
+    print(f"all leaks: {counted([row for row in rows if row['leak'] != 'none'])}")
 
 
 def counted(rows: list[dict[str, Any]]) -> str:
@@ -108,6 +124,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--seeds", type=int, default=1, help="the seeds below this one")
     parser.add_argument("--plantings", type=int, default=1, help="of each class at its limit")
+    parser.add_argument("--nulls", type=int, default=0, help="of each table, sides dealt anew")
     parser.add_argument("--show", action="store_true", help="print what is on file, ask nothing")
     chosen = parser.parse_args()
     rows = [json.loads(line) for line in chosen.out.read_text().splitlines()] if chosen.out.exists() else []
@@ -118,7 +135,7 @@ def main() -> None:
                 for row in (
                     ()
                     if (table, seed) in known
-                    else list(asked(table, seed, chosen.folder, chosen.plantings))
+                    else list(asked(table, seed, chosen.folder, chosen.plantings, chosen.nulls))
                 ):
                     rows.append(row)
                     out.write(json.dumps(row) + "\n")
