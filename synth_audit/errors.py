@@ -19,6 +19,11 @@ _LONGEST_FIX = 10_000
 """A plug-in that does not import shows its whole traceback here."""
 
 
+OUT_OF_TIME = "ran out of time"
+
+PROCESS_LOST = "a process ended before it answered: killed, out of memory, or broken by a library"
+
+
 class SynthAuditError(Exception):
     """Base of every error a user can cause or cure.
 
@@ -124,10 +129,6 @@ class LedgerDamaged(SynthAuditError):
 
 class NotApplicable(SynthAuditError):
     """Raised by an audit that cannot be asked of this table; its text must hold no cell value."""
-
-
-OUT_OF_TIME = "ran out of time"
-PROCESS_LOST = "a process ended before it answered: killed, out of memory, or broken by a library"
 
 
 class OutOfTime(NotApplicable):

@@ -23,6 +23,33 @@ TEMPORARY = "synth-audit-"
 _SCRATCH: ContextVar[Path | None] = ContextVar("scratch", default=None)
 
 
+MOST_BYTES = 64 * 2**20
+"""Of a file that people write; what is longer, perhaps endless such as a device, is none."""
+
+_REMOTE = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]+:(?=/)|(?:abfss?|az|duckdb|file|gcs|gs|hf|https?|md|motherduck|mysql|postgres"
+    r"|postgresql|s3|snowflake|sqlite|wasbs?):)",
+    re.IGNORECASE,
+)
+
+MOST_LEVELS = 64
+"""Lists and mappings within each other; a plan or a suite needs five."""
+
+MOST_VALUES = 1_000_000
+"""Values, each alias counted as all that it stands for: nine lines of aliases can stand for a billion."""
+
+_TWICE = "a key occurs twice"
+
+_NOT_ITS_TAG = "a value is not what its form or tag says"
+
+_TOO_DEEP = f"it nests more than {MOST_LEVELS} levels deep"
+
+_TOO_MANY = f"it stands for more than {MOST_VALUES:,} values"
+
+_NO_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""What the loader raises on texts such as `!!timestamp x`, `!!bool x` or `!!int ""`."""
+
+
 def place(path: Path) -> str:
     """One name for a file however its path is spelt: device and inode, else the path without links.
 
@@ -154,16 +181,6 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
-MOST_BYTES = 64 * 2**20
-"""Of a file that people write; what is longer, perhaps endless such as a device, is none."""
-
-_REMOTE = re.compile(
-    r"(?P<scheme>[a-z][a-z0-9+.-]+:(?=/)|(?:abfss?|az|duckdb|file|gcs|gs|hf|https?|md|motherduck|mysql|postgres"
-    r"|postgresql|s3|snowflake|sqlite|wasbs?):)",
-    re.IGNORECASE,
-)
-
-
 def problem_of(path: str) -> str:
     """Why a text cannot be the path of a file on this machine; empty when it can.
 
@@ -203,20 +220,6 @@ def read_text(path: Path) -> str:
     if len(content) > MOST_BYTES:
         raise ValueError(f"more than {MOST_BYTES} bytes")
     return content.decode("utf-8-sig")
-
-
-MOST_LEVELS = 64
-"""Lists and mappings within each other; a plan or a suite needs five."""
-
-MOST_VALUES = 1_000_000
-"""Values, each alias counted as all that it stands for: nine lines of aliases can stand for a billion."""
-
-_TWICE = "a key occurs twice"
-_NOT_ITS_TAG = "a value is not what its form or tag says"
-_TOO_DEEP = f"it nests more than {MOST_LEVELS} levels deep"
-_TOO_MANY = f"it stands for more than {MOST_VALUES:,} values"
-_NO_VALUE = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What the loader raises on texts such as `!!timestamp x`, `!!bool x` or `!!int ""`."""
 
 
 class Malformed(ValueError):

@@ -9,6 +9,10 @@ _MISSING, _TEXT, _BYTES = b"\x00", b"\x01", b"\x02"
 _WIDTH = 8
 
 
+_BLOCK = 64
+"""Bytes of a block of SHA-256."""
+
+
 def framed(parts: Iterable[str | bytes | None]) -> bytes:
     """The number of parts, then each in its frame; see :func:`frame`.
 
@@ -30,10 +34,6 @@ def frame(part: str | bytes | None) -> bytes:
         return _MISSING
     tag, content = (_TEXT, part.encode()) if isinstance(part, str) else (_BYTES, part)
     return tag + len(content).to_bytes(_WIDTH, "big") + content
-
-
-_BLOCK = 64
-"""Bytes of a block of SHA-256."""
 
 
 class KeyedHash:

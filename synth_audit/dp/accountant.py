@@ -18,6 +18,35 @@ _STEP = 2e-3  # relative; the coarse grid of losses costs a little more
 _LEAST, _MOST = 0.01, 1e5
 
 
+Origin = Literal["declared", "bought", "inferred"]
+
+_FIXED = (
+    "noise, sampling rates and numbers of steps were set beforehand, not by what earlier mechanisms returned"
+)
+
+_FILTER = (
+    "what shares a zero-concentrated spending was chosen by what came before it, and ran only while the sum "
+    "of all that it cost stayed within the share (Feldman & Zrnic 2021)"
+)
+
+_FLOATS = "noise is drawn in floating point; the proofs are about real numbers (Mironov 2012)"
+
+_ELSEWHERE = (
+    "it is of this fit alone: fits of the same rows add up in the ledger of their workspace, and those of "
+    "another workspace, or of one that was deleted, are in none"
+)
+
+_POISSON = "each row joined each batch by an independent secret coin (Poisson sampling), as it was run"
+
+NO_GUARANTEE = "no DP guarantee: "
+"""How :attr:`Accountant.why_none` begins."""
+
+NOT_PROTECTED = (
+    "evidence, measurements and report: they are computed on the real rows without noise",
+    "the verdict, and the choice among candidates: both follow from those measurements",
+)
+
+
 def least_noise(
     budget: Budget,
     *,
@@ -103,23 +132,6 @@ def _least_noise(
         middle = (low * high) ** 0.5
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-Origin = Literal["declared", "bought", "inferred"]
-
-_FIXED = (
-    "noise, sampling rates and numbers of steps were set beforehand, not by what earlier mechanisms returned"
-)
-_FILTER = (
-    "what shares a zero-concentrated spending was chosen by what came before it, and ran only while the sum "
-    "of all that it cost stayed within the share (Feldman & Zrnic 2021)"
-)
-_FLOATS = "noise is drawn in floating point; the proofs are about real numbers (Mironov 2012)"
-_ELSEWHERE = (
-    "it is of this fit alone: fits of the same rows add up in the ledger of their workspace, and those of "
-    "another workspace, or of one that was deleted, are in none"
-)
-_POISSON = "each row joined each batch by an independent secret coin (Poisson sampling), as it was run"
 
 
 class StatedClaim:
@@ -219,15 +231,6 @@ class StatedClaim:
         shared = (_FILTER,) if Mechanism.CONCENTRATED in kinds else ()
         fixed = (_FIXED,) if len(records) > 1 else ()
         return (each, *sampled, *shared, *fixed, _FLOATS, _ELSEWHERE, *self._assumptions)
-
-
-NO_GUARANTEE = "no DP guarantee: "
-"""How :attr:`Accountant.why_none` begins."""
-
-NOT_PROTECTED = (
-    "evidence, measurements and report: they are computed on the real rows without noise",
-    "the verdict, and the choice among candidates: both follow from those measurements",
-)
 
 
 class Accountant:

@@ -21,6 +21,29 @@ _CURVE_ROUNDED = 1 - 1e-6  # of delta: far more than floats lose on the way, and
 _HALVINGS = 100  # more than floats have
 
 
+BASIC = "basic composition"
+
+RDP = "Rényi differential privacy (dp-accounting)"
+
+PLD = "privacy loss distributions (dp-accounting)"
+
+EXACT = "the exact sum of Gaussian mechanisms"
+
+COARSE, _FINE = 1e-3, 1e-4  # grids of privacy loss; either rounds up
+
+_HOPEFUL = 1.5  # how far above a budget the coarse grid may be for the fine one to be asked
+
+_HOPELESS = 500.0  # beyond it the grid is not worth its time: the Rényi sum is within a few percent
+
+_REMEMBERED = 1024  # sums: a game asks the same of every fit, a guarantee what was asked when it was spent
+
+_FEW = (2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 63.0)  # orders
+
+_WIDE = 10.0  # above this epsilon the grid grows with it, or noise of 0.05 would take half a minute
+
+_SHARE_ROUNDED = 1e-9  # relative; what sums of floats may miss by
+
+
 def gaussian_epsilon(mu: float, delta: float) -> float:
     """The least ε, rounded up, at which a Gaussian mechanism is (ε, δ)-differentially private.
 
@@ -54,19 +77,6 @@ def _delta(epsilon: float, mu: float) -> float:
 
     a, b = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
     return float(ndtr(a) - math.exp(-a * a / 2) * erfcx(-b / math.sqrt(2)) / 2)
-
-
-BASIC = "basic composition"
-RDP = "Rényi differential privacy (dp-accounting)"
-PLD = "privacy loss distributions (dp-accounting)"
-EXACT = "the exact sum of Gaussian mechanisms"
-
-COARSE, _FINE = 1e-3, 1e-4  # grids of privacy loss; either rounds up
-_HOPEFUL = 1.5  # how far above a budget the coarse grid may be for the fine one to be asked
-_HOPELESS = 500.0  # beyond it the grid is not worth its time: the Rényi sum is within a few percent
-_REMEMBERED = 1024  # sums: a game asks the same of every fit, a guarantee what was asked when it was spent
-_FEW = (2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 63.0)  # orders
-_WIDE = 10.0  # above this epsilon the grid grows with it, or noise of 0.05 would take half a minute
 
 
 @dataclass(frozen=True)
@@ -333,9 +343,6 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         logger.removeFilter(silent)
-
-
-_SHARE_ROUNDED = 1e-9  # relative; what sums of floats may miss by
 
 
 class ConcentratedFilter:

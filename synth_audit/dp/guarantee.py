@@ -8,6 +8,9 @@ from enum import StrEnum
 
 from synth_audit.errors import PluginError
 
+# Wide enough for all that makes sense, narrow enough that nothing overflows on the way.
+_RANGES = {"noise_multiplier": (1e-3, 1e6), "sampling_rate": (0, 1), "epsilon": (0, 1e3), "delta": (0, 1)}
+
 
 class Unit(StrEnum):
     """Whose presence is hidden: everything of one entity, or one row only."""
@@ -44,9 +47,6 @@ _PARAMETERS = {
     Mechanism.APPROXIMATE: ("epsilon", "delta"),
     Mechanism.CONCENTRATED: ("noise_multiplier",),
 }
-
-# Wide enough for all that makes sense, narrow enough that nothing overflows on the way.
-_RANGES = {"noise_multiplier": (1e-3, 1e6), "sampling_rate": (0, 1), "epsilon": (0, 1e3), "delta": (0, 1)}
 
 
 @dataclass(frozen=True)

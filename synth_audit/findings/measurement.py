@@ -23,6 +23,9 @@ _NAME = re.compile(r"\w[\w.-]*")
 _BY, _OF = "by", "of"
 
 
+BOX_LINES = ("low", "lower quartile", "median", "upper quartile", "high")
+
+
 @total_ordering
 @dataclass(frozen=True)
 class MeasurementId:
@@ -223,9 +226,6 @@ class _TextScanner:
             expected=GRAMMAR,
             fix="put a name that is not one plain word in double quotes, as JSON does",
         )
-
-
-BOX_LINES = ("low", "lower quartile", "median", "upper quartile", "high")
 
 
 @dataclass(frozen=True)

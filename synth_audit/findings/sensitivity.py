@@ -39,13 +39,13 @@ DERIVED = (LEAK_EQUIVALENT, WORST_SUBGROUP, REFERENCE_RATIO)
 """Quantities that are worked out from what an audit returns, without its doing."""
 
 
+CHECK_CUT_SHORT = "it ran out of time on a planted leak, or its process was lost"
+"""Why a measurement is blind that might see another time: nothing says that it has nothing to tell."""
+
+
 def derived_of(family: str) -> tuple[Quantity, ...]:
     """Those of :data:`DERIVED` that an audit of this family gets."""
     return _DERIVED.get(family, (REFERENCE_RATIO,))
-
-
-CHECK_CUT_SHORT = "it ran out of time on a planted leak, or its process was lost"
-"""Why a measurement is blind that might see another time: nothing says that it has nothing to tell."""
 
 
 class Sensitivity(StrEnum):

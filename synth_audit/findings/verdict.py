@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+FITNESS = "fitness"
+"""Identifier of the gate of suites whose fitness blocks, and the key of a gate that decides fitness."""
+
+
 class Result(StrEnum):
     """The three ends of a gate, and of the whole verdict."""
 
@@ -37,10 +41,6 @@ class Fitness(StrEnum):
     NO = "no"
     INSUFFICIENT = "insufficient evidence"
     NOT_TESTED = "not tested"
-
-
-FITNESS = "fitness"
-"""Identifier of the gate of suites whose fitness blocks, and the key of a gate that decides fitness."""
 
 
 @dataclass(frozen=True)

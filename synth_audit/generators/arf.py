@@ -27,6 +27,11 @@ GAP = -1.0
 """What trees see where a value is missing: below all levels and codes."""
 
 
+_NO_NOISE = "the leaves and what they hold are learnt from train without noise"
+
+_COLUMNS, _LEAVES = "model.json", "leaves.npz"
+
+
 @dataclass(frozen=True)
 class ForestSettings:
     """How a forest is grown.
@@ -269,10 +274,6 @@ def _leaves(tree: Tree, rows: Floats) -> Iterator[tuple[Positions, Floats]]:
         left, right = box.copy(), box.copy()
         left[j, 1], right[j, 0] = min(box[j, 1], threshold), max(box[j, 0], threshold)
         ends[int(tree.left[node])], ends[int(tree.right[node])] = left, right
-
-
-_NO_NOISE = "the leaves and what they hold are learnt from train without noise"
-_COLUMNS, _LEAVES = "model.json", "leaves.npz"
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,12 @@ from synth_audit.table.kind import DistributionFunction
 from synth_audit.table.schema import Column, Schema
 from synth_audit.table.table import Table
 
+Margining: TypeAlias = Callable[[Floats], DistributionFunction]
+
+_NO_NOISE = "values are drawn from leaves of trees that are grown on train without noise"
+
+_COLUMNS, _TREES = "model.json", "trees.npz"
+
 
 @dataclass(frozen=True, eq=False)
 class SplitScale:
@@ -178,12 +184,6 @@ def _predictor(values: Floats, size: int | None, target: Floats, classes: bool) 
         return SplitScale(np.unique(values[~np.isnan(values)]), labels=False)
     labels: Codes = np.where(np.isnan(values), -1, values).astype(np.int64)
     return SplitScale(label_order(labels, size, target, classes=classes), labels=True)
-
-
-Margining: TypeAlias = Callable[[Floats], DistributionFunction]
-
-_NO_NOISE = "values are drawn from leaves of trees that are grown on train without noise"
-_COLUMNS, _TREES = "model.json", "trees.npz"
 
 
 @dataclass(frozen=True, eq=False)

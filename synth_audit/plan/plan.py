@@ -52,6 +52,10 @@ LONGEST_NAME = 200
 DEFAULT_GATES = "expectations/release.json"
 
 
+_TEMPLATE = re.compile(r"\{\{\s*env\b")
+"""How a template begins that Dagster fills in; other braces may be text of the table."""
+
+
 def _listed(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
@@ -320,10 +324,6 @@ def _variant(name: str, config: dict[str, Any]) -> dict[str, Any]:
         "required": [name],
         "additionalProperties": False,
     }
-
-
-_TEMPLATE = re.compile(r"\{\{\s*env\b")
-"""How a template begins that Dagster fills in; other braces may be text of the table."""
 
 
 def load_plan(path: Path | str) -> Plan:

@@ -30,6 +30,20 @@ from synth_audit.run.workplace import Device, ExecutorName
 from synth_audit.table.resolution import TIME_UNITS, ValueGrid
 from synth_audit.table.schema_inference import AnyLabels, as_number
 
+KEY_PREFIX = "ed25519:"
+"""Begins a public key: the 32 bytes of an Ed25519 key in base64 follow."""
+
+_LONGEST_NAME = 200
+
+_OWN = ("approvals", "approvers", "not_worse")
+
+_Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
+
+INTO = "other"
+"""What labels are merged into where the plan says nothing."""
+
+_SPAN = re.compile(rf"(?:([1-9][0-9]{{0,5}}) )?({'|'.join(TIME_UNITS)})s?")
+
 
 class ExecutionSpec(BaseModel):
     """Where audits and games are computed, for how long, and on what.
@@ -177,13 +191,6 @@ class PrivacySpec(BaseModel):
         )
 
 
-KEY_PREFIX = "ed25519:"
-"""Begins a public key: the 32 bytes of an Ed25519 key in base64 follow."""
-
-_LONGEST_NAME = 200
-_OWN = ("approvals", "approvers", "not_worse")
-
-
 class ReleaseChoice(PluginChoice):
     """A target with its settings, and what a release to it waits for beside a pass."""
 
@@ -240,9 +247,6 @@ def _whole(choice: object, own: Mapping[str, object]) -> object:
 ReleaseTarget = Annotated[ReleaseChoice, BeforeValidator(_release)]
 
 
-_Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
-
-
 class ReviewSpec(BaseModel):
     """The scope that a signature covers; it stands in the certificate and under the evidence's digest."""
 
@@ -282,12 +286,6 @@ class SplitSpec(BaseModel):
         description="of train and control that come as files: `random` states that chance alone, entity by "
         "entity, decided which is which, and that nobody who made the release knew control",
     )
-
-
-INTO = "other"
-"""What labels are merged into where the plan says nothing."""
-
-_SPAN = re.compile(rf"(?:([1-9][0-9]{{0,5}}) )?({'|'.join(TIME_UNITS)})s?")
 
 
 def _step(step: float | str) -> float | str:

@@ -33,6 +33,27 @@ if TYPE_CHECKING:
 _DRIVER = Path("/dev/nvidiactl")
 
 
+LOSS, EPSILON = MeasurementId("generator", "loss"), MeasurementId("generator", "epsilon")
+
+_POINTS = 100
+"""Points of a curve of losses at most; each is the mean of as many steps as the others."""
+
+_CURVES = 8
+"""Trainings that are kept; a generator may fit others many times over."""
+
+_SPENDINGS = 12
+"""Points of a curve of ε, beside the ends of what was bought."""
+
+_DIGITS = 4
+"""Significant digits of a loss: of the last ones another machine would make others."""
+
+BATCH = 100_000
+"""Rows that are drawn at a time; a constant, since another number would give other rows."""
+
+FEWEST_PEOPLE = 20
+"""People who have a label that is learnt, where a generator says nothing else; as in a leaf of its trees."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Needs:
     """What a fit cannot do without.
@@ -102,21 +123,6 @@ def gpu_found() -> bool:
     from torch import cuda
 
     return bool(cuda.is_available())
-
-
-LOSS, EPSILON = MeasurementId("generator", "loss"), MeasurementId("generator", "epsilon")
-
-_POINTS = 100
-"""Points of a curve of losses at most; each is the mean of as many steps as the others."""
-
-_CURVES = 8
-"""Trainings that are kept; a generator may fit others many times over."""
-
-_SPENDINGS = 12
-"""Points of a curve of ε, beside the ends of what was bought."""
-
-_DIGITS = 4
-"""Significant digits of a loss: of the last ones another machine would make others."""
 
 
 @dataclass(eq=False)
@@ -246,13 +252,6 @@ def _losses(what: str, i: int, of: int, run: _Run) -> Series:
         x=tuple(float(min((place + 1) * stretch, run.steps)) for place in places),
         lines={what: tuple(means)},
     )
-
-
-BATCH = 100_000
-"""Rows that are drawn at a time; a constant, since another number would give other rows."""
-
-FEWEST_PEOPLE = 20
-"""People who have a label that is learnt, where a generator says nothing else; as in a leaf of its trees."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -32,6 +32,22 @@ if TYPE_CHECKING:
     from synth_audit.plugins.generator import Generator
 
 
+_SECTION = re.compile(r"(Attributes|Fields|Raises):\n((?:[ ]{4}.*\n?|\n)*)")
+
+_NAMED = re.compile(r"[ ]{4}([\w, ]+): ")
+
+_MARKUP = re.compile(r":[a-z]+:`~?(?:[\w.]+\.)?([^`]+)`|``([^`]+)``")
+
+_WORDS = {int: "whole number", float: "number", bool: "true or false", str: "text", type(None): "null"}
+
+_KEYS = {"generator": "generator: {choice}", "audit": "audits: [{choice}]", "source": "source: {choice}"}
+
+_UNSAID = "…"
+
+_SHOWN = 3
+"""Settings in an example: enough to see how they are written."""
+
+
 class PluginChoice(BaseModel):
     """A plug-in by name with its configuration: ``name`` or ``{name: {field: value}}``."""
 
@@ -107,12 +123,6 @@ def build_generator(choice: object, where: str = "generator") -> Generator:
 
 PluginConfig = Annotated[PluginChoice, BeforeValidator(_choice)]
 Location = Annotated[PluginChoice, BeforeValidator(file_or_choice)]
-
-
-_SECTION = re.compile(r"(Attributes|Fields|Raises):\n((?:[ ]{4}.*\n?|\n)*)")
-_NAMED = re.compile(r"[ ]{4}([\w, ]+): ")
-_MARKUP = re.compile(r":[a-z]+:`~?(?:[\w.]+\.)?([^`]+)`|``([^`]+)``")
-_WORDS = {int: "whole number", float: "number", bool: "true or false", str: "text", type(None): "null"}
 
 
 @dataclass(frozen=True)
@@ -243,9 +253,6 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, str) else value
 
 
-_KEYS = {"generator": "generator: {choice}", "audit": "audits: [{choice}]", "source": "source: {choice}"}
-
-
 def _example(ref: PluginRef, cls: Any) -> str:
     """The plug-in in a plan, with its first settings at their defaults."""
     shown = {}
@@ -257,8 +264,3 @@ def _example(ref: PluginRef, cls: Any) -> str:
             shown[field.name] = made
     choice: object = {ref.name: shown} if shown else ref.name
     return _KEYS[ref.room].format(choice=_written(choice))
-
-
-_UNSAID = "…"
-_SHOWN = 3
-"""Settings in an example: enough to see how they are written."""

@@ -22,6 +22,22 @@ if TYPE_CHECKING:
     from synth_audit.table.table import Table
 
 
+CONNECTION = "connection"
+"""Field of a source that holds the name of one of the plan's connections."""
+
+_VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
+
+_SECRET = re.compile(
+    r"passw(or)?d|passphrase|\bpwd\b|secret|token|credential|pkcs8|(api|account|access)[-_.]?key$"
+    r"|connection[-_.]?string",
+    re.IGNORECASE,
+)
+
+_LOGIN = re.compile(
+    r"//[^/@]*:[^/@]*@|(passw(or)?d|\bpwd|secret|token|api_?key|accountkey|\bsig)\s*=", re.IGNORECASE
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceInfo:
     """What the catalogue says of a source.
@@ -207,20 +223,6 @@ def refuse_unkept(
 def hand_over(table: Table, target: Target, base: Path) -> str:
     """Have a target take a table's rows; return where they went."""
     return target.write(table.data, base)
-
-
-CONNECTION = "connection"
-"""Field of a source that holds the name of one of the plan's connections."""
-
-_VARIABLE = r"^[A-Z_][A-Z0-9_]*$"
-_SECRET = re.compile(
-    r"passw(or)?d|passphrase|\bpwd\b|secret|token|credential|pkcs8|(api|account|access)[-_.]?key$"
-    r"|connection[-_.]?string",
-    re.IGNORECASE,
-)
-_LOGIN = re.compile(
-    r"//[^/@]*:[^/@]*@|(passw(or)?d|\bpwd|secret|token|api_?key|accountkey|\bsig)\s*=", re.IGNORECASE
-)
 
 
 def _without_secrets(options: dict[str, str]) -> dict[str, str]:

@@ -22,6 +22,15 @@ from synth_audit.run.executor import NEVER, Deadline, Ending, Executor, Piece
 from synth_audit.run.seeds import child_rng
 from synth_audit.run.workplace import Device
 
+Item = TypeVar("Item")
+
+Done = TypeVar("Done")
+
+_HERE = Executor()
+
+EVIDENCE_KEY = "SYNTH_AUDIT_EVIDENCE_KEY"
+"""Environment variable of the key that seals evidence; whoever has it can make evidence."""
+
 
 @dataclass(frozen=True)
 class Cache:
@@ -97,10 +106,6 @@ class Cache:
         return hashlib.sha256(framed([self.scope, *inputs])).hexdigest()
 
 
-Item = TypeVar("Item")
-Done = TypeVar("Done")
-
-
 class Progress(Protocol):
     """Called before and after each piece of long work."""
 
@@ -129,7 +134,6 @@ def silent(what: str, done: int, total: int) -> None:
     """Report no progress."""
 
 
-_HERE = Executor()
 _NOTHING_KEPT = Cache()
 
 
@@ -241,10 +245,6 @@ def _result(piece: Piece[Done], work: Callable[[Item], Done], item: Item) -> Don
         case Ending.LOST:
             raise ProcessLost
     return cast("Done", piece.result)
-
-
-EVIDENCE_KEY = "SYNTH_AUDIT_EVIDENCE_KEY"
-"""Environment variable of the key that seals evidence; whoever has it can make evidence."""
 
 
 def for_other_programs() -> dict[str, str]:

@@ -29,6 +29,36 @@ from synth_audit.run.workplace import ExecutorName
 from synth_audit.table.arrow import Place, Shelf
 from synth_audit.table.table import Table
 
+Done = TypeVar("Done")
+
+WORTH_A_FILE = 2**16
+"""Bytes of a table from which on it goes as a file."""
+
+_ONE_AT_A_TIME = threading.Lock()
+"""Held by the piece at work: where temporary files go, and how many threads algebra has, is settled for the
+whole process, so that two pieces in threads of one process would move each other's last digits."""
+
+_LOOK = 0.5
+"""Seconds between two looks at whether the parent is alive."""
+
+Item = TypeVar("Item")
+
+_THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "LOKY_MAX_CPU_COUNT",
+)
+"""What tells a process how many threads its libraries may start."""
+
+_IDLE = 300.0
+"""Seconds after which a process without work ends."""
+
+Part = TypeVar("Part")
+
 
 @dataclass(frozen=True)
 class Deadline:
@@ -67,12 +97,6 @@ class Deadline:
 
 
 NEVER = Deadline()
-
-
-Done = TypeVar("Done")
-
-WORTH_A_FILE = 2**16
-"""Bytes of a table from which on it goes as a file."""
 
 
 @dataclass(frozen=True)
@@ -127,14 +151,6 @@ def packed(call: Callable[[], Done], shelf: Shelf) -> Packed[Done]:
 class _Unpickler(pickle.Unpickler):
     def persistent_load(self, place: Place) -> pa.Table:
         return place.mapped()
-
-
-_ONE_AT_A_TIME = threading.Lock()
-"""Held by the piece at work: where temporary files go, and how many threads algebra has, is settled for the
-whole process, so that two pieces in threads of one process would move each other's last digits."""
-
-_LOOK = 0.5
-"""Seconds between two looks at whether the parent is alive."""
 
 
 @dataclass(frozen=True)
@@ -195,9 +211,6 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True, name="end with the parent").start()
-
-
-Item = TypeVar("Item")
 
 
 class Ending(Enum):
@@ -404,21 +417,6 @@ def _processes(workers: int) -> Any:
     return Processes(workers)
 
 
-_THREADS = (
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "BLIS_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "LOKY_MAX_CPU_COUNT",
-)
-"""What tells a process how many threads its libraries may start."""
-
-_IDLE = 300.0
-"""Seconds after which a process without work ends."""
-
-
 @dataclass(frozen=True)
 class Processes:
     """A pool of ``size`` processes; those that are idle serve the next who asks for as many."""
@@ -450,9 +448,6 @@ class Processes:
             initargs=(os.getpid(),),
             env={name: os.environ.get(name, share) for name in _THREADS},
         )
-
-
-Part = TypeVar("Part")
 
 
 def over_blocks(n: int, size: int, work: Callable[[slice], Part], threads: int | None = None) -> list[Part]:

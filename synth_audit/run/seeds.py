@@ -13,6 +13,15 @@ import numpy as np
 
 from synth_audit.hashing import framed
 
+LENGTH = 32
+"""Bytes of a salt."""
+
+_POOL = 8
+"""Words of state that seed a generator: 256 bits."""
+
+_SEED = 16
+"""Bytes of a seed."""
+
 
 def child_sequence(seed: int, *names: str) -> np.random.SeedSequence:
     """Seed sequence for one named use of a seed.
@@ -47,16 +56,6 @@ def public_seed(*names: str) -> int:
 def as_int_seed(rng: np.random.Generator) -> int:
     """Draw an integer seed in [0, 2**31) for a library that takes no numpy generator."""
     return int(rng.integers(0, 2**31))
-
-
-LENGTH = 32
-"""Bytes of a salt."""
-
-_POOL = 8
-"""Words of state that seed a generator: 256 bits."""
-
-_SEED = 16
-"""Bytes of a seed."""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,10 @@ from pathlib import Path
 from synth_audit.errors import DataError
 from synth_audit.files import in_utf8, replacing
 
+_PART = r'"(?:[^"]|"")+"|[^."]+'
+
+_NAME = re.compile(rf"(?:(?P<schema>{_PART})\.)?(?P<table>{_PART})")
+
 
 def locate(path: str, base: Path) -> Path:
     """The path as an absolute one: relative paths start at ``base``, ``~`` is the home folder.
@@ -102,10 +106,6 @@ def _remove_abandoned(path: Path) -> None:
         path.unlink()
     finally:
         os.close(descriptor)
-
-
-_PART = r'"(?:[^"]|"")+"|[^."]+'
-_NAME = re.compile(rf"(?:(?P<schema>{_PART})\.)?(?P<table>{_PART})")
 
 
 def refuse_unless_one(table: str | None, query: str | None, example: str) -> None:

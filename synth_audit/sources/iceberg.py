@@ -36,6 +36,34 @@ _KINDS = {
 """Types of columns, and the wider ones that Iceberg keeps their values in."""
 
 
+_CONTENT = "synth-audit.content"
+"""Property of a snapshot that a release made: the content hash of its rows."""
+
+_PART = r'"(?:[^"]|"")+"|[^."]+'
+
+_NAME = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))+")
+
+_CODE = "py-"
+"""What options begin with that name Python code to run."""
+
+_AWAY = {
+    "ConnectionError",
+    "ConnectTimeout",
+    "InterfaceError",
+    "ReadTimeout",
+    "ServerError",
+    "ServiceUnavailableError",
+    "TooManyRequestsError",
+}
+
+_NOT_LOCKED = ("SQLITE_ERROR", "SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_READONLY")
+
+_MISSING = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIcebergTableError")
+
+_LOST_RACE = ("CommitFailedException", "ValidationException", "TableAlreadyExistsError")
+"""Of a commit that certainly changed nothing, as somebody else's came before it."""
+
+
 def stored(data: pa.Table) -> pa.Table:
     """The same values in types that Iceberg has, in columns that may all lack values."""
     kinds = [stored_type(kind) for kind in data.schema.types]
@@ -71,10 +99,6 @@ def iceberg_type(kind: pa.DataType) -> Any:
         pa.string(): types.StringType(),
         pa.date32(): types.DateType(),
     }[kind]
-
-
-_CONTENT = "synth-audit.content"
-"""Property of a snapshot that a release made: the content hash of its rows."""
 
 
 def existing(catalogue: Any, name: tuple[str, ...]) -> Any:
@@ -165,26 +189,6 @@ def _content(metadata: Any, files: Any, wanted: pa.Schema) -> str:
     schema = pa.schema(list(zip(wanted.names, kinds, strict=True)))
     found = (pa.Table.from_batches([batch]).cast(schema) for batch in reader)
     return fingerprint_of([schema.empty_table(), *found])
-
-
-_PART = r'"(?:[^"]|"")+"|[^."]+'
-_NAME = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))+")
-_CODE = "py-"
-"""What options begin with that name Python code to run."""
-
-_AWAY = {
-    "ConnectionError",
-    "ConnectTimeout",
-    "InterfaceError",
-    "ReadTimeout",
-    "ServerError",
-    "ServiceUnavailableError",
-    "TooManyRequestsError",
-}
-_NOT_LOCKED = ("SQLITE_ERROR", "SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_READONLY")
-_MISSING = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIcebergTableError")
-_LOST_RACE = ("CommitFailedException", "ValidationException", "TableAlreadyExistsError")
-"""Of a commit that certainly changed nothing, as somebody else's came before it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,6 +39,10 @@ AT_ONCE = 2**18
 Packed = npt.NDArray[np.uint64]
 
 
+_PAIRS = 2**14
+"""Random pairs that say which columns agree together: correlations are known to 0.01."""
+
+
 @dataclass(frozen=True, eq=False)
 class CodedCells:
     """One column in cells.
@@ -223,7 +227,3 @@ def shared_weights(columns: Sequence[CodedCells], tables: Sequence[Any], rng: np
     terms /= np.where(size > 0, size, 1.0)[:, None]
     weights: Floats = 1 / np.maximum(1.0, ((terms @ terms.T) ** 2).sum(axis=1))
     return weights
-
-
-_PAIRS = 2**14
-"""Random pairs that say which columns agree together: correlations are known to 0.01."""

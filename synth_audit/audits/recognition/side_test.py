@@ -16,6 +16,10 @@ ROUNDS, LEAVES, RATE = 40, 8, 0.1
 """Boosting rounds, leaves of a tree and learning rate: interactions of few columns in some hundred people."""
 
 
+NAMED = 5
+"""Columns that are named at most."""
+
+
 def log_odds(cells: Floats, second: Bools, asked: Floats, rng: np.random.Generator) -> Floats:
     """Learn to tell two groups of records apart by boosted trees, and say to which others belong.
 
@@ -39,10 +43,6 @@ def log_odds(cells: Floats, second: Bools, asked: Floats, rng: np.random.Generat
     with single_threaded():
         found: Floats = model.fit(cells, second).decision_function(asked)
     return found
-
-
-NAMED = 5
-"""Columns that are named at most."""
 
 
 @dataclass(frozen=True)

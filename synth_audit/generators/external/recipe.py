@@ -31,6 +31,14 @@ _HEADER = re.compile(r"^# /// script$\n(?P<lines>(?:^#(?: .*)?$\n)+)^# ///$", re
 RUNNER = Path(__file__).with_name("run_recipe.py")
 
 
+HOME = "SYNTH_AUDIT_RECIPES"
+"""Environment variable of the folder in which environments are made."""
+
+_DONE = "installed.json"
+
+_WINDOWS = os.name == "nt"
+
+
 class RecipeInfo(BaseModel):
     """What ``[tool.synth-audit]`` of a recipe says."""
 
@@ -171,13 +179,6 @@ def _alike(value: Setting, default: Setting) -> bool:
     if isinstance(value, bool) or isinstance(default, bool):
         return isinstance(value, bool) and isinstance(default, bool)
     return isinstance(value, (int, float) if isinstance(default, float) else type(default))
-
-
-HOME = "SYNTH_AUDIT_RECIPES"
-"""Environment variable of the folder in which environments are made."""
-
-_DONE = "installed.json"
-_WINDOWS = os.name == "nt"
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,15 @@ FILE = "model.json"
 WHERE = "generator.external.recipe"
 
 
+ROWS = 300
+
+_LONGEST = 600.0
+
+_ABOVE, _NOT_SHOWN = "see above for what it printed", "have it shown what it prints"
+
+_LABELS = {"north": 0.5, "south": 0.3, "élan": 0.2}
+
+
 @dataclass(frozen=True, eq=False)
 class RecipeModel:
     """Training rows in a private folder, and the recipe's program that draws from what it learnt.
@@ -122,12 +131,6 @@ def _ends_of(storage: pa.DataType) -> tuple[float, float]:
         nanoseconds = pa.types.is_timestamp(storage) and storage.unit == "ns"
         return (-(2.0**63) / 1000, 2.0**63 / 1000) if nanoseconds else (-(2.0**63), 2.0**63)
     return -np.inf, np.inf
-
-
-ROWS = 300
-_LONGEST = 600.0
-_ABOVE, _NOT_SHOWN = "see above for what it printed", "have it shown what it prints"
-_LABELS = {"north": 0.5, "south": 0.3, "élan": 0.2}
 
 
 def made_up_table() -> Table:

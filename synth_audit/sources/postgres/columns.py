@@ -29,6 +29,30 @@ _HEADER = 4
 _DIGITS_128, _MOST_DIGITS = 38, 76
 
 
+_PLAIN = {
+    pa.bool_(): "boolean",
+    pa.int8(): "smallint",
+    pa.uint8(): "smallint",
+    pa.int16(): "smallint",
+    pa.uint16(): "integer",
+    pa.int32(): "integer",
+    pa.uint32(): "bigint",
+    pa.int64(): "bigint",
+    pa.float16(): "real",
+    pa.float32(): "real",
+    pa.float64(): "double precision",
+    pa.date32(): "date",
+    pa.date64(): "date",
+    pa.string(): "text",
+    pa.large_string(): "text",
+    pa.binary(): "bytea",
+    pa.large_binary(): "bytea",
+}
+
+_LONGEST = 63
+"""Bytes of a name; PostgreSQL cuts longer ones without a word."""
+
+
 @dataclass(frozen=True)
 class ReadColumn:
     """A column and the type it is read as; equal to ``field.type`` where nothing is cast."""
@@ -156,29 +180,6 @@ def _no_number(name: str, where: str) -> DataError:
         expected="finite numbers; missing values as NULL",
         fix=f"put NULL for those that mean none: `NULLIF({name}, 'NaN')`",
     )
-
-
-_PLAIN = {
-    pa.bool_(): "boolean",
-    pa.int8(): "smallint",
-    pa.uint8(): "smallint",
-    pa.int16(): "smallint",
-    pa.uint16(): "integer",
-    pa.int32(): "integer",
-    pa.uint32(): "bigint",
-    pa.int64(): "bigint",
-    pa.float16(): "real",
-    pa.float32(): "real",
-    pa.float64(): "double precision",
-    pa.date32(): "date",
-    pa.date64(): "date",
-    pa.string(): "text",
-    pa.large_string(): "text",
-    pa.binary(): "bytea",
-    pa.large_binary(): "bytea",
-}
-_LONGEST = 63
-"""Bytes of a name; PostgreSQL cuts longer ones without a word."""
 
 
 def refuse_types(schema: pa.Schema, where: str) -> None:

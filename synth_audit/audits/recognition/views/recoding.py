@@ -21,6 +21,10 @@ _MOST_DECIMALS = 300
 """Places after the point: ten to a few more is no double."""
 
 
+_FEWEST = 13
+"""Different values from which on a number has ranks that tell people apart; fewer are labels."""
+
+
 def digits_of_numbers(values: Floats, step: float) -> Integers:
     """The digits of numbers as one whole number, those after the point as many as the step has.
 
@@ -67,10 +71,6 @@ def digit_bags(digits: Integers, known: Bools) -> Codes:
         bags += np.where(digit > 0, np.int64(1) << (_BITS * (digit - 1)).clip(0), 0)
     codes = np.unique(bags, return_inverse=True)[1]
     return np.where(known, codes, -1)
-
-
-_FEWEST = 13
-"""Different values from which on a number has ranks that tell people apart; fewer are labels."""
 
 
 @dataclass(frozen=True, kw_only=True)
