@@ -21,7 +21,7 @@ from synth_audit.stats.proportions import (
 )
 
 PACKAGE = Path(proportions.__file__).parent.parent
-HOME = "proportion_interval.py"
+HOME = "proportions.py"
 
 
 def test_the_middle_and_half_width_are_those_of_the_interval():

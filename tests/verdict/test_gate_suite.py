@@ -335,11 +335,14 @@ def test_a_type_whose_file_registers_nothing_is_refused_when_built():
 
 def test_without_checks_of_the_table_great_expectations_stays_unimported():
     code = (
-        "import sys, synth_audit.verdict.judge as g\n"
-        "s = g.parse_suite({'name': 'x', 'expectations': [{'type': 'expect_measurement_to_be_within',"
+        "import sys\n"
+        "from synth_audit.verdict.judge import judge\n"
+        "from synth_audit.verdict.suite import parse_suite\n"
+        "from synth_audit.verdict.table_checks import check_suite\n"
+        "s = parse_suite({'name': 'x', 'expectations': [{'type': 'expect_measurement_to_be_within',"
         "'kwargs': {'name': 'a.b', 'maximum': 1}, 'meta': {'id': 'a', 'reason': 'r'}}]}, installed=False)\n"
-        "g.check_suite(s)\n"
-        "assert str(g.judge(s, (), ()).verdict) == 'insufficient evidence'\n"
+        "check_suite(s)\n"
+        "assert str(judge(s, (), ()).verdict) == 'insufficient evidence'\n"
         "sys.exit(any(m.split('.')[0] == 'great_expectations' for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
