@@ -125,6 +125,7 @@ def test_without_a_target_it_says_so_before_the_work(home):
     assert "next: name a target" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_request_to_end_leaves_no_temporary_folder_and_keeps_what_is_whole(home):
     started = home / "started"
     program = f"import pathlib, time; pathlib.Path({str(started)!r}).touch(); time.sleep(60)"

@@ -405,6 +405,10 @@ HARD = {
 }
 LARGE = {"200 labels"}
 SLOW = {
+    "column of no type",
+    "unseen label",
+    "one class in the release",
+    "200 labels",
     "all-missing columns",
     "missing in the release only",
     "one column missing in control and another in train only",
@@ -511,6 +515,7 @@ def beside(built, as_subject, small_tables):
     return alone, spread
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("processes")
 @pytest.mark.parametrize("name", PRIVACY)
 def test_audits_beside_one_another_keep_their_numbers(name, beside):

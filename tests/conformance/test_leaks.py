@@ -230,7 +230,9 @@ def blurred(part):
     return replaced(part, **{n: pa.array(np.array(part[n]) + rng.normal(0, 0.4, len(part))) for n in names})
 
 
-@pytest.mark.parametrize("disguise", [two_blanked, blurred], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "disguise", [two_blanked, pytest.param(blurred, marks=pytest.mark.slow)], ids=lambda f: f.__name__
+)
 def test_a_fifth_of_disguised_records_does_not_pass(disguise, verdict_of, as_subject):
     train, control, other = (measurements(n, seed) for n, seed in ((N, 1), (150, 2), (N, 3)))
     made = pa.concat_tables([disguise(train.slice(0, N // 5)), other.slice(N // 5)])
@@ -328,6 +330,7 @@ def crowd_and_outliers(n, seed):
     return pa.table({f"m{i}": rng.normal(size=n) * spread for i in range(4)})
 
 
+@pytest.mark.slow
 def test_blurred_copies_of_every_outlier_do_not_pass(verdict_of, as_subject):
     train, control, other = (crowd_and_outliers(n, seed) for n, seed in ((1500, 1), (1200, 2), (1500, 3)))
     rng = np.random.default_rng(0)

@@ -155,6 +155,8 @@ HARD = {
     "200 columns": lambda *t: (wide(x.slice(0, n), 100, 93) for x, n in zip(t, (120, 60, 120), strict=True)),
 }
 SLOW = {
+    "missing in the release only",
+    "a category unseen in train",
     "200 columns",
     "constant in the release only",
     "one class in control",

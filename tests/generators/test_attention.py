@@ -67,7 +67,10 @@ def rows():
     return table_of({"x": pa.array(x, mask=rng.random(500) < 0.2), "label": label})
 
 
-@ALL
+@pytest.mark.parametrize(
+    "name",
+    ["attention_vae", *(pytest.param(n, marks=pytest.mark.slow) for n in ("attention_ae", "attention_gan"))],
+)
 def test_modes_labels_and_gaps_hang_together_as_in_train(name, rows):
     drawn = made(name, rows)
     x, label = drawn.numbers("x"), drawn.labels("label")

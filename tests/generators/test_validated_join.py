@@ -57,12 +57,12 @@ def twins():
     ("name", "least"),
     [
         ("random_forest", 0.8),
-        ("gradient_boosting", 0.79),
+        pytest.param("gradient_boosting", 0.79, marks=pytest.mark.slow),
         ("k_nearest", 0.8),
-        ("svm", 0.8),
-        ("mlp", 0.6),
+        pytest.param("svm", 0.8, marks=pytest.mark.slow),
+        pytest.param("mlp", 0.6, marks=pytest.mark.slow),
         ("one_class_svm", 0.7),
-        ("isolation_forest", 0.6),
+        pytest.param("isolation_forest", 0.6, marks=pytest.mark.slow),
     ],
 )
 def test_every_validator_tells_what_belongs_together(twins, name, least):
