@@ -1,5 +1,5 @@
-"""Checks that imports point down only, that plug-ins know neither each other nor the layers above, and that
-what a column kind alone may know is asked of nobody else."""
+"""Checks that imports point down only, that plug-ins know neither each other nor the layers above, that what
+a column kind alone may know is asked of nobody else, and that a module stands in the room that uses it."""
 
 from __future__ import annotations
 
@@ -161,6 +161,31 @@ def shared(importer: str, imported: str) -> bool:
     return room == other and len(theirs) > 2 and (helper or (mine == theirs and len(mine) == depth))
 
 
+# Rooms whose modules call a verb by its name: that it has one caller says nothing about where it belongs.
+CALLERS = ("synth_audit.api.", "synth_audit.cli.", "synth_audit.dagster.")
+ONE_CALLER = {"synth_audit.examination.examine": "the stages call it, as the whole examination"}
+MOST_FILES = 25
+
+
+def misplaced(root: Path) -> Iterator[str]:
+    """Modules that one module of another room alone imports, and folders of too many files."""
+    known = dict(modules(root))
+    importers: dict[str, set[str]] = {}
+    for module, path in known.items():
+        for _, name in imports(path):
+            found = name if name in known else name.rpartition(".")[0]
+            importers.setdefault(found, set()).add(module)
+    for module, found in sorted(importers.items()):
+        if module not in known or len(found) > 1 or module in ONE_CALLER or module.count(".") < 2:
+            continue
+        (importer,) = found
+        if importer.split(".")[1:2] != module.split(".")[1:2] and not importer.startswith(CALLERS):
+            yield f"{known[module].relative_to(root)} is imported by {importer} alone: it belongs there"
+    for folder in sorted({path.parent for path in known.values()}):
+        if len(list(folder.glob("*.py"))) > MOST_FILES:
+            yield f"{folder.relative_to(root)} holds more than {MOST_FILES} files"
+
+
 def faults(root: Path = ROOT) -> list[str]:
     nodes.cache_clear()
     pointing, whole, asking = [], [], []
@@ -179,7 +204,7 @@ def faults(root: Path = ROOT) -> list[str]:
             f"{at}:{line} asks which kind a column is of: ask the kind for what is needed"
             for line in branches_on_kind(module, path)
         ]
-    return pointing + whole + asking
+    return pointing + whole + asking + [*misplaced(root)]
 
 
 if __name__ == "__main__":

@@ -166,3 +166,21 @@ def test_every_fault_is_listed_with_its_line(tmp_path):
         "synth_audit/table/a.py:4",
         "synth_audit/verdict/b.py:1",
     ]
+
+
+def test_a_module_that_another_room_alone_uses_belongs_there(tmp_path):
+    files = {
+        "synth_audit/stats/rare.py": "",
+        "synth_audit/stats/shared.py": "",
+        "synth_audit/store/verb.py": "",
+        "synth_audit/encode/cells.py": "from synth_audit.stats import rare, shared",
+        "synth_audit/encode/codes.py": "def g():\n    from synth_audit.stats.shared import h",
+        "synth_audit/api/evidence.py": "from synth_audit.store.verb import v",
+    }
+    alone = "synth_audit/stats/rare.py is imported by synth_audit.encode.cells alone: it belongs there"
+    assert found(tmp_path, files) == [alone]
+
+
+def test_a_flat_folder_of_many_files_is_a_fault(tmp_path):
+    files = {f"synth_audit/stats/a{i}.py": "" for i in range(layers.MOST_FILES + 1)}
+    assert found(tmp_path, files) == ["synth_audit/stats holds more than 25 files"]
