@@ -20,7 +20,7 @@ def _example(file: str) -> re.Match[str]:
     return found
 
 
-_FILES = {"audit": "README.md", "generator": "CONTRIBUTING.md"}
+_FILES = {"audit": "docs/extending.md", "generator": "CONTRIBUTING.md"}
 README_AUDIT = _example(_FILES["audit"])["name"]
 EXAMPLE_GENERATOR = _example(_FILES["generator"])["name"]
 
