@@ -10,8 +10,6 @@ import click
 from synth_audit import api
 from synth_audit.build import build_version
 from synth_audit.cli import console, exits, first_steps, inspect, studies
-from synth_audit.cli import first_steps as recipes
-from synth_audit.cli import inspect as tables
 from synth_audit.cli.exits import CommandGroup, Exit, exit_code, guarded, say, say_whole, verify_code
 from synth_audit.cli.inspect import describe, index, list_plugins, plugins, schema, suites
 from synth_audit.cli.release import approve, exposure, mend, purge, rollback
@@ -324,8 +322,7 @@ for command in (
     index,
     purge,
     rollback,
-    recipes.recipes,
-    tables.table,
+    first_steps.recipes,
     list_plugins,
     describe,
     schema,

@@ -1,27 +1,25 @@
-"""Commands that show what there is: plug-ins, schemas, audits beside one another, pages, tables of papers."""
+"""Commands that show what there is: plug-ins, schemas, audits beside one another, and pages."""
 
 from __future__ import annotations
 
 import json
-import math
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from synth_audit import api
-from synth_audit.cli import console, exits
+from synth_audit.cli import exits
 from synth_audit.cli.exits import Exit, guarded, say, say_json, say_whole
 from synth_audit.errors import PlanError
 
 if TYPE_CHECKING:
-    from synth_audit.findings.measurement import Estimate
     from synth_audit.findings.verdict import GateResult
     from synth_audit.registry import PluginGroup, PluginRef
-    from synth_audit.studies.comparison import EvidenceComparison, FilledTable
+    from synth_audit.studies.comparison import EvidenceComparison
 
 
 def plugins(_: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -257,82 +255,3 @@ def index(workspaces: tuple[Path, ...], out: Path, force: bool) -> Exit:
     """
     say_whole(str(api.write_index(workspaces, out, force=force)))
     return Exit.PASS
-
-
-@click.command()
-@click.argument("name")
-@click.argument("places", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PLACE...")
-@exits.out
-@exits.running
-@exits.as_json
-@guarded
-def table(
-    name: str, places: tuple[Path, ...], out: Path | None, as_json: bool, **running: Unpack[api.Execution]
-) -> Exit:
-    """Print a paper's table about releases of yours.
-
-    NAME is the table's; a wrong one is answered with those that there are. Each PLACE is a row: an evidence
-    file, the folder of an audit or a workspace; or a plan, which is run with the table's audits, in a
-    workspace of its own. Nothing is released, and no verdict hangs on it.
-
-    \b
-    Examples:
-      synth-audit table disjoint_generative_models hepatitis.yaml
-      synth-audit table disjoint_generative_models audits/cart audits/dpgan
-    """
-    with console.progress_bar() as progress:
-        found = api.fill_table(name, places, out, progress=progress, **running)
-    show_table(found, as_json=as_json)
-    return Exit.PASS
-
-
-def show_table(found: FilledTable, *, as_json: bool) -> None:
-    """Print the table turned round, a line for each of its many columns, or as JSON."""
-    table = found.table
-    if as_json:
-        rows = [
-            {
-                "release": name,
-                **{c.heading: _plain_estimate(e) for c, e in zip(table.columns, values, strict=True)},
-            }
-            for name, values in found.rows
-        ]
-        say_json(json.dumps({"table": table.title, "rows": rows}, indent=2, ensure_ascii=False))
-        return
-    say(table.title, bold=True)
-    lines = [("", *(name for name, _ in found.rows))]
-    for i, column in enumerate(table.columns):
-        lines.append((column.heading, *(_estimate(values[i]) for _, values in found.rows)))
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    for line in lines:
-        say("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
-    for column in table.columns:
-        if column.note:
-            say(f"{column.heading}: {column.note}")
-    if found.missing:
-        say(
-            f"not measured: {', '.join(found.missing)}; give the plan instead, and it is run with all",
-            fg="yellow",
-        )
-
-
-def _estimate(found: Estimate | None) -> str:
-    if found is None:
-        return "-"
-    i = found.interval
-    return f"{found.value:.4f}" + (f" ({i.low:.4f} to {i.high:.4f})" if i is not None else "")
-
-
-def _plain_estimate(found: Estimate | None) -> dict[str, float | None] | None:
-    if found is None:
-        return None
-    ends = (
-        {}
-        if found.interval is None
-        else {"low": _json_number(found.interval.low), "high": _json_number(found.interval.high)}
-    )
-    return {"value": _json_number(found.value), **ends}
-
-
-def _json_number(x: float) -> float | None:
-    return x if math.isfinite(x) else None
