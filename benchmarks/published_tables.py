@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from synth_audit import api
 from synth_audit.files import load_yaml
 from synth_audit.findings.measurement import Estimate, Interval, read
+from synth_audit.inputs import as_plan
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.plugin_config import PluginConfig
 from synth_audit.store.evidence import Evidence
@@ -148,7 +149,7 @@ def releases_at(
 
     # All are read before any is run, which may take hours.
     found = [
-        table.asked_of(api.as_plan(place))
+        table.asked_of(as_plan(place))
         if place.suffix.lower() in (".yaml", ".yml")
         else api.load_evidence(place)
         for place in places

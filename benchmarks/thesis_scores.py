@@ -20,11 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from synth_audit import api
-from synth_audit.api.frames import as_arrow
 from synth_audit.arrays import Bools, Codes, Floats
 from synth_audit.audits.fidelity._propensity import MOST_LABELS, by_frequency
 from synth_audit.encode.codes import codes
+from synth_audit.inputs import as_arrow, as_plan
 from synth_audit.pipeline.stages import anchored_subject
 from synth_audit.run.executor import single_threaded
 from synth_audit.table.kind import NumberPart
@@ -166,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--plan", type=Path, help="plan with columns")
     parser.add_argument("--rows", type=int, default=5_000, help="rows taken of each table, at random")
     chosen = parser.parse_args(arguments)
-    plan = api.as_plan(chosen.plan or {})
+    plan = as_plan(chosen.plan or {})
     train, control, synthetic = (
         as_arrow(getattr(chosen, name), name) for name in ("train", "control", "synthetic")
     )

@@ -8,6 +8,7 @@
 Importing the package is light; each function imports what it needs.
 """
 
+import synth_audit.run  # noqa: F401 (first: loaded later, the package would replace the function)
 from synth_audit.api import (
     audit,
     calibrate,

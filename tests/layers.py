@@ -33,7 +33,7 @@ LAYERS = (
     ("synth_audit.pipeline",),
     ("synth_audit.studies", "synth_audit.mechanism_test"),
     ("synth_audit.report",),
-    ("synth_audit.api", "synth_audit"),
+    ("synth_audit.inputs", "synth_audit.api", "synth_audit"),
     ("synth_audit.cli",),
     ("synth_audit.dagster",),
     ("dagster_project",),

@@ -13,14 +13,15 @@ from synth_audit import api
 from synth_audit.cli import console, options
 from synth_audit.cli.console import short
 from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
-from synth_audit.cli.group import Job, main
+from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
+from synth_audit.inputs import Execution, workspace_of
 
 if TYPE_CHECKING:
     from synth_audit.mechanism_test.distinguishing import MechanismResult
     from synth_audit.studies.calibration import Calibration
 
-JOB = Job.AUDIT
+JOB = CommandJob.AUDIT
 _MECHANISM_COLOURS = {
     "violated": "red",
     "doubtful": "yellow",
@@ -116,7 +117,7 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
 @options.out
 @options.running
 @options.as_json
-def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[api.Execution]) -> Exit:
+def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Execution]) -> Exit:
     """Attack the releases of a table together.
 
     Each may pass and all of them give somebody away. Taken are the release that is out there, the one before
@@ -130,7 +131,7 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[api.
     """
     with console.progress_bar() as progress:
         evidence = api.exposure(plan, out, progress=progress, **running)
-    console.show_evidence(evidence, [api.workspace_of(plan, out).root / "together"], as_json=as_json)
+    console.show_evidence(evidence, [workspace_of(plan, out).root / "together"], as_json=as_json)
     return exit_code(evidence)
 
 

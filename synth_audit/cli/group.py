@@ -29,7 +29,7 @@ from synth_audit.errors import ReleaseRefused, SynthAuditError, may_pass
 from synth_audit.text import shortened
 
 
-class Job(StrEnum):
+class CommandJob(StrEnum):
     """What commands are for: headings of `--help`, in this order."""
 
     AUDIT = "Audit tables"
@@ -42,7 +42,7 @@ class Job(StrEnum):
 class Verb(click.Command):
     """A command that ends with the exit code it returns, and prints errors without traceback or value."""
 
-    def __init__(self, *args: Any, job: Job | None = None, **settings: Any) -> None:
+    def __init__(self, *args: Any, job: CommandJob | None = None, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.job = job
 
@@ -81,13 +81,13 @@ class CommandGroup(click.Group):
     command_class = Verb
     group_class = type
 
-    def __init__(self, *args: Any, job: Job | None = None, **settings: Any) -> None:
+    def __init__(self, *args: Any, job: CommandJob | None = None, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.job = job
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by their jobs, each in the order of declaration."""
-        jobs: list[Job | None] = [None, *Job]
+        jobs: list[CommandJob | None] = [None, *CommandJob]
         widest = max(map(len, self.commands))
         for job in jobs:
             told = [

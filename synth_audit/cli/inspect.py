@@ -10,13 +10,14 @@ import click
 from synth_audit import api
 from synth_audit.cli import console, options
 from synth_audit.cli.exits import Exit, say, say_json, say_whole, verify_code
-from synth_audit.cli.group import Job, main
+from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
+from synth_audit.inputs import Execution
 
 if TYPE_CHECKING:
     from synth_audit.findings.verdict import GateResult
 
-JOB = Job.INSPECT
+JOB = CommandJob.INSPECT
 
 
 @main.command(job=JOB)
@@ -87,7 +88,7 @@ def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | No
 @options.running
 @options.as_json
 def rerun(
-    plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: Unpack[api.Execution]
+    plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: Unpack[Execution]
 ) -> Exit:
     """Repeat a run and compare it with its evidence.
 

@@ -18,16 +18,17 @@ from synth_audit import api
 from synth_audit.cli import console, options
 from synth_audit.cli.console import short
 from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
-from synth_audit.cli.group import Job, main
+from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
 from synth_audit.errors import PlanError
+from synth_audit.inputs import Execution, as_plan, workspace_of
 from synth_audit.text import shortened
 
 if TYPE_CHECKING:
     from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number
     from synth_audit.studies.mend import MendRecord
 
-JOB = Job.PIPELINE
+JOB = CommandJob.PIPELINE
 
 
 @main.command(job=JOB)
@@ -117,7 +118,7 @@ def _seen_from(folder: Path, path: str) -> str:
 @options.plan
 @options.running
 @options.as_json
-def estimate(plan: Path, as_json: bool, **running: Unpack[api.Execution]) -> Exit:
+def estimate(plan: Path, as_json: bool, **running: Unpack[Execution]) -> Exit:
     """Say how long a run of a plan should take.
 
     Runs it on small parts of its table, of 1,000 and 4,000 rows, and extrapolates. Nothing is kept,
@@ -153,9 +154,7 @@ def _length(seconds: float) -> str:
 @click.option("--no-release", is_flag=True, help="Stop after the report.")
 @options.running
 @options.as_json
-def run(
-    plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Unpack[api.Execution]
-) -> Exit:
+def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Unpack[Execution]) -> Exit:
     """Go the whole way for one table.
 
     Pull, split, generate, audit, gate, report and, on a pass, release.
@@ -164,12 +163,12 @@ def run(
     Example:
       synth-audit run tumours.yaml --out audits/tumours
     """
-    workspace = api.workspace_of(plan, out)
+    workspace = workspace_of(plan, out)
     with console.progress_bar() as progress:
         evidence = api.run(plan, workspace.root, release=False, progress=progress, **running)
     console.show_evidence(evidence, console.files_of(workspace), as_json=as_json)
     code = exit_code(evidence)
-    if code is Exit.PASS and not no_release and api.as_plan(plan).release is not None:
+    if code is Exit.PASS and not no_release and as_plan(plan).release is not None:
         record = api.release(plan, workspace.root)
         say_whole(f"released {record.table.rows:,} rows to {record.where}", err=as_json)
     return code
@@ -181,9 +180,7 @@ def run(
 @click.option("--fresh", is_flag=True, help="Pull the source again and keep no candidate of earlier sweeps.")
 @options.running
 @options.as_json
-def frontier(
-    plan: Path, out: Path | None, fresh: bool, as_json: bool, **running: Unpack[api.Execution]
-) -> Exit:
+def frontier(plan: Path, out: Path | None, fresh: bool, as_json: bool, **running: Unpack[Execution]) -> Exit:
     """Try several generators and choose among those that pass.
 
     Sweeps the settings and generators under `frontier` in the plan; a vine without them climbs its
@@ -196,10 +193,10 @@ def frontier(
       synth-audit frontier tumours.yaml --out audits/tumours --workers 2
       synth-audit release tumours.yaml --candidate vine-truncation-5
     """
-    settled = api.as_plan(plan)
+    settled = as_plan(plan)
     if settled.release is None:
         say("note: the plan names no `release`; to add one later means to sweep again", err=True)
-    workspace = api.workspace_of(settled, out)
+    workspace = workspace_of(settled, out)
     with console.progress_bar() as progress:
         found = api.frontier(settled, workspace.root, fresh=fresh, progress=progress, **running)
     words = ["synth-audit", "release", str(plan), *(["--out", str(out)] if out else [])]
@@ -303,7 +300,7 @@ def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **give
     """
     if write is not None:
         api.refuse_mended_place(plan, write)
-    workspace = api.workspace_of(plan, out)
+    workspace = workspace_of(plan, out)
     with console.progress_bar() as progress:
         found = api.mend(plan, workspace.root, progress=progress, **given)
     if as_json:

@@ -13,14 +13,14 @@ import click
 from synth_audit import api
 from synth_audit.cli import options
 from synth_audit.cli.exits import Exit, say, say_json, say_whole
-from synth_audit.cli.group import Job, main
+from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
 from synth_audit.errors import PlanError
 
 if TYPE_CHECKING:
     from synth_audit.registry import PluginGroup, PluginRef
 
-JOB = Job.PLUGINS
+JOB = CommandJob.PLUGINS
 _ROOMS: tuple[PluginGroup, ...] = ("source", "generator", "audit")
 
 
@@ -190,19 +190,20 @@ def list_recipes(as_json: bool) -> Exit:
     found = api.recipes()
     if as_json:
         plain = {
-            s.recipe.name: s.recipe.info.model_dump() | {"version": s.version, "folder": str(s.folder)}
-            for s in found
+            e.recipe.name: e.recipe.info.model_dump()
+            | {"version": e.version if e.installed else "", "folder": str(e.folder)}
+            for e in found
         }
         say_json(json.dumps(plain, indent=2))
         return Exit.PASS
-    for state in found:
-        info = state.recipe.info
-        say(f"{state.recipe.name}: {info.title}", bold=True)
+    for environment in found:
+        recipe, info = environment.recipe, environment.recipe.info
+        say(f"{recipe.name}: {info.title}", bold=True)
         say(f"  licence    {info.licence}{f'; {info.terms}' if info.terms else ''}")
-        say(f"  installed  {f'{info.package} {state.version}' if state.version else 'no'}")
+        say(f"  installed  {f'{info.package} {environment.version}' if environment.installed else 'no'}")
         say(f"  settings   {', '.join(f'{n}={v}' for n, v in info.settings.items()) or 'none'}")
         if info.claims:
-            say(f"  claims     {state.recipe.claim({})} (its word; no gate passes by it)")
+            say(f"  claims     {recipe.claim({})} (its word; no gate passes by it)")
     return Exit.PASS
 
 
@@ -218,9 +219,9 @@ def install(name: str, python: Path | None) -> Exit:
     Example:
       synth-audit recipes install dpmm
     """
-    state = api.install_recipe(name, python)
-    info = state.recipe.info
-    say_whole(f"installed {info.package} {state.version} ({info.licence}) in {state.folder}")
+    made = api.install_recipe(name, python)
+    info = made.recipe.info
+    say_whole(f"installed {info.package} {made.version} ({info.licence}) in {made.folder}")
     if info.terms:
         say(f"note: {info.terms}", err=True)
     return Exit.PASS

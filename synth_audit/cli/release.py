@@ -13,7 +13,7 @@ import click
 from synth_audit import api
 from synth_audit.cli import options
 from synth_audit.cli.exits import Exit, say, say_json, say_whole
-from synth_audit.cli.group import Job, main
+from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
 from synth_audit.errors import PlanError
 from synth_audit.text import shortened
@@ -21,7 +21,7 @@ from synth_audit.text import shortened
 if TYPE_CHECKING:
     from synth_audit.store.purge import PurgeItem, PurgeRecord
 
-JOB = Job.RELEASE
+JOB = CommandJob.RELEASE
 
 
 @main.command(job=JOB)

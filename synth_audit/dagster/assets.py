@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from synth_audit.api import run_context
 from synth_audit.dagster import external_tables, metadata, openlineage
 from synth_audit.dagster.entry import TableEntry
 from synth_audit.dagster.failures import without_values
@@ -19,6 +18,7 @@ from synth_audit.dagster.outcomes import OUTCOME, REFUSED, RELEASED, VERDICT, di
 from synth_audit.dagster.pools import pool_of
 from synth_audit.dagster.verdict_message import message, report_link, send
 from synth_audit.errors import PlanError, SynthAuditError
+from synth_audit.inputs import run_context
 
 if TYPE_CHECKING:
     from synth_audit.run.context import RunContext
