@@ -90,17 +90,6 @@ class RunnableMechanism(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Runs:
-    """A mechanism as work for :meth:`RunContext.map`."""
-
-    mechanism: RunnableMechanism
-
-    def __call__(self, job: Job) -> Floats:
-        """What is seen of the job's runs."""
-        return self.mechanism.run(job)
-
-
 Value: TypeAlias = "float | str | None"
 Row: TypeAlias = "Mapping[str, Value]"
 

@@ -161,7 +161,11 @@ def claimed_mechanism(
 def _generator(
     plan: Plan | None, named: str | Mapping[str, Any] | None, claim: Claim | None, rows: int
 ) -> ClaimedMechanism:
-    """A named generator of ours, or the plan's."""
+    """A named generator of ours, or the plan's: its claim is the accountant's, unless another is given.
+
+    Raises:
+        PlanError: nothing is claimed. PluginError: the generator failed.
+    """
     if named is not None:
         generator = build_generator(named)
         name = named if isinstance(named, str) else next(iter(named))
@@ -172,7 +176,11 @@ def _generator(
     if plan is not None and plan.privacy is not None:
         terms = plan.fit_terms
     elif claim is not None:
-        terms = terms_of(claim, rows)
+        budget = Budget(claim.epsilon, claim.delta)
+        unit = Unit.ROW if claim.rows == 1 else Unit.ENTITY
+        terms = FitTerms(
+            total=budget, fit=budget, unit=unit, neighbouring=claim.neighbouring, rows=claim.rows, drawn=rows
+        )
     else:
         raise PlanError(
             "no budget is declared, so nothing is claimed",
@@ -180,8 +188,31 @@ def _generator(
             expected="`privacy` in the plan, or --epsilon",
             fix="give --epsilon and --delta",
         )
-    base = plan.base if plan else Path.cwd()
-    return generator_subject(generator, name, _schema(plan), terms, claim, rows=rows, base=base)
+    return _claimed_generator(generator, name, plan, terms, claim, rows)
+
+
+def _claimed_generator(
+    generator: Generator, name: str, plan: Plan | None, terms: FitTerms, claim: Claim | None, rows: int
+) -> ClaimedMechanism:
+    maker = GeneratorMaker(generator, terms, terms.drawn or rows, plan.base if plan else Path.cwd())
+    budget = terms.fit or Budget(1.0)
+    assumed = claim or Claim(budget.epsilon, budget.delta, terms.neighbouring, terms.rows)
+    pairs = worst_cases(_schema(plan), assumed, rows)
+    _, guarantee, why_none = maker.fitted(pairs[0].without, 0)
+    notes: tuple[str, ...] = ()
+    if claim is None:
+        if guarantee is None:
+            raise PlanError(
+                f"nothing is claimed that could be tested: {why_none}",
+                where=f"generator {name}",
+                expected="a guarantee of the accountant, or a claim given",
+                fix="declare a budget and the domain in the plan, or give --epsilon and --delta",
+            )
+        claim = Claim(guarantee.epsilon, guarantee.delta, guarantee.neighbouring, terms.rows)
+    elif guarantee is None:
+        notes = (f"the generator itself claims nothing: {why_none}",)
+    findings = look_inside(maker, pairs[0].without)
+    return ClaimedMechanism(name, TableMechanism(maker, pairs), claim, findings, notes)
 
 
 def _schema(plan: Plan | None) -> Schema:
@@ -215,43 +246,6 @@ def declared_schema(specs: Mapping[str, ColumnSpec]) -> Schema:
                 fix="declare them, or name the plan's source",
             )
     return infer_schema(pa.table(columns), specs, where="columns")
-
-
-def generator_subject(
-    generator: Generator,
-    name: str,
-    schema: Schema,
-    terms: FitTerms,
-    claim: Claim | None,
-    *,
-    rows: int,
-    base: Path,
-) -> ClaimedMechanism:
-    """A generator of ours: its claim is read off the accountant, unless another is given.
-
-    Raises:
-        PlanError: nothing is claimed. PluginError: the generator failed.
-    """
-    maker = GeneratorMaker(generator, terms, terms.drawn or rows, base)
-    relation = claim.neighbouring if claim else terms.neighbouring
-    budget = terms.fit or Budget(1.0)
-    assumed = claim or Claim(budget.epsilon, budget.delta, relation, terms.rows)
-    pairs = worst_cases(schema, assumed, rows)
-    _, guarantee, why_none = maker.fitted(pairs[0].without, 0)
-    notes: tuple[str, ...] = ()
-    if claim is None:
-        if guarantee is None:
-            raise PlanError(
-                f"nothing is claimed that could be tested: {why_none}",
-                where=f"generator {name}",
-                expected="a guarantee of the accountant, or a claim given",
-                fix="declare a budget and the domain in the plan, or give --epsilon and --delta",
-            )
-        claim = Claim(guarantee.epsilon, guarantee.delta, guarantee.neighbouring, terms.rows)
-    elif guarantee is None:
-        notes = (f"the generator itself claims nothing: {why_none}",)
-    findings = look_inside(maker, pairs[0].without)
-    return ClaimedMechanism(name, TableMechanism(maker, pairs), claim, findings, notes)
 
 
 def program_subject(
@@ -324,12 +318,3 @@ def step_subject(
         findings = white_box.batch_findings(lambda: Noise.poisson_sample(_BATCHED, rate), _BATCHED, rate)
     name = f"one DP-SGD step, multiplier {multiplier:g}, sampling rate {rate:g}"
     return ClaimedMechanism(name, mechanism, claim, findings)
-
-
-def terms_of(claim: Claim, rows: int) -> FitTerms:
-    """A budget of exactly the claim, for a generator without a plan."""
-    budget = Budget(claim.epsilon, claim.delta)
-    unit = Unit.ROW if claim.rows == 1 else Unit.ENTITY
-    return FitTerms(
-        total=budget, fit=budget, unit=unit, neighbouring=claim.neighbouring, rows=claim.rows, drawn=rows
-    )

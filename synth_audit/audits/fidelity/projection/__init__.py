@@ -54,7 +54,6 @@ class Projection:
     Fields:
         n_bootstrap: resamples behind an interval, at least 50.
         most_coordinates: rarer labels are counted together to keep to so many, at least 10.
-        cells: cells of the picture along each axis, 4 to 24; fewer where train has few rows.
         most_rows: rows that are read of a table, at random where it has more, at least 1,000.
 
     Source: Disjoint Generative Models, section 3; Rajabinasab, Lautrup & Zimek 2025; TableDiffusion thesis,
@@ -63,7 +62,6 @@ class Projection:
 
     n_bootstrap: int = 100
     most_coordinates: int = 300
-    cells: int = 24
     most_rows: int = 100_000
 
     info: ClassVar[AuditInfo] = AuditInfo(
@@ -79,10 +77,8 @@ class Projection:
     )
 
     def __post_init__(self) -> None:
-        if self.n_bootstrap < 50 or self.most_coordinates < 10 or not _FEWEST_CELLS <= self.cells <= 24:
-            raise ValueError(
-                "n_bootstrap must be at least 50, most_coordinates at least 10, cells between 4 and 24"
-            )
+        if self.n_bootstrap < 50 or self.most_coordinates < 10:
+            raise ValueError("n_bootstrap must be at least 50 and most_coordinates at least 10")
         if self.most_rows < 1_000:
             raise ValueError("most_rows must be at least 1,000")
 
@@ -102,7 +98,7 @@ class Projection:
         train = pca.Moments.of(frame.read(subject.train), rng)
         comparison = _Comparison.of(frame, train, self.n_bootstrap, subject.level, rng)
         found = measured(subject, comparison.compare, self.info.quantities, rng)
-        series, notes = _Pictures(subject, frame, train, self.cells).drawn()
+        series, notes = _Pictures(subject, frame, train).drawn()
         return Findings(tuple(replace(m, n_requested=n) for m in found), series, (*notes, *read))
 
 
@@ -165,7 +161,9 @@ def _interval(value: float, draws: Floats, level: float) -> Interval:
     return replace(drawn, low=max(0.0, drawn.low), high=min(1.0, drawn.high))
 
 
-_FEWEST_CELLS = 4
+_FEWEST_CELLS, _MOST_CELLS = 4, 24
+"""Of the picture along each axis; fewer where train has few rows."""
+
 _CUT = 0.005
 _MOST_CUT = 0.1
 _ROWS_PER_CELL = 2
@@ -182,14 +180,13 @@ class _Pictures:
     subject: Subject
     frame: StandardisedCoordinates
     train: pca.Moments
-    most_cells: int
 
     def drawn(self) -> tuple[tuple[Series, ...], tuple[str, ...]]:
         """One density for each table on the same cells, and what is to be known of them."""
         axes, carried = pca.plane(self.train)
         notes = [_made_of(self.frame, axes[:, i], float(carried[i]), i) for i in range(2)]
         n, fewest = self.subject.train.n_rows, self.subject.suppression
-        n_cells = min(self.most_cells, math.isqrt(n // (_ROWS_PER_CELL * max(fewest, 1))))
+        n_cells = min(_MOST_CELLS, math.isqrt(n // (_ROWS_PER_CELL * max(fewest, 1))))
         cut = max(_CUT, fewest / n)
         if n_cells < _FEWEST_CELLS or cut > _MOST_CUT:
             return (), (*notes, "Train has too few rows for a picture of where they lie.")

@@ -8,10 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.arrays import Counts8, Floats, Integers, Positions, Target
-from synth_audit.audits.utility._prediction_task import ARMS, MOST_CLASSES, PredictionTask, joined, untold
-from synth_audit.audits.utility.prediction.groups import Importances, Worst
+from synth_audit.audits.utility._prediction_task import (
+    ARMS,
+    LEAST_AUROC,
+    LEAST_R2,
+    MOST_CLASSES,
+    NOTHING_LOST,
+    PredictionTask,
+    joined,
+    on_control,
+    untold,
+)
+from synth_audit.audits.utility.prediction.groups import Importances
 from synth_audit.findings.measurement import (
     Direction,
+    Estimate,
     Interval,
     Measurement,
     MeasurementId,
@@ -34,9 +45,6 @@ from synth_audit.stats.prediction import (
     scored,
 )
 from synth_audit.stats.resampling import normal_interval, percentile_interval
-
-FEWEST_TESTED = 30
-"""Control rows below which a score is insufficient evidence: one of them moves it by some hundredths."""
 
 TITLES = {
     "auroc": "AUROC",
@@ -178,21 +186,19 @@ class Resampled:
         """Every quantity of :func:`score_all`, TSTR beside its TRTR and a loss beside none."""
         n = self.counts.shape[1]
         return [
-            _BY_NAME[key].at(
-                float(values[:, 0].mean()),
+            on_control(
+                _BY_NAME[key],
+                Estimate(float(values[:, 0].mean()), self.interval(values)),
+                n,
+                self._reference(key, found),
                 setting=model,
-                interval=self.interval(values),
-                n_requested=n,
-                n_achieved=n,
-                n_minimum=FEWEST_TESTED,
-                reference=self._reference(key, found),
             )
             for key, values in found.items()
         ]
 
     def _reference(self, key: str, found: Mapping[str, Floats]) -> Reference | None:
         if key in _LOSSES:
-            return Reference(0.0, "as many real rows of other people, on average")
+            return NOTHING_LOST
         if key not in _BEST:
             return None
         best = found[_BEST[key]]
@@ -203,15 +209,9 @@ class Resampled:
     def agreement(self, found: Importances) -> Measurement:
         """How far models of the release lean on the same columns, beside models of another half of train."""
         own, best = found.agreement, found.best
-        meaning = "another half of train"
-        return IMPORTANCE_AGREEMENT.at(
-            float(own[:, 0].mean()),
-            interval=self._around(own),
-            n_requested=found.n_tested,
-            n_achieved=found.n_tested,
-            n_minimum=FEWEST_TESTED,
-            reference=Reference(float(best[:, 0].mean()), meaning, self._around(best)),
-        )
+        reference = Reference(float(best[:, 0].mean()), "another half of train", self._around(best))
+        agreed = Estimate(float(own[:, 0].mean()), self._around(own))
+        return on_control(IMPORTANCE_AGREEMENT, agreed, found.n_tested, reference)
 
     def _around(self, values: Floats) -> Interval | None:
         """Of a mean that resampling pulls to one side."""
@@ -219,23 +219,13 @@ class Resampled:
         return None if len(draws) < 2 else normal_interval(float(values[:, 0].mean()), draws, self.level)
 
 
-def subgroups(worst: Mapping[str, Worst], overall: float, n: int) -> list[Measurement]:
+def subgroups(worst: Mapping[str, Estimate], overall: float, n: int) -> list[Measurement]:
     """The worst loss by column beside the loss over all ``n`` tested rows.
 
     All of them count as asked and answered: less would tell how many are in the categories left out.
     """
-    return [
-        WORST_SUBGROUP_LOSS.at(
-            found.loss.value,
-            column=name,
-            interval=found.loss.interval,
-            n_requested=n,
-            n_achieved=n,
-            n_minimum=FEWEST_TESTED,
-            reference=Reference(overall, "the loss over all control rows"),
-        )
-        for name, found in worst.items()
-    ]
+    reference = Reference(overall, "the loss over all control rows")
+    return [on_control(WORST_SUBGROUP_LOSS, loss, n, reference, column=name) for name, loss in worst.items()]
 
 
 _TITLES = {"accuracy": "Accuracy", "f1": "F1 score", "r2": "R²"}
@@ -252,8 +242,6 @@ CROSS_VALIDATED = {
     for key, title in _TITLES.items()
 }
 """By score, what is lost of it."""
-
-_NOTHING_LOST = Reference(0.0, "as many real rows of other people, on average")
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,15 +314,8 @@ class CrossValidation:
     def _as(self, key: str, values: Floats, setting: str) -> Measurement:
         value, draws, n = float(values[0]), values[1:], self.counts.shape[1]
         found = percentile_interval(draws, self.level, "bootstrap percentile over people")
-        return CROSS_VALIDATED[key].at(
-            value,
-            setting=setting,
-            interval=Interval(min(found.low, value), max(found.high, value), found.level, found.method),
-            n_requested=n,
-            n_achieved=n,
-            n_minimum=FEWEST_TESTED,
-            reference=_NOTHING_LOST,
-        )
+        interval = Interval(min(found.low, value), max(found.high, value), found.level, found.method)
+        return on_control(CROSS_VALIDATED[key], Estimate(value, interval), n, NOTHING_LOST, setting=setting)
 
 
 def _dealt(person: Positions, y: Target, folds: int, rng: np.random.Generator) -> Positions:
@@ -409,7 +390,7 @@ def notes(task: PredictionTask, subject: Subject) -> tuple[str, ...]:
 
 def little_to_lose(real: Measurement) -> tuple[str, ...]:
     """A note where models trained on real rows may hardly predict the target either."""
-    least = {"auroc_trtr": 0.6, "r2_trtr": 0.1}[real.id.quantity]
+    least = {"auroc_trtr": LEAST_AUROC, "r2_trtr": LEAST_R2}[real.id.quantity]
     if real.interval is not None and real.interval.low >= least:
         return ()
     return (
