@@ -196,13 +196,7 @@ class AuditedTable(dg.Component):
             plan=plan,
             suite=_suite(plan),
             workspace=workspace_of(plan, self.home / chosen if chosen else None),
-            description=self.settings.description,
-            owners=self.settings.owners,
-            tags=self.settings.tags,
-            deps=self.settings.deps,
-            released_key=self.settings.released_key,
-            fresh_hours=self.settings.fresh_hours,
-            elsewhere=self.settings.made_elsewhere,
+            settings=self.settings,
             partitions=partitions,
         )
 

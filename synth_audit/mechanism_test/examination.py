@@ -38,8 +38,10 @@ _REPEATS = (1 - LEVEL) * 0.1
 _TEST = (1 - LEVEL) * 0.4
 _FEWEST, _LEAST_PILOT = 60, 4
 _MANY = 100_000
+
 _PILOT, _PILOT_OF_MANY, _AGAIN = 0.5, 0.1, 0.2
 """Shares of all runs: for a pilot over all pairs, and of many runs for another on the pair that it chose."""
+
 _CURVE = 12
 
 

@@ -31,13 +31,22 @@ if TYPE_CHECKING:
     from synth_audit.mechanism_test.table_mechanisms import GeneratorMaker
     from synth_audit.table.table import Table
 
-
 Draws = Callable[[Any, int], Any]
 """Takes a table and a number n of runs, and returns n results: shape (n,) or (n, k)."""
 
 _AT_ONCE = 50_000
 _AGAIN = 24
 _MOST_RESULTS = 2**24
+
+DIMENSIONS = 16
+"""Weights of the network whose gradients are looked at."""
+
+_FAR = 100.0
+"""How much longer than the clipping norm a canary's gradient is."""
+
+_OTHERS = 8
+_STEP_RUNS = 500
+_ALPHA = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,17 +220,6 @@ def recurrence_distance(drawn: Bools, rate: float) -> float:
 def largest_by_chance(m: int, alpha: float) -> float:
     """What such a distance exceeds with probability α at most: ``√(ln(2 / α) / 2 m)`` (Massart 1990)."""
     return math.sqrt(math.log(2 / alpha) / (2 * m)) if m else math.inf
-
-
-DIMENSIONS = 16
-"""Weights of the network whose gradients are looked at."""
-
-_FAR = 100.0
-"""How much longer than the clipping norm a canary's gradient is."""
-
-_OTHERS = 8
-_STEP_RUNS = 500
-_ALPHA = 1e-4
 
 
 def step_claim(

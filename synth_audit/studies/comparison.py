@@ -13,6 +13,8 @@ from synth_audit.verdict.comparison import Change, Ends, change_of_ends
 if TYPE_CHECKING:
     import pandas as pd
 
+_RANK = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
+
 
 @dataclass(frozen=True)
 class GatePair:
@@ -105,9 +107,6 @@ def _change(
         return Change.UNKNOWN
     direction = directions.get(after.measurement) if after.measurement else None
     return change_of_ends(second, first, direction or Direction.NEUTRAL)
-
-
-_RANK = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
 
 
 def _by_result(before: Result, after: Result) -> Change:

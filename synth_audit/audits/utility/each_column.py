@@ -28,15 +28,17 @@ from synth_audit.stats.resampling import critical_value, enough_draws
 from synth_audit.table.schema import Column
 
 _RANGE = (-np.inf, np.inf)
-_SCORE = "AUROC for labels and R² for numbers, trained on real rows less trained on synthetic rows."
 
+_SCORE = "AUROC for labels and R² for numbers, trained on real rows less trained on synthetic rows."
 LOSS = Quantity("loss", "Score lost in predicting a column", unit="score", range=_RANGE, help=_SCORE)
+
 LOST = Quantity(
     "lost",
     "Share of what columns say of each other that is lost",
     range=_RANGE,
     help="Mean loss over columns, as a share of what models trained on real rows gain over chance.",
 )
+
 WORST_LOSS = Quantity("worst_loss", "Score lost in the worst column", unit="score", range=_RANGE, help=_SCORE)
 
 

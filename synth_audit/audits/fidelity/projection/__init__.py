@@ -26,6 +26,7 @@ EIGENVALUE_DIFFERENCE = Quantity(
     help="How differently the variance is spread over the principal components: 0 alike; 1 if one "
     "component carries all of it in one table and no more than any other in the other.",
 )
+
 ANGLE = Quantity(
     "angle",
     "Angle between the first principal components",
@@ -36,6 +37,22 @@ ANGLE = Quantity(
 
 NUMERIC = "numeric columns, each table on its own scale"
 """Setting of the principal components of the correlation matrix of the numeric columns."""
+
+_MEASURES = {EIGENVALUE_DIFFERENCE.name: pca.eigenvalue_difference, ANGLE.name: pca.first_angle}
+
+_FEWEST_CELLS, _MOST_CELLS = 4, 24
+"""Of the picture along each axis; fewer where train has few rows."""
+
+_CUT = 0.005
+_MOST_CUT = 0.1
+
+_ROWS_PER_CELL = 2
+"""Train has as many times the suppression limit of rows per cell, or the picture would be empty."""
+
+_NAMED = 3
+"""Columns named as what a component is made of."""
+
+_ORDINALS = ("first", "second")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,27 +167,12 @@ class _Comparison:
         return found
 
 
-_MEASURES = {EIGENVALUE_DIFFERENCE.name: pca.eigenvalue_difference, ANGLE.name: pca.first_angle}
-
-
 def _interval(value: float, draws: Floats, level: float) -> Interval:
     """No distance is below 0 or above 1. Anything is possible where no resample differs, as in one row."""
     if np.ptp(draws) == 0:
         return Interval(0.0, 1.0, level, "whole range, since resampling moves nothing")
     drawn = normal_interval(value, draws, level)
     return replace(drawn, low=max(0.0, drawn.low), high=min(1.0, drawn.high))
-
-
-_FEWEST_CELLS, _MOST_CELLS = 4, 24
-"""Of the picture along each axis; fewer where train has few rows."""
-
-_CUT = 0.005
-_MOST_CUT = 0.1
-_ROWS_PER_CELL = 2
-"""Train has as many times the suppression limit of rows per cell, or the picture would be empty."""
-
-_NAMED = 3
-"""Columns named as what a component is made of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,9 +229,6 @@ class _Pictures:
             x=tuple(across),
             lines={f"{y:g}": row for y, row in zip(up, shares, strict=True)},
         )
-
-
-_ORDINALS = ("first", "second")
 
 
 def _centres(edges: Floats) -> list[float]:

@@ -29,6 +29,20 @@ MOST_CATEGORIES = 20
 FEWEST = 10
 """Rows of a category, and of a class within it, that a loss must rest on at least."""
 
+MOST_TESTED = 1_500
+"""Tested rows that the columns are shuffled among."""
+
+MOST_PREDICTIONS = 20_000
+"""Rows times columns that one model is asked about, so that wide tables take no longer than narrow ones."""
+
+FEWEST_TESTED = 100
+"""Tested rows, if there are as many, however wide the table."""
+
+SYNTHETIC, REAL, OTHER_REAL = "synthetic", "real", "other real"
+
+_MOST_NUMBERS = 2**22
+"""Features of rows asked about at a time: 32 MiB."""
+
 
 def worst_losses(task: PredictionTask, predicted: Predicted, subject: Subject) -> dict[str, Estimate]:
     """The worst loss by column, and under an empty name over all columns; none where nothing can be told.
@@ -109,18 +123,6 @@ def _squares_gained(tstr: Floats, trtr: Floats, y: Floats, variance: float) -> t
     each = ((y - tstr) ** 2 - (y - trtr) ** 2) / variance
     n = len(y)
     return float(each.mean()), (each - each.mean()) / np.sqrt(n * (n - 1))
-
-
-MOST_TESTED = 1_500
-"""Tested rows that the columns are shuffled among."""
-
-MOST_PREDICTIONS = 20_000
-"""Rows times columns that one model is asked about, so that wide tables take no longer than narrow ones."""
-
-FEWEST_TESTED = 100
-"""Tested rows, if there are as many, however wide the table."""
-
-SYNTHETIC, REAL, OTHER_REAL = "synthetic", "real", "other real"
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +233,3 @@ def _shuffled(
             rows[i * len(x) : (i + 1) * len(x), blocks[name]] = x[order, blocks[name]]
         found += np.split(predict(rows), len(some))
     return found
-
-
-_MOST_NUMBERS = 2**22
-"""Features of rows asked about at a time: 32 MiB."""

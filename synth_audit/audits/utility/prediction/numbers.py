@@ -53,12 +53,71 @@ TITLES = {
     "f1": "F1 score",
     "r2": "R²",
 }
+
 SCORES: dict[str, Score] = {
     "auroc": one_against_rest_auroc,
     "auroc_labels": hard_label_auroc,
     "accuracy": accuracy,
     "f1": f1,
     "r2": r_squared,
+}
+
+LOSS = Quantity(
+    "loss",
+    "Main score lost by training on synthetic rows",
+    unit="score",
+    range=(-np.inf, np.inf),
+    help="AUROC for a target of labels, R² for a number: one name for a gate on either. Left out where "
+    "models trained on real rows may hardly predict, as there is little to lose.",
+)
+
+WORST_SUBGROUP_LOSS = Quantity(
+    "worst_subgroup_loss",
+    "Score lost in the category that loses most",
+    unit="score",
+    range=(-np.inf, np.inf),
+    help="The loss of AUROC within each category of a column, or the part of the loss of R² that falls on "
+    "it; the worst one, with an interval corrected for their number.",
+)
+
+IMPORTANCE_AGREEMENT = Quantity(
+    "importance_agreement",
+    "Agreement on which columns matter",
+    unit="score",
+    direction=Direction.HIGHER,
+    range=(-1.0, 1.0),
+    help="Cosine between the importances of the columns to models learnt from the release and from real "
+    "rows; 1 is the same in the same proportions, 0 nothing in common.",
+)
+
+_LOSSES = {LOSS.name, *(f"{key}_loss" for key in TITLES)}
+
+_BEST = {f"{key}_tstr": f"{key}_trtr" for key in TITLES}
+"""The score that real rows reach, by that of synthetic ones."""
+
+_TITLES = {"accuracy": "Accuracy", "f1": "F1 score", "r2": "R²"}
+
+CROSS_VALIDATED = {
+    key: Quantity(
+        f"{key}_cross_validated_loss",
+        f"{title} lost on train rows left out",
+        unit="score",
+        range=(-np.inf, np.inf),
+        help="Cross-validated score of models learnt from real rows, less that of models learnt from the "
+        "release, on the same train rows. The release has seen those rows: below 0 it may repeat them.",
+    )
+    for key, title in _TITLES.items()
+}
+"""By score, what is lost of it."""
+
+MOST_BARS = 10
+"""Columns in the picture of importances."""
+
+_MODEL_TITLES: dict[ModelName, str] = {
+    "random_forest": "random forest",
+    "logistic": "logistic or linear",
+    "gradient_boosting": "gradient boosting",
+    "knn": "nearest neighbours",
 }
 
 
@@ -88,39 +147,10 @@ def _quantities() -> tuple[Quantity, ...]:
     return tuple(found)
 
 
-LOSS = Quantity(
-    "loss",
-    "Main score lost by training on synthetic rows",
-    unit="score",
-    range=(-np.inf, np.inf),
-    help="AUROC for a target of labels, R² for a number: one name for a gate on either. Left out where "
-    "models trained on real rows may hardly predict, as there is little to lose.",
-)
-WORST_SUBGROUP_LOSS = Quantity(
-    "worst_subgroup_loss",
-    "Score lost in the category that loses most",
-    unit="score",
-    range=(-np.inf, np.inf),
-    help="The loss of AUROC within each category of a column, or the part of the loss of R² that falls on "
-    "it; the worst one, with an interval corrected for their number.",
-)
-IMPORTANCE_AGREEMENT = Quantity(
-    "importance_agreement",
-    "Agreement on which columns matter",
-    unit="score",
-    direction=Direction.HIGHER,
-    range=(-1.0, 1.0),
-    help="Cosine between the importances of the columns to models learnt from the release and from real "
-    "rows; 1 is the same in the same proportions, 0 nothing in common.",
-)
-
-
 QUANTITIES = (LOSS, *_quantities(), WORST_SUBGROUP_LOSS, IMPORTANCE_AGREEMENT)
 
+
 _BY_NAME = {q.name: q for q in QUANTITIES}
-_LOSSES = {LOSS.name, *(f"{key}_loss" for key in TITLES)}
-_BEST = {f"{key}_tstr": f"{key}_trtr" for key in TITLES}
-"""The score that real rows reach, by that of synthetic ones."""
 
 
 def main_score(task: PredictionTask) -> str:
@@ -228,22 +258,6 @@ def subgroups(worst: Mapping[str, Estimate], overall: float, n: int) -> list[Mea
     return [on_control(WORST_SUBGROUP_LOSS, loss, n, reference, column=name) for name, loss in worst.items()]
 
 
-_TITLES = {"accuracy": "Accuracy", "f1": "F1 score", "r2": "R²"}
-
-CROSS_VALIDATED = {
-    key: Quantity(
-        f"{key}_cross_validated_loss",
-        f"{title} lost on train rows left out",
-        unit="score",
-        range=(-np.inf, np.inf),
-        help="Cross-validated score of models learnt from real rows, less that of models learnt from the "
-        "release, on the same train rows. The release has seen those rows: below 0 it may repeat them.",
-    )
-    for key, title in _TITLES.items()
-}
-"""By score, what is lost of it."""
-
-
 @dataclass(frozen=True, eq=False)
 class CrossValidation:
     """Which rows of each arm are left out of which model.
@@ -325,17 +339,6 @@ def _dealt(person: Positions, y: Target, folds: int, rng: np.random.Generator) -
     part = np.empty(len(first), dtype=np.int64)
     part[order] = np.arange(len(first)) % folds
     return part[person]
-
-
-MOST_BARS = 10
-"""Columns in the picture of importances."""
-
-_MODEL_TITLES: dict[ModelName, str] = {
-    "random_forest": "random forest",
-    "logistic": "logistic or linear",
-    "gradient_boosting": "gradient boosting",
-    "knn": "nearest neighbours",
-}
 
 
 def score_bars(models: Sequence[ModelName], per_model: Sequence[Mapping[str, Floats]], main: str) -> Series:
