@@ -77,12 +77,12 @@ def workspace_of(plan: PlanLike, out: str | Path | None) -> Workspace:
 
 def place_of(plan: PlanLike, out: str | Path | None, candidate: str | None = None) -> tuple[Plan, Workspace]:
     """A plan and its workspace; with a candidate those that a sweep of the plan gave it."""
-    from synth_audit.studies.ranking import candidate_of
-
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
     if candidate is None:
         return settled, workspace
+    from synth_audit.studies.ranking import candidate_of
+
     chosen, workspace = candidate_of(settled, workspace, candidate)
     return chosen.plan, workspace
 

@@ -144,7 +144,9 @@ def claimed_mechanism(
             "a claim is needed", where="epsilon", expected="the ε that is claimed, and δ", fix="--epsilon 1"
         )
     if function is not None:
-        return function_subject(function, claim, rows=rows, neighbours=neighbours)
+        draws = named(function, "function")
+        pairs = given_pairs(named(neighbours, "neighbours")()) if neighbours else array_pairs(claim, rows)
+        return ClaimedMechanism(function, FunctionMechanism(draws, pairs), claim)
     assert command is not None
     return program_subject(
         tuple(shlex.split(command) if isinstance(command, str) else command),
@@ -276,19 +278,6 @@ def program_subject(
     pairs = worst_cases(schema, claim, rows)
     maker(pairs[0].without, 0)  # what cannot run says why before it is run a thousand times
     return ClaimedMechanism(command[0], TableMechanism(maker, pairs, seeded=not seed_is_secret), claim)
-
-
-def function_subject(
-    function: str, claim: Claim, *, rows: int, neighbours: str | None = None
-) -> ClaimedMechanism:
-    """A Python function ``(table, n) → n results``, as ``module:function``.
-
-    Raises:
-        PlanError: it cannot be imported.
-    """
-    draws = named(function, "function")
-    pairs = given_pairs(named(neighbours, "neighbours")()) if neighbours else array_pairs(claim, rows)
-    return ClaimedMechanism(function, FunctionMechanism(draws, pairs), claim)
 
 
 def step_subject(

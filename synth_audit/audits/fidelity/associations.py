@@ -17,7 +17,6 @@ from synth_audit.findings.measurement import (
     Estimate,
     Findings,
     Interval,
-    Measurement,
     MeasurementId,
     Quantity,
     Series,
@@ -215,7 +214,7 @@ class Associations:
             return _compared(train, other, pairs, cell_pairs, scale, subject.level)
 
         found = measured(subject, compare, self.info.quantities, rng)
-        found.append(_no_association(train, pairs))
+        found.append(NO_ASSOCIATION.at(float(np.abs(train.mixed.values[pairs]).mean())))
         if self.published:
             found.append(PUBLISHED.at(published_difference(part, subject.synthetic, scale)))
         series = matrices(subject, scale, train.mixed.values, pairs, self.most_rows, rng)
@@ -286,7 +285,7 @@ def mean_gap(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -
     groups. The interval is for the number that two samples of these sizes give on average. Noise makes that
     larger than the distance of the populations, so the high end holds for that too and the low end does not.
     """
-    [found] = _Gaps.between(train, other, pairs).means([slice(None)], level)
+    [found] = _mean_gaps(train, other, pairs, [slice(None)], level)
     return found
 
 
@@ -294,7 +293,7 @@ def column_gaps(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float
     """:func:`mean_gap` over the pairs of each column that has any, by its position."""
     columns = [int(i) for i in np.flatnonzero(pairs.any(axis=1))]
     at = [slice(i, i + 1) for i in columns]
-    return dict(zip(columns, _Gaps.between(train, other, pairs).means(at, level), strict=True))
+    return dict(zip(columns, _mean_gaps(train, other, pairs, at, level), strict=True))
 
 
 def norm_gap(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> Estimate:
@@ -317,35 +316,21 @@ def lost_share(train: Jackknifed, gap: Estimate, pairs: Bools) -> Estimate | Non
     return Estimate(gap.value / norm, ends)
 
 
-@dataclass(frozen=True, eq=False)
-class _Gaps:
-    """Absolute differences of associations, summed over the pairs of each column.
-
-    Attributes:
-        sums: shape (d,).
-        counts: number of pairs, shape (d,).
-        moved: for either table what leaving out a group adds to ``sums``, shape (variants, g, d).
-    """
-
-    sums: Floats
-    counts: Floats
-    moved: tuple[Floats, Floats]
-
-    @classmethod
-    def between(cls, train: Jackknifed, other: Jackknifed, pairs: Bools) -> _Gaps:
-        gap = other.values - train.values
-        slope = np.where(pairs, np.where(gap < 0, -1.0, 1.0), 0.0)
-        moved = ((train.deviations * slope).sum(axis=-1), (other.deviations * slope).sum(axis=-1))
-        return cls((slope * gap).sum(axis=1), pairs.sum(axis=1).astype(np.float64), moved)
-
-    def means(self, sets: list[slice], level: float) -> list[Estimate]:
-        """Mean over the pairs of each set of columns."""
-        found = []
-        for at in sets:
-            n = self.counts[at].sum()
-            moved = [m[..., at].sum(axis=-1) / n for m in self.moved]
-            found.append(_estimate(float(self.sums[at].sum() / n), moved, level))
-        return found
+def _mean_gaps(
+    train: Jackknifed, other: Jackknifed, pairs: Bools, sets: list[slice], level: float
+) -> list[Estimate]:
+    """Mean absolute difference over the pairs of each set of columns."""
+    gap = other.values - train.values
+    slope = np.where(pairs, np.where(gap < 0, -1.0, 1.0), 0.0)
+    sums, counts = (slope * gap).sum(axis=1), pairs.sum(axis=1).astype(np.float64)
+    # What leaving out a group of either table adds to the sum of each column, shape (variants, g, d).
+    moved = [(side.deviations * slope).sum(axis=-1) for side in (train, other)]
+    found = []
+    for at in sets:
+        n = counts[at].sum()
+        value = float(sums[at].sum() / n)
+        found.append(_estimate(value, [m[..., at].sum(axis=-1) / n for m in moved], level))
+    return found
 
 
 def _estimate(value: float, moved: list[Floats], level: float) -> Estimate:
@@ -493,10 +478,6 @@ def _compared(
     for i, estimate in column_gaps(*mixed, pairs, level).items():
         found[DIFFERENCE.id(column=scale.columns[i].name)] = estimate
     return found
-
-
-def _no_association(train: AssociationMatrices, pairs: Bools) -> Measurement:
-    return NO_ASSOCIATION.at(float(np.abs(train.mixed.values[pairs]).mean()))
 
 
 def _notes(subject: Subject, varied: Bools, withheld: int, most_rows: int) -> tuple[str, ...]:
