@@ -160,7 +160,7 @@ def split_only(n: int, folder: Path) -> tuple[float, float]:
     write(folder / "source.parquet", n, seed=1)
     (folder / "plan.yaml").write_text(PLAN)
     code = (
-        "from pathlib import Path; from synth_audit.api import as_plan;"
+        "from pathlib import Path; from synth_audit.inputs import as_plan;"
         "from synth_audit.pipeline import stages;"
         "from synth_audit.store.workspace import Workspace;"
         "stages.split_table(as_plan('plan.yaml'), Workspace(Path('split')).prepare())"

@@ -23,11 +23,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import thesis_scores
 from _table_diffusion_page import FRESH, INDEPENDENT, write  # beside this script
 
 from synth_audit import registry
 from synth_audit.arrays import Floats
-from synth_audit.audits.fidelity import thesis_scores
 from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.plugins.generator import FitContext

@@ -85,7 +85,7 @@ def test_of_several_budgets_is_told_whether_more_buys_more(module):
 
 def test_right_margins_do_not_bound_how_near_rows_are_to_the_mean(module):
     """αP above .6 at a pMSE of 0: a page once said that such pairs cannot be."""
-    script, curves = module("thesis_diffusion"), module("synth_audit.audits.fidelity.thesis_scores")
+    script, curves = module("thesis_diffusion"), module("thesis_scores")
     rng = np.random.default_rng(0)
     labels = rng.choice(4, p=(0.7, 0.1, 0.1, 0.1), size=(1000, 8))
     vectors = (labels[:, :, None] == np.arange(4)).reshape(1000, 32).astype(float)

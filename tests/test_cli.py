@@ -17,6 +17,7 @@ from click.testing import CliRunner
 
 from synth_audit import api, cli, registry
 from synth_audit.build import build_version
+from synth_audit.cli.group import CommandJob
 from synth_audit.plan.plan import load_plan
 from synth_audit.run import executor
 from synth_audit.run.executor import Executor
@@ -105,6 +106,8 @@ def test_the_first_page_says_where_to_start():
         assert word in shown
     assert invoke("--version").stdout == f"synth-audit, version {build_version()}\n"
     assert invoke("-h").stdout == shown
+    headings = [f"{job}:" for job in CommandJob]
+    assert [line for line in shown.splitlines() if line in (*headings, "Commands:")] == headings
 
 
 def test_a_pass_is_released(home):

@@ -8,7 +8,7 @@ from typing import ClassVar
 import pytest
 
 from synth_audit import registry
-from synth_audit.cli import console, inspect
+from synth_audit.cli import console, plugins
 from synth_audit.cli import console as gate_table
 from synth_audit.findings.verdict import Result
 from synth_audit.plugins.plugin_config import plugin_doc
@@ -28,7 +28,7 @@ class Sample:
 
 
 def test_only_settings_without_a_default_are_required(capsys):
-    inspect.show_plugin(PluginRef("source", "sample", "sources", __name__, "Sample"), as_json=False)
+    plugins.show_plugin(PluginRef("source", "sample", "sources", __name__, "Sample"), as_json=False)
     said = capsys.readouterr().out
     settings = said.partition("settings\n")[2].partition("how it works")[0].split("\n")
     assert [line.strip() for line in settings if line.strip()] == [
@@ -69,7 +69,7 @@ def measured(evidence):
 
 
 def test_the_catalogue_describes_every_plugin(capsys):
-    inspect.show_catalogue(as_json=False)
+    plugins.show_catalogue(as_json=False)
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     assert lines
     assert all(len(line.partition(": ")[2].split()) >= 3 for line in lines)

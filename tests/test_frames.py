@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import synth_audit
-from synth_audit.api.frames import as_arrow, hash_of, refuse_same_file
 from synth_audit.errors import DataError
+from synth_audit.inputs import as_arrow, hash_of, refuse_same_file
 from synth_audit.table.content_hash import fingerprint
 
 CELL = "Zanzibar-7391"

@@ -43,6 +43,11 @@ def _command(*words: str) -> str:
     )
 
 
+def test_the_function_run_stays_where_the_package_of_that_name_is_loaded():
+    code = "import synth_audit, synth_audit.run.context; assert callable(synth_audit.run)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 PLAN = "name: x\nsource: data.parquet\ngenerator: vine\nrelease: {parquet: {path: r.parquet}}\n"
 
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from synth_audit import cli
-from synth_audit.cli import console, exits, inspect
+from synth_audit.cli import console, exits, plugins
 from synth_audit.cli.exits import Exit
 
 PROGRAM = f'{sys.executable} -c "from synth_audit.cli import main; main()"'
@@ -141,7 +141,7 @@ def test_an_interrupt_ends_in_one_line(monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(inspect, "show_catalogue", interrupted)
+    monkeypatch.setattr(plugins, "show_catalogue", interrupted)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 1
     assert result.stderr.strip() == "error: interrupted"

@@ -1,202 +1,116 @@
-"""Commands that show what there is: plug-ins, schemas, audits beside one another, pages, tables of papers."""
+"""Commands that read evidence again: pages, checks and comparisons."""
 
 from __future__ import annotations
 
-import json
-import math
-import textwrap
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
-from click.shell_completion import CompletionItem
 
 from synth_audit import api
-from synth_audit.cli import console, exits
-from synth_audit.cli.exits import Exit, guarded, say, say_json, say_whole
-from synth_audit.errors import PlanError
+from synth_audit.cli import console, options
+from synth_audit.cli.exits import Exit, say, say_json, say_whole, verify_code
+from synth_audit.cli.group import CommandJob, main
+from synth_audit.cli.options import FILE
+from synth_audit.inputs import Execution
 
 if TYPE_CHECKING:
-    from synth_audit.findings.measurement import Estimate
     from synth_audit.findings.verdict import GateResult
-    from synth_audit.registry import PluginGroup, PluginRef
-    from synth_audit.studies.comparison import EvidenceComparison, FilledTable
+
+JOB = CommandJob.INSPECT
 
 
-def plugins(_: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of audits for options about audits, else of every plug-in, each with its title."""
-    from synth_audit import registry
+@main.command(job=JOB)
+@options.evidence
+@click.option("--to", type=FILE, help="HTML file; else one beside the evidence.")
+@click.option("--force", is_flag=True, help="With --to, replace a file that is no report.")
+@click.option(
+    "--certificate", is_flag=True, help="The certificate of two pages alone; the report is its annex."
+)
+@click.option("--full", is_flag=True, help="With --to or --pdf, fold nothing away: the whole annex in print.")
+@click.option("--pdf", type=FILE, metavar="FILE", help="Write a PDF instead; with --to, too.")
+def report(
+    evidence: Path, to: Path | None, force: bool, certificate: bool, full: bool, pdf: Path | None
+) -> Exit:
+    """Render the HTML report of existing evidence, and the certificate of two pages beside it.
 
-    rooms: tuple[registry.PluginGroup, ...] = ("audit",)
-    if param.name == "name":
-        rooms = ("source", "generator", "audit")
-    return [
-        CompletionItem(name, help=str(vars(ref.load())["info"].title))
-        for room in rooms
-        for name, ref in registry.catalogue(room).items()
-        if name.startswith(incomplete)
-    ]
-
-
-def suites(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Suites that ship, beside files."""
-    from synth_audit.verdict.suite import shipped_suites
-
-    found = [CompletionItem(name) for name in shipped_suites() if name.startswith(incomplete)]
-    return found or [CompletionItem(incomplete, type="file")]
-
-
-@click.command("list")
-@exits.as_json
-@guarded
-def list_plugins(as_json: bool) -> Exit:
-    """List every source, generator and audit.
+    EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
 
     \b
     Example:
-      synth-audit list --json
+      synth-audit report audit --to report.html
+      synth-audit report audit --certificate --pdf certificate.pdf
     """
-    show_catalogue(as_json=as_json)
+    if to is not None or pdf is None:
+        if certificate:
+            page = api.write_certificate(evidence, to, force=force)
+        elif to is None:
+            page = api.write_report(evidence)
+        else:
+            api.render_report(evidence, to, force=force, full=full)
+            page = to
+        say_whole(str(page))
+    if pdf is not None:
+        say_whole(str(api.write_pdf(evidence, pdf, certificate=certificate, full=full)))
     return Exit.PASS
 
 
-@click.command()
-@click.argument("name", shell_complete=plugins)
-@exits.as_json
-@guarded
-def describe(name: str, as_json: bool) -> Exit:
-    """Show how a plan names a plug-in, its settings and measurements.
+@main.command(job=JOB)
+@options.evidence
+@click.option("--source", type=FILE, help="The source table as a file.")
+@click.option("--train", type=FILE, help="The training rows as a file.")
+@click.option("--control", type=FILE, help="The control rows as a file.")
+@click.option("--synthetic", type=FILE, help="The released table as a file.")
+@click.option("--salt", type=FILE, help="The workspace's restricted/salt, when elsewhere.")
+@options.as_json
+def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | None) -> Exit:
+    """Recompute hashes and verdict of evidence.
+
+    EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
+    Tables in the restricted folder beside it are checked too, and any that are named. Elsewhere the
+    released table is compared by its hash; the others take the salt, a secret of the workspace. What takes
+    more than is at hand is told, and ends in exit code 4.
+
+    \b
+    Examples:
+      synth-audit verify tumours-audit
+      synth-audit verify evidence.json --synthetic released.parquet
+    """
+    checks = api.verify(evidence, {n: path for n, path in tables.items() if path is not None}, salt=salt)
+    console.show_checks(checks, as_json=as_json)
+    return verify_code(checks)
+
+
+@main.command(job=JOB)
+@options.plan
+@options.out
+@options.candidate
+@options.running
+@options.as_json
+def rerun(
+    plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: Unpack[Execution]
+) -> Exit:
+    """Repeat a run and compare it with its evidence.
+
+    Under the salt in restricted/ the split, seeded fits and draws and all measurements come out the same,
+    to the last digit. What cannot be repeated is compared by its hash and audited as it was kept. Nothing
+    is written.
 
     \b
     Example:
-      synth-audit describe closest_record
+      synth-audit rerun tumours.yaml --out audits/tumours
     """
-    from synth_audit import registry
-
-    rooms: tuple[PluginGroup, ...] = ("source", "generator", "audit")
-    refs = [r for room in rooms if (r := registry.catalogue(room).get(name))]
-    if not refs:
-        known = sorted({n for room in rooms for n in registry.catalogue(room)})
-        raise PlanError(
-            f"there is no plug-in {name!r}",
-            where="describe",
-            expected=f"one of {', '.join(known)}",
-            fix="`synth-audit list` shows every plug-in",
-        )
-    for ref in refs:
-        show_plugin(ref, as_json=as_json)
-    return Exit.PASS
+    with console.progress_bar() as progress:
+        checks = api.rerun(plan, out, candidate=candidate, progress=progress, **running)
+    console.show_checks(checks, as_json=as_json)
+    return verify_code(checks)
 
 
-@click.command()
-@click.argument("what", type=click.Choice(["plan", "evidence"]), default="plan")
-@guarded
-def schema(what: str) -> Exit:
-    """Print the JSON Schema of plan or evidence.
-
-    \b
-    Example:
-      synth-audit schema plan > plan.schema.json
-    """
-    from synth_audit.plan.plan import plan_schema
-    from synth_audit.store.evidence import evidence_schema
-
-    say_json(json.dumps(plan_schema() if what == "plan" else evidence_schema(), indent=2))
-    return Exit.PASS
-
-
-def show_catalogue(*, as_json: bool) -> None:
-    """Print every plug-in with its one-line description."""
-    from synth_audit import registry
-
-    rooms: tuple[PluginGroup, ...] = ("source", "generator", "audit")
-    catalogues = {room: registry.catalogue(room) for room in rooms}
-    if as_json:
-        titles = {
-            room: {n: str(_info(ref).title) for n, ref in refs.items()} for room, refs in catalogues.items()
-        }
-        say_json(json.dumps(titles, indent=2))
-        return
-    found = {room: {n: _description(ref) for n, ref in refs.items()} for room, refs in catalogues.items()}
-    usual = registry.default_audits()
-    for room, plugins in found.items():
-        say(f"{room}s", bold=True)
-        for name, description in plugins.items():
-            request = (
-                " (only when a plan or a gate names it)" if room == "audit" and name not in usual else ""
-            )
-            say(f"  {name:<24} {description}{request}")
-        say()
-    say("`synth-audit describe NAME` shows the settings and, for audits, what they measure.")
-
-
-def show_plugin(ref: PluginRef, *, as_json: bool) -> None:
-    """Print how a plan names a plug-in, its settings, its quantities, and what it says of itself."""
-    from synth_audit import registry
-    from synth_audit.findings.sensitivity import derived_of
-    from synth_audit.plugins.audit import AuditInfo
-    from synth_audit.plugins.generator import GeneratorInfo
-    from synth_audit.plugins.plugin_config import plugin_doc
-
-    cls, doc = ref.load(), plugin_doc(ref)
-    if as_json:
-        plain = {"name": ref.name, "room": ref.room, "config": registry.config_schema(ref), **asdict(doc)}
-        say_json(json.dumps(plain, indent=2, ensure_ascii=False))
-        return
-    info: Any = vars(cls)["info"]
-    say(f"{ref.name} ({ref.room}): {info.title}", bold=True)
-    if isinstance(info, AuditInfo):
-        for label in ("question", "threat_model", "not_covered"):
-            _paragraph(label.replace("_", " "), getattr(info, label))
-        _paragraph("needs", ", ".join(info.needs) or "nothing beside train and the release")
-    else:
-        _paragraph("summary", info.summary)
-    if isinstance(info, GeneratorInfo):
-        _paragraph("needs", info.needs.words)
-    say()
-    say("in a plan", bold=True)
-    say_whole(f"  {doc.example}")
-    if doc.settings:
-        say()
-        say("settings", bold=True)
-    for setting in doc.settings:
-        default = "required" if setting.default is None else f"default {setting.default}"
-        say(f"  {setting.name}: {setting.accepts}; {default}")
-        say_whole(textwrap.fill(setting.meaning, 100, initial_indent=" " * 6, subsequent_indent=" " * 6))
-    if isinstance(info, AuditInfo):
-        say()
-        say("measurements", bold=True)
-        derived = derived_of(ref.family)
-        for q in (*info.quantities, *derived):
-            say(f"  {ref.name}.{q.name:<18} {q.title} ({q.unit}, {q.direction})")
-    say()
-    say("how it works", bold=True)
-    say_whole(textwrap.indent(doc.text, "  "))
-
-
-def _info(ref: PluginRef) -> Any:
-    return vars(ref.load())["info"]
-
-
-def _description(ref: PluginRef) -> str:
-    """Title, and what it is or asks, in the first sentence."""
-    info = _info(ref)
-    said: str = info.question if ref.room == "audit" else info.summary
-    return f"{info.title}: {said.partition('. ')[0].rstrip('.')}"
-
-
-def _paragraph(label: str, text: str) -> None:
-    indent = " " * 16
-    say_whole(textwrap.fill(text, 100, initial_indent=f"  {label + ':':<14}", subsequent_indent=indent))
-
-
-@click.command()
-@click.argument("before", type=click.Path(path_type=Path))
-@click.argument("after", type=click.Path(path_type=Path))
+@main.command(job=JOB)
+@click.argument("before", type=FILE)
+@click.argument("after", type=FILE)
 @click.option("--all", "every", is_flag=True, help="Also gates that did not change.")
-@exits.as_json
-@guarded
+@options.as_json
 def compare(before: Path, after: Path, every: bool, as_json: bool) -> Exit:
     """Show what changed from one audit to another.
 
@@ -207,15 +121,10 @@ def compare(before: Path, after: Path, every: bool, as_json: bool) -> Exit:
     Example:
       synth-audit compare tumours-audit/review/audits/3f0c tumours-audit
     """
-    show_comparison(api.compare(before, after), every=every, as_json=as_json)
-    return Exit.PASS
-
-
-def show_comparison(found: EvidenceComparison, *, every: bool, as_json: bool) -> None:
-    """Print the gates that changed, or all of them, or everything as JSON."""
+    found = api.compare(before, after)
     if as_json:
         say_json(found.to_frame().to_json(orient="records", indent=2))
-        return
+        return Exit.PASS
     for caveat in found.caveats:
         say(f"note: {caveat}", fg="yellow")
     pairs = found.gates if every else found.changed
@@ -226,6 +135,7 @@ def show_comparison(found: EvidenceComparison, *, every: bool, as_json: bool) ->
     if alike:
         say(f"  {alike} gates did not change; --all shows them")
     say(f"{found.before.verdict} → {found.after.verdict}", bold=True)
+    return Exit.PASS
 
 
 def _told(gate: GateResult | None) -> str:
@@ -237,13 +147,10 @@ def _told(gate: GateResult | None) -> str:
     return f"{gate.result} {gate.value:.3g}{span}"
 
 
-@click.command()
-@click.argument("workspaces", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("index.html"), help="HTML file to write."
-)
+@main.command(job=JOB)
+@click.argument("workspaces", type=FILE, nargs=-1, required=True)
+@click.option("--out", type=FILE, default=Path("index.html"), help="HTML file to write.")
 @click.option("--force", is_flag=True, help="Replace a file there that is no index.")
-@guarded
 def index(workspaces: tuple[Path, ...], out: Path, force: bool) -> Exit:
     """Write a page over the audits of many tables.
 
@@ -257,82 +164,3 @@ def index(workspaces: tuple[Path, ...], out: Path, force: bool) -> Exit:
     """
     say_whole(str(api.write_index(workspaces, out, force=force)))
     return Exit.PASS
-
-
-@click.command()
-@click.argument("name")
-@click.argument("places", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PLACE...")
-@exits.out
-@exits.running
-@exits.as_json
-@guarded
-def table(
-    name: str, places: tuple[Path, ...], out: Path | None, as_json: bool, **running: Unpack[api.Execution]
-) -> Exit:
-    """Print a paper's table about releases of yours.
-
-    NAME is the table's; a wrong one is answered with those that there are. Each PLACE is a row: an evidence
-    file, the folder of an audit or a workspace; or a plan, which is run with the table's audits, in a
-    workspace of its own. Nothing is released, and no verdict hangs on it.
-
-    \b
-    Examples:
-      synth-audit table disjoint_generative_models hepatitis.yaml
-      synth-audit table disjoint_generative_models audits/cart audits/dpgan
-    """
-    with console.progress_bar() as progress:
-        found = api.fill_table(name, places, out, progress=progress, **running)
-    show_table(found, as_json=as_json)
-    return Exit.PASS
-
-
-def show_table(found: FilledTable, *, as_json: bool) -> None:
-    """Print the table turned round, a line for each of its many columns, or as JSON."""
-    table = found.table
-    if as_json:
-        rows = [
-            {
-                "release": name,
-                **{c.heading: _plain_estimate(e) for c, e in zip(table.columns, values, strict=True)},
-            }
-            for name, values in found.rows
-        ]
-        say_json(json.dumps({"table": table.title, "rows": rows}, indent=2, ensure_ascii=False))
-        return
-    say(table.title, bold=True)
-    lines = [("", *(name for name, _ in found.rows))]
-    for i, column in enumerate(table.columns):
-        lines.append((column.heading, *(_estimate(values[i]) for _, values in found.rows)))
-    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-    for line in lines:
-        say("  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)).rstrip())
-    for column in table.columns:
-        if column.note:
-            say(f"{column.heading}: {column.note}")
-    if found.missing:
-        say(
-            f"not measured: {', '.join(found.missing)}; give the plan instead, and it is run with all",
-            fg="yellow",
-        )
-
-
-def _estimate(found: Estimate | None) -> str:
-    if found is None:
-        return "-"
-    i = found.interval
-    return f"{found.value:.4f}" + (f" ({i.low:.4f} to {i.high:.4f})" if i is not None else "")
-
-
-def _plain_estimate(found: Estimate | None) -> dict[str, float | None] | None:
-    if found is None:
-        return None
-    ends = (
-        {}
-        if found.interval is None
-        else {"low": _json_number(found.interval.low), "high": _json_number(found.interval.high)}
-    )
-    return {"value": _json_number(found.value), **ends}
-
-
-def _json_number(x: float) -> float | None:
-    return x if math.isfinite(x) else None

@@ -1,34 +1,36 @@
-"""Commands around a release: sign, purge, roll back, mend, and what several releases expose together."""
+"""Commands around a release: sign, release, roll back and purge."""
 
 from __future__ import annotations
 
-import shlex
+import json
 import sys
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 import click
 
 from synth_audit import api
-from synth_audit.cli import console, exits
-from synth_audit.cli.exits import Exit, exit_code, guarded, say, say_json, say_whole
+from synth_audit.cli import options
+from synth_audit.cli.exits import Exit, say, say_json, say_whole
+from synth_audit.cli.group import CommandJob, main
+from synth_audit.cli.options import FILE
 from synth_audit.errors import PlanError
 from synth_audit.text import shortened
 
 if TYPE_CHECKING:
-    from synth_audit.studies.mend import MendRecord
+    from synth_audit.store.purge import PurgeItem, PurgeRecord
+
+JOB = CommandJob.RELEASE
 
 
-@click.command()
-@click.argument("evidence", type=click.Path(path_type=Path), required=False)
+@main.command(job=JOB)
+@click.argument("evidence", type=FILE, required=False)
 @click.option("--by", metavar="NAME", help="Who approves, as the plan names the person.")
-@click.option("--key", type=click.Path(path_type=Path), help="The person's private key.")
+@click.option("--key", type=FILE, help="The person's private key.")
 @click.option("--until", type=click.DateTime(["%Y-%m-%d"]), help="Last day on which it counts.")
 @click.option("--note", default="", help="What the approval is about, or its condition.")
-@click.option("--new-key", type=click.Path(path_type=Path), metavar="FILE", help="Make a private key first.")
-@guarded
+@click.option("--new-key", type=FILE, metavar="FILE", help="Make a private key first.")
 def approve(
     evidence: Path | None,
     by: str | None,
@@ -67,8 +69,48 @@ def approve(
     return Exit.PASS
 
 
-@click.command()
-@click.argument("table", type=click.Path(path_type=Path))
+@main.command(job=JOB)
+@options.plan
+@options.out
+@click.option("--synthetic", type=FILE, help="The audited file, when made elsewhere.")
+@options.candidate
+def release(plan: Path, out: Path | None, synthetic: Path | None, candidate: str | None) -> Exit:
+    """Release the audited table, or refuse.
+
+    The evidence must pass and be about exactly these bytes and this plan.
+
+    \b
+    Examples:
+      synth-audit release tumours.yaml --out audits/tumours
+      synth-audit release tumours.yaml --candidate vine-truncation-5
+    """
+    record = api.release(plan, out, synthetic, candidate=candidate)
+    say_whole(f"released {record.table.rows:,} rows to {record.where}")
+    for warning in record.warnings:
+        say(f"  warning: {warning}", fg="yellow")
+    return Exit.PASS
+
+
+@main.command(job=JOB)
+@options.plan
+@options.out
+def rollback(plan: Path, out: Path | None) -> Exit:
+    """Put the release before the last back.
+
+    Its evidence must still hold, and its rows, which the workspace keeps, must be those that were audited.
+    One step back is kept; what was rolled back takes `release` to go out again.
+
+    \b
+    Example:
+      synth-audit rollback tumours.yaml --out audits/tumours
+    """
+    record = api.rollback(plan, out)
+    say_whole(f"released {record.table.rows:,} rows to {record.where} again")
+    return Exit.PASS
+
+
+@main.command(job=JOB)
+@click.argument("table", type=FILE)
 @click.option(
     "--keep",
     type=click.IntRange(min=1),
@@ -78,8 +120,7 @@ def approve(
 @click.option("--older-than", metavar="AGE", help="Nothing younger is old: 90d, 12w, 36h.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go; so does leaving out --yes.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
-@exits.as_json
-@guarded
+@options.as_json
 def purge(
     table: Path, keep: int | None, older_than: str | None, dry_run: bool, yes: bool, as_json: bool
 ) -> Exit:
@@ -104,146 +145,50 @@ def purge(
         )
     found = api.purge(table, keep=keep, older_than=older_than)
     if not (as_json and yes):
-        console.show_purge(found, as_json=as_json)
-    if not yes and not (found.goes and not dry_run and not as_json and _confirmed()):
+        _show_purge(found, as_json=as_json)
+    asked = found.goes and not dry_run and not as_json and sys.stdin.isatty()
+    if not yes and not (asked and click.confirm("Delete this for good?")):
         if found.goes and not as_json:
             say("nothing was deleted; --yes deletes it", err=True)
         return Exit.PASS
     shown = {item.name for item in found.goes}
     gone = api.purge(table, keep=keep, older_than=older_than, dry_run=False, only=shown)
     if as_json:
-        console.show_purge(gone, as_json=True)
+        _show_purge(gone, as_json=True)
     else:
         say(f"deleted {len(gone.goes)}")
     return Exit.PASS
 
 
-def _confirmed() -> bool:
-    return sys.stdin.isatty() and click.confirm("Delete this for good?")
-
-
-@click.command()
-@exits.plan
-@exits.out
-@guarded
-def rollback(plan: Path, out: Path | None) -> Exit:
-    """Put the release before the last back.
-
-    Its evidence must still hold, and its rows, which the workspace keeps, must be those that were audited.
-    One step back is kept; what was rolled back takes `release` to go out again.
-
-    \b
-    Example:
-      synth-audit rollback tumours.yaml --out audits/tumours
-    """
-    record = api.rollback(plan, out)
-    say_whole(f"released {record.table.rows:,} rows to {record.where} again")
-    return Exit.PASS
-
-
-@click.command()
-@exits.plan
-@exits.out
-@exits.running
-@exits.as_json
-@guarded
-def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[api.Execution]) -> Exit:
-    """Attack the releases of a table together.
-
-    Each may pass and all of them give somebody away. Taken are the release that is out there, the one before
-    and the newest candidate that passed, where they were made from the present training rows; their rows are
-    audited as one table, by the plan's audits and gates. Evidence and report lie in together/ in the
-    workspace. Nothing is released, held or taken back by it.
-
-    \b
-    Example:
-      synth-audit exposure tumours.yaml
-    """
-    with console.progress_bar() as progress:
-        evidence = api.exposure(plan, out, progress=progress, **running)
-    console.show_evidence(evidence, [api.workspace_of(plan, out).root / "together"], as_json=as_json)
-    return exit_code(evidence)
-
-
-@click.command()
-@exits.plan
-@exits.out
-@click.option(
-    "--tries",
-    type=click.IntRange(min=1, max=5),
-    default=5,
-    show_default=True,
-    help="Most candidates to judge; each that may be judged widens every interval.",
-)
-@click.option("--write", type=click.Path(path_type=Path), help="Plan file to write, beside PLAN, on success.")
-@exits.running
-@exits.as_json
-@guarded
-def mend(
-    plan: Path,
-    out: Path | None,
-    tries: int,
-    write: Path | None,
-    as_json: bool,
-    **running: Unpack[api.Execution],
-) -> Exit:
-    """Find the smallest coarsening that passes, and verify it.
-
-    Takes the newest audit of PLAN, when it was refused for exact values of single columns or for novel
-    content. Rounds, cuts off and merges values of the columns that the refusal names, from small changes to
-    large, and judges each by a level corrected for their number, against somebody who knows the rule. The
-    generator is not fitted again, and nothing is released: the plan that --write leaves must be run, and
-    carries how many candidates were tried. Where a gate refused that tells of remembered people, nothing is
-    tried: no coarsening mends that.
-
-    \b
-    Examples:
-      synth-audit mend tumours.yaml
-      synth-audit mend tumours.yaml --out audits/tumours --write tumours-coarser.yaml
-    """
-    if write is not None:
-        api.refuse_mended_place(plan, write)
-    workspace = api.workspace_of(plan, out)
-    with console.progress_bar() as progress:
-        found = api.mend(plan, workspace.root, tries=tries, progress=progress, **running)
-    _show(found, [workspace.mend], as_json=as_json)
-    if found.mended is None:
-        return Exit.NOT_RELEASED
-    if write is not None:
-        api.write_mended_plan(plan, found, write)
-        words = ["synth-audit", "run", str(write), "--out", str(workspace.root)]
-        say_whole(f"wrote {write}; next: {shlex.join(words)}", err=as_json)
-    return Exit.PASS
-
-
-def _show(found: MendRecord, files: Sequence[Path], *, as_json: bool) -> None:
-    """Print one line per try, and what came of them."""
+def _show_purge(record: PurgeRecord, *, as_json: bool) -> None:
+    """Print what goes and what stays, and why."""
     if as_json:
-        say_json(found.to_json())
+        say_json(json.dumps({"done": record.done, **{n: _plain_items(record, n) for n in ("goes", "stays")}}))
         return
-    rows = [("try", "change", "verdict", "refused by", "total variation")]
-    first = (
-        "0",
-        "as it was refused",
-        "refused",
-        ", ".join(found.refused_by),
-        _variation(found.total_variation),
-    )
-    rows.append(first)
-    for number, tried in enumerate(found.tries, 1):
-        refused = ", ".join(tried.refused_by)
-        told = [shortened(words, 60) for words in tried.words] or [""]
-        rows.append((str(number), told[0], tried.verdict, refused, _variation(tried.total_variation)))
-        rows += [("", words, "", "", "") for words in told[1:]]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    for row in rows:
-        say("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
-    say()
-    say(f"{found.tries_counted} candidates are counted: each that may be judged is a chance of a wrong pass.")
-    say(found.reason, fg="green" if found.mended else "yellow", bold=True)
-    for path in files:
-        say_whole(f"  {path}")
+    verb = "gone" if record.done else "would go"
+    say(f"{verb}: {len(record.goes)} ({_bytes(record.size)})", bold=True)
+    for item in record.goes:
+        _show_item(item)
+    say(f"stays: {len(record.stays)}, and the ledger, the journal, the salt, train and control", bold=True)
+    for item in record.stays:
+        _show_item(item)
 
 
-def _variation(value: float | None) -> str:
-    return "" if value is None else f"{value:.3f}"
+def _show_item(item: PurgeItem) -> None:
+    made = f", {item.made[:10]}" if item.made else ""
+    why = f": {item.reason}" if item.reason else ""
+    say(f"  {shortened(item.name, 40)}  {item.told}{made}, {_bytes(item.size)}{why}")
+
+
+def _plain_items(record: PurgeRecord, name: str) -> list[dict[str, object]]:
+    items = record.goes if name == "goes" else record.stays
+    keys = ("name", "told", "made", "size", "reason")
+    return [{key: getattr(item, key) for key in keys} for item in items]
+
+
+def _bytes(size: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

@@ -19,7 +19,6 @@ from synth_audit.verdict.judge import BUILT_IN
 from synth_audit.verdict.privacy_budget import PROMISED
 
 if TYPE_CHECKING:
-    from synth_audit.findings.verdict import GateResult
     from synth_audit.pipeline.provenance import Check
 
 VERDICT = "verdict"
@@ -120,24 +119,16 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
     judged = {result.gate: result for result in evidence.gates.results}
     for check in known_gates(table):
         if check.gate in judged or not check.optional:
-            yield _of_gate(table, check, judged.get(check.gate))
-    yield GateCheckResult(
-        check_name=WHOLE.name,
-        asset_key=table.asset("report"),
-        passed=evidence.verdict is Result.PASS,
-        description=f"The verdict is {evidence.verdict}. Safe to release: {evidence.gates.safe.answer}. "
-        f"Fit for purpose: {evidence.fitness}.",
-        metadata=metadata.verdict(evidence),
-    )
+            # A gate that the evidence does not judge has not passed.
+            result = judged.get(check.gate)
+            passed = result is not None and result.result is Result.PASS
+            told = result.explanation if result else "The evidence does not judge this gate."
+            yield _result(table, check, passed, told, metadata.gate(result) if result else {})
+    fit, whole = f"Fit for purpose: {evidence.fitness}.", metadata.verdict(evidence)
+    told = f"The verdict is {evidence.verdict}. Safe to release: {evidence.gates.safe.answer}. {fit}"
+    yield _result(table, WHOLE, evidence.verdict is Result.PASS, told, whole)
     if FIT in _answers(table):
-        yield GateCheckResult(
-            check_name=FIT.name,
-            asset_key=table.asset("report"),
-            passed=evidence.fitness is Fitness.YES,
-            severity=dg.AssetCheckSeverity.WARN,
-            description=f"Fit for purpose: {evidence.fitness}.",
-            metadata=metadata.verdict(evidence),
-        )
+        yield _result(table, FIT, evidence.fitness is Fitness.YES, fit, whole)
 
 
 def _refuse_altered(table: TableEntry, found: "Iterable[Check]") -> None:
@@ -154,15 +145,14 @@ def _refuse_altered(table: TableEntry, found: "Iterable[Check]") -> None:
         )
 
 
-def _of_gate(table: TableEntry, check: GateCheck, result: "GateResult | None") -> dg.AssetCheckResult:
-    """A gate that the evidence does not judge has not passed."""
-    from synth_audit.findings.verdict import Result
-
+def _result(
+    table: TableEntry, check: GateCheck, passed: bool, description: str, told: metadata.Metadata
+) -> dg.AssetCheckResult:
     return GateCheckResult(
         check_name=check.name,
         asset_key=table.asset("report"),
-        passed=result is not None and result.result is Result.PASS,
+        passed=passed,
         severity=dg.AssetCheckSeverity.ERROR if check.blocking else dg.AssetCheckSeverity.WARN,
-        description=result.explanation if result else "The evidence does not judge this gate.",
-        metadata=metadata.gate(result) if result else {},
+        description=description,
+        metadata=told,
     )

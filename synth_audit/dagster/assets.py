@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from synth_audit.api import run_context
 from synth_audit.dagster import external_tables, metadata, openlineage
 from synth_audit.dagster.entry import TableEntry
 from synth_audit.dagster.failures import without_values
@@ -19,6 +18,7 @@ from synth_audit.dagster.outcomes import OUTCOME, REFUSED, RELEASED, VERDICT, di
 from synth_audit.dagster.pools import pool_of
 from synth_audit.dagster.verdict_message import message, report_link, send
 from synth_audit.errors import PlanError, SynthAuditError
+from synth_audit.inputs import run_context
 
 if TYPE_CHECKING:
     from synth_audit.run.context import RunContext
@@ -28,6 +28,9 @@ WORKERS = "SYNTH_AUDIT_WORKERS"
 
 Told = tuple[dict[str, Any], str]
 """Metadata, and the content hash, under the salt, that tells Dagster whether anything changed."""
+
+_FOLLOWS = dg.AutomationCondition.eager() & dg.AutomationCondition.all_deps_blocking_checks_passed()
+"""When ``release`` follows by itself, once Dagster's automation sensor is switched on."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,9 @@ def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
 
     A sweep hangs on the split alone, which it makes itself when there is none of this plan.
     """
-    known = STAGES if table.elsewhere is None else ELSEWHERE
+    known = STAGES if table.settings.made_elsewhere is None else ELSEWHERE
     stages = [s for s in known if s.name != "release" or table.plan.release is not None]
-    first = ("source",) if table.elsewhere is None else external_tables.ROLES
+    first = ("source",) if table.settings.made_elsewhere is None else external_tables.ROLES
     deps = [[table.asset(name) for name in first], *([table.asset(s.name)] for s in stages)]
     assets = [_asset(table, stage, before) for stage, before in zip(stages, deps, strict=False)]
     if table.plan.frontier is not None:
@@ -61,15 +64,15 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
         deps=deps,
         group_name=table.key,
         kinds=_kinds(table, stage),
-        owners=list(table.owners),
-        tags=dict(table.tags),
+        owners=list(table.settings.owners),
+        tags=dict(table.settings.tags),
         code_version=table.code_version(stage.name),
         pool=pool_of(table, stage.name),
         output_required=False,
         partitions_def=table.partitions,
         automation_condition=_FOLLOWS if stage.name == "release" else None,
         freshness_policy=_fresh(table) if stage.name == "release" else None,
-        description="\n\n".join(filter(None, [stage.does, table.description])),
+        description="\n\n".join(filter(None, [stage.does, table.settings.description])),
     )
     def run_stage(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
         here = table
@@ -111,14 +114,10 @@ def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) ->
     return told, digest
 
 
-_FOLLOWS = dg.AutomationCondition.eager() & dg.AutomationCondition.all_deps_blocking_checks_passed()
-"""When ``release`` follows by itself, once Dagster's automation sensor is switched on."""
-
-
 def _fresh(table: TableEntry) -> dg.FreshnessPolicy | None:
-    if table.fresh_hours is None:
+    if table.settings.fresh_hours is None:
         return None
-    return dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=table.fresh_hours))
+    return dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=table.settings.fresh_hours))
 
 
 def _tell(table: TableEntry, context: dg.AssetExecutionContext) -> None:
@@ -232,12 +231,14 @@ STAGES = (
     Stage("release", "Releases exactly the audited bytes, or refuses.", "table", _release),
 )
 
+
 ELSEWHERE = (
     replace(STAGES[2], run=_audit_elsewhere),
     STAGES[3],
     replace(STAGES[4], run=_release_elsewhere),
 )
 """The stages of a table that others made: nothing is split or fitted."""
+
 
 FRONTIER = Stage(
     "frontier", "Tries every candidate of the plan and chooses among those that pass.", "html", _frontier

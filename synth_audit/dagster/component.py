@@ -14,7 +14,6 @@ from typing import Any, Self
 import dagster as dg
 from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
 
-from synth_audit.api import workspace_of
 from synth_audit.dagster.asset_checks import gate_checks
 from synth_audit.dagster.assets import stage_assets
 from synth_audit.dagster.entry import TableEntry
@@ -23,6 +22,7 @@ from synth_audit.dagster.lineage import places
 from synth_audit.dagster.snapshots import Snapshots, refuse_unmarked, schedule_of, sensor_of
 from synth_audit.dagster.templates import templated, validated
 from synth_audit.errors import PlanError
+from synth_audit.inputs import workspace_of
 from synth_audit.plan.plan import Plan, parse_plan, plan_schema
 from synth_audit.verdict.suite import Suite, load_suite, locate
 
@@ -196,13 +196,7 @@ class AuditedTable(dg.Component):
             plan=plan,
             suite=_suite(plan),
             workspace=workspace_of(plan, self.home / chosen if chosen else None),
-            description=self.settings.description,
-            owners=self.settings.owners,
-            tags=self.settings.tags,
-            deps=self.settings.deps,
-            released_key=self.settings.released_key,
-            fresh_hours=self.settings.fresh_hours,
-            elsewhere=self.settings.made_elsewhere,
+            settings=self.settings,
             partitions=partitions,
         )
 

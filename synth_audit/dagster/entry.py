@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -14,7 +13,7 @@ from synth_audit.plan.plan import Plan
 from synth_audit.store.workspace import Workspace
 
 if TYPE_CHECKING:
-    from synth_audit.dagster.external_tables import MadeElsewhere
+    from synth_audit.dagster.component import TableSettings
     from synth_audit.store.evidence import Evidence
     from synth_audit.verdict.suite import Suite
 
@@ -25,10 +24,7 @@ class TableEntry:
 
     Attributes:
         key: first part of every asset key, and the group.
-        deps: keys of the assets that make the source.
-        released_key: key under which others know the released table; the table's own if empty.
-        fresh_hours: age from which on a release counts as too old.
-        elsewhere: the tables to audit, where others made the synthetic one.
+        settings: as its ``defs.yaml`` states them.
         partitions: one for each snapshot, where the table has such; None where it is one table.
     """
 
@@ -36,13 +32,7 @@ class TableEntry:
     plan: Plan
     suite: Suite
     workspace: Workspace
-    description: str = ""
-    owners: tuple[str, ...] = ()
-    tags: Mapping[str, str] = field(default_factory=dict)
-    deps: tuple[str, ...] = ()
-    released_key: str = ""
-    fresh_hours: float | None = None
-    elsewhere: MadeElsewhere | None = None
+    settings: TableSettings
     partitions: dg.PartitionsDefinition[str] | None = None
 
     def at(self, context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> TableEntry:
@@ -70,7 +60,7 @@ class TableEntry:
     @property
     def released(self) -> dg.AssetKey:
         """Asset key of the released table."""
-        return dg.AssetKey.from_user_string(self.released_key or f"{self.key}/released")
+        return dg.AssetKey.from_user_string(self.settings.released_key or f"{self.key}/released")
 
     def asset(self, stage: str) -> dg.AssetKey:
         """Asset key of a stage."""

@@ -37,13 +37,13 @@ class MadeElsewhere(BaseModel):
 
 def specs(table: TableEntry) -> list[dg.AssetSpec]:
     """The three tables as assets that others make."""
-    before = [dg.AssetKey.from_user_string(name) for name in table.deps]
+    before = [dg.AssetKey.from_user_string(name) for name in table.settings.deps]
     return [
         dg.AssetSpec(
             table.asset(role),
             deps=before,
             group_name=table.key,
-            kinds={getattr(table.elsewhere, role).name, "table"},
+            kinds={getattr(table.settings.made_elsewhere, role).name, "table"},
             description=MadeElsewhere.model_fields[role].description,
         )
         for role in ROLES
@@ -76,6 +76,6 @@ def release(table: TableEntry) -> "ReleaseRecord":
 def _rows(table: TableEntry, role: str) -> "pa.Table":
     from synth_audit.plugins.source import read_whole
 
-    place = getattr(table.elsewhere, role)
+    place = getattr(table.settings.made_elsewhere, role)
     source = table.plan.model_copy(update={"source": place}).build_source()
     return read_whole(source, table.plan.base)

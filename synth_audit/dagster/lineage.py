@@ -13,7 +13,7 @@ from synth_audit.dagster.entry import TableEntry
 
 def places(table: TableEntry) -> list[dg.AssetSpec]:
     """Source and, where the plan names a target, released table: others make the one and read the other."""
-    found = [] if table.elsewhere is None else external_tables.specs(table)
+    found = [] if table.settings.made_elsewhere is None else external_tables.specs(table)
     if table.plan.source is not None:
         found.append(_place(table, table.asset("source"), "The sensitive table.", table.plan.source.name))
     if table.plan.release is not None:
@@ -26,16 +26,18 @@ def places(table: TableEntry) -> list[dg.AssetSpec]:
 def _place(
     table: TableEntry, key: dg.AssetKey, what: str, kind: str, deps: list[dg.AssetKey] | None = None
 ) -> dg.AssetSpec:
-    before = deps if deps is not None else [dg.AssetKey.from_user_string(name) for name in table.deps]
+    before = (
+        deps if deps is not None else [dg.AssetKey.from_user_string(name) for name in table.settings.deps]
+    )
     return dg.AssetSpec(
         key,
         deps=before,
         group_name=table.key,
         kinds={kind, "table"},
         partitions_def=table.partitions,
-        owners=list(table.owners),
-        tags=dict(table.tags),
-        description="\n\n".join(filter(None, [what, table.description])),
+        owners=list(table.settings.owners),
+        tags=dict(table.settings.tags),
+        description="\n\n".join(filter(None, [what, table.settings.description])),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -203,55 +203,46 @@ def _columns(columns: Iterable[ColumnRecord]) -> dg.TableSchema:
 
 def gate_table(results: Iterable[GateResult]) -> dg.TableMetadataValue:
     """One line for each gate: what was measured beside what is allowed."""
-    rows = [
-        {
-            "gate": g.gate,
-            "result": str(g.result),
-            "measured": _span(g.value, g.low, g.high),
-            "allowed": _limits(g.minimum, g.maximum),
-            "blocking": g.blocking,
-        }
-        for g in results
-    ]
-    return _table(rows, ("gate", "result", "measured", "allowed", "blocking"))
+    return _table(
+        ("gate", "result", "measured", "allowed", "blocking"),
+        (
+            (g.gate, str(g.result), _span(g.value, g.low, g.high), _limits(g.minimum, g.maximum), g.blocking)
+            for g in results
+        ),
+    )
 
 
 def _outcome_table(evidence: Evidence) -> dg.TableMetadataValue:
-    rows = [
-        {
-            "audit": o.audit,
-            "room": o.family,
-            "outcome": str(o.status),
-            "measurements": len(o.measurements),
-            "reason": o.reason,
-        }
-        for o in evidence.outcomes
-    ]
-    return _table(rows, ("audit", "room", "outcome", "measurements", "reason"))
+    return _table(
+        ("audit", "room", "outcome", "measurements", "reason"),
+        ((o.audit, o.family, str(o.status), len(o.measurements), o.reason) for o in evidence.outcomes),
+    )
 
 
 def _candidate_table(record: FrontierRecord) -> dg.TableMetadataValue:
-    rows = [
-        {
-            "candidate": c.name,
-            "verdict": c.verdict,
-            "privacy": _number(c.privacy),
-            "usefulness": _number(c.utility),
-            "PU": "" if c.score is None else f"{c.score:.3f}",
-            "problem": c.problem,
-        }
-        for c in record.candidates
-    ]
-    return _table(rows, ("candidate", "verdict", "privacy", "usefulness", "PU", "problem"))
+    return _table(
+        ("candidate", "verdict", "privacy", "usefulness", "PU", "problem"),
+        (
+            (
+                c.name,
+                c.verdict,
+                _number(c.privacy),
+                _number(c.utility),
+                "" if c.score is None else f"{c.score:.3f}",
+                c.problem,
+            )
+            for c in record.candidates
+        ),
+    )
 
 
 def _number(number: Number | None) -> str:
     return "" if number is None else _span(number.value, number.low, number.high)
 
 
-def _table(rows: Iterable[Mapping[str, Any]], names: Iterable[str]) -> dg.TableMetadataValue:
+def _table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dg.TableMetadataValue:
     return dg.MetadataValue.table(
-        records=[dg.TableRecord(dict(row)) for row in rows],
+        records=[dg.TableRecord(dict(zip(names, row, strict=True))) for row in rows],
         schema=dg.TableSchema(columns=[dg.TableColumn(name) for name in names]),
     )
 

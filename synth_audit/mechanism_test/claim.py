@@ -15,6 +15,11 @@ from synth_audit.errors import PlanError
 from synth_audit.table.schema import Column, Schema
 from synth_audit.table.table import Table, assemble
 
+Value: TypeAlias = "float | str | None"
+Row: TypeAlias = "Mapping[str, Value]"
+_FEW = 3
+_UNSEEN = "unseen label"
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -88,24 +93,6 @@ class RunnableMechanism(Protocol):
     def repeated(self) -> Integers | None:
         """Results of a few runs as codes, shape (m,), if the same runs again gave the same; else None."""
         ...
-
-
-@dataclass(frozen=True)
-class Runs:
-    """A mechanism as work for :meth:`RunContext.map`."""
-
-    mechanism: RunnableMechanism
-
-    def __call__(self, job: Job) -> Floats:
-        """What is seen of the job's runs."""
-        return self.mechanism.run(job)
-
-
-Value: TypeAlias = "float | str | None"
-Row: TypeAlias = "Mapping[str, Value]"
-
-_FEW = 3
-_UNSEEN = "unseen label"
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,24 @@ from synth_audit.mechanism_test.claim import Claim
 COIN_SHARE = 0.1
 """Part of α that is spent, where δ > 0, on how often anything is claimed at all."""
 
+_EDGES = 24
+"""Thresholds of either tail that are tried together."""
+
+_CAUTION, _TEST = 2.0, 3.1
+"""Standard deviations by which a share seen here is lowered: for the search, and as the test will."""
+
+_SHARES = (0.03, 0.015, 0.0075, 0.004, 0.002, 0.001)
+"""Of the runs, claimed by rules that are tested beside the chosen one."""
+
+_OF_CHOSEN = 0.3
+"""Of α, for the chosen rule where others are tested too."""
+
+_ENOUGH = 100
+"""Claims to be expected of a rule that is worth a share of α."""
+
+_RIDGE = 1e-2
+_FAR = 6.0
+
 
 @dataclass(frozen=True)
 class RuleCounts:
@@ -161,25 +179,6 @@ def _least_share(successes: int, n: int, alpha: float) -> float:
     from scipy.special import betaincinv  # here, since a code location must not load it
 
     return 0.0 if successes == 0 else float(betaincinv(successes, n - successes + 1, alpha))
-
-
-_EDGES = 24
-"""Thresholds of either tail that are tried together."""
-
-_CAUTION, _TEST = 2.0, 3.1
-"""Standard deviations by which a share seen here is lowered: for the search, and as the test will."""
-
-_SHARES = (0.03, 0.015, 0.0075, 0.004, 0.002, 0.001)
-"""Of the runs, claimed by rules that are tested beside the chosen one."""
-
-_OF_CHOSEN = 0.3
-"""Of α, for the chosen rule where others are tested too."""
-
-_ENOUGH = 100
-"""Claims to be expected of a rule that is worth a share of α."""
-
-_RIDGE = 1e-2
-_FAR = 6.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from synth_audit.arrays import Bools, Floats
 from synth_audit.errors import PlanError
 from synth_audit.mechanism_test import distinguishing
-from synth_audit.mechanism_test.claim import Claim, Job, RunnableMechanism, Runs
+from synth_audit.mechanism_test.claim import Claim, Job, RunnableMechanism
 from synth_audit.mechanism_test.distinguishing import (
     ClaimAnswer,
     Finding,
@@ -38,8 +38,10 @@ _REPEATS = (1 - LEVEL) * 0.1
 _TEST = (1 - LEVEL) * 0.4
 _FEWEST, _LEAST_PILOT = 60, 4
 _MANY = 100_000
+
 _PILOT, _PILOT_OF_MANY, _AGAIN = 0.5, 0.1, 0.2
 """Shares of all runs: for a pilot over all pairs, and of many runs for another on the pair that it chose."""
+
 _CURVE = 12
 
 
@@ -83,7 +85,7 @@ class _Lab:
         seeds = self.rng.integers(0, 2**31, n)
         size = self.mechanism.at_once
         jobs = [Job(case, having[i : i + size], seeds[i : i + size]) for i in range(0, n, size)]
-        return np.concatenate(self.context.map(what, Runs(self.mechanism), jobs)), having
+        return np.concatenate(self.context.map(what, self.mechanism.run, jobs)), having
 
 
 def examine_claim(
@@ -114,21 +116,7 @@ def examine_claim(
     """
     started = time.monotonic()
     context.progress("repeated noise", 0, 1)
-    empty = _unanswered(name, claim, findings, notes)
-    repeated = mechanism.repeated()
-    chance = 1.0 if repeated is None else distinguishing.repeats_by_chance(repeated)
-    if chance <= _REPEATS:
-        found = _repeating(empty, chance)
-    else:
-        lab = _Lab(mechanism, context, rng or np.random.default_rng())
-        found = _measured(lab, claim, effort or Effort(), empty, started)
-    return replace(found, seconds=time.monotonic() - started)
-
-
-def _unanswered(
-    name: str, claim: Claim, findings: tuple[Finding, ...], notes: tuple[str, ...]
-) -> MechanismResult:
-    return MechanismResult(
+    found = MechanismResult(
         mechanism=name,
         claim=claim,
         answer=ClaimAnswer.NOT_TESTABLE,
@@ -139,18 +127,22 @@ def _unanswered(
         findings=findings,
         notes=notes,
     )
-
-
-def _repeating(empty: MechanismResult, chance: float) -> MechanismResult:
-    return replace(
-        empty,
-        answer=ClaimAnswer.VIOLATED,
-        reason="the noise repeats: the same seed gave the same results, so that whoever learns the seed "
-        "takes the noise off",
-        epsilon_at_least=None,
-        epsilon_shown=None,
-        repeats=chance,
-    )
+    repeated = mechanism.repeated()
+    chance = 1.0 if repeated is None else distinguishing.repeats_by_chance(repeated)
+    if chance <= _REPEATS:
+        reason = "the noise repeats: the same seed gave the same results, so that whoever learns the seed "
+        found = replace(
+            found,
+            answer=ClaimAnswer.VIOLATED,
+            reason=f"{reason}takes the noise off",
+            epsilon_at_least=None,
+            epsilon_shown=None,
+            repeats=chance,
+        )
+    else:
+        lab = _Lab(mechanism, context, rng or np.random.default_rng())
+        found = _measured(lab, claim, effort or Effort(), found, started)
+    return replace(found, seconds=time.monotonic() - started)
 
 
 def _measured(

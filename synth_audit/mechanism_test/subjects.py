@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from synth_audit.dp.accountant import FitTerms
 from synth_audit.dp.guarantee import Budget, Neighbouring, Unit
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import PlanError
+from synth_audit.generators.external.program import Format
 from synth_audit.mechanism_test import white_box
 from synth_audit.mechanism_test.claim import Claim, RunnableMechanism, worst_cases
 from synth_audit.mechanism_test.distinguishing import Finding
@@ -25,10 +27,12 @@ from synth_audit.mechanism_test.white_box import (
     look_inside,
     named,
 )
+from synth_audit.plugins.plugin_config import build_generator
 from synth_audit.table.schema import Schema
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 
 if TYPE_CHECKING:
+    from synth_audit.plan.plan import Plan
     from synth_audit.plugins.generator import Generator
 
 Step = Literal["dp_sgd", "marginals"]
@@ -66,6 +70,164 @@ class ClaimedMechanism:
     notes: tuple[str, ...] = ()
 
 
+class MechanismChoice(TypedDict, total=False):
+    """What is tested: exactly one of ``generator``, ``command``, ``function``, ``step``, or a plan alone.
+
+    Attributes:
+        generator: one of ours, named as in a plan: ``"mst"``, or ``{"mst": {...}}``.
+        command: a program; ``{train}``, ``{synthetic}``, and if wanted ``{rows}``, ``{seed}``, ``{domain}``,
+            ``{epsilon}`` and ``{delta}`` are filled in.
+        function: ``module:function``, which takes a table and n and returns n results.
+        step: ``dp_sgd`` or ``marginals``: a single step of ours, seen from inside.
+        neighbours: for ``function``: ``module:function`` that returns [(name, without, having), …].
+        multiplier, rate: of the noise and of the sampling of ``step``.
+        format, timeout, seed_is_secret: for ``command``.
+    """
+
+    generator: str | Mapping[str, Any] | None
+    command: str | Sequence[str] | None
+    function: str | None
+    step: Step | None
+    neighbours: str | None
+    multiplier: float
+    rate: float
+    format: Format
+    timeout: float
+    seed_is_secret: bool
+
+
+def claimed_mechanism(
+    plan: Plan | None,
+    claim: Claim | None,
+    relation: Neighbouring,
+    *,
+    delta: float,
+    rows: int,
+    generator: str | Mapping[str, Any] | None = None,
+    command: str | Sequence[str] | None = None,
+    function: str | None = None,
+    step: Step | None = None,
+    neighbours: str | None = None,
+    multiplier: float = 1.0,
+    rate: float = 1.0,
+    format: Format = "csv",
+    timeout: float = 600.0,
+    seed_is_secret: bool = False,
+) -> ClaimedMechanism:
+    """The one subject that is given, see :class:`MechanismChoice`, or the generator of the plan.
+
+    Args:
+        plan: its generator is tested under its budget; with another subject it declares the columns alone.
+        claim: None where it is the accountant's of a plan's generator or of a step.
+        relation, delta: of a step without a claim.
+        rows: of the tables that are made up.
+
+    Raises:
+        PlanError: not exactly one subject, or nothing is claimed. DataError, PluginError: it cannot be run.
+    """
+    subjects = {"generator": generator, "command": command, "function": function, "step": step}
+    chosen = [name for name, given in subjects.items() if given is not None]
+    if len(chosen) > 1 or not (chosen or plan):
+        raise PlanError(
+            "what is to be tested is not clear",
+            where=", ".join(chosen) or "test-mechanism",
+            expected="exactly one of a plan, a generator, a command, a function or a step",
+            fix="name one; beside another, a plan declares the columns alone",
+        )
+    if step is not None:
+        found = step_subject(step, multiplier=multiplier, rate=rate, delta=delta or 1e-5, relation=relation)
+        return found if claim is None else replace(found, claim=claim)
+    if function is None and command is None:
+        return _generator(plan, generator, claim, rows)
+    if claim is None:
+        raise PlanError(
+            "a claim is needed", where="epsilon", expected="the ε that is claimed, and δ", fix="--epsilon 1"
+        )
+    if function is not None:
+        draws = named(function, "function")
+        pairs = given_pairs(named(neighbours, "neighbours")()) if neighbours else array_pairs(claim, rows)
+        return ClaimedMechanism(function, FunctionMechanism(draws, pairs), claim)
+    assert command is not None
+    return program_subject(
+        tuple(shlex.split(command) if isinstance(command, str) else command),
+        _schema(plan),
+        claim,
+        rows=rows,
+        file_format=format,
+        timeout=timeout,
+        seed_is_secret=seed_is_secret,
+        base=plan.base if plan else Path.cwd(),
+    )
+
+
+def _generator(
+    plan: Plan | None, named: str | Mapping[str, Any] | None, claim: Claim | None, rows: int
+) -> ClaimedMechanism:
+    """A named generator of ours, or the plan's: its claim is the accountant's, unless another is given.
+
+    Raises:
+        PlanError: nothing is claimed. PluginError: the generator failed.
+    """
+    if named is not None:
+        generator = build_generator(named)
+        name = named if isinstance(named, str) else next(iter(named))
+    else:
+        assert plan is not None
+        generator = plan.build_generator()
+        name = plan.generator.name if plan.generator else "generator"
+    if plan is not None and plan.privacy is not None:
+        terms = plan.fit_terms
+    elif claim is not None:
+        budget = Budget(claim.epsilon, claim.delta)
+        unit = Unit.ROW if claim.rows == 1 else Unit.ENTITY
+        terms = FitTerms(
+            total=budget, fit=budget, unit=unit, neighbouring=claim.neighbouring, rows=claim.rows, drawn=rows
+        )
+    else:
+        raise PlanError(
+            "no budget is declared, so nothing is claimed",
+            where="privacy",
+            expected="`privacy` in the plan, or --epsilon",
+            fix="give --epsilon and --delta",
+        )
+    return _claimed_generator(generator, name, plan, terms, claim, rows)
+
+
+def _claimed_generator(
+    generator: Generator, name: str, plan: Plan | None, terms: FitTerms, claim: Claim | None, rows: int
+) -> ClaimedMechanism:
+    maker = GeneratorMaker(generator, terms, terms.drawn or rows, plan.base if plan else Path.cwd())
+    budget = terms.fit or Budget(1.0)
+    assumed = claim or Claim(budget.epsilon, budget.delta, terms.neighbouring, terms.rows)
+    pairs = worst_cases(_schema(plan), assumed, rows)
+    _, guarantee, why_none = maker.fitted(pairs[0].without, 0)
+    notes: tuple[str, ...] = ()
+    if claim is None:
+        if guarantee is None:
+            raise PlanError(
+                f"nothing is claimed that could be tested: {why_none}",
+                where=f"generator {name}",
+                expected="a guarantee of the accountant, or a claim given",
+                fix="declare a budget and the domain in the plan, or give --epsilon and --delta",
+            )
+        claim = Claim(guarantee.epsilon, guarantee.delta, guarantee.neighbouring, terms.rows)
+    elif guarantee is None:
+        notes = (f"the generator itself claims nothing: {why_none}",)
+    findings = look_inside(maker, pairs[0].without)
+    return ClaimedMechanism(name, TableMechanism(maker, pairs), claim, findings, notes)
+
+
+def _schema(plan: Plan | None) -> Schema:
+    """Of the plan's columns, read off its source where it names one; of the usual columns without a plan."""
+    if plan is None:
+        return declared_schema(PUBLIC_COLUMNS)
+    if plan.source is None:
+        return declared_schema(plan.columns or PUBLIC_COLUMNS)
+    from synth_audit.pipeline.making import pull_source
+
+    return pull_source(plan).schema.released_only()
+
+
 def declared_schema(specs: Mapping[str, ColumnSpec]) -> Schema:
     """The schema of a table of which only declarations are known.
 
@@ -88,50 +250,13 @@ def declared_schema(specs: Mapping[str, ColumnSpec]) -> Schema:
     return infer_schema(pa.table(columns), specs, where="columns")
 
 
-def generator_subject(
-    generator: Generator,
-    name: str,
-    schema: Schema,
-    terms: FitTerms,
-    claim: Claim | None,
-    *,
-    rows: int,
-    base: Path,
-) -> ClaimedMechanism:
-    """A generator of ours: its claim is read off the accountant, unless another is given.
-
-    Raises:
-        PlanError: nothing is claimed. PluginError: the generator failed.
-    """
-    maker = GeneratorMaker(generator, terms, terms.drawn or rows, base)
-    relation = claim.neighbouring if claim else terms.neighbouring
-    budget = terms.fit or Budget(1.0)
-    assumed = claim or Claim(budget.epsilon, budget.delta, relation, terms.rows)
-    pairs = worst_cases(schema, assumed, rows)
-    _, guarantee, why_none = maker.fitted(pairs[0].without, 0)
-    notes: tuple[str, ...] = ()
-    if claim is None:
-        if guarantee is None:
-            raise PlanError(
-                f"nothing is claimed that could be tested: {why_none}",
-                where=f"generator {name}",
-                expected="a guarantee of the accountant, or a claim given",
-                fix="declare a budget and the domain in the plan, or give --epsilon and --delta",
-            )
-        claim = Claim(guarantee.epsilon, guarantee.delta, guarantee.neighbouring, terms.rows)
-    elif guarantee is None:
-        notes = (f"the generator itself claims nothing: {why_none}",)
-    findings = look_inside(maker, pairs[0].without)
-    return ClaimedMechanism(name, TableMechanism(maker, pairs), claim, findings, notes)
-
-
 def program_subject(
     command: tuple[str, ...],
     schema: Schema,
     claim: Claim,
     *,
     rows: int,
-    file_format: Literal["csv", "parquet"] = "csv",
+    file_format: Format = "csv",
     timeout: float = 600.0,
     seed_is_secret: bool = False,
     base: Path,
@@ -153,19 +278,6 @@ def program_subject(
     pairs = worst_cases(schema, claim, rows)
     maker(pairs[0].without, 0)  # what cannot run says why before it is run a thousand times
     return ClaimedMechanism(command[0], TableMechanism(maker, pairs, seeded=not seed_is_secret), claim)
-
-
-def function_subject(
-    function: str, claim: Claim, *, rows: int, neighbours: str | None = None
-) -> ClaimedMechanism:
-    """A Python function ``(table, n) → n results``, as ``module:function``.
-
-    Raises:
-        PlanError: it cannot be imported.
-    """
-    draws = named(function, "function")
-    pairs = given_pairs(named(neighbours, "neighbours")()) if neighbours else array_pairs(claim, rows)
-    return ClaimedMechanism(function, FunctionMechanism(draws, pairs), claim)
 
 
 def step_subject(
@@ -195,12 +307,3 @@ def step_subject(
         findings = white_box.batch_findings(lambda: Noise.poisson_sample(_BATCHED, rate), _BATCHED, rate)
     name = f"one DP-SGD step, multiplier {multiplier:g}, sampling rate {rate:g}"
     return ClaimedMechanism(name, mechanism, claim, findings)
-
-
-def terms_of(claim: Claim, rows: int) -> FitTerms:
-    """A budget of exactly the claim, for a generator without a plan."""
-    budget = Budget(claim.epsilon, claim.delta)
-    unit = Unit.ROW if claim.rows == 1 else Unit.ENTITY
-    return FitTerms(
-        total=budget, fit=budget, unit=unit, neighbouring=claim.neighbouring, rows=claim.rows, drawn=rows
-    )

@@ -30,6 +30,8 @@ NEAR = 0.02
 """A number counts as near the canary's within this share of the column's range."""
 
 _MOST_PAIRS = 45
+FAILED = "no release: the run failed"
+_SEEDS = range(101, 107)  # with six pairs of distinct results, chance repeats them all once in 10,395 times
 
 
 def number_scores(values: Floats, canary: float, low: float, high: float) -> tuple[Floats, Bools]:
@@ -98,9 +100,6 @@ def _pairs(items: Sequence[Item]) -> list[tuple[Item, Item]]:
     return list(combinations(items, 2))[:_MOST_PAIRS]
 
 
-FAILED = "no release: the run failed"
-
-
 @dataclass(frozen=True, eq=False)
 class Watch:
     """Looks at releases that one of two neighbours is behind."""
@@ -154,9 +153,6 @@ def digests(releases: list[str]) -> Integers:
 
 def _labelled(column: Column) -> bool:
     return isinstance(range_of(column).usual, str)
-
-
-_SEEDS = range(101, 107)  # with six pairs of distinct results, chance repeats them all once in 10,395 times
 
 
 class Maker(Protocol):

@@ -31,13 +31,22 @@ if TYPE_CHECKING:
     from synth_audit.mechanism_test.table_mechanisms import GeneratorMaker
     from synth_audit.table.table import Table
 
-
 Draws = Callable[[Any, int], Any]
 """Takes a table and a number n of runs, and returns n results: shape (n,) or (n, k)."""
 
 _AT_ONCE = 50_000
 _AGAIN = 24
 _MOST_RESULTS = 2**24
+
+DIMENSIONS = 16
+"""Weights of the network whose gradients are looked at."""
+
+_FAR = 100.0
+"""How much longer than the clipping norm a canary's gradient is."""
+
+_OTHERS = 8
+_STEP_RUNS = 500
+_ALPHA = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +195,12 @@ def sizes_distance(sizes: Integers, n_rows: int, rate: float) -> float:
     Args:
         sizes: of independent batches, shape (m,).
     """
-    return _distance(sizes, n_rows, rate)
+    from scipy.special import bdtr  # lazy import: a code location must not load it
+
+    at = np.arange(n_rows + 1)
+    expected: Floats = bdtr(at, n_rows, rate)
+    seen = np.searchsorted(np.sort(sizes), at, side="right") / max(1, len(sizes))
+    return float(np.abs(seen - expected).max())
 
 
 def recurrence_distance(drawn: Bools, rate: float) -> float:
@@ -200,32 +214,12 @@ def recurrence_distance(drawn: Bools, rate: float) -> float:
     """
     stretch = math.ceil(1 / rate - 1e-9)
     whole = len(drawn) // stretch * stretch
-    return _distance(drawn[:whole].reshape(-1, stretch).sum(axis=1), stretch, rate)
+    return sizes_distance(drawn[:whole].reshape(-1, stretch).sum(axis=1), stretch, rate)
 
 
 def largest_by_chance(m: int, alpha: float) -> float:
     """What such a distance exceeds with probability α at most: ``√(ln(2 / α) / 2 m)`` (Massart 1990)."""
     return math.sqrt(math.log(2 / alpha) / (2 * m)) if m else math.inf
-
-
-def _distance(counts: Integers, trials: int, rate: float) -> float:
-    from scipy.special import bdtr  # here, since a code location must not load it
-
-    at = np.arange(trials + 1)
-    expected: Floats = bdtr(at, trials, rate)
-    seen = np.searchsorted(np.sort(counts), at, side="right") / max(1, len(counts))
-    return float(np.abs(seen - expected).max())
-
-
-DIMENSIONS = 16
-"""Weights of the network whose gradients are looked at."""
-
-_FAR = 100.0
-"""How much longer than the clipping norm a canary's gradient is."""
-
-_OTHERS = 8
-_STEP_RUNS = 500
-_ALPHA = 1e-4
 
 
 def step_claim(

@@ -15,8 +15,7 @@ from synth_audit.arrays import Floats, Labels
 from synth_audit.errors import DataError, PlanError
 from synth_audit.examination.audit_runner import AuditTask, TaskResult, run_tasks
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
-from synth_audit.files import load_json
-from synth_audit.findings.measurement import Direction, Measurement, MeasurementId
+from synth_audit.findings.measurement import Direction, MeasurementId
 from synth_audit.findings.sensitivity import PlantedLeaks
 from synth_audit.plugins.audit import Audit, Status, Subject
 from synth_audit.run.context import RunContext
@@ -24,6 +23,9 @@ from synth_audit.run.seeds import child_rng
 from synth_audit.table.kind import Disturbance
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table, assemble
+
+STRENGTH = 0.05
+"""Noise of the published evaluation: each of its three kinds is this, or none."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,9 @@ class LeakNoise:
         return column.kind.disturbed(values, column.domain, how, rng)
 
 
-STRENGTH = 0.05
-"""Noise of the published evaluation: each of its three kinds is this, or none."""
-
 QUIET = (LeakNoise(),)
+
+
 LOUD = tuple(LeakNoise(*kinds) for kinds in itertools.product((0.0, STRENGTH), repeat=3))
 
 
@@ -99,7 +100,7 @@ class Curve:
     r_squared: float
 
 
-@with_config(ConfigDict(ser_json_inf_nan="strings", extra="forbid"))  # holds for what is within it too
+@with_config(ConfigDict(ser_json_inf_nan="strings"))  # holds for what is within it too
 @dataclass(frozen=True)
 class Calibration:
     """All curves, and what became of audits that gave none.
@@ -190,7 +191,9 @@ def _curves(places: Sequence[tuple[LeakNoise, float]], ended: Sequence[TaskResul
     for (noise, share), end in zip(places, ended, strict=True):
         for m in end.outcome.measurements:
             if m.direction is not Direction.NEUTRAL and m.interval is not None and m.finite:
-                found.setdefault((m.id, noise), []).append(_point(share, m))
+                found.setdefault((m.id, noise), []).append(
+                    Point(share, m.value, m.interval.low, m.interval.high)
+                )
     return tuple(_curve(*key, points) for key, points in sorted(found.items(), key=_by_name))
 
 
@@ -199,11 +202,6 @@ def _by_name(
 ) -> tuple[MeasurementId, float, float, float]:
     measurement, noise = item[0]
     return measurement, noise.sigma, noise.rate, noise.flip
-
-
-def _point(share: float, m: Measurement) -> Point:
-    assert m.interval is not None
-    return Point(share, m.value, m.interval.low, m.interval.high)
 
 
 def _curve(measurement: MeasurementId, noise: LeakNoise, points: Sequence[Point]) -> Curve:
@@ -215,16 +213,6 @@ def _curve(measurement: MeasurementId, noise: LeakNoise, points: Sequence[Point]
         if spread > 0:
             explained = 1 - float(np.sum((y - intercept - slope * x) ** 2)) / spread
     return Curve(measurement, noise, tuple(points), slope, intercept, explained)
-
-
-def parse_calibration(text: str) -> Calibration:
-    """A calibration from its JSON text.
-
-    Raises:
-        ValueError: it is none, or has a key that is unknown or occurs twice.
-    """
-    load_json(text)
-    return _adapter().validate_json(text)
 
 
 @cache

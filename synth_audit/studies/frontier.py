@@ -29,6 +29,11 @@ MOST_COLUMNS = 40
 DIGITS = 2
 """Decimals that are kept: enough for a picture."""
 
+SCHEMA_VERSION = "1.1"
+
+ERROR = "error"
+"""Verdict of a candidate that never became a table."""
+
 
 @dataclass(frozen=True)
 class Correlations:
@@ -101,12 +106,6 @@ def _apart(values: Floats) -> int:
     """Rows that do not hold the most frequent value."""
     _, counts = np.unique(values, return_counts=True)
     return len(values) - int(counts.max(initial=0))
-
-
-SCHEMA_VERSION = "1.1"
-
-ERROR = "error"
-"""Verdict of a candidate that never became a table."""
 
 
 class GateOutcome(NamedTuple):

@@ -44,13 +44,23 @@ _TAILS = (0.005, 0.01, 0.02, 0.05, 0.1)
 """Share of the release beyond either end of a rung, but at least :data:`_TOGETHER` rows."""
 
 _TOGETHER = 20
+
 _RARE = (5, 10, 20, 50, 100)
 """Rows below which a rung merges labels."""
 
 _SPANS = ("1 minute", "1 hour", "1 day", "7 days", "1 month", "1 year")
+
 _NICE = (1, 2, 5)
 
 RUNGS = len(_PARTS)
+
+SCHEMA_VERSION = "1.0"
+
+MENDABLE = ("singling_out", "novel_content")
+"""Audits that refuse a release for what single columns give away: coarser values are their remedy. All others
+tell of remembered people, of which a coarser copy is one still."""
+
+_UTILITY = MeasurementId("marginals", "total_variation")
 
 
 def rung(number: int, names: Iterable[str], release: Table) -> dict[str, ColumnCoarsening]:
@@ -149,9 +159,6 @@ def _moment(microseconds: float) -> datetime:
     return datetime(1970, 1, 1) + timedelta(microseconds=microseconds)
 
 
-SCHEMA_VERSION = "1.0"
-
-
 @dataclass(frozen=True)
 class MendTry:
     """One candidate that was judged.
@@ -239,21 +246,9 @@ class MendRecord:
         return _adapter().dump_json(self, indent=2).decode() + "\n"
 
 
-def write_mend(record: MendRecord, workspace: Workspace) -> None:
-    """Write the record for readers; what later mends count on is in the table's ledger."""
-    write_text(workspace.mend, record.to_json())
-
-
 @cache
 def _adapter() -> TypeAdapter[MendRecord]:
     return TypeAdapter(MendRecord)
-
-
-MENDABLE = ("singling_out", "novel_content")
-"""Audits that refuse a release for what single columns give away: coarser values are their remedy. All others
-tell of remembered people, of which a coarser copy is one still."""
-
-_UTILITY = MeasurementId("marginals", "total_variation")
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,10 +289,11 @@ def mend(plan: Plan, workspace: Workspace, context: RunContext = SERIAL, *, trie
         refused = _refused(plan, workspace, Path(folder))
         record = MendRecord.of(refused.evidence, refused.hopeless, _utility(refused.evidence))
         record = replace(record, tries_counted=_counted(refused, min(tries, RUNGS)))
-        write_mend(record, workspace)
+        write_text(workspace.mend, record.to_json())
         if not refused.hopeless:
             record = climb(refused, record, replace(context, scratch=workspace.scratch), min(tries, RUNGS))
-        write_mend(record, workspace)
+        # For readers: what later mends count on is in the ledger of the table.
+        write_text(workspace.mend, record.to_json())
     return record
 
 

@@ -47,10 +47,20 @@ PRIVACY = (
     "closest_record.privacy_score",
     "exact_match.excess",
 )
+
 UTILITY = ("prediction.auroc_tstr", "prediction.r2_tstr", "marginals.total_variation")
 """What is taken when the plan names nothing: the first that was measured."""
 
 _DERIVED = {q.name for q in DERIVED}
+
+LADDER = (1, 2, 5, 10, 15, 20)
+"""Truncation levels that are tried without being asked for, as far as the table has columns, and then all."""
+
+_VALUE_LENGTH = 20
+_SLUG_LENGTH = 60
+
+_SHARED = "known answer."
+"""What the timings call the check that is made once for all candidates."""
 
 
 @dataclass(frozen=True)
@@ -147,13 +157,6 @@ def _quantities(audit: str, where: str) -> dict[str, Quantity]:
     info: AuditInfo = vars(ref.load())["info"]
     derived = derived_of(ref.family)
     return {q.name: q for q in (*info.quantities, *derived)}
-
-
-LADDER = (1, 2, 5, 10, 15, 20)
-"""Truncation levels that are tried without being asked for, as far as the table has columns, and then all."""
-
-_VALUE_LENGTH = 20
-_SLUG_LENGTH = 60
 
 
 @dataclass(frozen=True)
@@ -349,10 +352,6 @@ def _word(value: object) -> str:
         return "none"
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= _VALUE_LENGTH else text[: _VALUE_LENGTH - 1] + "…"
-
-
-_SHARED = "known answer."
-"""What the timings call the check that is made once for all candidates."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ STEEPEST = 2.0
 """Exponent beyond which no stage of ours grows: what looks steeper is noise of short runs."""
 
 _AUDITS = "audits"
+
 _SAMPLED = 10_000
 """Rows from which on audits look at samples, of which the largest is of so many rows."""
 

@@ -140,9 +140,7 @@ def test_one_varying_column_has_no_directions(subject_of, measure):
         measure(QUICK, subject_of(columns, None, columns))
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"n_bootstrap": 10}, {"most_coordinates": 5}, {"cells": 25}, {"most_rows": 999}]
-)
+@pytest.mark.parametrize("wrong", [{"n_bootstrap": 10}, {"most_coordinates": 5}, {"most_rows": 999}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(ValueError, match="must be"):
         Projection(**wrong)

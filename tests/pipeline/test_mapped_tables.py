@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.api import as_plan
+from synth_audit.inputs import as_plan
 from synth_audit.pipeline import stages
 from synth_audit.store.workspace import Workspace
 from synth_audit.table import arrow

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from synth_audit import registry
-from synth_audit.api.auditing import audit
+from synth_audit.api import audit
 from synth_audit.cli.console import show_evidence
 from synth_audit.errors import PlanError
 from synth_audit.findings.verdict import Result

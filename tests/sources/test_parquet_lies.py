@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.api.frames import as_arrow
 from synth_audit.errors import DataError
+from synth_audit.inputs import as_arrow
 from synth_audit.sources.parquet import Parquet
 
 TRUE = pa.table({"n": [1, 2, 3], "word": ["swordfish", None, "x"]})

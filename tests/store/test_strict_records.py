@@ -13,7 +13,6 @@ import pytest
 from synth_audit.errors import DataError
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
-from synth_audit.studies.calibration import parse_calibration
 from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number, parse_frontier
 
 FREE = {"config", "generator.config", "varied", "settings"}
@@ -102,19 +101,3 @@ def test_the_record_of_a_sweep(build):
     for _, other in changed:
         with pytest.raises(ValueError, match=r"(?i)unexpected|permitted|twice"):
             parse_frontier(other)
-
-
-def test_a_calibration():
-    plain = {
-        "table": "t",
-        "seed": 1,
-        "level": 0.9,
-        "planting": {},
-        "curves": [],
-        "silent": {},
-    }
-    text = json.dumps(plain)
-    parse_calibration(text)
-    for other in (json.dumps({**plain, "stranger": 1}), text.replace('"seed": 1', '"seed": 1, "seed": 2')):
-        with pytest.raises(ValueError, match=r"(?i)unexpected|permitted|twice"):
-            parse_calibration(other)

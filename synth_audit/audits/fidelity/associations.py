@@ -17,7 +17,6 @@ from synth_audit.findings.measurement import (
     Estimate,
     Findings,
     Interval,
-    Measurement,
     MeasurementId,
     Quantity,
     Series,
@@ -32,248 +31,17 @@ from synth_audit.table.table import Table
 N_GROUPS = 20
 """Groups of rows that are left out once each."""
 
-
-@dataclass(frozen=True, eq=False)
-class Jackknifed:
-    """A symmetric matrix of associations with what leaving out rows does to it.
-
-    Attributes:
-        values: shape (d, d).
-        deviations: ``sqrt((g − 1)/g) (value without a group − mean of those)``, whose squares sum to the
-            variance; of the measure corrected for chance and of the plain one; shape (variants, g, d, d).
-    """
-
-    values: Floats
-    deviations: Floats
-
-    @classmethod
-    def of(cls, *variants: Floats) -> Jackknifed:
-        """From the replicates of a measure, shape (1 + g, d, d), the first variant being the measure.
-
-        A corrected measure stands still at 0 while noise moves the plain one, so the plain one's noise counts
-        where it is larger.
-        """
-        made = np.stack([v[1:] for v in variants])
-        groups = made.shape[1]
-        if groups:
-            made = (made - made.mean(axis=1, keepdims=True)) * math.sqrt((groups - 1) / groups)
-        return cls(variants[0][0], made)
-
-
-@dataclass(frozen=True, eq=False)
-class AssociationMatrices:
-    """What the columns of one table say about each other.
-
-    Attributes:
-        mixed: Spearman's correlation of two numbers, Cramér's V of two labels, η of a label and a number.
-        pearson: Pearson's correlation of two numbers, 0 for other pairs.
-        information: normalised mutual information of the cells, missing values being a cell.
-    """
-
-    mixed: Jackknifed
-    pearson: Jackknifed
-    information: Jackknifed
-
-    @classmethod
-    def of(cls, rows: JackknifeRows, numeric: Bools) -> AssociationMatrices:
-        """Measure all pairs of columns."""
-        counts = kernel.contingency(rows)
-        shares = kernel.variance_shares(rows, np.flatnonzero(~numeric))
-        ranked = kernel.between_numbers(kernel.spearman(rows), numeric)
-        mixed, information = [], []
-        for corrected in (True, False):
-            ratios = kernel.correlation_ratio(shares, corrected=corrected)
-            between_labels = kernel.cramers_v(counts, corrected=corrected)
-            mixed.append(kernel.mixed(ranked, ratios, between_labels, numeric))
-            information.append(kernel.normalised_information(counts, corrected=corrected))
-        pearson = kernel.between_numbers(kernel.pearson(rows), numeric)
-        return cls(Jackknifed.of(*mixed), Jackknifed.of(pearson), Jackknifed.of(*information))
-
-
-def mean_gap(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> Estimate:
-    """``mean |a − b|`` over the pairs, with its interval ``value ± t · se``, which stops at 0.
-
-    se is the jackknife's standard error of the differences, each with its sign, and t is Student's for the
-    groups. The interval is for the number that two samples of these sizes give on average. Noise makes that
-    larger than the distance of the populations, so the high end holds for that too and the low end does not.
-    """
-    [found] = _Gaps.between(train, other, pairs).means([slice(None)], level)
-    return found
-
-
-def column_gaps(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> dict[int, Estimate]:
-    """:func:`mean_gap` over the pairs of each column that has any, by its position."""
-    columns = [int(i) for i in np.flatnonzero(pairs.any(axis=1))]
-    at = [slice(i, i + 1) for i in columns]
-    return dict(zip(columns, _Gaps.between(train, other, pairs).means(at, level), strict=True))
-
-
-def norm_gap(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> Estimate:
-    """``sqrt(Σ (a − b)²)`` over the pairs, each counted both ways round; interval as of :func:`mean_gap`."""
-    gap = np.where(pairs, other.values - train.values, 0.0)
-    value = float(np.linalg.norm(gap))
-    slope = gap / value if value > 0 else pairs / math.sqrt(pairs.sum())
-    moved = [(side.deviations * slope).sum(axis=(-2, -1)) for side in (train, other)]
-    return _estimate(value, moved, level)
-
-
-def lost_share(train: Jackknifed, gap: Estimate, pairs: Bools) -> Estimate | None:
-    """The gap of :func:`norm_gap` by the norm of the real matrix, taken as given; None where that is 0."""
-    norm = float(np.linalg.norm(np.where(pairs, train.values, 0.0)))
-    if norm == 0:
-        return None
-    ends = gap.interval
-    if ends is not None:
-        ends = Interval(ends.low / norm, ends.high / norm, ends.level, ends.method)
-    return Estimate(gap.value / norm, ends)
-
-
-@dataclass(frozen=True, eq=False)
-class _Gaps:
-    """Absolute differences of associations, summed over the pairs of each column.
-
-    Attributes:
-        sums: shape (d,).
-        counts: number of pairs, shape (d,).
-        moved: for either table what leaving out a group adds to ``sums``, shape (variants, g, d).
-    """
-
-    sums: Floats
-    counts: Floats
-    moved: tuple[Floats, Floats]
-
-    @classmethod
-    def between(cls, train: Jackknifed, other: Jackknifed, pairs: Bools) -> _Gaps:
-        gap = other.values - train.values
-        slope = np.where(pairs, np.where(gap < 0, -1.0, 1.0), 0.0)
-        moved = ((train.deviations * slope).sum(axis=-1), (other.deviations * slope).sum(axis=-1))
-        return cls((slope * gap).sum(axis=1), pairs.sum(axis=1).astype(np.float64), moved)
-
-    def means(self, sets: list[slice], level: float) -> list[Estimate]:
-        """Mean over the pairs of each set of columns."""
-        found = []
-        for at in sets:
-            n = self.counts[at].sum()
-            moved = [m[..., at].sum(axis=-1) / n for m in self.moved]
-            found.append(_estimate(float(self.sums[at].sum() / n), moved, level))
-        return found
-
-
-def _estimate(value: float, moved: list[Floats], level: float) -> Estimate:
-    """The value with the interval that its moves in both tables give, shape (variants, g) each.
-
-    Without two groups in either table nothing is known of the precision.
-    """
-    from scipy.special import stdtrit  # here, since a code location must not load it
-
-    groups = min(m.shape[1] for m in moved)
-    if groups < 2:
-        return Estimate(value, Interval(0.0, math.inf, level, "one row tells no precision"))
-    error = math.sqrt(sum(float((m**2).sum(axis=1).max()) for m in moved))
-    half = float(stdtrit(groups - 1, 0.5 + level / 2)) * error
-    return Estimate(
-        value, Interval(max(0.0, value - half), value + half, level, f"jackknife of {groups} groups")
-    )
-
-
 _LABELS = 10
 """A number column with at most this many values in train is a label, as in the paper's tool (SynthEval)."""
 
 _DECIMALS = 2
 """The paper prints two. No small count follows from the difference of a few pairs rounded so."""
 
-
-def published_difference(train: Table, other: Table, scale: ColumnCells) -> float:
-    """Return ``‖R − S‖_F`` over all pairs of columns, in [0, number of columns].
-
-    Entries are Pearson's r of two numbers, V² of two labels and η² of a label and a number, none of them
-    corrected for chance. Pairs that rest on few rows count too, so that the sum is rounded to two decimals.
-
-    Source: Disjoint Generative Models, appendix A; SynthEval 1.7, ``corr_diff``.
-    """
-    columns = [c.name for c in scale.columns]
-    number = np.array(
-        [
-            numeric and len(np.unique(train.numbers(name))) > _LABELS
-            for name, numeric in zip(columns, scale.numeric, strict=True)
-        ]
-    )
-    difference = _association_matrix(train, scale, number) - _association_matrix(other, scale, number)
-    return round(float(np.linalg.norm(difference)), _DECIMALS)
-
-
-def _association_matrix(table: Table, scale: ColumnCells, number: np.ndarray) -> Floats:
-    """r, V² and η² of every pair of columns, 1 on the diagonal, shape (d, d)."""
-    cells, sizes, numbers = [], [], [np.empty((table.n_rows, 0))]
-    for column, own, numeric, quantity in zip(scale.columns, scale.cells, scale.numeric, number, strict=True):
-        codes = own.of(table)
-        if numeric and not quantity:
-            codes = np.unique(table.numbers(column.name), return_inverse=True)[1]
-        if quantity:
-            numbers.append(table.numbers(column.name))
-        cells.append(codes)
-        sizes.append(int(codes.max(initial=0)) + 1)
-    rows = kernel.JackknifeRows.of(np.column_stack(cells), np.array(sizes), np.column_stack(numbers))
-    found: Floats = kernel.cramers_v(kernel.contingency(rows), corrected=False)[0] ** 2
-    shares = kernel.variance_shares(rows, np.flatnonzero(~number))
-    ratios = kernel.correlation_ratio(shares, corrected=False)[0] ** 2
-    found[np.ix_(number, number)] = kernel.pearson(rows)[0]
-    found[np.ix_(~number, number)], found[np.ix_(number, ~number)] = ratios, ratios.T
-    np.fill_diagonal(found, 1.0)
-    return found
-
-
 MOST_COLUMNS = 40
 """Columns of a picture."""
 
 DIGITS = 2
 """Decimals of a picture: enough to see, too few to work values out from."""
-
-
-def matrices(
-    subject: Subject,
-    scale: ColumnCells,
-    real: Floats,
-    pairs: Bools,
-    most_rows: int,
-    rng: np.random.Generator,
-) -> tuple[Series, ...]:
-    """Real, synthetic and difference; withheld where few rows of either table stand apart."""
-    shown = [scale.columns.index(c) for c in subject.schema.leading_features(MOST_COLUMNS)]
-    rows = scale.rows(subject.synthetic.sample(most_rows, rng))
-    made = AssociationMatrices.of(rows, scale.numeric).mixed.values
-    told = pairs & (told_pairs(rows, scale, subject.suppression) | ~told_pairs(rows, scale, 1))
-    # A column that does not vary at all in the release betrays nobody, and must be seen to be constant.
-    return tuple(
-        _matrix_series(shows, np.where(told, values, np.nan), shown, scale.columns, diagonal)
-        for shows, values, diagonal in (
-            ("train", real, 1.0),
-            ("synthetic", made, 1.0),
-            ("difference", made - real, 0.0),
-        )
-    )
-
-
-def _matrix_series(
-    shows: str,
-    values: Floats,
-    shown: list[int],
-    columns: tuple[Column, ...],
-    diagonal: float,
-) -> Series:
-    values = np.clip(values.round(DIGITS), -1.0, 1.0) + 0.0
-    np.fill_diagonal(values, diagonal)
-    names = tuple(columns[i].name for i in shown)
-    return Series(
-        id=MeasurementId("", "associations", shows),
-        title="Associations between columns",
-        kind="matrix",
-        x_label="column",
-        y_label="column",
-        x=names,
-        lines={name: tuple(values[i, shown].tolist()) for name, i in zip(names, shown, strict=True)},
-    )
-
 
 DIFFERENCE = Quantity(
     "difference",
@@ -283,6 +51,7 @@ DIFFERENCE = Quantity(
     help="Over all pairs of columns, or those of one column: Spearman's correlation of numbers, Cramér's V "
     "of labels, correlation ratio of a label and a number; 0 is identical.",
 )
+
 LOST = Quantity(
     "lost",
     "Share of the real associations that is lost",
@@ -291,6 +60,7 @@ LOST = Quantity(
     help="Norm of the difference by the norm of the real associations: 0 is nothing lost, about 1 what a "
     "release of independent columns loses. Fresh rows lose as much where the real ones are but chance.",
 )
+
 FROBENIUS = Quantity(
     "frobenius",
     "Frobenius norm of the difference of associations",
@@ -298,6 +68,7 @@ FROBENIUS = Quantity(
     range=(0.0, float("inf")),
     help="Root of the summed squares over both halves of the matrix; grows with the number of columns.",
 )
+
 PUBLISHED = Quantity(
     "published_difference",
     "Correlation difference as published",
@@ -306,6 +77,7 @@ PUBLISHED = Quantity(
     help="Frobenius norm over all pairs of Pearson's r, V² and η², none corrected, as in table 3 of "
     "Disjoint Generative Models; grows with the number of columns.",
 )
+
 PEARSON = Quantity(
     "pearson_difference",
     "Mean difference of Pearson correlations",
@@ -313,6 +85,7 @@ PEARSON = Quantity(
     range=(0.0, 2.0),
     help="Over pairs of numbers; one extreme value can move it.",
 )
+
 SPEARMAN = Quantity(
     "spearman_difference",
     "Mean difference of Spearman correlations",
@@ -320,24 +93,28 @@ SPEARMAN = Quantity(
     range=(0.0, 2.0),
     help="Over pairs of numbers; ranks, so no extreme value moves it much.",
 )
+
 CRAMERS_V = Quantity(
     "cramers_v_difference",
     "Mean difference of Cramér's V",
     unit="distance",
     help="Over pairs of labels, corrected for what chance adds.",
 )
+
 ETA = Quantity(
     "eta_difference",
     "Mean difference of correlation ratios",
     unit="distance",
     help="Over pairs of a label and a number, corrected for what chance adds.",
 )
+
 MUTUAL_INFORMATION = Quantity(
     "mutual_information_difference",
     "Mean difference of normalised mutual information",
     unit="distance",
     help="Over all pairs; sees relations of any shape, and those of missing values, which are a cell.",
 )
+
 NO_ASSOCIATION = Quantity(
     "no_association",
     "Mean difference of a release whose columns are independent",
@@ -437,11 +214,225 @@ class Associations:
             return _compared(train, other, pairs, cell_pairs, scale, subject.level)
 
         found = measured(subject, compare, self.info.quantities, rng)
-        found.append(_no_association(train, pairs))
+        found.append(NO_ASSOCIATION.at(float(np.abs(train.mixed.values[pairs]).mean())))
         if self.published:
             found.append(PUBLISHED.at(published_difference(part, subject.synthetic, scale)))
         series = matrices(subject, scale, train.mixed.values, pairs, self.most_rows, rng)
         return Findings(tuple(found), series, _notes(subject, varied, withheld, self.most_rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Jackknifed:
+    """A symmetric matrix of associations with what leaving out rows does to it.
+
+    Attributes:
+        values: shape (d, d).
+        deviations: ``sqrt((g − 1)/g) (value without a group − mean of those)``, whose squares sum to the
+            variance; of the measure corrected for chance and of the plain one; shape (variants, g, d, d).
+    """
+
+    values: Floats
+    deviations: Floats
+
+    @classmethod
+    def of(cls, *variants: Floats) -> Jackknifed:
+        """From the replicates of a measure, shape (1 + g, d, d), the first variant being the measure.
+
+        A corrected measure stands still at 0 while noise moves the plain one, so the plain one's noise counts
+        where it is larger.
+        """
+        made = np.stack([v[1:] for v in variants])
+        groups = made.shape[1]
+        if groups:
+            made = (made - made.mean(axis=1, keepdims=True)) * math.sqrt((groups - 1) / groups)
+        return cls(variants[0][0], made)
+
+
+@dataclass(frozen=True, eq=False)
+class AssociationMatrices:
+    """What the columns of one table say about each other.
+
+    Attributes:
+        mixed: Spearman's correlation of two numbers, Cramér's V of two labels, η of a label and a number.
+        pearson: Pearson's correlation of two numbers, 0 for other pairs.
+        information: normalised mutual information of the cells, missing values being a cell.
+    """
+
+    mixed: Jackknifed
+    pearson: Jackknifed
+    information: Jackknifed
+
+    @classmethod
+    def of(cls, rows: JackknifeRows, numeric: Bools) -> AssociationMatrices:
+        """Measure all pairs of columns."""
+        counts = kernel.contingency(rows)
+        shares = kernel.variance_shares(rows, np.flatnonzero(~numeric))
+        ranked = kernel.between_numbers(kernel.spearman(rows), numeric)
+        mixed, information = [], []
+        for corrected in (True, False):
+            ratios = kernel.correlation_ratio(shares, corrected=corrected)
+            between_labels = kernel.cramers_v(counts, corrected=corrected)
+            mixed.append(kernel.mixed(ranked, ratios, between_labels, numeric))
+            information.append(kernel.normalised_information(counts, corrected=corrected))
+        pearson = kernel.between_numbers(kernel.pearson(rows), numeric)
+        return cls(Jackknifed.of(*mixed), Jackknifed.of(pearson), Jackknifed.of(*information))
+
+
+def mean_gap(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> Estimate:
+    """``mean |a − b|`` over the pairs, with its interval ``value ± t · se``, which stops at 0.
+
+    se is the jackknife's standard error of the differences, each with its sign, and t is Student's for the
+    groups. The interval is for the number that two samples of these sizes give on average. Noise makes that
+    larger than the distance of the populations, so the high end holds for that too and the low end does not.
+    """
+    [found] = _mean_gaps(train, other, pairs, [slice(None)], level)
+    return found
+
+
+def column_gaps(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> dict[int, Estimate]:
+    """:func:`mean_gap` over the pairs of each column that has any, by its position."""
+    columns = [int(i) for i in np.flatnonzero(pairs.any(axis=1))]
+    at = [slice(i, i + 1) for i in columns]
+    return dict(zip(columns, _mean_gaps(train, other, pairs, at, level), strict=True))
+
+
+def norm_gap(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> Estimate:
+    """``sqrt(Σ (a − b)²)`` over the pairs, each counted both ways round; interval as of :func:`mean_gap`."""
+    gap = np.where(pairs, other.values - train.values, 0.0)
+    value = float(np.linalg.norm(gap))
+    slope = gap / value if value > 0 else pairs / math.sqrt(pairs.sum())
+    moved = [(side.deviations * slope).sum(axis=(-2, -1)) for side in (train, other)]
+    return _estimate(value, moved, level)
+
+
+def lost_share(train: Jackknifed, gap: Estimate, pairs: Bools) -> Estimate | None:
+    """The gap of :func:`norm_gap` by the norm of the real matrix, taken as given; None where that is 0."""
+    norm = float(np.linalg.norm(np.where(pairs, train.values, 0.0)))
+    if norm == 0:
+        return None
+    ends = gap.interval
+    if ends is not None:
+        ends = Interval(ends.low / norm, ends.high / norm, ends.level, ends.method)
+    return Estimate(gap.value / norm, ends)
+
+
+def _mean_gaps(
+    train: Jackknifed, other: Jackknifed, pairs: Bools, sets: list[slice], level: float
+) -> list[Estimate]:
+    """Mean absolute difference over the pairs of each set of columns."""
+    gap = other.values - train.values
+    slope = np.where(pairs, np.where(gap < 0, -1.0, 1.0), 0.0)
+    sums, counts = (slope * gap).sum(axis=1), pairs.sum(axis=1).astype(np.float64)
+    # What leaving out a group of either table adds to the sum of each column, shape (variants, g, d).
+    moved = [(side.deviations * slope).sum(axis=-1) for side in (train, other)]
+    found = []
+    for at in sets:
+        n = counts[at].sum()
+        value = float(sums[at].sum() / n)
+        found.append(_estimate(value, [m[..., at].sum(axis=-1) / n for m in moved], level))
+    return found
+
+
+def _estimate(value: float, moved: list[Floats], level: float) -> Estimate:
+    """The value with the interval that its moves in both tables give, shape (variants, g) each.
+
+    Without two groups in either table nothing is known of the precision.
+    """
+    from scipy.special import stdtrit  # here, since a code location must not load it
+
+    groups = min(m.shape[1] for m in moved)
+    if groups < 2:
+        return Estimate(value, Interval(0.0, math.inf, level, "one row tells no precision"))
+    error = math.sqrt(sum(float((m**2).sum(axis=1).max()) for m in moved))
+    half = float(stdtrit(groups - 1, 0.5 + level / 2)) * error
+    return Estimate(
+        value, Interval(max(0.0, value - half), value + half, level, f"jackknife of {groups} groups")
+    )
+
+
+def published_difference(train: Table, other: Table, scale: ColumnCells) -> float:
+    """Return ``‖R − S‖_F`` over all pairs of columns, in [0, number of columns].
+
+    Entries are Pearson's r of two numbers, V² of two labels and η² of a label and a number, none of them
+    corrected for chance. Pairs that rest on few rows count too, so that the sum is rounded to two decimals.
+
+    Source: Disjoint Generative Models, appendix A; SynthEval 1.7, ``corr_diff``.
+    """
+    columns = [c.name for c in scale.columns]
+    number = np.array(
+        [
+            numeric and len(np.unique(train.numbers(name))) > _LABELS
+            for name, numeric in zip(columns, scale.numeric, strict=True)
+        ]
+    )
+    difference = _association_matrix(train, scale, number) - _association_matrix(other, scale, number)
+    return round(float(np.linalg.norm(difference)), _DECIMALS)
+
+
+def _association_matrix(table: Table, scale: ColumnCells, number: np.ndarray) -> Floats:
+    """r, V² and η² of every pair of columns, 1 on the diagonal, shape (d, d)."""
+    cells, sizes, numbers = [], [], [np.empty((table.n_rows, 0))]
+    for column, own, numeric, quantity in zip(scale.columns, scale.cells, scale.numeric, number, strict=True):
+        codes = own.of(table)
+        if numeric and not quantity:
+            codes = np.unique(table.numbers(column.name), return_inverse=True)[1]
+        if quantity:
+            numbers.append(table.numbers(column.name))
+        cells.append(codes)
+        sizes.append(int(codes.max(initial=0)) + 1)
+    rows = kernel.JackknifeRows.of(np.column_stack(cells), np.array(sizes), np.column_stack(numbers))
+    found: Floats = kernel.cramers_v(kernel.contingency(rows), corrected=False)[0] ** 2
+    shares = kernel.variance_shares(rows, np.flatnonzero(~number))
+    ratios = kernel.correlation_ratio(shares, corrected=False)[0] ** 2
+    found[np.ix_(number, number)] = kernel.pearson(rows)[0]
+    found[np.ix_(~number, number)], found[np.ix_(number, ~number)] = ratios, ratios.T
+    np.fill_diagonal(found, 1.0)
+    return found
+
+
+def matrices(
+    subject: Subject,
+    scale: ColumnCells,
+    real: Floats,
+    pairs: Bools,
+    most_rows: int,
+    rng: np.random.Generator,
+) -> tuple[Series, ...]:
+    """Real, synthetic and difference; withheld where few rows of either table stand apart."""
+    shown = [scale.columns.index(c) for c in subject.schema.leading_features(MOST_COLUMNS)]
+    rows = scale.rows(subject.synthetic.sample(most_rows, rng))
+    made = AssociationMatrices.of(rows, scale.numeric).mixed.values
+    told = pairs & (told_pairs(rows, scale, subject.suppression) | ~told_pairs(rows, scale, 1))
+    # A column that does not vary at all in the release betrays nobody, and must be seen to be constant.
+    return tuple(
+        _matrix_series(shows, np.where(told, values, np.nan), shown, scale.columns, diagonal)
+        for shows, values, diagonal in (
+            ("train", real, 1.0),
+            ("synthetic", made, 1.0),
+            ("difference", made - real, 0.0),
+        )
+    )
+
+
+def _matrix_series(
+    shows: str,
+    values: Floats,
+    shown: list[int],
+    columns: tuple[Column, ...],
+    diagonal: float,
+) -> Series:
+    values = np.clip(values.round(DIGITS), -1.0, 1.0) + 0.0
+    np.fill_diagonal(values, diagonal)
+    names = tuple(columns[i].name for i in shown)
+    return Series(
+        id=MeasurementId("", "associations", shows),
+        title="Associations between columns",
+        kind="matrix",
+        x_label="column",
+        y_label="column",
+        x=names,
+        lines={name: tuple(values[i, shown].tolist()) for name, i in zip(names, shown, strict=True)},
+    )
 
 
 def _withheld(
@@ -487,10 +478,6 @@ def _compared(
     for i, estimate in column_gaps(*mixed, pairs, level).items():
         found[DIFFERENCE.id(column=scale.columns[i].name)] = estimate
     return found
-
-
-def _no_association(train: AssociationMatrices, pairs: Bools) -> Measurement:
-    return NO_ASSOCIATION.at(float(np.abs(train.mixed.values[pairs]).mean()))
 
 
 def _notes(subject: Subject, varied: Bools, withheld: int, most_rows: int) -> tuple[str, ...]:

@@ -32,6 +32,87 @@ from synth_audit.table.kind import NumberPart
 from synth_audit.table.rules import Determines, OneOf, Ordered, Rule, Within, declared_rules
 from synth_audit.table.table import Table
 
+VIOLATIONS = Quantity(
+    "violations",
+    "Rows that break a rule",
+    help="Share of the rows with all values that the rule needs; where no rule is named, share of rows that "
+    "break any. 0 is best.",
+)
+
+WORST = Quantity(
+    "worst_violations",
+    "Rows that break the worst rule",
+    help="The largest share over the rules, its interval corrected for their number.",
+)
+
+UNSEEN = Quantity(
+    "unseen",
+    "Rows whose determining values no training row holds together",
+    direction=Direction.NEUTRAL,
+    help="What such rows determine cannot be compared, so they count neither as kept nor as broken.",
+)
+
+TRAIN_VIOLATIONS = Quantity(
+    "train_violations",
+    "Training rows that break a rule",
+    direction=Direction.NEUTRAL,
+    help="Told where training rows break a rule themselves: then it is a habit and not a law.",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraints:
+    """Share of synthetic rows that break the rules declared in the plan.
+
+    Rules are those under ``rules`` and the bounds and categories under ``columns``. For each,
+    ``violations = broken / asked`` over the rows that hold all values it needs; without a rule, the share
+    of rows that break any among those that can be asked for at least one. A row breaks ``a -> b`` when its b
+    is not one that train holds most often beside its a, whichever of equally frequent ones. The
+    interval of the worst rule is corrected for their number (Bonferroni).
+
+    ``train_violations`` of a dependency counts the training rows beside the most frequent b of each a, of
+    equally frequent ones a single one: a whose values tie determines nothing, which is a habit.
+
+    Source: g3 of Kivinen & Mannila 1995 (``train_violations`` of a dependency); the rest is ours.
+    """
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Rules",
+        question="Does the release break rules that real rows obey?",
+        threat_model="Someone who works with the release meets rows that cannot be, such as a discharge "
+        "before an admission.",
+        not_covered="Rules that nobody declared. A rule on values that are missing is not asked.",
+        quantities=(VIOLATIONS, WORST, UNSEEN, TRAIN_VIOLATIONS),
+        risk="fidelity",
+        cost="seconds",
+        source=f"Kivinen & Mannila 1995 (broken dependencies); {SOURCE} (intervals)",
+    )
+
+    def run(self, subject: Subject, context: RunContext) -> Findings:
+        """Ask every declared rule of the release, with control rows as reference.
+
+        Raises:
+            NotApplicable: the plan declares no rule.
+        """
+        rules = declared_rules(subject.schema)
+        if not rules:
+            raise NotApplicable(
+                "the plan declares no rules, bounds or categories: `synth-audit init` proposes some rules"
+            )
+        tallied: list[_Tallies] = []
+
+        def compare(table: Table, rng: np.random.Generator) -> Mapping[MeasurementId, Estimate]:
+            tallied.append(_Tallies.of(rules, table, subject.train))
+            return tallied[-1].estimates(subject.level)
+
+        found = measured(subject, compare, self.info.quantities, context.rng)
+        release, control = tallied[0], tallied[1] if len(tallied) > 1 else None
+        hidden = control.hidden(subject.suppression) if control else frozenset()
+        habits, notes = _habits(rules, subject.train, subject.suppression)
+        notes += _unasked(release)
+        notes += _withheld(hidden, subject.suppression)
+        return Findings((*(_told(m, release, hidden) for m in found), *habits), notes=tuple(notes))
+
 
 @dataclass(frozen=True, eq=False)
 class Question:
@@ -158,85 +239,6 @@ def _determined(rule: Determines, table: Table, train: Table) -> Question:
     )
     asked = whole & (found != MISSING) & (most[groups] > 0)
     return Question(rule, operands, (), asked, whole, whole & (most[groups] == 0))
-
-
-VIOLATIONS = Quantity(
-    "violations",
-    "Rows that break a rule",
-    help="Share of the rows with all values that the rule needs; where no rule is named, share of rows that "
-    "break any. 0 is best.",
-)
-WORST = Quantity(
-    "worst_violations",
-    "Rows that break the worst rule",
-    help="The largest share over the rules, its interval corrected for their number.",
-)
-UNSEEN = Quantity(
-    "unseen",
-    "Rows whose determining values no training row holds together",
-    direction=Direction.NEUTRAL,
-    help="What such rows determine cannot be compared, so they count neither as kept nor as broken.",
-)
-TRAIN_VIOLATIONS = Quantity(
-    "train_violations",
-    "Training rows that break a rule",
-    direction=Direction.NEUTRAL,
-    help="Told where training rows break a rule themselves: then it is a habit and not a law.",
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Constraints:
-    """Share of synthetic rows that break the rules declared in the plan.
-
-    Rules are those under ``rules`` and the bounds and categories under ``columns``. For each,
-    ``violations = broken / asked`` over the rows that hold all values it needs; without a rule, the share
-    of rows that break any among those that can be asked for at least one. A row breaks ``a -> b`` when its b
-    is not one that train holds most often beside its a, whichever of equally frequent ones. The
-    interval of the worst rule is corrected for their number (Bonferroni).
-
-    ``train_violations`` of a dependency counts the training rows beside the most frequent b of each a, of
-    equally frequent ones a single one: a whose values tie determines nothing, which is a habit.
-
-    Source: g3 of Kivinen & Mannila 1995 (``train_violations`` of a dependency); the rest is ours.
-    """
-
-    info: ClassVar[AuditInfo] = AuditInfo(
-        title="Rules",
-        question="Does the release break rules that real rows obey?",
-        threat_model="Someone who works with the release meets rows that cannot be, such as a discharge "
-        "before an admission.",
-        not_covered="Rules that nobody declared. A rule on values that are missing is not asked.",
-        quantities=(VIOLATIONS, WORST, UNSEEN, TRAIN_VIOLATIONS),
-        risk="fidelity",
-        cost="seconds",
-        source=f"Kivinen & Mannila 1995 (broken dependencies); {SOURCE} (intervals)",
-    )
-
-    def run(self, subject: Subject, context: RunContext) -> Findings:
-        """Ask every declared rule of the release, with control rows as reference.
-
-        Raises:
-            NotApplicable: the plan declares no rule.
-        """
-        rules = declared_rules(subject.schema)
-        if not rules:
-            raise NotApplicable(
-                "the plan declares no rules, bounds or categories: `synth-audit init` proposes some rules"
-            )
-        tallied: list[_Tallies] = []
-
-        def compare(table: Table, rng: np.random.Generator) -> Mapping[MeasurementId, Estimate]:
-            tallied.append(_Tallies.of(rules, table, subject.train))
-            return tallied[-1].estimates(subject.level)
-
-        found = measured(subject, compare, self.info.quantities, context.rng)
-        release, control = tallied[0], tallied[1] if len(tallied) > 1 else None
-        hidden = control.hidden(subject.suppression) if control else frozenset()
-        habits, notes = _habits(rules, subject.train, subject.suppression)
-        notes += _unasked(release)
-        notes += _withheld(hidden, subject.suppression)
-        return Findings((*(_told(m, release, hidden) for m in found), *habits), notes=tuple(notes))
 
 
 @dataclass(frozen=True)

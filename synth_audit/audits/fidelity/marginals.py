@@ -36,6 +36,142 @@ MOST_CELLS = 1024
 _NOTHING_TOLD = 2
 """New cells where all real rows are joined: theirs, and the one of the release alone."""
 
+_MOST_BARS = 20
+_REAL, _SYNTHETIC, _CONTROL = "real", "synthetic", "control rows"
+
+TOTAL_VARIATION = Quantity(
+    "total_variation",
+    "Total variation distance",
+    help="Share of rows that would have to change to give the real proportions; 0 is identical.",
+)
+
+WORST_TOTAL_VARIATION = Quantity(
+    "worst_total_variation",
+    "Total variation distance of the worst column",
+    help="The largest of all columns: one that is constant or empty in the release hides in their mean.",
+)
+
+HELLINGER = Quantity("hellinger", "Hellinger distance", unit="distance", help="0 identical, 1 disjoint.")
+
+KOLMOGOROV_SMIRNOV = Quantity(
+    "ks",
+    "Kolmogorov–Smirnov distance",
+    unit="distance",
+    help="Largest gap between the cumulative distributions of a numeric column.",
+)
+
+WASSERSTEIN = Quantity(
+    "wasserstein",
+    "Wasserstein distance in standard deviations",
+    unit="standard deviations",
+    range=(0.0, math.inf),
+    help="How far a number would have to move on average, in standard deviations of the training column.",
+)
+
+MISSINGNESS = Quantity(
+    "missingness",
+    "Difference in missing values",
+    help="By how much the share of missing values differs, for columns that have more than a few.",
+)
+
+CHI_SQUARE = Quantity(
+    "chi_square",
+    "Inverted χ² test",
+    unit="probability",
+    direction=Direction.NEUTRAL,
+    help="1 − p of the test that labels have the real frequencies. It grows with the number of rows, and "
+    "fresh real rows do not get 0 either: no measure of distance.",
+)
+
+MARGINAL_DISTANCE = Quantity(
+    "marginal_distance",
+    "Marginal distance",
+    unit="distance",
+    direction=Direction.NEUTRAL,
+    help="Mean over columns of the Kolmogorov–Smirnov distance (numbers) and 1 − p of χ² (labels). It grows "
+    "with the number of rows; kept for comparison with published figures.",
+)
+
+_MEANS = (TOTAL_VARIATION, HELLINGER, KOLMOGOROV_SMIRNOV, WASSERSTEIN, CHI_SQUARE, MARGINAL_DISTANCE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marginals:
+    """Distances between the real and the synthetic distribution of every column.
+
+    Discrete columns: cells are the categories. Numeric columns: cells of about equal real mass, cut on
+    train. Missing is a cell of its own. ``total_variation = ½ Σ |p − q|``,
+    ``hellinger = sqrt(½ Σ (√p − √q)²)``, ``ks`` = largest gap of the distribution functions and
+    ``wasserstein = ∫ |F − G| dx / s`` (numeric, present values; s the standard deviation in train, which
+    every column that varies has, whereas a quartile range is 0 for a column of mostly zeros),
+    ``chi_square = 1 − p`` of ``Σ (observed − expected)² / expected`` with train's shares as expectation
+    (discrete), ``missingness`` = difference of the shares of missing values, and
+    ``worst_total_variation = max`` over columns.
+
+    Exact numbers would give away how few rows hold a rare value, or what it is. So cells that fewer than the
+    suppression limit hold in train or control are joined into one for the first two and χ², except those in
+    which no real row lies; where all are joined, the column has no such number. A numeric column has fewer
+    cells where that leaves more to compare. ``ks`` and ``wasserstein`` are left out where fewer rows differ
+    from the most frequent value, and ``ks`` does not look where fewer training rows lie beyond: n times (the
+    release's share there − ks) was their number. All of that is decided by train and control alone.
+
+    Without a column it is the mean over columns; ``marginal_distance`` is the mean of ``ks`` for numeric and
+    ``chi_square`` for discrete columns, 1 for a numeric column that is wholly missing in the table. Intervals
+    are ± z standard errors from resampling the rows of both tables, the same rows for all columns; Newcombe's
+    for ``missingness``, averaged over columns; none for the two that describe, whose resamples say nothing.
+    That of the worst column is corrected for how many there are.
+
+    Fields:
+        cells: cells of a numeric column, at least 2.
+        n_bootstrap: resamples behind the interval.
+
+    Source: Disjoint Generative Models, section 3; TableDiffusion thesis, section 6.8.2.
+    """
+
+    cells: int = 10
+    n_bootstrap: int = 200
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Distributions of single columns",
+        question="Does each column of the release look like the real one?",
+        threat_model="Someone who counts or averages a single column would be misled.",
+        not_covered="How columns depend on each other.",
+        quantities=(*_MEANS, WORST_TOTAL_VARIATION, MISSINGNESS),
+        risk="fidelity",
+        cost="instant",
+        source="Disjoint Generative Models, section 3; TableDiffusion thesis, section 6.8.2",
+    )
+
+    def __post_init__(self) -> None:
+        if self.cells < 2 or self.n_bootstrap < 100:
+            raise ValueError("cells must be at least 2 and n_bootstrap at least 100")
+
+    def run(self, subject: Subject, context: RunContext) -> Findings:
+        """Measure every released column against train, with control against train as reference."""
+
+        pictures: dict[str, Series] = {}
+        still: list[str] = []
+
+        def compare(tables: Sequence[Table], seed: int) -> list[Found]:
+            """The release first; one column after the other, each read and sorted once for all tables."""
+            beside = ResampledTables.of(subject, tables, self.n_bootstrap, seed)
+            by_column = {}
+            for column in subject.features:
+                found = beside.compared(column, self.cells)
+                by_column[column.name] = found.distances
+                pictures[column.name] = picture(column, subject, found.cells)
+                still.extend([column.name] * (not found.varies))
+            return [
+                _estimates(subject, table, {name: d[i] for name, d in by_column.items()})
+                for i, table in enumerate(tables)
+            ]
+
+        measurements = measured_together(subject, compare, self.info.quantities, context.rng)
+        apart = {m.id.column: m.value for m in measurements if m.id.quantity == TOTAL_VARIATION.name}
+        worst_first = sorted(subject.features, key=lambda c: -apart.get(c.name, 0.0))
+        notes = _left_out(subject, apart, len(still))
+        return Findings(tuple(measurements), tuple(pictures[c.name] for c in worst_first), notes)
+
 
 class Distance(NamedTuple):
     """A distance and its bootstrap draws, shape (n_draws,); None where they would say nothing."""
@@ -230,10 +366,6 @@ def has_gaps(tables: Sequence[Table], name: str, subject: Subject) -> bool:
     return any(_tellable(t, name, subject.suppression) > 0 for t in tables)
 
 
-_MOST_BARS = 20
-_REAL, _SYNTHETIC, _CONTROL = "real", "synthetic", "control rows"
-
-
 def picture(column: Column, subject: Subject, cells: SharedCells) -> Series:
     """Bars of the shares of real, synthetic and control rows; small cells are drawn together as one.
 
@@ -291,133 +423,6 @@ class _Cells:
             for label, counts in self.counts.items()
             if more or not counts[rest].any()
         }
-
-
-TOTAL_VARIATION = Quantity(
-    "total_variation",
-    "Total variation distance",
-    help="Share of rows that would have to change to give the real proportions; 0 is identical.",
-)
-WORST_TOTAL_VARIATION = Quantity(
-    "worst_total_variation",
-    "Total variation distance of the worst column",
-    help="The largest of all columns: one that is constant or empty in the release hides in their mean.",
-)
-HELLINGER = Quantity("hellinger", "Hellinger distance", unit="distance", help="0 identical, 1 disjoint.")
-KOLMOGOROV_SMIRNOV = Quantity(
-    "ks",
-    "Kolmogorov–Smirnov distance",
-    unit="distance",
-    help="Largest gap between the cumulative distributions of a numeric column.",
-)
-WASSERSTEIN = Quantity(
-    "wasserstein",
-    "Wasserstein distance in standard deviations",
-    unit="standard deviations",
-    range=(0.0, math.inf),
-    help="How far a number would have to move on average, in standard deviations of the training column.",
-)
-MISSINGNESS = Quantity(
-    "missingness",
-    "Difference in missing values",
-    help="By how much the share of missing values differs, for columns that have more than a few.",
-)
-CHI_SQUARE = Quantity(
-    "chi_square",
-    "Inverted χ² test",
-    unit="probability",
-    direction=Direction.NEUTRAL,
-    help="1 − p of the test that labels have the real frequencies. It grows with the number of rows, and "
-    "fresh real rows do not get 0 either: no measure of distance.",
-)
-MARGINAL_DISTANCE = Quantity(
-    "marginal_distance",
-    "Marginal distance",
-    unit="distance",
-    direction=Direction.NEUTRAL,
-    help="Mean over columns of the Kolmogorov–Smirnov distance (numbers) and 1 − p of χ² (labels). It grows "
-    "with the number of rows; kept for comparison with published figures.",
-)
-
-_MEANS = (TOTAL_VARIATION, HELLINGER, KOLMOGOROV_SMIRNOV, WASSERSTEIN, CHI_SQUARE, MARGINAL_DISTANCE)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Marginals:
-    """Distances between the real and the synthetic distribution of every column.
-
-    Discrete columns: cells are the categories. Numeric columns: cells of about equal real mass, cut on
-    train. Missing is a cell of its own. ``total_variation = ½ Σ |p − q|``,
-    ``hellinger = sqrt(½ Σ (√p − √q)²)``, ``ks`` = largest gap of the distribution functions and
-    ``wasserstein = ∫ |F − G| dx / s`` (numeric, present values; s the standard deviation in train, which
-    every column that varies has, whereas a quartile range is 0 for a column of mostly zeros),
-    ``chi_square = 1 − p`` of ``Σ (observed − expected)² / expected`` with train's shares as expectation
-    (discrete), ``missingness`` = difference of the shares of missing values, and
-    ``worst_total_variation = max`` over columns.
-
-    Exact numbers would give away how few rows hold a rare value, or what it is. So cells that fewer than the
-    suppression limit hold in train or control are joined into one for the first two and χ², except those in
-    which no real row lies; where all are joined, the column has no such number. A numeric column has fewer
-    cells where that leaves more to compare. ``ks`` and ``wasserstein`` are left out where fewer rows differ
-    from the most frequent value, and ``ks`` does not look where fewer training rows lie beyond: n times (the
-    release's share there − ks) was their number. All of that is decided by train and control alone.
-
-    Without a column it is the mean over columns; ``marginal_distance`` is the mean of ``ks`` for numeric and
-    ``chi_square`` for discrete columns, 1 for a numeric column that is wholly missing in the table. Intervals
-    are ± z standard errors from resampling the rows of both tables, the same rows for all columns; Newcombe's
-    for ``missingness``, averaged over columns; none for the two that describe, whose resamples say nothing.
-    That of the worst column is corrected for how many there are.
-
-    Fields:
-        cells: cells of a numeric column, at least 2.
-        n_bootstrap: resamples behind the interval.
-
-    Source: Disjoint Generative Models, section 3; TableDiffusion thesis, section 6.8.2.
-    """
-
-    cells: int = 10
-    n_bootstrap: int = 200
-
-    info: ClassVar[AuditInfo] = AuditInfo(
-        title="Distributions of single columns",
-        question="Does each column of the release look like the real one?",
-        threat_model="Someone who counts or averages a single column would be misled.",
-        not_covered="How columns depend on each other.",
-        quantities=(*_MEANS, WORST_TOTAL_VARIATION, MISSINGNESS),
-        risk="fidelity",
-        cost="instant",
-        source="Disjoint Generative Models, section 3; TableDiffusion thesis, section 6.8.2",
-    )
-
-    def __post_init__(self) -> None:
-        if self.cells < 2 or self.n_bootstrap < 100:
-            raise ValueError("cells must be at least 2 and n_bootstrap at least 100")
-
-    def run(self, subject: Subject, context: RunContext) -> Findings:
-        """Measure every released column against train, with control against train as reference."""
-
-        pictures: dict[str, Series] = {}
-        still: list[str] = []
-
-        def compare(tables: Sequence[Table], seed: int) -> list[Found]:
-            """The release first; one column after the other, each read and sorted once for all tables."""
-            beside = ResampledTables.of(subject, tables, self.n_bootstrap, seed)
-            by_column = {}
-            for column in subject.features:
-                found = beside.compared(column, self.cells)
-                by_column[column.name] = found.distances
-                pictures[column.name] = picture(column, subject, found.cells)
-                still.extend([column.name] * (not found.varies))
-            return [
-                _estimates(subject, table, {name: d[i] for name, d in by_column.items()})
-                for i, table in enumerate(tables)
-            ]
-
-        measurements = measured_together(subject, compare, self.info.quantities, context.rng)
-        apart = {m.id.column: m.value for m in measurements if m.id.quantity == TOTAL_VARIATION.name}
-        worst_first = sorted(subject.features, key=lambda c: -apart.get(c.name, 0.0))
-        notes = _left_out(subject, apart, len(still))
-        return Findings(tuple(measurements), tuple(pictures[c.name] for c in worst_first), notes)
 
 
 def _estimates(

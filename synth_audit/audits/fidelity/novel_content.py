@@ -32,48 +32,6 @@ _MOST_RELEASED = 20_000
 _NEAR = 0.02
 """Share of control rows whose nearest text counts as near."""
 
-
-def copied(subject: Subject, column: Column, chance: float, rng: np.random.Generator) -> bool:
-    """Whether training rows find their text in the release, or one like it, more often than control rows.
-
-    Two comparisons of rates: of texts that one real row alone holds, how many stand in the release (labels
-    equal in standard form); and how many rows have a text as near as 2 % of the control rows have, by the
-    cosine of their runs of letters.
-
-    Args:
-        chance: of an honest release being accused. rng: draws the rows that are looked up.
-    """
-    control = subject.control
-    assert control is not None
-    train, made, name = subject.train, subject.synthetic, column.name
-    if _found_once(train, control, made, name) < chance / 2:
-        return True
-    release = _forms(made.sample(_MOST_RELEASED, rng), name)
-    real, strangers = (_forms(table.sample(_MOST, rng), name) for table in (train, control))
-    if not (release and strangers and real):
-        return False
-    of_train, of_control = (greatest_similarity(texts, release) for texts in (real, strangers))
-    near = np.quantile(of_control, 1 - _NEAR, method="lower")
-    close, strange = int((of_train >= near).sum()), int((of_control >= near).sum())
-    return chance_of_more(close, strange, len(of_train), len(of_control)) < chance / 2
-
-
-def _forms(table: Table, name: str) -> list[str]:
-    """The texts of a column in standard form."""
-    found: list[str] = column_forms(table.texts(name)).drop_null().to_pylist()
-    return found
-
-
-def _found_once(train: Table, control: Table, made: Table, name: str) -> float:
-    """Chance that so many of the texts found in the release are train's, of those that one real row holds."""
-    forms = [column_forms(table.texts(name)) for table in (train, control)]
-    counted = pa.chunked_array([x for column in forms for x in column.chunks]).drop_null().value_counts()
-    once = counted.filter(pc.equal(counted.field("counts"), 1)).field("values")
-    taken = once.filter(pc.is_in(once, value_set=column_forms(made.texts(name)).unique()))
-    copies, twins = (int(pc.sum(pc.is_in(x, value_set=taken)).as_py() or 0) for x in forms)
-    return chance_of_more(copies, twins, train.n_rows, control.n_rows)
-
-
 NOVEL = Quantity(
     "novel",
     "Content that train cannot have had",
@@ -82,6 +40,7 @@ NOVEL = Quantity(
     help="1 where the release holds more that is new to a column than fresh rows of the same people would, "
     "0 where it does not. How much it is, is not told.",
 )
+
 FREE_TEXT = "free text"
 """Setting of the flag for columns of text that may not leave, or that copy training rows."""
 
@@ -112,13 +71,16 @@ _WHAT: Mapping[Aspect, tuple[str, str]] = {
     Aspect.RANGE: ("numbers far beyond those of train", "clip it, or declare its `bounds`"),
     Aspect.MISSING: ("missing values, of which train has none", "fill them, or leave the column out"),
 }
+
 _NOT_DECLARED = (
     "holds free text, which leaves only if the plan says so: drop the column, give it `role: identifier`, or "
     "declare `release_text: true` for it"
 )
+
 _NOT_ATTACKED = (
     "holds free text, which leaves only if control rows tell that it copies nobody: set some aside"
 )
+
 _COPIED = (
     "holds texts of training rows, word for word or nearly, more often than of control rows: drop the "
     "column, or make its texts anew"
@@ -185,6 +147,47 @@ class NovelContent:
             if _as_counted(c, subject) is not c
         ]
         return Findings(tuple(measured), notes=(*idle, *_notes(release, flagged, text, spread=spread)))
+
+
+def copied(subject: Subject, column: Column, chance: float, rng: np.random.Generator) -> bool:
+    """Whether training rows find their text in the release, or one like it, more often than control rows.
+
+    Two comparisons of rates: of texts that one real row alone holds, how many stand in the release (labels
+    equal in standard form); and how many rows have a text as near as 2 % of the control rows have, by the
+    cosine of their runs of letters.
+
+    Args:
+        chance: of an honest release being accused. rng: draws the rows that are looked up.
+    """
+    control = subject.control
+    assert control is not None
+    train, made, name = subject.train, subject.synthetic, column.name
+    if _found_once(train, control, made, name) < chance / 2:
+        return True
+    release = _forms(made.sample(_MOST_RELEASED, rng), name)
+    real, strangers = (_forms(table.sample(_MOST, rng), name) for table in (train, control))
+    if not (release and strangers and real):
+        return False
+    of_train, of_control = (greatest_similarity(texts, release) for texts in (real, strangers))
+    near = np.quantile(of_control, 1 - _NEAR, method="lower")
+    close, strange = int((of_train >= near).sum()), int((of_control >= near).sum())
+    return chance_of_more(close, strange, len(of_train), len(of_control)) < chance / 2
+
+
+def _forms(table: Table, name: str) -> list[str]:
+    """The texts of a column in standard form."""
+    found: list[str] = column_forms(table.texts(name)).drop_null().to_pylist()
+    return found
+
+
+def _found_once(train: Table, control: Table, made: Table, name: str) -> float:
+    """Chance that so many of the texts found in the release are train's, of those that one real row holds."""
+    forms = [column_forms(table.texts(name)) for table in (train, control)]
+    counted = pa.chunked_array([x for column in forms for x in column.chunks]).drop_null().value_counts()
+    once = counted.filter(pc.equal(counted.field("counts"), 1)).field("values")
+    taken = once.filter(pc.is_in(once, value_set=column_forms(made.texts(name)).unique()))
+    copies, twins = (int(pc.sum(pc.is_in(x, value_set=taken)).as_py() or 0) for x in forms)
+    return chance_of_more(copies, twins, train.n_rows, control.n_rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,6 +36,7 @@ C2ST_AUROC = Quantity(
     direction=Direction.NEUTRAL,  # less is better down to ½, and worse from there on: the copies of train
     help="0.5 cannot be told apart, 1 can always be. Well below 0.5 the release repeats training rows.",
 )
+
 GIVEAWAY = Quantity(
     "giveaway",
     "What a column gives away",
@@ -44,6 +45,7 @@ GIVEAWAY = Quantity(
     range=(-1.0, 1.0),
     help="AUROC that the trees lose when the column is shuffled. Columns that say the same share it.",
 )
+
 PMSE = Quantity(
     "pmse",
     "Propensity mean squared error",
@@ -51,6 +53,7 @@ PMSE = Quantity(
     range=(0.0, 0.25),
     help="How far the probabilities of a logistic model move from the tables' shares; 0 not at all.",
 )
+
 PMSE_RATIO = Quantity(
     "pmse_ratio",
     "pMSE over its expectation for new rows of the same people",
@@ -58,6 +61,7 @@ PMSE_RATIO = Quantity(
     range=(0.0, math.inf),
     help="Expected: c (1 − c) d / N. About 1 for fresh real rows; grows with N where the tables differ.",
 )
+
 PMSE_RATIO_RESAMPLED = Quantity(
     "pmse_ratio_resampled",
     "pMSE over its expectation for rows drawn from train",
@@ -71,8 +75,6 @@ FEWEST_ROWS = 10
 
 _POINTS = 20
 _RELEASE, _CONTROL = "the release", "control rows"
-
-
 Found = dict[MeasurementId, Estimate]
 
 

@@ -9,15 +9,25 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Integers, Positions, Target
 from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Estimate, Interval, Measurement, Quantity, Reference
 from synth_audit.neighbours.coordinates import MOST_ONE_HOT
 from synth_audit.plugins.audit import Subject
 from synth_audit.run.seeds import as_int_seed
 from synth_audit.stats.prediction import ModelName, Predictor, fit
+from synth_audit.stats.resampling import critical_value
 from synth_audit.table.people import persons
 from synth_audit.table.schema import Column, nominal
 from synth_audit.table.table import Table
 
 ARMS = ("synthetic", "train")
+
+FEWEST_TESTED = 30
+"""Control rows below which a score is insufficient evidence: one of them moves it by some hundredths."""
+
+LEAST_AUROC, LEAST_R2 = 0.6, 0.1
+"""What models trained on real rows must reach, lower bound included, for a loss to say anything."""
+
+NOTHING_LOST = Reference(0.0, "as many real rows of other people, on average")
 
 MOST_CLASSES = 10
 """Classes of a target, those that are rarer in train being one together, or boosting would take minutes."""
@@ -182,3 +192,47 @@ def _encoded(
         for part, block in zip(parts, made, strict=True):
             part.append(block)
     return [np.hstack(part) for part in parts], blocks
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss with its standard error."""
+
+    value: float
+    error: float
+
+
+def worst_loss(losses: Sequence[Loss], level: float, over: str) -> Estimate:
+    """The largest loss, corrected for their number by Bonferroni.
+
+    With z at the level ``1 − (1 − level)/K`` for K losses, the largest of the true ones is between the
+    largest of the lower ends and the largest of the upper ends.
+
+    Args:
+        over: what the errors are over and what the losses are of, for a reader.
+    """
+    z = critical_value(1 - (1 - level) / len(losses))
+    low, high = (max(x.value + sign * z * x.error for x in losses) for sign in (-1, 1))
+    return Estimate(max(x.value for x in losses), Interval(low, high, level, f"standard error over {over}"))
+
+
+def on_control(
+    quantity: Quantity,
+    found: Estimate,
+    n: int,
+    reference: Reference | None,
+    *,
+    setting: str = "",
+    column: str = "",
+) -> Measurement:
+    """A measurement that rests on ``n`` tested rows."""
+    return quantity.at(
+        found.value,
+        setting=setting,
+        column=column,
+        interval=found.interval,
+        n_requested=n,
+        n_achieved=n,
+        n_minimum=FEWEST_TESTED,
+        reference=reference,
+    )

@@ -8,9 +8,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits.utility._prediction_task import ARMS, prepare
+from synth_audit.audits.utility._prediction_task import (
+    ARMS,
+    LEAST_AUROC,
+    LEAST_R2,
+    NOTHING_LOST,
+    Loss,
+    on_control,
+    prepare,
+    worst_loss,
+)
 from synth_audit.errors import NotApplicable
-from synth_audit.findings.measurement import Estimate, Findings, Interval, Measurement, Quantity, Reference
+from synth_audit.findings.measurement import Estimate, Findings, Interval, Measurement, Quantity
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.run.context import RunContext
 from synth_audit.run.seeds import as_int_seed
@@ -18,22 +27,18 @@ from synth_audit.stats.prediction import one_against_rest_auroc, r_squared, resa
 from synth_audit.stats.resampling import critical_value, enough_draws
 from synth_audit.table.schema import Column
 
-FEWEST_TESTED = 30
-"""Control rows below which a score is insufficient evidence."""
-
-LEAST_AUROC, LEAST_R2 = 0.6, 0.1
-"""What models trained on real rows must reach, lower bound included, for a loss to say anything."""
-
 _RANGE = (-np.inf, np.inf)
-_SCORE = "AUROC for labels and R² for numbers, trained on real rows less trained on synthetic rows."
 
+_SCORE = "AUROC for labels and R² for numbers, trained on real rows less trained on synthetic rows."
 LOSS = Quantity("loss", "Score lost in predicting a column", unit="score", range=_RANGE, help=_SCORE)
+
 LOST = Quantity(
     "lost",
     "Share of what columns say of each other that is lost",
     range=_RANGE,
     help="Mean loss over columns, as a share of what models trained on real rows gain over chance.",
 )
+
 WORST_LOSS = Quantity("worst_loss", "Score lost in the worst column", unit="score", range=_RANGE, help=_SCORE)
 
 
@@ -122,16 +127,14 @@ class EachColumn:
 
 
 @dataclass(frozen=True)
-class _ColumnLoss:
-    """Of one column, with its standard error.
+class _ColumnLoss(Loss):
+    """Of one column.
 
     Attributes:
         gain: of models trained on real rows over chance. n: control rows it rests on.
         counts: there is something to lose.
     """
 
-    value: float
-    error: float
     gain: float
     n: int
     counts: bool
@@ -141,39 +144,20 @@ def _measured(
     lost: dict[str, _ColumnLoss], losses: list[_ColumnLoss], level: float
 ) -> tuple[Measurement, ...]:
     """The numbers over the columns that count, and the loss of every column."""
-    z = critical_value(level)
     gain = sum(x.gain for x in losses)
     share, error = sum(x.value for x in losses) / gain, sum(x.error for x in losses) / gain
     fewest = min(x.n for x in losses)
+    worst = worst_loss(losses, level, f"control rows, Bonferroni over {len(losses)} columns")
     return (
-        _as(LOST, Estimate(share, _around(share, z * error, level)), fewest),
-        _as(WORST_LOSS, _worst(losses, level), fewest),
+        on_control(LOST, _around(share, error, level), fewest, NOTHING_LOST),
+        on_control(WORST_LOSS, worst, fewest, NOTHING_LOST),
         *(
-            _as(LOSS, Estimate(x.value, _around(x.value, z * x.error, level)), x.n, column=name)
+            on_control(LOSS, _around(x.value, x.error, level), x.n, NOTHING_LOST, column=name)
             for name, x in lost.items()
         ),
     )
 
 
-def _worst(losses: list[_ColumnLoss], level: float) -> Estimate:
-    """The largest loss; the largest of the true ones lies between the largest lower and upper bounds."""
-    z = critical_value(1 - (1 - level) / len(losses))
-    low, high = (max(x.value + sign * z * x.error for x in losses) for sign in (-1, 1))
-    method = f"standard error over control rows, Bonferroni over {len(losses)} columns"
-    return Estimate(max(x.value for x in losses), Interval(low, high, level, method))
-
-
-def _around(value: float, half: float, level: float) -> Interval:
-    return Interval(value - half, value + half, level, "standard error over control rows")
-
-
-def _as(quantity: Quantity, found: Estimate, n: int, column: str = "") -> Measurement:
-    return quantity.at(
-        found.value,
-        column=column,
-        interval=found.interval,
-        n_requested=n,
-        n_achieved=n,
-        n_minimum=FEWEST_TESTED,
-        reference=Reference(0.0, "as many real rows of other people, on average"),
-    )
+def _around(value: float, error: float, level: float) -> Estimate:
+    half = critical_value(level) * error
+    return Estimate(value, Interval(value - half, value + half, level, "standard error over control rows"))

@@ -45,6 +45,7 @@ ALPHA_PRECISION = Quantity(
     direction=Direction.HIGHER,
     help="1: each ball around the real centre holds as many synthetic rows as real; 0: none, or all.",
 )
+
 BETA_RECALL = Quantity(
     "beta_recall",
     "β-recall",
@@ -52,6 +53,7 @@ BETA_RECALL = Quantity(
     direction=Direction.HIGHER,
     help="1: each ball around the synthetic centre holds as many real rows as synthetic; 0: none, or all.",
 )
+
 AUPRC = Quantity(
     "auprc",
     "α-precision times β-recall",
@@ -59,6 +61,7 @@ AUPRC = Quantity(
     direction=Direction.HIGHER,
     help="Near 1 only where both are.",
 )
+
 AUTHENTICITY = Quantity(
     "authenticity",
     "Authenticity",
@@ -66,6 +69,8 @@ AUTHENTICITY = Quantity(
     help="Synthetic rows farther from their nearest training row than that one's own neighbour is; a copy "
     "has 0. More than control rows reach is no merit: rows that are nowhere near are authentic too.",
 )
+
+_MANY_DOUBLES = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,6 +238,3 @@ def _doubles(subject: Subject) -> tuple[str, ...]:
         f"about {share:.0%} of the training rows have a double: a synthetic row that equals one is not "
         "authentic, although it may point at nobody, and a row that is merely near one always is",
     )
-
-
-_MANY_DOUBLES = 0.01

@@ -37,6 +37,12 @@ _FEW_LABELS = 64
 _NOISE = 1e-12
 """Rounding of a squared distance computed from products, relative to the squared norms."""
 
+SpaceName = Literal["features", "embedding"]
+SPACES: tuple[SpaceName, ...] = ("features", "embedding")
+
+_GRID = np.arange(1, 50) / 50
+CONTROL = "control rows"
+
 
 def tamed(rows: Coordinates) -> Coordinates:
     """The rows with coordinates far out :func:`drawn_in`.
@@ -355,11 +361,6 @@ def drawn_part(rows: Coordinates, most: int, rng: np.random.Generator) -> Coordi
     return rows if n <= most else rows.take(np.sort(rng.choice(n, most, replace=False)))
 
 
-SpaceName = Literal["features", "embedding"]
-
-SPACES: tuple[SpaceName, ...] = ("features", "embedding")
-
-
 @dataclass(frozen=True, eq=False)
 class AnchoredSpace:
     """A space that all of train anchors, whichever rows are put into it.
@@ -405,12 +406,6 @@ class AnchoredSpace:
         with np.errstate(over="ignore"):  # an absurd value, infinitely many deviations away, is tamed
             points = self.encoder.encode(tables)
         return [tamed(rows) for rows in points]
-
-
-_GRID = np.arange(1, 50) / 50
-
-
-CONTROL = "control rows"
 
 
 def curves(seen: Mapping[str, Curves], subject: Subject, setting: str) -> tuple[Series, ...]:

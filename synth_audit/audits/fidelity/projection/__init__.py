@@ -26,6 +26,7 @@ EIGENVALUE_DIFFERENCE = Quantity(
     help="How differently the variance is spread over the principal components: 0 alike; 1 if one "
     "component carries all of it in one table and no more than any other in the other.",
 )
+
 ANGLE = Quantity(
     "angle",
     "Angle between the first principal components",
@@ -36,6 +37,22 @@ ANGLE = Quantity(
 
 NUMERIC = "numeric columns, each table on its own scale"
 """Setting of the principal components of the correlation matrix of the numeric columns."""
+
+_MEASURES = {EIGENVALUE_DIFFERENCE.name: pca.eigenvalue_difference, ANGLE.name: pca.first_angle}
+
+_FEWEST_CELLS, _MOST_CELLS = 4, 24
+"""Of the picture along each axis; fewer where train has few rows."""
+
+_CUT = 0.005
+_MOST_CUT = 0.1
+
+_ROWS_PER_CELL = 2
+"""Train has as many times the suppression limit of rows per cell, or the picture would be empty."""
+
+_NAMED = 3
+"""Columns named as what a component is made of."""
+
+_ORDINALS = ("first", "second")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +71,6 @@ class Projection:
     Fields:
         n_bootstrap: resamples behind an interval, at least 50.
         most_coordinates: rarer labels are counted together to keep to so many, at least 10.
-        cells: cells of the picture along each axis, 4 to 24; fewer where train has few rows.
         most_rows: rows that are read of a table, at random where it has more, at least 1,000.
 
     Source: Disjoint Generative Models, section 3; Rajabinasab, Lautrup & Zimek 2025; TableDiffusion thesis,
@@ -63,7 +79,6 @@ class Projection:
 
     n_bootstrap: int = 100
     most_coordinates: int = 300
-    cells: int = 24
     most_rows: int = 100_000
 
     info: ClassVar[AuditInfo] = AuditInfo(
@@ -79,10 +94,8 @@ class Projection:
     )
 
     def __post_init__(self) -> None:
-        if self.n_bootstrap < 50 or self.most_coordinates < 10 or not _FEWEST_CELLS <= self.cells <= 24:
-            raise ValueError(
-                "n_bootstrap must be at least 50, most_coordinates at least 10, cells between 4 and 24"
-            )
+        if self.n_bootstrap < 50 or self.most_coordinates < 10:
+            raise ValueError("n_bootstrap must be at least 50 and most_coordinates at least 10")
         if self.most_rows < 1_000:
             raise ValueError("most_rows must be at least 1,000")
 
@@ -102,7 +115,7 @@ class Projection:
         train = pca.Moments.of(frame.read(subject.train), rng)
         comparison = _Comparison.of(frame, train, self.n_bootstrap, subject.level, rng)
         found = measured(subject, comparison.compare, self.info.quantities, rng)
-        series, notes = _Pictures(subject, frame, train, self.cells).drawn()
+        series, notes = _Pictures(subject, frame, train).drawn()
         return Findings(tuple(replace(m, n_requested=n) for m in found), series, (*notes, *read))
 
 
@@ -154,25 +167,12 @@ class _Comparison:
         return found
 
 
-_MEASURES = {EIGENVALUE_DIFFERENCE.name: pca.eigenvalue_difference, ANGLE.name: pca.first_angle}
-
-
 def _interval(value: float, draws: Floats, level: float) -> Interval:
     """No distance is below 0 or above 1. Anything is possible where no resample differs, as in one row."""
     if np.ptp(draws) == 0:
         return Interval(0.0, 1.0, level, "whole range, since resampling moves nothing")
     drawn = normal_interval(value, draws, level)
     return replace(drawn, low=max(0.0, drawn.low), high=min(1.0, drawn.high))
-
-
-_FEWEST_CELLS = 4
-_CUT = 0.005
-_MOST_CUT = 0.1
-_ROWS_PER_CELL = 2
-"""Train has as many times the suppression limit of rows per cell, or the picture would be empty."""
-
-_NAMED = 3
-"""Columns named as what a component is made of."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,14 +182,13 @@ class _Pictures:
     subject: Subject
     frame: StandardisedCoordinates
     train: pca.Moments
-    most_cells: int
 
     def drawn(self) -> tuple[tuple[Series, ...], tuple[str, ...]]:
         """One density for each table on the same cells, and what is to be known of them."""
         axes, carried = pca.plane(self.train)
         notes = [_made_of(self.frame, axes[:, i], float(carried[i]), i) for i in range(2)]
         n, fewest = self.subject.train.n_rows, self.subject.suppression
-        n_cells = min(self.most_cells, math.isqrt(n // (_ROWS_PER_CELL * max(fewest, 1))))
+        n_cells = min(_MOST_CELLS, math.isqrt(n // (_ROWS_PER_CELL * max(fewest, 1))))
         cut = max(_CUT, fewest / n)
         if n_cells < _FEWEST_CELLS or cut > _MOST_CUT:
             return (), (*notes, "Train has too few rows for a picture of where they lie.")
@@ -230,9 +229,6 @@ class _Pictures:
             x=tuple(across),
             lines={f"{y:g}": row for y, row in zip(up, shares, strict=True)},
         )
-
-
-_ORDINALS = ("first", "second")
 
 
 def _centres(edges: Floats) -> list[float]:

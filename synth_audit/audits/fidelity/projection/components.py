@@ -31,8 +31,15 @@ _BUDGET = 2**22
 _MOST_GROUPS, _FEWEST_GROUPS = 200, 30
 _ROWS_AT_ONCE = 2**12
 _DRAWS_AT_ONCE = 8
+
 _DIGITS = 9
 """Decimals of a position, so that rounding decides no cell."""
+
+View = Callable[[Floats], Floats]
+"""What to decompose of a covariance matrix."""
+
+_FAR = 1e6
+"""Standard deviations of train beyond which nothing counts as farther away, so that no square overflows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,10 +176,6 @@ def first_angle(a: Spectrum, b: Spectrum) -> float:
     return float(4 / np.pi * np.arctan2(np.linalg.norm(u - v), np.linalg.norm(u + v)))
 
 
-View = Callable[[Floats], Floats]
-"""What to decompose of a covariance matrix."""
-
-
 def components(moments: Moments, views: Sequence[View]) -> tuple[Spectrum, ...]:
     """Principal components of all rows by each view of their covariance."""
     with single_threaded_algebra():
@@ -242,10 +245,6 @@ def told(counts: Counts, fewest: int) -> Bools:
         smallest = np.argmin(np.where(shown, counts, counts.max() + 1))
         shown.flat[smallest] = False
     return np.asarray(shown)
-
-
-_FAR = 1e6
-"""Standard deviations of train beyond which nothing counts as farther away, so that no square overflows."""
 
 
 @dataclass(frozen=True, eq=False)

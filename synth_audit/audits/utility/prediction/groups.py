@@ -8,13 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.arrays import Bools, Counts8, Floats, Integers, Positions
-from synth_audit.audits.utility._prediction_task import PredictionTask
+from synth_audit.audits.utility._prediction_task import Loss, PredictionTask, worst_loss
 from synth_audit.encode.codes import codes
-from synth_audit.findings.measurement import Estimate, Interval
+from synth_audit.findings.measurement import Estimate
 from synth_audit.plugins.audit import Subject
 from synth_audit.run.seeds import as_int_seed
 from synth_audit.stats.prediction import ModelName, Predictor, Score, resampled_counts, scored, sides
-from synth_audit.stats.resampling import critical_value
 from synth_audit.stats.roc import auroc_influence
 from synth_audit.table.schema import Column, Role, nominal
 
@@ -30,27 +29,22 @@ MOST_CATEGORIES = 20
 FEWEST = 10
 """Rows of a category, and of a class within it, that a loss must rest on at least."""
 
+MOST_TESTED = 1_500
+"""Tested rows that the columns are shuffled among."""
 
-@dataclass(frozen=True)
-class Worst:
-    """The category that loses most; never said which, nor how many rows the categories hold.
+MOST_PREDICTIONS = 20_000
+"""Rows times columns that one model is asked about, so that wide tables take no longer than narrow ones."""
 
-    Attributes:
-        loss: with an interval that is corrected for the number of categories.
-        n_categories: that were looked into.
-    """
+FEWEST_TESTED = 100
+"""Tested rows, if there are as many, however wide the table."""
 
-    loss: Estimate
-    n_categories: int
+SYNTHETIC, REAL, OTHER_REAL = "synthetic", "real", "other real"
 
-
-@dataclass(frozen=True)
-class _Loss:
-    value: float
-    error: float
+_MOST_NUMBERS = 2**22
+"""Features of rows asked about at a time: 32 MiB."""
 
 
-def worst_losses(task: PredictionTask, predicted: Predicted, subject: Subject) -> dict[str, Worst]:
+def worst_losses(task: PredictionTask, predicted: Predicted, subject: Subject) -> dict[str, Estimate]:
     """The worst loss by column, and under an empty name over all columns; none where nothing can be told.
 
     The loss within a category is that of the AUROC among its rows; of a number the part of R² that its rows
@@ -58,9 +52,9 @@ def worst_losses(task: PredictionTask, predicted: Predicted, subject: Subject) -
     mean over rows is the loss of R². Categories count that have at least ``max(suppression, FEWEST)`` tested
     rows, of a class and of others each; a column counts that has two of them.
 
-    The standard error joins that of the tested rows (DeLong's, or of the mean) with that of the repeats.
-    With z at the level ``1 − (1 − level)/K`` for K categories, the worst of the true losses is between the
-    largest of the lower ends and the largest of the upper ends.
+    The standard error joins that of the tested rows (DeLong's, or of the mean) with that of the repeats. The
+    interval is corrected for the number of categories. It is never said which one is the worst, nor how many
+    rows the categories hold.
     """
     fewest = max(subject.suppression, FEWEST)
     found = {}
@@ -74,7 +68,8 @@ def worst_losses(task: PredictionTask, predicted: Predicted, subject: Subject) -
             found[column.name] = losses
     if found:
         found[""] = [loss for losses in found.values() for loss in losses]
-    return {name: Worst(_worst(losses, subject.level), len(losses)) for name, losses in found.items()}
+    method = "control rows and repeats, Bonferroni over {} categories"
+    return {n: worst_loss(losses, subject.level, method.format(len(losses))) for n, losses in found.items()}
 
 
 def _columns(subject: Subject) -> list[Column]:
@@ -92,7 +87,7 @@ def _categories(task: PredictionTask, column: Column, fewest: int) -> Iterator[B
             yield found == values[i]
 
 
-def _loss(task: PredictionTask, predicted: Predicted, rows: Bools, fewest: int) -> _Loss | None:
+def _loss(task: PredictionTask, predicted: Predicted, rows: Bools, fewest: int) -> Loss | None:
     """Loss among these rows, mean over models and repeats; None where there is too little contrast."""
     y = task.y_test[rows]
     classes: list[int] = []
@@ -112,7 +107,7 @@ def _loss(task: PredictionTask, predicted: Predicted, rows: Bools, fewest: int) 
     by_repeat = np.mean(values, axis=0)
     repeats = float(np.var(by_repeat, ddof=1)) / len(by_repeat) if len(by_repeat) > 1 else 0.0
     error = np.sqrt(np.sum(np.mean(influences, axis=0) ** 2) + repeats)
-    return _Loss(float(by_repeat.mean()), float(error))
+    return Loss(float(by_repeat.mean()), float(error))
 
 
 def _area_lost(tstr: Floats, trtr: Floats, y: Integers, classes: Sequence[int]) -> tuple[float, Floats]:
@@ -128,30 +123,6 @@ def _squares_gained(tstr: Floats, trtr: Floats, y: Floats, variance: float) -> t
     each = ((y - tstr) ** 2 - (y - trtr) ** 2) / variance
     n = len(y)
     return float(each.mean()), (each - each.mean()) / np.sqrt(n * (n - 1))
-
-
-def _worst(losses: Sequence[_Loss], level: float) -> Estimate:
-    k = len(losses)
-    z = critical_value(1 - (1 - level) / k)
-    interval = Interval(
-        max(x.value - z * x.error for x in losses),
-        max(x.value + z * x.error for x in losses),
-        level,
-        f"standard error over control rows and repeats, Bonferroni over {k} categories",
-    )
-    return Estimate(max(x.value for x in losses), interval)
-
-
-MOST_TESTED = 1_500
-"""Tested rows that the columns are shuffled among."""
-
-MOST_PREDICTIONS = 20_000
-"""Rows times columns that one model is asked about, so that wide tables take no longer than narrow ones."""
-
-FEWEST_TESTED = 100
-"""Tested rows, if there are as many, however wide the table."""
-
-SYNTHETIC, REAL, OTHER_REAL = "synthetic", "real", "other real"
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,7 +233,3 @@ def _shuffled(
             rows[i * len(x) : (i + 1) * len(x), blocks[name]] = x[order, blocks[name]]
         found += np.split(predict(rows), len(some))
     return found
-
-
-_MOST_NUMBERS = 2**22
-"""Features of rows asked about at a time: 32 MiB."""

@@ -8,10 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.arrays import Counts8, Floats, Integers, Positions, Target
-from synth_audit.audits.utility._prediction_task import ARMS, MOST_CLASSES, PredictionTask, joined, untold
-from synth_audit.audits.utility.prediction.groups import Importances, Worst
+from synth_audit.audits.utility._prediction_task import (
+    ARMS,
+    LEAST_AUROC,
+    LEAST_R2,
+    MOST_CLASSES,
+    NOTHING_LOST,
+    PredictionTask,
+    joined,
+    on_control,
+    untold,
+)
+from synth_audit.audits.utility.prediction.groups import Importances
 from synth_audit.findings.measurement import (
     Direction,
+    Estimate,
     Interval,
     Measurement,
     MeasurementId,
@@ -35,9 +46,6 @@ from synth_audit.stats.prediction import (
 )
 from synth_audit.stats.resampling import normal_interval, percentile_interval
 
-FEWEST_TESTED = 30
-"""Control rows below which a score is insufficient evidence: one of them moves it by some hundredths."""
-
 TITLES = {
     "auroc": "AUROC",
     "auroc_labels": "AUROC from hard labels",
@@ -45,12 +53,71 @@ TITLES = {
     "f1": "F1 score",
     "r2": "R²",
 }
+
 SCORES: dict[str, Score] = {
     "auroc": one_against_rest_auroc,
     "auroc_labels": hard_label_auroc,
     "accuracy": accuracy,
     "f1": f1,
     "r2": r_squared,
+}
+
+LOSS = Quantity(
+    "loss",
+    "Main score lost by training on synthetic rows",
+    unit="score",
+    range=(-np.inf, np.inf),
+    help="AUROC for a target of labels, R² for a number: one name for a gate on either. Left out where "
+    "models trained on real rows may hardly predict, as there is little to lose.",
+)
+
+WORST_SUBGROUP_LOSS = Quantity(
+    "worst_subgroup_loss",
+    "Score lost in the category that loses most",
+    unit="score",
+    range=(-np.inf, np.inf),
+    help="The loss of AUROC within each category of a column, or the part of the loss of R² that falls on "
+    "it; the worst one, with an interval corrected for their number.",
+)
+
+IMPORTANCE_AGREEMENT = Quantity(
+    "importance_agreement",
+    "Agreement on which columns matter",
+    unit="score",
+    direction=Direction.HIGHER,
+    range=(-1.0, 1.0),
+    help="Cosine between the importances of the columns to models learnt from the release and from real "
+    "rows; 1 is the same in the same proportions, 0 nothing in common.",
+)
+
+_LOSSES = {LOSS.name, *(f"{key}_loss" for key in TITLES)}
+
+_BEST = {f"{key}_tstr": f"{key}_trtr" for key in TITLES}
+"""The score that real rows reach, by that of synthetic ones."""
+
+_TITLES = {"accuracy": "Accuracy", "f1": "F1 score", "r2": "R²"}
+
+CROSS_VALIDATED = {
+    key: Quantity(
+        f"{key}_cross_validated_loss",
+        f"{title} lost on train rows left out",
+        unit="score",
+        range=(-np.inf, np.inf),
+        help="Cross-validated score of models learnt from real rows, less that of models learnt from the "
+        "release, on the same train rows. The release has seen those rows: below 0 it may repeat them.",
+    )
+    for key, title in _TITLES.items()
+}
+"""By score, what is lost of it."""
+
+MOST_BARS = 10
+"""Columns in the picture of importances."""
+
+_MODEL_TITLES: dict[ModelName, str] = {
+    "random_forest": "random forest",
+    "logistic": "logistic or linear",
+    "gradient_boosting": "gradient boosting",
+    "knn": "nearest neighbours",
 }
 
 
@@ -80,39 +147,10 @@ def _quantities() -> tuple[Quantity, ...]:
     return tuple(found)
 
 
-LOSS = Quantity(
-    "loss",
-    "Main score lost by training on synthetic rows",
-    unit="score",
-    range=(-np.inf, np.inf),
-    help="AUROC for a target of labels, R² for a number: one name for a gate on either. Left out where "
-    "models trained on real rows may hardly predict, as there is little to lose.",
-)
-WORST_SUBGROUP_LOSS = Quantity(
-    "worst_subgroup_loss",
-    "Score lost in the category that loses most",
-    unit="score",
-    range=(-np.inf, np.inf),
-    help="The loss of AUROC within each category of a column, or the part of the loss of R² that falls on "
-    "it; the worst one, with an interval corrected for their number.",
-)
-IMPORTANCE_AGREEMENT = Quantity(
-    "importance_agreement",
-    "Agreement on which columns matter",
-    unit="score",
-    direction=Direction.HIGHER,
-    range=(-1.0, 1.0),
-    help="Cosine between the importances of the columns to models learnt from the release and from real "
-    "rows; 1 is the same in the same proportions, 0 nothing in common.",
-)
-
-
 QUANTITIES = (LOSS, *_quantities(), WORST_SUBGROUP_LOSS, IMPORTANCE_AGREEMENT)
 
+
 _BY_NAME = {q.name: q for q in QUANTITIES}
-_LOSSES = {LOSS.name, *(f"{key}_loss" for key in TITLES)}
-_BEST = {f"{key}_tstr": f"{key}_trtr" for key in TITLES}
-"""The score that real rows reach, by that of synthetic ones."""
 
 
 def main_score(task: PredictionTask) -> str:
@@ -178,21 +216,19 @@ class Resampled:
         """Every quantity of :func:`score_all`, TSTR beside its TRTR and a loss beside none."""
         n = self.counts.shape[1]
         return [
-            _BY_NAME[key].at(
-                float(values[:, 0].mean()),
+            on_control(
+                _BY_NAME[key],
+                Estimate(float(values[:, 0].mean()), self.interval(values)),
+                n,
+                self._reference(key, found),
                 setting=model,
-                interval=self.interval(values),
-                n_requested=n,
-                n_achieved=n,
-                n_minimum=FEWEST_TESTED,
-                reference=self._reference(key, found),
             )
             for key, values in found.items()
         ]
 
     def _reference(self, key: str, found: Mapping[str, Floats]) -> Reference | None:
         if key in _LOSSES:
-            return Reference(0.0, "as many real rows of other people, on average")
+            return NOTHING_LOST
         if key not in _BEST:
             return None
         best = found[_BEST[key]]
@@ -203,15 +239,9 @@ class Resampled:
     def agreement(self, found: Importances) -> Measurement:
         """How far models of the release lean on the same columns, beside models of another half of train."""
         own, best = found.agreement, found.best
-        meaning = "another half of train"
-        return IMPORTANCE_AGREEMENT.at(
-            float(own[:, 0].mean()),
-            interval=self._around(own),
-            n_requested=found.n_tested,
-            n_achieved=found.n_tested,
-            n_minimum=FEWEST_TESTED,
-            reference=Reference(float(best[:, 0].mean()), meaning, self._around(best)),
-        )
+        reference = Reference(float(best[:, 0].mean()), "another half of train", self._around(best))
+        agreed = Estimate(float(own[:, 0].mean()), self._around(own))
+        return on_control(IMPORTANCE_AGREEMENT, agreed, found.n_tested, reference)
 
     def _around(self, values: Floats) -> Interval | None:
         """Of a mean that resampling pulls to one side."""
@@ -219,41 +249,13 @@ class Resampled:
         return None if len(draws) < 2 else normal_interval(float(values[:, 0].mean()), draws, self.level)
 
 
-def subgroups(worst: Mapping[str, Worst], overall: float, n: int) -> list[Measurement]:
+def subgroups(worst: Mapping[str, Estimate], overall: float, n: int) -> list[Measurement]:
     """The worst loss by column beside the loss over all ``n`` tested rows.
 
     All of them count as asked and answered: less would tell how many are in the categories left out.
     """
-    return [
-        WORST_SUBGROUP_LOSS.at(
-            found.loss.value,
-            column=name,
-            interval=found.loss.interval,
-            n_requested=n,
-            n_achieved=n,
-            n_minimum=FEWEST_TESTED,
-            reference=Reference(overall, "the loss over all control rows"),
-        )
-        for name, found in worst.items()
-    ]
-
-
-_TITLES = {"accuracy": "Accuracy", "f1": "F1 score", "r2": "R²"}
-
-CROSS_VALIDATED = {
-    key: Quantity(
-        f"{key}_cross_validated_loss",
-        f"{title} lost on train rows left out",
-        unit="score",
-        range=(-np.inf, np.inf),
-        help="Cross-validated score of models learnt from real rows, less that of models learnt from the "
-        "release, on the same train rows. The release has seen those rows: below 0 it may repeat them.",
-    )
-    for key, title in _TITLES.items()
-}
-"""By score, what is lost of it."""
-
-_NOTHING_LOST = Reference(0.0, "as many real rows of other people, on average")
+    reference = Reference(overall, "the loss over all control rows")
+    return [on_control(WORST_SUBGROUP_LOSS, loss, n, reference, column=name) for name, loss in worst.items()]
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,15 +328,8 @@ class CrossValidation:
     def _as(self, key: str, values: Floats, setting: str) -> Measurement:
         value, draws, n = float(values[0]), values[1:], self.counts.shape[1]
         found = percentile_interval(draws, self.level, "bootstrap percentile over people")
-        return CROSS_VALIDATED[key].at(
-            value,
-            setting=setting,
-            interval=Interval(min(found.low, value), max(found.high, value), found.level, found.method),
-            n_requested=n,
-            n_achieved=n,
-            n_minimum=FEWEST_TESTED,
-            reference=_NOTHING_LOST,
-        )
+        interval = Interval(min(found.low, value), max(found.high, value), found.level, found.method)
+        return on_control(CROSS_VALIDATED[key], Estimate(value, interval), n, NOTHING_LOST, setting=setting)
 
 
 def _dealt(person: Positions, y: Target, folds: int, rng: np.random.Generator) -> Positions:
@@ -344,17 +339,6 @@ def _dealt(person: Positions, y: Target, folds: int, rng: np.random.Generator) -
     part = np.empty(len(first), dtype=np.int64)
     part[order] = np.arange(len(first)) % folds
     return part[person]
-
-
-MOST_BARS = 10
-"""Columns in the picture of importances."""
-
-_MODEL_TITLES: dict[ModelName, str] = {
-    "random_forest": "random forest",
-    "logistic": "logistic or linear",
-    "gradient_boosting": "gradient boosting",
-    "knn": "nearest neighbours",
-}
 
 
 def score_bars(models: Sequence[ModelName], per_model: Sequence[Mapping[str, Floats]], main: str) -> Series:
@@ -409,7 +393,7 @@ def notes(task: PredictionTask, subject: Subject) -> tuple[str, ...]:
 
 def little_to_lose(real: Measurement) -> tuple[str, ...]:
     """A note where models trained on real rows may hardly predict the target either."""
-    least = {"auroc_trtr": 0.6, "r2_trtr": 0.1}[real.id.quantity]
+    least = {"auroc_trtr": LEAST_AUROC, "r2_trtr": LEAST_R2}[real.id.quantity]
     if real.interval is not None and real.interval.low >= least:
         return ()
     return (

@@ -1,22 +1,30 @@
-"""The figures of TableDiffusion's thesis, computed as they were published."""
+"""The figures of TableDiffusion's thesis (Truda 2023, section 6.8), computed as they were published.
+
+Numbers are scaled to [0, 1] over both tables, what is missing read as their mean; labels, missing among them,
+are indicators. The pMSE ratio fits a logistic regression with the ridge of its library; what it expects is
+k (n₁/N)² (n₂/N) / N with k columns, whatever their labels, so that it is far above 1 for real rows too. The
+marginal distance is the mean of Kolmogorov–Smirnov distances and of 1 − p of χ² on shares, which is near 0
+for any labels. α-precision and β-recall are means over 30 levels, around the mean of the real and of the made
+rows, from as many rows of either: fresh real rows have about ½, not the best score. AUPRC is their product.
+The audits `propensity`, `marginals` and `coverage` ask the same soundly.
+
+    .venv/bin/python benchmarks/thesis_scores.py TRAIN CONTROL SYNTHETIC
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats
 from synth_audit.audits.fidelity._propensity import MOST_LABELS, by_frequency
-from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.encode.codes import codes
-from synth_audit.errors import NotApplicable
-from synth_audit.findings.measurement import Direction, Estimate, Findings, MeasurementId, Quantity
-from synth_audit.plugins.audit import AuditInfo, Subject
-from synth_audit.run.context import RunContext
+from synth_audit.inputs import as_arrow, as_plan
+from synth_audit.pipeline.stages import anchored_subject
 from synth_audit.run.executor import single_threaded
 from synth_audit.table.kind import NumberPart
 from synth_audit.table.schema import Column
@@ -47,7 +55,7 @@ def recall_curve(real: Floats, made: Floats) -> Floats:
     Args:
         real, made: vectors, shape (n, p) and (m, p), n ≥ 2.
     """
-    from sklearn.neighbors import NearestNeighbors  # here, since it takes a second to load
+    from sklearn.neighbors import NearestNeighbors  # lazy import: keeps --help fast
 
     with single_threaded():
         own = NearestNeighbors(n_neighbors=2, n_jobs=1).fit(real).kneighbors(real)[0][:, 1]
@@ -66,7 +74,7 @@ def propensity_ratio(vectors: Floats, made: Bools, features: int) -> float:
         vectors: of real and made rows, each coordinate in [0, 1], shape (N, p). made: shape (N,), of both
             kinds. features: k, columns before labels became indicators.
     """
-    from sklearn.linear_model import LogisticRegression  # see above
+    from sklearn.linear_model import LogisticRegression  # lazy import
 
     share = float(made.mean())
     with single_threaded():
@@ -83,7 +91,7 @@ def proportion_chi_square(real: Floats, made: Floats) -> float:
         real: shares of the labels in the real rows, all above 0, shape (k,). made: in the made rows; what
             has none counts as 1e-6.
     """
-    from scipy.special import chdtr  # see above
+    from scipy.special import chdtr  # lazy import
 
     if len(real) < 2:
         return 0.0
@@ -92,109 +100,8 @@ def proportion_chi_square(real: Floats, made: Floats) -> float:
     return float(chdtr(len(real) - 1, np.sum((seen - real) ** 2 / real)))
 
 
-FEWEST_ROWS = 10
-"""Of either table, fewer than which nothing is compared."""
-
-
-def _quantity(name: str, title: str, unit: str, most: float, help_text: str) -> Quantity:
-    # No direction: what the thesis' own text calls better is not better beyond what fresh real rows have.
-    return Quantity(name, title, unit=unit, direction=Direction.NEUTRAL, range=(0.0, most), help=help_text)
-
-
-PMSE = _quantity(
-    "pmse_ratio_published",
-    "pMSE ratio, as published in the thesis",
-    "ratio",
-    math.inf,
-    "Expected is k (n₁/N)² (n₂/N) / N with k columns, whatever their labels: far above 1 for real rows too.",
-)
-MD = _quantity(
-    "marginal_distance_published",
-    "Marginal distance, as published in the thesis",
-    "distance",
-    1.0,
-    "Mean of Kolmogorov–Smirnov distances and of 1 − p of χ² on shares, which is near 0 for any labels.",
-)
-ALPHA = _quantity(
-    "alpha_precision_published",
-    "α-precision, as published in the thesis",
-    "score",
-    1.0,
-    "Mean of 30 steps of the curve; about ½ for fresh real rows, more for rows nearer to the mean.",
-)
-BETA = _quantity(
-    "beta_recall_published",
-    "β-recall, as published in the thesis",
-    "score",
-    1.0,
-    "Mean of 30 steps of the curve; real rows covered by a row of the release.",
-)
-AUPRC = _quantity(
-    "auprc_published",
-    "α-precision times β-recall, as published in the thesis",
-    "score",
-    1.0,
-    "The product of both means, called AUPRC there.",
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ThesisScores:
-    """Computes what tables 7.1 to A.2 of the thesis hold, to compare with; nothing here should be gated.
-
-    Numbers are scaled to [0, 1] over both tables, what is missing read as their mean; labels, missing among
-    them, are indicators. ``pmse_ratio_published`` fits a logistic regression with the ridge of its library.
-    ``marginal_distance_published`` hands shares to χ². α-precision and β-recall are means over 30 levels,
-    around the mean of the real and of the made rows, from as many rows of either. ``propensity``,
-    ``marginals`` and ``coverage`` ask the same soundly.
-
-    Fields:
-        most_rows: rows taken of either table, at random.
-
-    Raises:
-        NotApplicable: train or the release has fewer than 10 rows.
-
-    Source: Truda 2023 (TableDiffusion), section 6.8.
-    """
-
-    most_rows: int = 5_000
-
-    info: ClassVar[AuditInfo] = AuditInfo(
-        title="Scores of TableDiffusion's thesis",
-        question="Which figures would the thesis on TableDiffusion report of the release?",
-        threat_model="Someone who compares generators by published tables would set unlike things side by "
-        "side.",
-        not_covered="Whether the release is good: fresh real rows do not have the best scores here.",
-        quantities=(PMSE, MD, ALPHA, BETA, AUPRC),
-        risk="fidelity",
-        default=False,
-        cost="seconds",
-        source="Truda 2023, section 6.8",
-    )
-
-    def __post_init__(self) -> None:
-        if self.most_rows < FEWEST_ROWS:
-            raise ValueError(f"most_rows must be at least {FEWEST_ROWS}")
-
-    def run(self, subject: Subject, context: RunContext) -> Findings:
-        """Compare the release, and control rows as its reference, with train."""
-        if min(subject.train.n_rows, subject.synthetic.n_rows) < FEWEST_ROWS:
-            raise NotApplicable(f"at least {FEWEST_ROWS} rows of train and of the release are needed")
-
-        def compare(table: Table, rng: np.random.Generator) -> Mapping[MeasurementId, Estimate]:
-            if table.n_rows < FEWEST_ROWS:
-                return {}
-            tables = [t.sample(self.most_rows, rng) for t in (subject.train, table)]
-            return {q.id(): Estimate(value) for q, value in _scores(tables, subject.features, rng).items()}
-
-        found = measured(subject, compare, self.info.quantities, context.rng)
-        return Findings(tuple(found), (), sampling_note(subject, self.most_rows))
-
-
-def _scores(
-    tables: Sequence[Table], columns: Sequence[Column], rng: np.random.Generator
-) -> dict[Quantity, float]:
-    """Everything about a table beside train, which comes first."""
+def scores(tables: Sequence[Table], columns: Sequence[Column], rng: np.random.Generator) -> dict[str, float]:
+    """All figures of a table beside train, which comes first."""
     n = tables[0].n_rows
     blocks, distances = [], []
     for column in columns:
@@ -214,11 +121,11 @@ def _scores(
     alpha = float(precision_curve(real, made).mean())
     beta = float(recall_curve(real, made).mean())
     return {
-        PMSE: propensity_ratio(vectors, np.arange(len(vectors)) >= n, len(columns)),
-        MD: float(np.mean(distances)),
-        ALPHA: alpha,
-        BETA: beta,
-        AUPRC: alpha * beta,
+        "pMSE": propensity_ratio(vectors, np.arange(len(vectors)) >= n, len(columns)),
+        "MD": float(np.mean(distances)),
+        "αP": alpha,
+        "βR": beta,
+        "AUPRC": alpha * beta,
     }
 
 
@@ -246,3 +153,31 @@ def _labels_apart(real: Codes, made: Codes) -> float:
     shares = [np.bincount(x, minlength=size) / len(x) for x in (real, made)]
     there = shares[0] > 0
     return proportion_chi_square(shares[0][there], shares[1][there])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the figures of the synthetic table, and of control rows, which no release can be better than."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name in ("train", "control", "synthetic"):
+        parser.add_argument(name, type=Path, help="Parquet or CSV")
+    parser.add_argument("--plan", type=Path, help="plan with columns")
+    parser.add_argument("--rows", type=int, default=5_000, help="rows taken of each table, at random")
+    chosen = parser.parse_args(arguments)
+    plan = as_plan(chosen.plan or {})
+    train, control, synthetic = (
+        as_arrow(getattr(chosen, name), name) for name in ("train", "control", "synthetic")
+    )
+    subject = anchored_subject(train, control, synthetic, plan)
+    assert subject.control is not None
+    fresh = subject.control.sample(subject.synthetic.n_rows, np.random.default_rng(plan.seed))
+    for name, table in (("synthetic", subject.synthetic), ("control", fresh)):
+        rng = np.random.default_rng(plan.seed)
+        found = scores([t.sample(chosen.rows, rng) for t in (subject.train, table)], subject.features, rng)
+        print(f"{name:<10}", "  ".join(f"{key} {value:.4g}" for key, value in found.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

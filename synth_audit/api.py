@@ -1,0 +1,930 @@
+"""Every verb as a function, on pandas frames, Arrow tables or files; the command line calls these."""
+
+# ruff: noqa: PT028  (the verb is called test-mechanism; it is no test)
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from synth_audit.errors import DataError, PlanError
+from synth_audit.inputs import (
+    PlanLike,
+    Running,
+    as_arrow,
+    as_plan,
+    at_work,
+    hash_of,
+    named_after,
+    narrowed,
+    place_of,
+    placed_rows,
+    refuse_same_file,
+    run_context,
+    workspace_of,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from synth_audit.generators.external.recipe import RecipeEnvironment, Setting
+    from synth_audit.inputs import Frame
+    from synth_audit.mechanism_test.distinguishing import MechanismResult
+    from synth_audit.mechanism_test.subjects import MechanismChoice
+    from synth_audit.pipeline.provenance import Check
+    from synth_audit.pipeline.release import ReleaseRecord
+    from synth_audit.plan.plan import Plan
+    from synth_audit.plugins.audit import Audit, Subject
+    from synth_audit.run.context import Progress, RunContext
+    from synth_audit.run.seeds import Salt
+    from synth_audit.store.evidence import Evidence
+    from synth_audit.store.purge import PurgeRecord, Sweep
+    from synth_audit.store.workspace import Workspace
+    from synth_audit.studies.calibration import Calibration
+    from synth_audit.studies.comparison import EvidenceComparison
+    from synth_audit.studies.frontier import FrontierRecord
+    from synth_audit.studies.mend import MendRecord
+    from synth_audit.studies.run_estimate import RunEstimate
+
+
+def audit(
+    train: Frame,
+    control: Frame | None,
+    synthetic: Frame,
+    plan: PlanLike | None = None,
+    *,
+    only: tuple[str, ...] = (),
+    out: str | Path | None = None,
+    **running: Unpack[Running],
+) -> Evidence:
+    """Audit a synthetic table made elsewhere and judge it by the plan's gates.
+
+    Args:
+        train: real rows the synthetic ones were made from. control: real rows of the same population
+            that were kept from the generator; None leaves every audit that needs them not applicable.
+        plan: a plan, its values, or its file; ``source``, ``split`` and ``generator`` are not used.
+        only: run just these audits; the gates on the others then lack evidence.
+        out: folder to write ``review/`` (evidence, measurements, report; on a pass also
+            ``synthetic.parquet``, the file to share: audited rows and values alone) and ``restricted/``
+            (positions of exposed training rows, the salt that tables are hashed under) into. The account
+            remembers the salt and the audits of a training table, so that another folder draws alike.
+            Without ``out`` nothing is written, what the audits draw can be predicted, and of the tables only
+            a synthetic one that passed can be compared with the evidence later.
+        running: how the work is done, see :class:`Running`.
+
+    Returns:
+        The evidence; ``evidence.verdict`` says whether the table may leave.
+
+    Raises:
+        PlanError, DataError, GateError: see their messages for what to do.
+    """
+    from synth_audit.pipeline.coarsening import refuse_coarsening
+    from synth_audit.report import write_report
+    from synth_audit.report.notebook import shown
+    from synth_audit.store.salts import workspace_salt
+    from synth_audit.store.scratch import in_use
+    from synth_audit.store.workspace import Workspace
+
+    settled = narrowed(as_plan(plan if plan is not None else named_after(synthetic)), only)
+    refuse_coarsening(settled)
+    frames = (train, control, synthetic)
+    refuse_same_file({"train": train, "control": control, "synthetic": synthetic})
+    audits = settled.build_audits() if only else None
+    if out is None:
+        return shown(_audited(settled, frames, audits, None, None, running))
+    workspace = Workspace(Path(out))
+    workspace_salt(workspace)  # made before any rows lie there, which without it would be of a lost one
+    with in_use(workspace) as scratch:
+        evidence = _audited(settled, frames, audits, workspace, scratch, running)
+    write_report(workspace)
+    return shown(evidence)
+
+
+def _audited(
+    plan: Plan,
+    frames: tuple[Frame, Frame | None, Frame],
+    audits: dict[str, Audit] | None,
+    workspace: Workspace | None,
+    scratch: Path | None,
+    running: Running,
+) -> Evidence:
+    """Audit train, control and synthetic; with a workspace as an attempt of it, with evidence filed there.
+
+    Many rows of files are laid out once, in a folder that is there as long as the audits are, so that all
+    processes map the same pages.
+    """
+    from synth_audit.files import temporary_folder
+    from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
+    from synth_audit.run.seeds import Salt
+
+    with temporary_folder(scratch) as folder:
+        subject = _subject_of(plan, frames, Path(folder))
+        warnings = _about_file(plan, subject, frames[-1])
+        if workspace is not None:
+            return _attempted(plan, subject, audits, workspace, scratch, warnings, running)
+        with run_context(plan, scratch, **running) as context:
+            salt = Salt.fresh()
+            return examine(
+                plan, subject, MADE_ELSEWHERE, context, salt, draws=None, audits=audits, warnings=warnings
+            ).evidence
+
+
+def _attempted(
+    plan: Plan,
+    subject: Subject,
+    audits: dict[str, Audit] | None,
+    workspace: Workspace,
+    scratch: Path | None,
+    warnings: tuple[str, ...],
+    running: Running,
+) -> Evidence:
+    """Audit as an attempt of a workspace, by the draws that the account keeps for the training table."""
+    from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine, write_evidence
+    from synth_audit.pipeline.warnings import about_draws, about_reports
+    from synth_audit.store.evidence import TableRecord
+    from synth_audit.store.ledger import begin_attempt
+    from synth_audit.store.reports import enter_report, people_behind
+    from synth_audit.store.salts import TrainingTable, workspace_salt
+    from synth_audit.verdict.suite import load_suite
+
+    suite = load_suite(plan.gates, plan.base).sha256
+    salt = workspace_salt(workspace)
+    candidate = TableRecord.of(subject.synthetic, salt).identity
+    people = people_behind((subject.train, subject.control), workspace)
+    standing = enter_report(people, workspace, plan=plan.digest, candidate=candidate, most=plan.most_reports)
+    number, head, earlier = begin_attempt(workspace, plan=plan.digest, candidate=candidate, suite=suite)
+    table = TrainingTable.remembered(subject.train, salt)
+    if table is not None:
+        same = TableRecord.of(subject.synthetic, table.salt).identity
+        known = table.ledger.attempt(plan=plan.digest, candidate=same, suite=suite)
+        earlier = table.ledger.other_settings(known)
+    warnings += about_reports(standing) + about_draws(table, salt)
+    with run_context(plan, scratch, **running) as context:
+        audited = examine(
+            plan,
+            subject,
+            MADE_ELSEWHERE,
+            context,
+            salt,
+            draws=salt if table is None else table.salt,
+            audits=audits,
+            warnings=warnings,
+        )
+    audited = audited.numbered(number, head, earlier)
+    evidence = write_evidence(audited, workspace, table=_to_share(plan, subject, audited.evidence, salt))
+    if table is not None:
+        table.ledger.judged(known, verdict=evidence.verdict, evidence=evidence.digest)
+    return evidence
+
+
+def _to_share(plan: Plan, subject: Subject, evidence: Evidence, salt: Salt) -> pa.Table | None:
+    """The audited rows and values alone; None for what did not pass, or waits for more than a pass."""
+    import pyarrow as pa
+
+    from synth_audit.findings.verdict import Result
+    from synth_audit.pipeline.release import as_audited
+
+    waits = plan.release is not None and (plan.release.approvals > 0 or plan.release.not_worse)
+    if evidence.verdict is not Result.PASS or waits:
+        return None
+    rows = pa.table({name: subject.synthetic.column(name) for name in subject.synthetic.names})
+    return as_audited(rows, evidence, salt)
+
+
+def _subject_of(plan: Plan, frames: tuple[Frame, Frame | None, Frame], folder: Path) -> Subject:
+    """The three tables, those of large files laid out in a folder."""
+    from synth_audit.files import scratch_in
+    from synth_audit.pipeline.stages import anchored_subject
+
+    train, control, synthetic = frames
+    with scratch_in(folder):
+        return anchored_subject(
+            placed_rows(train, "train", folder),
+            None if control is None else placed_rows(control, "control", folder),
+            placed_rows(synthetic, "synthetic", folder),
+            plan,
+        )
+
+
+def _about_file(plan: Plan, subject: Subject, synthetic: Frame) -> tuple[str, ...]:
+    """Warnings about what a file holds beside its rows, and about CSV cells that a spreadsheet would run."""
+    from synth_audit.pipeline.input_checks import about_metadata, about_unused_labels
+    from synth_audit.pipeline.warnings import about_formulas
+    from synth_audit.sources.parquet import Parquet
+
+    suffix = Path(synthetic).suffix.lower() if isinstance(synthetic, (str, Path)) else ""
+    found: tuple[str, ...] = ()
+    if suffix in Parquet.info.suffixes:
+        found += about_metadata(Parquet(path=str(synthetic)).schema(Path.cwd()))
+    found += about_unused_labels(subject.synthetic, plan.suppression)
+    # With a target in CSV the plan itself makes them be looked for.
+    by_target = plan.release is not None and plan.release.name == "csv"
+    as_csv = suffix == ".csv" and not by_target
+    return found + (about_formulas(plan, subject.synthetic, as_csv=True) if as_csv else ())
+
+
+def run(
+    plan: PlanLike,
+    out: str | Path | None = None,
+    *,
+    release: bool = True,
+    **running: Unpack[Running],
+) -> Evidence:
+    """Go the whole way: pull, split, generate, audit, gate, report and, on a pass, release.
+
+    Args:
+        out: workspace folder; ``<plan's name>-audit`` beside the plan if left out.
+        release: False stops before the release.
+        running: how the work is done, see :class:`Running`.
+    """
+    from synth_audit.findings.verdict import Result
+    from synth_audit.pipeline import stages
+    from synth_audit.report import write_report
+    from synth_audit.report.notebook import shown
+
+    with at_work(plan, out, running) as (settled, workspace, context):
+        evidence = stages.produce(settled, workspace, context)
+    write_report(workspace)
+    if release and settled.release is not None and evidence.verdict is Result.PASS:
+        stages.release_synthetic(settled, workspace)
+    return shown(evidence)
+
+
+def rerun(
+    plan: PlanLike,
+    out: str | Path | None = None,
+    *,
+    candidate: str | None = None,
+    **running: Unpack[Running],
+) -> tuple[Check, ...]:
+    """Repeat a run under the salt of its workspace and compare it with its evidence; nothing is written.
+
+    Split, seeded fits and draws and all measurements are made again. What cannot be repeated, such as a table
+    made elsewhere or a fit that spent privacy budget, is compared by its hash and audited as it was kept.
+
+    Args:
+        out: workspace folder; ``<plan's name>-audit`` beside the plan if left out.
+        candidate: name or folder of one that a sweep of this plan tried, to repeat that.
+        running: how the work is done, see :class:`Running`.
+
+    Returns:
+        What agrees, what does not, and what is not checkable here.
+
+    Raises:
+        PlanError, DataError, GateError: see their messages for what to do.
+    """
+    from synth_audit.pipeline.rerun import rerun as again
+
+    with at_work(plan, out, running, candidate) as (settled, workspace, context):
+        return again(settled, workspace, context)
+
+
+def exposure(plan: PlanLike, out: str | Path | None = None, **running: Unpack[Running]) -> Evidence:
+    """Audit the releases of a workspace as one table, against the rows that all of them were made from.
+
+    Each release may pass and all together give somebody away. The answer is filed under ``together/`` in the
+    workspace; it holds back and takes back nothing by itself.
+
+    Raises:
+        DataError: there are not two releases of the present training rows whose rows are kept.
+        PlanError: the plan makes values coarser, which an audit of finished tables does not do.
+    """
+    from synth_audit.pipeline.releases_together import plan_of_all, releases_together
+
+    settled = as_plan(plan)
+    workspace = workspace_of(settled, out)
+    found = releases_together(workspace)
+    return audit(
+        found.train,
+        found.control,
+        found.synthetic,
+        plan_of_all(settled),
+        out=workspace.root / "together",
+        **running,
+    )
+
+
+def load_evidence(evidence: str | Path) -> Evidence:
+    """Read evidence, for a notebook or a script; it draws itself in notebooks.
+
+    Args:
+        evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
+
+    Raises:
+        DataError: there is none, or it was altered after the audit.
+    """
+    from synth_audit.report.notebook import shown
+
+    return shown(_evidence(evidence))
+
+
+def _evidence(evidence: Evidence | str | Path) -> Evidence:
+    from synth_audit.store.locate import checked_evidence, locate_evidence
+
+    if not isinstance(evidence, (str, Path)):
+        return evidence
+    return checked_evidence(locate_evidence(Path(evidence)))
+
+
+def compare(before: Evidence | str | Path, after: Evidence | str | Path) -> EvidenceComparison:
+    """Two audits gate by gate: which results changed, and which numbers can be told apart.
+
+    Args:
+        before, after: evidence, its file, the folder of its audit, or a workspace (its newest audit).
+
+    Raises:
+        DataError: there is none, or it was altered after the audit.
+    """
+    from synth_audit.studies.comparison import compare as beside
+
+    return beside(_evidence(before), _evidence(after))
+
+
+def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
+    """Judge existing evidence by another suite; needs no data. The result is no basis for a release."""
+    from synth_audit.report.notebook import shown
+    from synth_audit.verdict.judge import judge_again
+    from synth_audit.verdict.suite import load_suite
+
+    known = _evidence(evidence)
+    if not known.intact:
+        raise DataError(
+            "the evidence was altered after the audit",
+            where=str(evidence) if isinstance(evidence, (str, Path)) else "evidence",
+            expected="evidence whose digest matches its content",
+            fix="run the audit again; `synth-audit verify` shows what does not agree",
+        )
+    report = judge_again(load_suite(suite, Path.cwd()), known)
+    return shown(replace(known, gates=report, verdict=report.verdict, fitness=report.fitness).sealed())
+
+
+def render_report(
+    evidence: Evidence | str | Path,
+    path: str | Path | None = None,
+    *,
+    force: bool = False,
+    full: bool = False,
+) -> str:
+    """Render the report from evidence alone; also write it to ``path`` if given.
+
+    Args:
+        force: replace whatever file is at ``path``; otherwise an older report alone is replaced.
+        full: nothing is folded away, so that all of it is printed.
+    """
+    from synth_audit.report import refuse_other_file
+    from synth_audit.report import render_report as render
+    from synth_audit.store.files import write_text
+
+    if path is not None and not force:
+        refuse_other_file(Path(path))
+    html = render(_evidence(evidence), full=full)
+    if path is not None:
+        write_text(Path(path), html)
+    return html
+
+
+def write_report(evidence: str | Path) -> Path:
+    """Render the report of an audit into its folder, where one that is there stays: it may have been signed.
+
+    Args:
+        evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
+
+    Returns:
+        Where the report is.
+
+    Raises:
+        DataError: another report is there.
+    """
+    from synth_audit.report import file_report
+    from synth_audit.store.locate import locate_evidence
+
+    return file_report(locate_evidence(Path(evidence)))
+
+
+def write_pdf(
+    evidence: str | Path, path: str | Path, *, certificate: bool = False, full: bool = False
+) -> Path:
+    """Write the report, or the certificate, as PDF; takes the extra ``pdf`` (WeasyPrint), no browser.
+
+    Args:
+        evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
+        full: nothing is folded away.
+
+    Raises:
+        PluginError: WeasyPrint is not installed.
+    """
+    from synth_audit.report import certificate_of, render_report
+    from synth_audit.report.page import pdf_of
+    from synth_audit.store.files import write_bytes
+    from synth_audit.store.locate import checked_evidence, locate_evidence
+
+    found = locate_evidence(Path(evidence))
+    page = certificate_of(found) if certificate else render_report(checked_evidence(found), full=full)
+    return write_bytes(Path(path), pdf_of(page))
+
+
+def write_certificate(evidence: str | Path, path: str | Path | None = None, *, force: bool = False) -> Path:
+    """Render the certificate of an audit with the approvals beside it, into its folder or to ``path``.
+
+    Args:
+        evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
+        force: replace whatever file is at ``path``; otherwise an older page alone is replaced.
+
+    Returns:
+        Where the certificate is.
+    """
+    from synth_audit.report import certificate_of, file_certificate, refuse_other_file
+    from synth_audit.store.files import write_text
+    from synth_audit.store.locate import locate_evidence
+
+    found = locate_evidence(Path(evidence))
+    if path is None:
+        return file_certificate(found)
+    if not force:
+        refuse_other_file(Path(path))
+    write_text(Path(path), certificate_of(found))
+    return Path(path)
+
+
+def write_index(workspaces: Sequence[str | Path], path: str | Path, *, force: bool = False) -> Path:
+    """Write a page over the audits of these workspaces, from their evidence alone.
+
+    Args:
+        force: replace whatever file is at ``path``; otherwise an earlier index alone is replaced.
+
+    Returns:
+        Where the page is.
+
+    Raises:
+        DataError: a folder is no workspace, or another file is at ``path``.
+    """
+    from synth_audit.report.index import refuse_no_index, render_index
+    from synth_audit.store.files import write_text
+    from synth_audit.store.history import table_history
+
+    to = Path(path)
+    if not force and os.path.lexists(to):
+        refuse_no_index(to)
+    histories = [table_history(Path(root)) for root in workspaces]
+    write_text(to, render_index(histories, to.absolute().parent))
+    return to
+
+
+def verify(
+    evidence: Evidence | str | Path,
+    tables: Mapping[str, Frame] | None = None,
+    *,
+    salt: str | Path | None = None,
+) -> tuple[Check, ...]:
+    """Recompute hashes, values against limits and verdict; compare what lies beside the evidence with it.
+
+    Args:
+        evidence: evidence, its file, the folder of its audit, or a workspace, whose newest audit is meant.
+        tables: any of ``source``, ``train``, ``control``, ``synthetic`` still at hand; those in the
+            restricted folder beside the evidence are checked without being named.
+        salt: file of the workspace's salt, where the evidence does not lie in its workspace. Without it only
+            a synthetic table that passed can be compared.
+
+    Returns:
+        What holds, what does not, and what is not checkable here.
+
+    Raises:
+        DataError: the evidence or the salt cannot be read, or the salt is of another workspace.
+    """
+    from synth_audit.pipeline.approval import approval_checks
+    from synth_audit.pipeline.verify import purged_check, refuse_foreign, verify_filed
+    from synth_audit.pipeline.verify import verify as check
+    from synth_audit.report import page_check
+    from synth_audit.store.evidence import evidence_of
+    from synth_audit.store.locate import locate_evidence
+    from synth_audit.store.salts import read_salt
+
+    secret = None if salt is None else read_salt(Path(salt))
+    if not isinstance(evidence, (str, Path)):
+        if secret is not None:
+            refuse_foreign(secret, evidence)
+        return check(evidence, _hashes(tables, evidence), secret)
+    if (purged := purged_check(Path(evidence))) is not None:
+        return (purged,)
+    found = locate_evidence(Path(evidence))
+    claimed = evidence_of(found.content()[0], found.file)  # of the workspace's evidence store
+    known, checks = verify_filed(found, _hashes(tables, claimed), secret)
+    return (*checks, *approval_checks(known, found.approvals()), *page_check(known, found))
+
+
+def _hashes(tables: Mapping[str, Frame] | None, evidence: Evidence) -> dict[str, str]:
+    declared = {c.name for c in evidence.columns}
+    return {name: hash_of(table, name, declared) for name, table in (tables or {}).items()}
+
+
+def new_key(path: str | Path) -> str:
+    """Make a private Ed25519 key in a new file of mode 0600.
+
+    Returns:
+        The public key, as a plan names it under ``release.approvers``.
+
+    Raises:
+        DataError: something is there already, or it cannot be written.
+    """
+    from synth_audit.store.approvals import new_key as make
+
+    return make(Path(path))
+
+
+def approve(evidence: str | Path, *, by: str, key: str | Path, until: date, note: str = "") -> Path:
+    """Sign evidence that passed; the approval is put beside it and the certificate rendered anew.
+
+    Args:
+        evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
+        by: the person, as the plan names them. key: file of the private key.
+        until: last day, in UTC, on which a release may rest on it.
+
+    Returns:
+        Where the approval is.
+
+    Raises:
+        ReleaseRefused: the evidence does not pass.
+        PlanError: the plan does not know this person with this key.
+        DataError: evidence or key cannot be used.
+    """
+    from synth_audit.pipeline.approval import approve as sign
+    from synth_audit.report import file_certificate
+    from synth_audit.store.locate import locate_evidence
+
+    found = locate_evidence(Path(evidence))
+    _, path = sign(found, by=by, key=Path(key), until=until, note=note)
+    file_certificate(found)
+    return path
+
+
+def release(
+    plan: PlanLike,
+    out: str | Path | None = None,
+    synthetic: Frame | None = None,
+    *,
+    candidate: str | None = None,
+) -> ReleaseRecord:
+    """Release the audited table of a workspace to the plan's target, or refuse.
+
+    Args:
+        synthetic: the table that was audited, when it was made elsewhere and is not in the workspace.
+        candidate: name or folder of one that a sweep of this plan tried, to release that.
+    """
+    from synth_audit.pipeline import stages
+    from synth_audit.pipeline.release import release as leave
+    from synth_audit.store.scratch import in_use
+
+    settled, workspace = place_of(plan, out, candidate)
+    if synthetic is None:
+        return stages.release_synthetic(settled, workspace)
+    with in_use(workspace):
+        return leave(settled, workspace, as_arrow(synthetic, "synthetic"))
+
+
+def rollback(plan: PlanLike, out: str | Path | None = None) -> ReleaseRecord:
+    """Put the release before the last of a workspace back, or refuse."""
+    from synth_audit.pipeline.release import rollback as lead_back
+
+    settled = as_plan(plan)
+    return lead_back(settled, workspace_of(settled, out))
+
+
+def purge(
+    table: PlanLike,
+    *,
+    keep: int | None = None,
+    older_than: str | timedelta | None = None,
+    dry_run: bool = True,
+    only: Collection[str] | None = None,
+) -> PurgeRecord:
+    """Delete old audits of a table, and old candidates of its sweeps, or say what would be deleted.
+
+    The newest audit stays, and one that was released or whose release was interrupted, and so do the ledger,
+    the journal and the salt. The journal says when an audit was purged.
+
+    Args:
+        table: its workspace folder, or its plan if the workspace has the place that goes with it.
+        keep: so many of the newest audits, and the candidates of the newest sweep, are not old.
+        older_than: nothing is old that was made less than this ago, such as ``90d``, ``12w`` or ``36h``. With
+            both, what is old by both goes.
+        dry_run: False deletes.
+        only: names of what may go, as an earlier dry run gave them.
+
+    Raises:
+        PlanError: neither of the two is given, or one that would keep nothing.
+        DataError: there is no journal, another run is at work, or something cannot be deleted.
+    """
+    from synth_audit.store.purge import Retention, survey
+    from synth_audit.store.purge import purge as delete
+    from synth_audit.store.workspace import Workspace
+
+    retention = Retention.of(keep, older_than)
+    folder = isinstance(table, (str, Path)) and os.path.isdir(table)
+    workspace = Workspace(Path(str(table))) if folder else workspace_of(table, None)
+    sweep = _newest_sweep(workspace)
+    return survey(workspace, retention, sweep) if dry_run else delete(workspace, retention, sweep, only)
+
+
+def _newest_sweep(workspace: Workspace) -> Sweep | None:
+    from synth_audit.store.purge import Sweep
+    from synth_audit.studies.frontier import read_frontier
+
+    if not os.path.isfile(workspace.kept_frontier):
+        return None
+    record = read_frontier(workspace.kept_frontier)
+    best = record.best
+    return Sweep({c.slug for c in record.candidates}, None if best is None else best.slug)
+
+
+def frontier(
+    plan: PlanLike,
+    out: str | Path | None = None,
+    *,
+    fresh: bool = False,
+    **running: Unpack[Running],
+) -> FrontierRecord:
+    """Audit every candidate that the plan's ``frontier`` asks for and choose among those that pass.
+
+    Each gets a workspace of its own under ``candidates/``, with a report; a candidate that an earlier call
+    finished is kept. Nothing is released: see :func:`release` and its ``candidate``.
+
+    Args:
+        out: workspace folder; ``<plan's name>-audit`` beside the plan if left out.
+        fresh: pull the source again and keep nothing of earlier calls.
+        running: how the work is done, see :class:`Running`.
+
+    Raises:
+        PlanError, DataError, GateError: see their messages for what to do.
+    """
+
+    with at_work(plan, out, running) as (settled, workspace, context):
+        return swept(settled, workspace, context, fresh=fresh)
+
+
+def swept(plan: Plan, workspace: Workspace, context: RunContext, *, fresh: bool = False) -> FrontierRecord:
+    """Sweep as :func:`frontier` does, in a context at hand, and write the pages."""
+    from synth_audit.report import write_report
+    from synth_audit.report.study_pages import write_frontier
+    from synth_audit.store.evidence_store import evidence_store
+    from synth_audit.studies.sweep import sweep
+
+    record = sweep(plan, workspace, context, fresh=fresh)
+    for found in record.candidates:
+        own = workspace.candidate(found.slug)
+        store = evidence_store(own)
+        if store.newest_digest() and store.newest().report is None:
+            write_report(own)
+    write_frontier(record, workspace.frontier_page)
+    return record
+
+
+def mend(
+    plan: PlanLike, out: str | Path | None = None, *, tries: int = 5, **running: Unpack[Running]
+) -> MendRecord:
+    """Try coarser values on the refused release of a plan, and judge each at a level corrected for all.
+
+    Nothing is released: run the plan with the ``coarsen`` of the record's ``mended``.
+
+    Args:
+        out: workspace folder of the run; ``<plan's name>-audit`` beside the plan if left out.
+        tries: the most candidates to judge, 1 to 5.
+        running: how the work is done, see :class:`Running`.
+
+    Raises:
+        PlanError, DataError, GateError: see their messages for what to do.
+    """
+    from synth_audit.studies.mend import mend as search
+
+    with at_work(plan, out, running) as (settled, workspace, context):
+        return search(settled, workspace, context, tries=tries)
+
+
+def refuse_mended_place(plan: Path, to: Path) -> None:
+    """Raise ``PlanError`` where the mended plan may not be written: paths in it start where the plan lies."""
+    if os.path.lexists(to) or to.resolve().parent != plan.resolve().parent:
+        raise PlanError(
+            "the mended plan cannot be written there",
+            where=str(to),
+            expected=f"a file that does not exist, in {plan.resolve().parent}, where its paths start",
+            fix="name another with --write",
+        )
+
+
+def write_mended_plan(plan: Path, found: MendRecord, to: Path) -> None:
+    """Write the plan that carries the mend, and how many candidates it was chosen among.
+
+    The plan's own text is kept where keys can be added below it.
+
+    Raises:
+        PlanError: nothing was mended, or the file may not be written there.
+    """
+    from synth_audit.files import load_yaml
+    from synth_audit.plan.plan import parse_plan
+    from synth_audit.store.files import write_text
+
+    refuse_mended_place(plan, to)
+    if found.mended is None:
+        raise PlanError("nothing was mended", where="mend", expected="a try that passed", fix=found.reason)
+    text = plan.read_text(encoding="utf-8")
+    more: dict[str, Any] = {"coarsen": dict(found.mended.coarsen)}
+    value = load_yaml(text)
+    if "name" not in value:  # the file's, and that is another now
+        more = {"name": found.table} | more
+    block = f"# Written by `synth-audit mend`: chosen on real data.\n{_yaml(more)}"
+    both = f"{text.rstrip()}\n\n{block}"
+    try:
+        kept = load_yaml(both) == value | more
+    except ValueError:
+        kept = False
+    parse_plan(value | more)
+    write_text(to, both if kept else _yaml(value | more))
+
+
+def _yaml(value: object) -> str:
+    import yaml
+
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+
+
+def calibrate(
+    train: Frame,
+    control: Frame,
+    plan: PlanLike | None = None,
+    *,
+    steps: int = 10,
+    noise: bool = True,
+    only: tuple[str, ...] = (),
+    seed: int | None = None,
+    out: str | Path | None = None,
+    **running: Unpack[Running],
+) -> Calibration:
+    """Plant leaks of every size in real rows and measure them with every privacy audit.
+
+    Args:
+        train: real rows; half of them play the training rows, the other half people never seen.
+        control: real rows kept apart from both.
+        steps: leaks at 0, 1/steps, … 1 of the rows.
+        noise: repeat with all settings of the published leaky evaluation, eight times the work.
+        out: folder to write ``review/calibration.json`` and ``.html`` into, with temporary files in its
+            ``restricted/``; nothing is written without it.
+        running: how the work is done, see :class:`Running`.
+
+    Raises:
+        DataError: train has too few rows to plant a leak in.
+        PlanError: no privacy audit is chosen, or there are fewer than two steps.
+    """
+    from synth_audit.pipeline import stages
+    from synth_audit.report.study_pages import render_calibration
+    from synth_audit.store.files import write_text
+    from synth_audit.store.scratch import in_use
+    from synth_audit.store.workspace import Workspace
+    from synth_audit.studies import calibration
+
+    settled = narrowed(as_plan(plan if plan is not None else named_after(train)), only, seed)
+    if steps < 2:
+        raise PlanError(
+            "a calibration needs leaks of more than one size",
+            where="steps",
+            expected="2 or more",
+            fix="try 10",
+        )
+    real = as_arrow(train, "train")
+    subject = stages.anchored_subject(real, as_arrow(control, "control"), real, settled)
+    workspace = None if out is None else Workspace(Path(out)).prepare()
+    held = nullcontext() if workspace is None else in_use(workspace)
+    with held as scratch, run_context(settled, scratch, **running) as context:
+        found = calibration.calibrate(
+            settled.build_audits(),
+            subject,
+            context,
+            table=settled.name,
+            shares=[i / steps for i in range(steps + 1)],
+            noises=calibration.LOUD if noise else calibration.QUIET,
+            max_rows=settled.known_answer.max_rows,
+        )
+    if workspace is not None:
+        write_text(workspace.calibration, found.to_json())
+        write_text(workspace.calibration_page, render_calibration(found))
+    return found
+
+
+def estimate(plan: PlanLike, **running: Unpack[Running]) -> RunEstimate:
+    """How long a run of a plan should take here: two small parts of its table are run, and nothing is kept.
+
+    Args:
+        running: how the work is done, see :class:`Running`; a run is expected to be done alike.
+
+    Raises:
+        PlanError, DataError, GateError: what a run of the plan would raise, or there are too few rows.
+    """
+    from synth_audit.files import temporary_folder
+    from synth_audit.studies.run_estimate import estimate as extrapolate
+
+    settled = as_plan(plan)
+    with temporary_folder() as scratch, run_context(settled, Path(scratch), **running) as context:
+        return extrapolate(settled, context, Path(scratch))
+
+
+def test_mechanism(
+    *,
+    plan: PlanLike | None = None,
+    epsilon: float | None = None,
+    delta: float = 0.0,
+    replace: bool = False,
+    rows: int = 20,
+    runs: int = 1000,
+    seconds: float | None = 1500.0,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    **subject: Unpack[MechanismChoice],
+) -> MechanismResult:
+    """Whether a claimed (ε, δ) can be refuted by telling worst-case neighbouring tables apart.
+
+    Args:
+        plan: its generator is tested under its budget; with another subject it declares the columns alone.
+        epsilon, delta: the claim; left out, that of a plan's generator or of a step is its accountant's.
+        replace: neighbours differ in one entity replaced, not added or removed.
+        rows: of the tables that are made up.
+        runs: of the mechanism in all. seconds: about how long at most.
+        workers: processes to spread the runs over.
+        progress: called with what is under way and how many pieces are done.
+        subject: what is tested, see :class:`~synth_audit.mechanism_test.subjects.MechanismChoice`.
+
+    Raises:
+        PlanError: not exactly one subject, or nothing is claimed. DataError, PluginError: it cannot be run.
+    """
+    from synth_audit.dp.guarantee import Neighbouring
+    from synth_audit.mechanism_test.claim import Claim
+    from synth_audit.mechanism_test.examination import Effort, examine_claim
+    from synth_audit.mechanism_test.subjects import claimed_mechanism
+
+    effort = Effort(runs, seconds)
+    relation = Neighbouring.REPLACE if replace else Neighbouring.ADD_OR_REMOVE
+    claim = None if epsilon is None else Claim(epsilon, delta, relation)
+    settled = None if plan is None else as_plan(plan)
+    found = claimed_mechanism(settled, claim, relation, delta=delta, rows=rows, **subject)
+    with run_context(as_plan({}), workers=workers, progress=progress) as context:
+        return examine_claim(
+            found.mechanism,
+            found.claim,
+            name=found.name,
+            effort=effort,
+            context=context,
+            findings=found.findings,
+            notes=found.notes,
+        )
+
+
+test_mechanism.__test__ = False  # type: ignore[attr-defined]  # a verb; test runners collect by its name
+
+
+def recipes() -> tuple[RecipeEnvironment, ...]:
+    """The environment of every recipe, made or not, in alphabetical order of the recipes."""
+    from synth_audit.generators.external.recipe import RecipeEnvironment
+    from synth_audit.generators.external.recipe import recipes as known
+
+    return tuple(RecipeEnvironment.of(recipe) for recipe in known().values())
+
+
+def install_recipe(name: str, python: str | Path | None = None) -> RecipeEnvironment:
+    """Fetch a recipe's packages into an environment of its own, outside this one.
+
+    Args:
+        python: an interpreter for it, where this one is too new or too old.
+
+    Raises:
+        PlanError: there is no such recipe, or no interpreter fits.
+        DataError: the packages do not install.
+    """
+    from synth_audit.generators.external.recipe import RecipeEnvironment, recipe_named
+
+    place = RecipeEnvironment.of(recipe_named(name))
+    place.install(None if python is None else Path(python))
+    return place
+
+
+def try_recipe(name: str, settings: Mapping[str, Setting] | None = None, *, shown: bool = False) -> int:
+    """Run an installed recipe on a made-up table; the number of rows that it drew.
+
+    Args:
+        settings: those that the recipe names for a trial if None.
+        shown: what it prints goes to standard error.
+
+    Raises:
+        PlanError: there is no such recipe or setting.
+        DataError: it is not installed, or does not do what a recipe must.
+    """
+    from synth_audit.generators.external.recipe import recipe_named
+    from synth_audit.generators.external.recipe_model import trial
+
+    recipe = recipe_named(name)
+    try:
+        recipe.settled(settings or {})
+    except ValueError as error:
+        raise PlanError(str(error), where=f"recipe {name!r}", fix="`synth-audit recipes list`") from None
+    return trial(recipe, settings, shown=shown).n_rows

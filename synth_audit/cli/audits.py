@@ -1,0 +1,286 @@
+"""Commands that attack tables and mechanisms at hand, and show how far to trust the attacks."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import click
+
+from synth_audit import api
+from synth_audit.cli import console, options
+from synth_audit.cli.console import short
+from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
+from synth_audit.cli.group import CommandJob, main
+from synth_audit.cli.options import FILE
+from synth_audit.inputs import Execution, workspace_of
+
+if TYPE_CHECKING:
+    from synth_audit.mechanism_test.distinguishing import MechanismResult
+    from synth_audit.studies.calibration import Calibration
+
+JOB = CommandJob.AUDIT
+_MECHANISM_COLOURS = {
+    "violated": "red",
+    "doubtful": "yellow",
+    "tight": "green",
+    "not refuted": "green",
+    "not testable": "yellow",
+}
+_MECHANISM_CODES = {
+    "violated": Exit.NOT_RELEASED,
+    "not testable": Exit.NOT_CHECKABLE,
+    "doubtful": Exit.DOUBTFUL,
+}
+
+
+@main.command(job=JOB)
+@click.argument("train", type=FILE)
+@click.argument("control", type=FILE)
+@click.argument("synthetic", type=FILE)
+@click.option("--plan", type=FILE, help="Plan with columns, audits and gates.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=options.plugin_names,
+    help="Run only this audit; repeatable.",
+)
+@options.out
+@options.running
+@options.as_json
+def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exit:
+    """Audit a synthetic file made elsewhere.
+
+    TRAIN holds the real rows that SYNTHETIC was made from, CONTROL real rows of the same population
+    that the generator never saw: what is true of them too is no leak. Parquet or CSV. Without --out,
+    temporary files with real rows are in the system's place for them (TMPDIR), in folders of mode 0700.
+
+    \b
+    Examples:
+      synth-audit audit train.parquet control.parquet synthetic.parquet --out audit
+      synth-audit audit train.csv control.csv synthetic.csv --plan plan.yaml --only exact_match
+    """
+    from synth_audit.store.workspace import Workspace
+
+    with console.progress_bar() as progress:
+        evidence = api.audit(synthetic=synthetic, out=out, progress=progress, **given)
+    console.show_evidence(evidence, console.files_of(Workspace(out)) if out else [], as_json=as_json)
+    if out is None:
+        say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
+        console.tell_scratch()
+    code = exit_code(evidence)
+    if code is Exit.PASS:
+        say_whole(f"note: {_to_share(synthetic, out)}", err=True)
+    return code
+
+
+def _to_share(synthetic: Path, out: Path | None) -> str:
+    """Which file may leave after a pass: one of the audited rows and values, and never what was audited."""
+    from synth_audit.store.evidence_store import evidence_store
+    from synth_audit.store.workspace import Workspace
+
+    if out is None:
+        return f"do not share {synthetic}; --out FOLDER writes its audited rows and values alone, to share"
+    table = evidence_store(Workspace(out)).where()["table"]
+    return f"share {table if table.is_file() else 'what `release` writes'}, not {synthetic}"
+
+
+@main.command(job=JOB)
+@options.evidence
+@click.option(
+    "--suite",
+    required=True,
+    shell_complete=options.suite_names,
+    help="Gate suite: a file, or one that ships.",
+)
+@options.as_json
+def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
+    """Judge existing evidence by another suite.
+
+    EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
+    Needs no data and writes nothing.
+
+    \b
+    Example:
+      synth-audit gate audit --suite strict.json
+    """
+    judged = api.gate(evidence, suite)
+    console.show_evidence(judged, [], as_json=as_json, trial=True)
+    return exit_code(judged)
+
+
+@main.command(job=JOB)
+@options.plan
+@options.out
+@options.running
+@options.as_json
+def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Execution]) -> Exit:
+    """Attack the releases of a table together.
+
+    Each may pass and all of them give somebody away. Taken are the release that is out there, the one before
+    and the newest candidate that passed, where they were made from the present training rows; their rows are
+    audited as one table, by the plan's audits and gates. Evidence and report lie in together/ in the
+    workspace. Nothing is released, held or taken back by it.
+
+    \b
+    Example:
+      synth-audit exposure tumours.yaml
+    """
+    with console.progress_bar() as progress:
+        evidence = api.exposure(plan, out, progress=progress, **running)
+    console.show_evidence(evidence, [workspace_of(plan, out).root / "together"], as_json=as_json)
+    return exit_code(evidence)
+
+
+@main.command(job=JOB)
+@click.argument("train", type=FILE)
+@click.argument("control", type=FILE)
+@click.option("--plan", type=FILE, help="Plan with columns and audits.")
+@click.option("--only", multiple=True, metavar="NAME", help="Calibrate only this audit; repeatable.")
+@click.option("--steps", type=click.IntRange(min=2), default=10, show_default=True, help="Sizes of the leak.")
+@click.option("--noise/--no-noise", default=True, help="With all kinds of noise, eight times the work.")
+@click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
+@options.out
+@options.running
+@options.as_json
+def calibrate(out: Path | None, as_json: bool, **given: Any) -> Exit:
+    """Show how the privacy audits answer leaks.
+
+    Copies of real rows are planted among people never seen, from none to all rows, with and without noise;
+    every audit measures each. TRAIN and CONTROL hold real rows of one population.
+
+    \b
+    Example:
+      synth-audit calibrate train.parquet control.parquet --only closest_record --no-noise --out audit
+    """
+    with console.progress_bar() as progress:
+        found = api.calibrate(out=out, progress=progress, **given)
+    files = [out / "review" / name for name in ("calibration.html", "calibration.json")] if out else []
+    if as_json:
+        say_json(found.to_json())
+    else:
+        _show_calibration(found, files)
+    if out is None:
+        console.tell_scratch()
+    return Exit.PASS
+
+
+def _show_calibration(found: Calibration, files: Sequence[Path]) -> None:
+    """Print how straight each measurement follows the leak, without noise, and where the curves are."""
+    plain = [c for c in found.curves if c.noise.none]
+    width = max((len(short(str(c.id))) for c in plain), default=0)
+    say(f"{'measurement':<{width}}  no copy  full copy  R² of a line")
+    for c in plain:
+        first, last = c.points[0].value, c.points[-1].value
+        say(f"{short(str(c.id)):<{width}}  {first:>7.3f}  {last:>9.3f}  {c.r_squared:>12.4f}")
+    for name, reason in found.silent.items():
+        say(f"  {name} gave no number on some leak: {reason}", fg="yellow")
+    for path in files:
+        say_whole(f"  {path}")
+
+
+@main.command("test-mechanism", job=JOB)
+@click.option("--plan", type=FILE, help="Plan: its generator, budget and columns.")
+@click.option("--generator", metavar="NAME", help="One of ours: mst, or '{dp_wgan: {epochs: 5}}'.")
+@click.option("--command", metavar="WORDS", help="A program that reads {train} and writes {synthetic}.")
+@click.option("--function", metavar="MODULE:NAME", help="Takes a table and n, returns n results at once.")
+@click.option("--step", type=click.Choice(["dp_sgd", "marginals"]), help="One step of ours, from inside.")
+@click.option("--epsilon", type=click.FloatRange(min=0, min_open=True), help="What is claimed.")
+@click.option("--delta", type=click.FloatRange(min=0, max=1, max_open=True), default=0.0, show_default=True)
+@click.option("--replace", is_flag=True, help="Neighbours replace one entity, instead of adding or removing.")
+@click.option("--rows", type=click.IntRange(min=1), default=20, show_default=True, help="Of the made tables.")
+@click.option("--runs", type=click.IntRange(min=60), default=1000, show_default=True, help="Runs in all.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1500.0,
+    show_default=True,
+    help="About how long at most; slow mechanisms then run less often.",
+)
+@click.option(
+    "--neighbours", metavar="MODULE:NAME", help="With --function: returns [(name, without, having)]."
+)
+@click.option("--noise", "multiplier", type=click.FloatRange(min=0.01), default=1.0, help="With --step: σ/C.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True, max=1),
+    default=1.0,
+    help="With --step: of sampling.",
+)
+@click.option("--format", type=click.Choice(["csv", "parquet"]), default="csv", help="With --command.")
+@click.option("--timeout", type=click.FloatRange(min=0.1), default=600.0, help="With --command: one run.")
+@click.option("--seed-is-secret", is_flag=True, help="With --command: equal seeds may repeat the noise.")
+@click.option("--workers", type=click.IntRange(min=1, max=256), help="Processes to spread the runs over.")
+@options.as_json
+def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
+    """Ask whether a claimed ε holds.
+
+    Runs a mechanism many times on worst-case neighbouring tables and tells them apart. A true claim is called
+    violated with probability 0.001 at most; a claim that is not refuted may still be false. Exactly one of
+    --plan, --generator, --command, --function and --step is tested.
+
+    \b
+    Exit codes: 0 not refuted or tight, 1 violated, 2 bad input, 4 too few runs to refute the claim,
+    5 doubtful: the 95 % bound is above the claim, and more runs would decide.
+
+    \b
+    Examples:
+      synth-audit test-mechanism --plan tumours.yaml --runs 400 --workers 2
+      synth-audit test-mechanism --generator mst --epsilon 1 --delta 1e-5
+      synth-audit test-mechanism --command 'python mine.py {train} {synthetic} {seed}' --epsilon 1
+      synth-audit test-mechanism --function mine:noisy_sum --epsilon 1 --delta 1e-5 --runs 1000000
+      synth-audit test-mechanism --step marginals --noise 4 --runs 1000000
+      synth-audit test-mechanism --step dp_sgd --noise 1.1 --rate 0.5 --runs 20000
+    """
+    with console.progress_bar() as progress:
+        found = api.test_mechanism(generator=_choice(generator), progress=progress, **given)
+    if as_json:
+        say_json(found.to_json())
+    else:
+        _show_mechanism(found)
+    return _MECHANISM_CODES.get(found.answer, Exit.PASS)
+
+
+def _choice(text: str | None) -> Any:
+    """A generator as a plan names it."""
+    if text is None or not text.lstrip().startswith("{"):
+        return text
+    from synth_audit.errors import PlanError
+    from synth_audit.files import Malformed, load_yaml
+
+    try:
+        return load_yaml(text)
+    except Malformed:
+        raise PlanError(
+            "the generator's settings are no YAML", where="--generator", expected="'{name: {setting: value}}'"
+        ) from None
+
+
+def _show_mechanism(found: MechanismResult) -> None:
+    """The answer, and what it rests on."""
+    say(f"{found.mechanism}: claims {found.claim.sentence}")
+    say()
+    if found.tested:
+        say(f"  pilot {found.pilot:,} runs, tested {found.tested:,}; neighbours: {found.case}")
+        say(f"  looked at: {found.score}")
+        say(f"  rule: {found.rule}")
+    if found.counts is not None:
+        c = found.counts
+        say(f"  claims: {c.claimed:,} in {c.runs:,} runs, {c.right:,} right")
+        say(
+            f"  ε is at least {found.epsilon_at_least:.3g} ({100 * found.level:g} % confidence), "
+            f"{found.epsilon_shown:.3g} ({100 * found.level_shown:g} %); "
+            f"the most that these runs could have shown: {found.largest:.3g}"
+        )
+    if found.failed:
+        say(f"  {found.failed:,} of the tested runs gave no release", fg="yellow")
+    for finding in found.findings:
+        say(f"  inside: {finding.what}", fg="red")
+    for note in found.notes:
+        say(f"  note: {note}", fg="yellow")
+    say()
+    sentence = f"{str(found.answer).upper()}: {found.reason}."
+    say(textwrap.fill(sentence, 10_000), fg=_MECHANISM_COLOURS[found.answer], bold=True)

@@ -1,0 +1,229 @@
+"""The group of all commands: `--help` by job, and how each command ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from enum import StrEnum
+from typing import Any
+
+import click
+
+from synth_audit.build import build_version
+from synth_audit.cli.exits import (
+    Exit,
+    OutputFailed,
+    PipeClosed,
+    complain,
+    complain_of_unexpected,
+    give_up_output,
+    say,
+    say_whole,
+    take_any_letter,
+)
+from synth_audit.errors import ReleaseRefused, SynthAuditError, may_pass
+from synth_audit.text import shortened
+
+
+class CommandJob(StrEnum):
+    """What commands are for: headings of `--help`, in this order."""
+
+    AUDIT = "Audit tables"
+    PIPELINE = "Run a plan"
+    RELEASE = "Release"
+    INSPECT = "Inspect audits"
+    PLUGINS = "Plug-ins"
+
+
+class Verb(click.Command):
+    """A command that ends with the exit code it returns, and prints errors without traceback or value."""
+
+    def __init__(self, *args: Any, job: CommandJob | None = None, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.job = job
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the command and end the process."""
+        try:
+            _refuse_lost_folder()
+            with _ending_in_order():
+                code = super().invoke(ctx)
+        except PipeClosed:
+            code = Exit.PIPE_CLOSED
+        except ReleaseRefused as error:
+            complain(error)
+            code = Exit.NOT_RELEASED
+        except SynthAuditError as error:
+            complain(error)
+            code = Exit.MAY_PASS if may_pass(error) else Exit.BAD_INPUT
+        except MemoryError:
+            complain(
+                SynthAuditError(
+                    "there is not enough memory",
+                    expected="tables that fit into this machine's memory several times",
+                    fix="fewer rows (`rows` in the plan), or a larger machine",
+                )
+            )
+            code = Exit.AUDIT_ERROR
+        except Exception as error:  # its text may hold a cell value, so only kind and place are shown
+            code = complain_of_unexpected(error)
+        give_up_output()
+        sys.exit(code)
+
+
+class CommandGroup(click.Group):
+    """A group of commands; what fails before or beside a command ends as orderly as the command itself."""
+
+    command_class = Verb
+    group_class = type
+
+    def __init__(self, *args: Any, job: CommandJob | None = None, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.job = job
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands by their jobs, each in the order of declaration."""
+        jobs: list[CommandJob | None] = [None, *CommandJob]
+        widest = max(map(len, self.commands))
+        for job in jobs:
+            told = [
+                (f"{name:<{widest}}", command.get_short_help_str(formatter.width - 6 - widest))
+                for name, command in self.commands.items()
+                if getattr(command, "job", None) is job
+            ]
+            if told:
+                with formatter.section("Commands" if job is None else job):
+                    formatter.write_dl(told)
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read the command line; help and version are printed here."""
+        with _telling_closed_pipes():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, or print its help."""
+        with _telling_closed_pipes():
+            return super().invoke(ctx)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command and end the process; see :meth:`click.Command.main`."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, False, **extra)
+        take_any_letter()
+        code: object = Exit.BAD_INPUT
+        try:
+            code = super().main(args, prog_name, complete_var, False, **extra)
+        except click.Abort:
+            code = Exit.NOT_RELEASED
+            complain(SynthAuditError("interrupted"))
+        except click.ClickException as error:
+            code = error.exit_code
+            _show_usage(error)
+        except PipeClosed:
+            code = Exit.PIPE_CLOSED
+        except OSError as error:
+            complain(OutputFailed(error))
+            code = Exit.MAY_PASS if may_pass(error) else Exit.BAD_INPUT
+        give_up_output()
+        sys.exit(code if isinstance(code, int) else Exit.PASS)
+
+
+@contextmanager
+def _telling_closed_pipes() -> Iterator[None]:
+    """Click prints help itself and would end with 1 where nobody reads it, which means not released here."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise PipeClosed from None
+
+
+def _show_usage(error: click.ClickException) -> None:
+    """What click says of a command line, whose words it repeats, cut and cleaned."""
+    message = "\n".join(map(shortened, error.format_message().splitlines()))
+    ctx = getattr(error, "ctx", None)
+    with suppress(OutputFailed, PipeClosed):
+        if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+            say_whole(message, err=True)
+            return
+        if ctx is not None:
+            say_whole(f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.\n", err=True)
+        say_whole(f"Error: {message}", err=True)
+
+
+def _refuse_lost_folder() -> None:
+    try:
+        os.getcwd()
+    except OSError as error:
+        raise SynthAuditError(
+            f"the working folder cannot be found ({type(error).__name__})",
+            where="the folder that the command was started in",
+            expected="a folder that still exists",
+            fix="go to another folder, for example with `cd`, and run it again",
+        ) from None
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Let a request to end (SIGTERM) act as Ctrl-C does, so that temporary folders are deleted.
+
+    Not as an exit: that would be taken for an error of the audit at work.
+    """
+
+    def interrupt(signum: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():  # only there may a handler be set
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _tell_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        say(f"synth-audit, version {build_version()}")
+        ctx.exit()
+
+
+@click.group(
+    cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_tell_version,
+    help="Show the version and its build, and exit.",
+)
+def main() -> None:
+    """Decide whether a synthetic table may leave: attack it, measure it, gate it, report it.
+
+    \b
+    Start here:
+      synth-audit demo                                        see it work on real data
+      synth-audit audit train.csv control.csv synthetic.csv   judge files made elsewhere
+      synth-audit init data.csv && synth-audit run data.yaml  the whole way for one table
+
+    \b
+    Completion: eval "$(_SYNTH_AUDIT_COMPLETE=bash_source synth-audit)"   (or zsh_source; fish_source)
+
+    \b
+    Exit codes: 0 pass, 1 not released (fail or not enough evidence), 2 bad input, 3 an audit errored,
+    4 not checkable here (verify, rerun), 5 doubtful (test-mechanism), 75 try again later: a lock, a server
+    that does not answer, a full disk.
+    """

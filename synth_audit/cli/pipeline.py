@@ -1,0 +1,339 @@
+"""Commands that make and audit releases as a plan says, from the first plan to a choice among generators."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import click
+
+from synth_audit import api
+from synth_audit.cli import console, options
+from synth_audit.cli.console import short
+from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
+from synth_audit.cli.group import CommandJob, main
+from synth_audit.cli.options import FILE
+from synth_audit.errors import PlanError
+from synth_audit.inputs import Execution, as_plan, workspace_of
+from synth_audit.text import shortened
+
+if TYPE_CHECKING:
+    from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number
+    from synth_audit.studies.mend import MendRecord
+
+JOB = CommandJob.PIPELINE
+
+
+@main.command(job=JOB)
+@click.argument("folder", type=options.FOLDER, default=Path("demo"))
+def demo(folder: Path) -> Exit:
+    """See it work: two releases of a real medical table.
+
+    Runs both through Dagster in FOLDER (./demo by default): a vine's release passes, a bootstrap of
+    the training rows is refused.
+
+    \b
+    Example:
+      synth-audit demo /tmp/synth-audit-demo
+    """
+    # A process of its own: the demo lives in the layer above this one, which may not be imported here.
+    command = [sys.executable, "-m", "synth_audit.dagster.demo", str(folder)]
+    code = subprocess.run(command, check=False).returncode  # noqa: S603 (no outside input)
+    return Exit(code) if code in list(Exit) else Exit.AUDIT_ERROR
+
+
+@main.command(job=JOB)
+@click.argument("source", required=False)
+@click.option("--table", help="Table inside a DuckDB file, for example clinical.tumours.")
+@click.option("--plan", "plan_file", type=FILE, help="Plan file to write.")
+@click.option("--schema", "with_schema", is_flag=True, help="Also write plan.schema.json, for editors.")
+@click.option("--force", is_flag=True, help="Replace a plan that is there.")
+def init(
+    source: str | None, table: str | None, plan_file: Path | None, with_schema: bool, force: bool
+) -> Exit:
+    """Write a plan to start from.
+
+    With SOURCE, a file, the plan proposes a kind for each of its columns, roles with the reasons for them,
+    and rules that all rows obey.
+
+    \b
+    Examples:
+      synth-audit init patients.parquet
+      synth-audit init patients.parquet --schema --force
+      synth-audit init warehouse.duckdb --table clinical.tumours --plan tumours.yaml
+    """
+    from synth_audit.pipeline.starter import starter_plan
+    from synth_audit.plan.plan import Plan
+    from synth_audit.plugins.source import read
+    from synth_audit.store.files import write_text
+
+    stem = (table or source or "plan").rsplit("/", 1)[-1].split(".")[-1 if table else 0]
+    path = plan_file or Path(f"{stem}.yaml")
+    if os.path.lexists(path) and not (force and path.is_file()):
+        raise PlanError(
+            "the plan file exists already",
+            where=str(path),
+            expected="a file that does not exist",
+            fix="name another with --plan, or replace a file with --force",
+        )
+    choice: dict[str, Any] = {"duckdb": {"path": "warehouse.duckdb", "table": "clinical.tumours"}}
+    data = None
+    if source:
+        named = {"duckdb": {"path": source, "table": table}} if table else source
+        asked = Plan.model_validate({"source": named})
+        assert asked.source is not None
+        data = read(asked.build_source(), Path.cwd())
+        settings = {"path": _seen_from(path.parent, source)} | ({"table": table} if table else {})
+        choice = {asked.source.name: settings}
+    schema = write_schema(path.parent) if with_schema else None
+    write_text(path, starter_plan(choice, data, path.name, schema=schema))
+    say_whole(f"wrote {path}; look it over, then: synth-audit run {path}")
+    return Exit.PASS
+
+
+def write_schema(folder: Path) -> str:
+    """Write the JSON Schema of plans into a folder, for editors; return the file's name."""
+    from synth_audit.plan.plan import plan_schema
+    from synth_audit.store.files import write_text
+
+    name = "plan.schema.json"
+    write_text(folder / name, json.dumps(plan_schema(), indent=2) + "\n")
+    return name
+
+
+def _seen_from(folder: Path, path: str) -> str:
+    """A path as the plan must write it: relative ones start at the plan's folder."""
+    own = os.path.expanduser(path)
+    return own if os.path.isabs(own) else os.path.relpath(own, folder)
+
+
+@main.command(job=JOB)
+@options.plan
+@options.running
+@options.as_json
+def estimate(plan: Path, as_json: bool, **running: Unpack[Execution]) -> Exit:
+    """Say how long a run of a plan should take.
+
+    Runs it on small parts of its table, of 1,000 and 4,000 rows, and extrapolates. Nothing is kept,
+    and no privacy budget is debited.
+
+    \b
+    Example:
+      synth-audit estimate tumours.yaml --workers 4
+    """
+    with console.progress_bar() as progress:
+        found = api.estimate(plan, progress=progress, **running)
+    if as_json:
+        say_json(json.dumps({**asdict(found), "expected": found.expected}, indent=2))
+        return Exit.PASS
+    small, large = found.sizes
+    say(f"{'stage':<14}{small:>9,} rows{large:>9,} rows{found.rows:>12,} rows")
+    for s in found.stages:
+        first, second = s.measured
+        say(f"{s.name:<14}{first:>12.1f} s{second:>12.1f} s{s.expected:>15,.0f} s")
+    say(f"about {_length(found.expected)}, and less where audits look at a part of the rows", bold=True)
+    return Exit.PASS
+
+
+def _length(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+
+
+@main.command(job=JOB)
+@options.plan
+@options.out
+@click.option("--no-release", is_flag=True, help="Stop after the report.")
+@options.running
+@options.as_json
+def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Unpack[Execution]) -> Exit:
+    """Go the whole way for one table.
+
+    Pull, split, generate, audit, gate, report and, on a pass, release.
+
+    \b
+    Example:
+      synth-audit run tumours.yaml --out audits/tumours
+    """
+    workspace = workspace_of(plan, out)
+    with console.progress_bar() as progress:
+        evidence = api.run(plan, workspace.root, release=False, progress=progress, **running)
+    console.show_evidence(evidence, console.files_of(workspace), as_json=as_json)
+    code = exit_code(evidence)
+    if code is Exit.PASS and not no_release and as_plan(plan).release is not None:
+        record = api.release(plan, workspace.root)
+        say_whole(f"released {record.table.rows:,} rows to {record.where}", err=as_json)
+    return code
+
+
+@main.command(job=JOB)
+@options.plan
+@options.out
+@click.option("--fresh", is_flag=True, help="Pull the source again and keep no candidate of earlier sweeps.")
+@options.running
+@options.as_json
+def frontier(plan: Path, out: Path | None, fresh: bool, as_json: bool, **running: Unpack[Execution]) -> Exit:
+    """Try several generators and choose among those that pass.
+
+    Sweeps the settings and generators under `frontier` in the plan; a vine without them climbs its
+    truncation levels. Each candidate is audited in a folder of its own, at a level of confidence
+    corrected for their number. What an interrupted sweep finished is kept. Nothing is released.
+
+    \b
+    Examples:
+      synth-audit frontier tumours.yaml
+      synth-audit frontier tumours.yaml --out audits/tumours --workers 2
+      synth-audit release tumours.yaml --candidate vine-truncation-5
+    """
+    settled = as_plan(plan)
+    if settled.release is None:
+        say("note: the plan names no `release`; to add one later means to sweep again", err=True)
+    workspace = workspace_of(settled, out)
+    with console.progress_bar() as progress:
+        found = api.frontier(settled, workspace.root, fresh=fresh, progress=progress, **running)
+    words = ["synth-audit", "release", str(plan), *(["--out", str(out)] if out else [])]
+    files = [workspace.frontier_page, workspace.frontier]
+    command = shlex.join(words) if settled.release is not None else ""
+    if as_json:
+        say_json(found.to_json())
+    else:
+        _show_frontier(found, files, command)
+    if found.chosen is not None:
+        return Exit.PASS
+    return Exit.AUDIT_ERROR if any(c.problem for c in found.candidates) else Exit.NOT_RELEASED
+
+
+def _show_frontier(found: FrontierRecord, files: Sequence[Path], command: str) -> None:
+    """Print one line per candidate, what was chosen and why, and what to do next.
+
+    Args:
+        command: releases the plan's own table; with ``--candidate`` a candidate. Empty without a target.
+    """
+    head = (
+        "candidate",
+        str(found.privacy or "privacy"),
+        str(found.utility or "utility"),
+        "gates",
+        "verdict",
+        "PU",
+    )
+    console.say_table([head, *map(_frontier_row, found.candidates)])
+    for c in found.candidates:
+        if c.problem:
+            say(f"  {c.name}: {c.problem}", fg="yellow")
+    n = len(found.candidates)
+    say()
+    say(f"Intervals at {100 * found.level:.6g} %: each of {n} candidates is a chance of a wrong pass.")
+    say(
+        f"PU = {found.alpha:g} × privacy + {1 - found.alpha:g} × usefulness, each from 0 (worst) to 1 (best "
+        "of these candidates)."
+    )
+    say()
+    say(found.reason, fg="green" if found.chosen else "yellow", bold=True)
+    for path in files:
+        say_whole(f"  {path}")
+    if found.split_kept:
+        say(f"the split of {found.split_kept[:10]} is kept; --fresh pulls the source again")
+    say_whole(_next_step(found, command))
+
+
+def _frontier_row(c: CandidateResult) -> tuple[str, ...]:
+    counts = [sum(g.result == result for g in c.gates) for result in console.RESULTS]
+    gates = " ".join(
+        f"{n} {sign}" for n, (sign, _) in zip(counts, console.RESULTS.values(), strict=True) if n
+    )
+    score = "" if c.score is None else f"{c.score:.3f}"
+    verdict = f"{c.verdict} (kept)" if c.kept else c.verdict
+    return short(c.name), _span(c.privacy), _span(c.utility), gates, verdict, score
+
+
+def _span(number: Number | None) -> str:
+    return "" if number is None else f"{number.value:.3f} [{number.low:.3f}, {number.high:.3f}]"
+
+
+def _next_step(found: FrontierRecord, command: str) -> str:
+    best = found.best
+    if best is None and any(c.passed for c in found.candidates):
+        return "next: name measurements that they have under `frontier` in the plan; finished ones are kept"
+    if best is None:
+        return "next: the page says what held each candidate; try others under `frontier` in the plan"
+    if not command:
+        return "next: name a target under `release` in the plan and sweep again"
+    return f"next: {command} --candidate {best.slug}"
+
+
+@main.command(job=JOB)
+@options.plan
+@options.out
+@click.option(
+    "--tries",
+    type=click.IntRange(min=1, max=5),
+    default=5,
+    show_default=True,
+    help="Most candidates to judge; each that may be judged widens every interval.",
+)
+@click.option("--write", type=FILE, help="Plan file to write, beside PLAN, on success.")
+@options.running
+@options.as_json
+def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **given: Any) -> Exit:
+    """Find the smallest coarsening that passes, and verify it.
+
+    Takes the newest audit of PLAN, when it was refused for exact values of single columns or for novel
+    content. Rounds, cuts off and merges values of the columns that the refusal names, from small changes to
+    large, and judges each by a level corrected for their number, against somebody who knows the rule. The
+    generator is not fitted again, and nothing is released: the plan that --write leaves must be run, and
+    carries how many candidates were tried. Where a gate refused that tells of remembered people, nothing is
+    tried: no coarsening mends that.
+
+    \b
+    Examples:
+      synth-audit mend tumours.yaml
+      synth-audit mend tumours.yaml --out audits/tumours --write tumours-coarser.yaml
+    """
+    if write is not None:
+        api.refuse_mended_place(plan, write)
+    workspace = workspace_of(plan, out)
+    with console.progress_bar() as progress:
+        found = api.mend(plan, workspace.root, progress=progress, **given)
+    if as_json:
+        say_json(found.to_json())
+    else:
+        _show_mend(found, workspace.mend)
+    if found.mended is None:
+        return Exit.NOT_RELEASED
+    if write is not None:
+        api.write_mended_plan(plan, found, write)
+        words = ["synth-audit", "run", str(write), "--out", str(workspace.root)]
+        say_whole(f"wrote {write}; next: {shlex.join(words)}", err=as_json)
+    return Exit.PASS
+
+
+def _show_mend(found: MendRecord, file: Path) -> None:
+    """Print one line per try, and what came of them."""
+    held = ", ".join(found.refused_by)
+    rows = [
+        ("try", "change", "verdict", "refused by", "total variation"),
+        ("0", "as it was refused", "refused", held, _variation(found.total_variation)),
+    ]
+    for number, tried in enumerate(found.tries, 1):
+        refused = ", ".join(tried.refused_by)
+        told = [shortened(words, 60) for words in tried.words] or [""]
+        rows.append((str(number), told[0], tried.verdict, refused, _variation(tried.total_variation)))
+        rows += [("", words, "", "", "") for words in told[1:]]
+    console.say_table(rows)
+    say()
+    say(f"{found.tries_counted} candidates are counted: each that may be judged is a chance of a wrong pass.")
+    say(found.reason, fg="green" if found.mended else "yellow", bold=True)
+    say_whole(f"  {file}")
+
+
+def _variation(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
