@@ -16,10 +16,10 @@ from synth_audit.store.approvals import KEY_VARIABLE, seal_holds
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_store import EvidenceStore, evidence_store
 from synth_audit.store.filed_audit import FiledAudit
-from synth_audit.store.files import same_content
+from synth_audit.store.files import holds, read_plain
 from synth_audit.store.journal import AuditEntry, Journal, read_journal
 from synth_audit.store.ledger import table_ledger
-from synth_audit.store.pointers import Released
+from synth_audit.store.records import Released
 from synth_audit.store.reports import marks_of, read_marks
 from synth_audit.store.workspace import Workspace
 from synth_audit.verdict.measurement_frame import measurement_frame
@@ -229,7 +229,10 @@ def _swept(workspace: Workspace) -> Iterator[Check]:
     """Whether the record of a sweep that reviewers see is the one that the sweep left."""
     if workspace.owner is not None or not os.path.isfile(workspace.kept_frontier):
         return
-    same = same_content(workspace.frontier, workspace.kept_frontier)
+    try:
+        same = holds(workspace.frontier, read_plain(workspace.kept_frontier))
+    except OSError:
+        same = False
     told = "as the sweep left it" if same else "not as the sweep left it; sweep again"
     yield Check("record of the sweep", same, told)
 

@@ -28,7 +28,7 @@ from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.files import read_parquet, write_parquet
 from synth_audit.store.history import released_evidence, releases_of
 from synth_audit.store.journal import Journal, OpenJournal, open_journal
-from synth_audit.store.pointers import Released
+from synth_audit.store.records import Released
 from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace

@@ -10,23 +10,23 @@ from pathlib import Path
 from synth_audit.errors import Altered
 from synth_audit.store.approvals import SUFFIX, is_approval
 from synth_audit.store.evidence import Evidence, parse_evidence
-from synth_audit.store.files import is_plain_folder, read_plain, sha256_of_bytes
+from synth_audit.store.files import is_plain_folder, read_plain, sha256_of_bytes, write_bytes
 from synth_audit.store.journal import AuditEntry
-from synth_audit.store.pointers import AuditFolder
-
-_LARGEST = 1 << 29
-"""Bytes of all files of an audit together; what lies there beyond them would only exhaust the memory."""
+from synth_audit.store.workspace import AuditFolder
 
 EVIDENCE, MEASUREMENTS, REPORT = "evidence.json", "measurements.parquet", "report.html"
 SEAL = EVIDENCE + SUFFIX
 TABLE = "synthetic.parquet"
 """The audited rows and values alone, of a table made elsewhere that passed."""
 
-LARGEST_TABLE = _LARGEST // 4 * 3
-"""Bytes of it, so that there is room for the other files."""
-
 CERTIFICATE = "certificate.html"
 """Rendered anew with each approval, so that it is compared with what it shows and not with what was filed."""
+
+_LARGEST = 1 << 29
+"""Bytes of all files of an audit together; what lies there beyond them would only exhaust the memory."""
+
+LARGEST_TABLE = _LARGEST // 4 * 3
+"""Bytes of that table, so that there is room for the other files."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,11 @@ class FiledAudit:
         if EVIDENCE not in files:
             raise altered_folder(folder, "holds no evidence")
         return cls(folder.digest, files, folder.evidence)
+
+    def write(self, folder: Path) -> None:
+        """Write its files into a folder."""
+        for name, content in self.files.items():
+            write_bytes(folder / name, content)
 
     @property
     def measurements(self) -> bytes | None:

@@ -12,7 +12,7 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.filed_audit import CERTIFICATE, REPORT, FiledAudit
 from synth_audit.store.journal import Journal, read_journal
-from synth_audit.store.pointers import Released, is_digest
+from synth_audit.store.records import Released, is_digest
 from synth_audit.store.workspace import Workspace
 
 

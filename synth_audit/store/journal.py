@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import stat
@@ -13,13 +12,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, with_config
+from pydantic import with_config
 
 from synth_audit.errors import DataError, LedgerDamaged
-from synth_audit.files import replacing
+from synth_audit.files import flush, replacing
 from synth_audit.findings.verdict import Result
 from synth_audit.store.files import making, read_plain, sha256_of_bytes, write_text
-from synth_audit.store.pointers import SCHEMA_VERSION, Count, Digest, Released, parse_strict, to_json
+from synth_audit.store.records import SCHEMA_VERSION, STRICT, Count, Digest, Released, parse_strict, to_json
 from synth_audit.store.workspace import Workspace
 
 VERSION = 1
@@ -28,7 +27,7 @@ _START = "0" * 64
 Entry = Mapping[str, Any]
 
 
-@with_config(ConfigDict(extra="forbid", strict=True))
+@with_config(STRICT)
 @dataclass(frozen=True)
 class Head:
     """How far a log had come: its number of lines and the hash of the last one."""
@@ -182,7 +181,7 @@ class Appending:
         """
         notes: list[Entry] = []
         if tail := self._content.tail:
-            notes.append({"kind": "torn", "bytes": len(tail), "sha256": _sha256(tail)})
+            notes.append({"kind": "torn", "bytes": len(tail), "sha256": sha256_of_bytes(tail)})
         if not self._content.entries:  # the mark stands before there is anything to lose
             self._add([{"kind": "opened", "version": VERSION}, *notes])
             notes = []
@@ -196,12 +195,9 @@ class Appending:
             text += line + b"\n"
         self._write(text)
         self._content = self._log._checked(_read_all(self._descriptor))
-        self._set_mark(Head(len(self._content.digests), previous))
-
-    def _set_mark(self, head: Head) -> None:
         try:
             with replacing(self._log.mark, private=True) as temporary:
-                temporary.write_text(to_json(head))
+                temporary.write_text(to_json(Head(len(self._content.digests), previous)))
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -216,7 +212,7 @@ class Appending:
                 raise OSError("short write")
             os.fsync(self._descriptor)
             if not self._content.entries:
-                _flush_folder(self._log.path.parent)
+                flush(self._log.path.parent)
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -232,7 +228,7 @@ class Appending:
 def chained(entry: Entry, previous: str) -> tuple[bytes, str]:
     """The line of an entry, without its line break, and its hash: SHA-256 of the line without the hash."""
     body = {**entry, "previous": previous}
-    digest = _sha256(_canonical(body))
+    digest = sha256_of_bytes(_canonical(body))
     return _canonical({**body, "hash": digest}), digest
 
 
@@ -252,10 +248,6 @@ def _canonical(value: Entry) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def _read_all(descriptor: int) -> bytes:
     size = os.fstat(descriptor).st_size
     parts, offset = [], 0
@@ -265,18 +257,7 @@ def _read_all(descriptor: int) -> bytes:
     return b"".join(parts)
 
 
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-_STRICT = ConfigDict(extra="forbid", strict=True)
-
-
-@with_config(_STRICT)
+@with_config(STRICT)
 @dataclass(frozen=True)
 class AuditEntry:
     """An audit that was filed, and how it ended.
@@ -310,7 +291,7 @@ class AuditEntry:
         return max(self.number, self.latest)
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 @dataclass(frozen=True)
 class Journal:
     """Everything in order.

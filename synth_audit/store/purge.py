@@ -13,7 +13,7 @@ from synth_audit.errors import DataError, PlanError
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.files import discard, folder_names, is_plain_folder, size_of
 from synth_audit.store.journal import AuditEntry, Journal, open_journal, read_journal
-from synth_audit.store.pointers import is_digest
+from synth_audit.store.records import is_digest
 from synth_audit.store.scratch import alone_in, clear_away
 from synth_audit.store.stage_records import SyntheticRecord
 from synth_audit.store.workspace import Workspace

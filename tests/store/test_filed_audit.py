@@ -14,7 +14,7 @@ from synth_audit.findings.verdict import Result
 from synth_audit.pipeline.provenance import Provenance
 from synth_audit.pipeline.stages import measurement_bytes
 from synth_audit.store.evidence import TableRecord
-from synth_audit.store.evidence_store import add_report, file_audit
+from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.filed_audit import FiledAudit
 from synth_audit.store.journal import read_journal
 from synth_audit.store.workspace import Workspace
@@ -37,8 +37,13 @@ def evidence(build):
 
 
 def file(workspace, evidence, rows=True):
-    contents = {"measurements.parquet": measurement_bytes(evidence)}
-    return file_audit(workspace, evidence, contents, workspace.synthetic if rows else None)
+    return evidence_store(workspace).put(
+        evidence, measurement_bytes(evidence), workspace.synthetic if rows else None
+    )
+
+
+def add_report(workspace, folder, content):
+    return evidence_store(workspace).put_report(folder.digest, content)
 
 
 def other(evidence, **changes):
@@ -101,7 +106,7 @@ def test_the_newest_attempt_on_the_same_rows_governs(workspace, evidence, order,
 
 def test_the_same_audit_again_leaves_its_folder_as_it_was(workspace, evidence):
     file(workspace, evidence)
-    path = workspace.evidence
+    path = workspace.newest.evidence
     before = (path.stat().st_mtime_ns, path.read_bytes())
     later = replace(evidence, created="2031-01-01T00:00:00+00:00", timings={})
     assert file(workspace, later) == evidence, "what is filed is what counts"
@@ -181,8 +186,8 @@ def test_links_are_not_followed(workspace, evidence, part):
 
 def test_a_pipe_in_the_folder_does_not_hang(workspace, evidence):
     file(workspace, evidence)
-    workspace.evidence.unlink()
-    os.mkfifo(workspace.evidence)
+    workspace.newest.evidence.unlink()
+    os.mkfifo(workspace.newest.evidence)
     with pytest.raises(DataError, match="cannot be read"):
         FiledAudit.load(workspace.newest)
 
