@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from synth_audit.api.frames import Frame
-    from synth_audit.pipeline.provenance import Check
+    from synth_audit.pipeline.verify import Check
     from synth_audit.plan.plan import Plan
     from synth_audit.plugins.audit import Audit, Subject
     from synth_audit.run.context import Progress, RunContext

@@ -16,8 +16,8 @@ from synth_audit.errors import DataError, PlanError
 
 if TYPE_CHECKING:
     from synth_audit.api.frames import Frame
-    from synth_audit.pipeline.provenance import Check
     from synth_audit.pipeline.release import ReleaseRecord
+    from synth_audit.pipeline.verify import Check
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.purge import PurgeRecord, Sweep
     from synth_audit.store.workspace import Workspace

@@ -22,7 +22,7 @@ from synth_audit.run.workplace import Device, ExecutorName
 from synth_audit.text import clean, one_line, shortened
 
 if TYPE_CHECKING:
-    from synth_audit.pipeline.provenance import Check
+    from synth_audit.pipeline.verify import Check
     from synth_audit.store.evidence import Evidence
     from synth_audit.studies.frontier import FrontierRecord
 

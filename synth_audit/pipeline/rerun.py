@@ -13,7 +13,7 @@ from synth_audit.files import temporary_folder
 from synth_audit.findings.measurement import Measurement
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.making import fit_plan, kept_because, pull_source, real_tables, split_source
-from synth_audit.pipeline.provenance import Check
+from synth_audit.pipeline.verify import Check, content_check, content_of
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.run.context import SERIAL, RunContext
@@ -26,6 +26,7 @@ from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import at_work
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.table import Table, read_table
+from synth_audit.verdict.gate_decision import first_few
 from synth_audit.verdict.suite import load_suite
 
 _SHOWN = 3
@@ -81,7 +82,7 @@ class _Rerun:
             train, control = split_source(self.plan, source, self.salt)
         except DataError as error:
             for name in ("source", "train", "control"):
-                yield Check(_content(name), None, f"the source cannot be pulled and split: {error.what}")
+                yield Check(content_of(name), None, f"the source cannot be pulled and split: {error.what}")
         else:
             yield self._compared("source", source)
             # As kept, in the same order of rows, which a warehouse does not promise and a fit may rest on.
@@ -97,17 +98,17 @@ class _Rerun:
         """Fit and draw again, or take the candidate that was kept."""
         reason = kept_because(self.plan.build_generator(), self.evidence.generator)
         if "train" not in tables:
-            return Check(_content("synthetic"), None, "no training rows here agree with the evidence")
+            return Check(content_of("synthetic"), None, "no training rows here agree with the evidence")
         if reason:
             table = self._kept_candidate(tables["train"])
             if table is None:
-                return Check(_content("synthetic"), None, f"{reason}, and none is kept")
+                return Check(content_of("synthetic"), None, f"{reason}, and none is kept")
         else:
             try:
                 table = fit_plan(self.plan, tables["train"], self.salt, self.context).table(self.folder)
             # Whatever a generator does wrong is told, without its text, which may hold a cell value.
             except (Exception, SystemExit) as error:
-                return Check(_content("synthetic"), False, describe_error(error))
+                return Check(content_of("synthetic"), False, describe_error(error))
         check = self._compared("synthetic", table, f"the one that was kept, since {reason}" if reason else "")
         if check.holds:
             tables["synthetic"] = table
@@ -135,11 +136,8 @@ class _Rerun:
         yield Check("fitness", found.fitness is self.evidence.fitness, str(found.fitness))
 
     def _compared(self, name: str, table: Table, note: str = "") -> Check:
-        recorded = self.evidence.tables.get(name)
-        found = self.salt.digest(table.fingerprint.encode())
-        if recorded is None:
-            return Check(_content(name), False, "the evidence tells of no such table")
-        return Check(_content(name), recorded.hmac == found, note or found)
+        check = content_check(self.evidence, name, table.fingerprint, self.salt)
+        return replace(check, detail=note) if note and name in self.evidence.tables else check
 
     def _kept_real(self) -> dict[str, Table]:
         """Train and control in the workspace, as far as they agree with the evidence."""
@@ -167,18 +165,13 @@ class _Rerun:
         same = not odd and before.status is again.status
         if same:
             return Check(what, True, f"{len(known)} agree to the last digit")
-        named = ", ".join(odd[:_SHOWN]) + (f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else "")
-        told = f"{named} differ" if odd else f"{again.status} instead of {before.status}"
+        told = f"{first_few(odd, _SHOWN)} differ" if odd else f"{again.status} instead of {before.status}"
         return Check(what, False, told + self._other_software())
 
     def _other_software(self) -> str:
         now, then = installed_versions(), self.evidence.versions
         odd = [n for n in dict.fromkeys((*then, *now)) if then.get(n) != now.get(n)]
         return f"; other versions of {', '.join(odd)} than then" if odd else ""
-
-
-def _content(name: str) -> str:
-    return f"content of {name}"
 
 
 def _exact(measurements: tuple[Measurement, ...]) -> dict[str, str]:

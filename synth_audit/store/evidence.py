@@ -65,6 +65,9 @@ _RECORDED_PACKAGES = (
 """Whose versions the evidence names."""
 
 
+_TableName = Literal["source", "train", "control", "synthetic"]
+
+
 @dataclass(frozen=True)
 class EarlierAudit:
     """An earlier audit of the same candidate under another plan or other gates.
@@ -164,13 +167,9 @@ def column_records(schema: Schema) -> tuple[ColumnRecord, ...]:
     )
 
 
-def installed_versions() -> dict[str, str]:
-    """Versions of everything that computes, for the evidence."""
-    return dict(_installed_versions())
-
-
 @cache
-def _installed_versions() -> Mapping[str, str]:
+def installed_versions() -> Mapping[str, str]:
+    """Versions of everything that computes, for the evidence."""
     found = {"python": platform.python_version(), "synth-audit": build_version()}
     for name in _RECORDED_PACKAGES:
         try:
@@ -329,7 +328,6 @@ _Number = Annotated[
     WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(_WORDS)}]}),
 ]
 _Name = Annotated[str, AfterValidator(_name), PlainSerializer(str, return_type=str)]
-_TableName = Literal["source", "train", "control", "synthetic"]
 
 # Whole numbers that are 0 at least; of the second some may be withheld, and are null then.
 _COUNTED = {

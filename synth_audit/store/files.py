@@ -22,6 +22,9 @@ from synth_audit.table.arrow import PlacedRows, kept
 from synth_audit.table.content_hash import fingerprint_of
 from synth_audit.table.table import BATCH, Table
 
+_LARGEST = 1 << 30
+"""Bytes; a file beyond it is no evidence, and reading it would only exhaust the memory."""
+
 
 def make_private(folder: Path) -> None:
     """Make a folder of mode 0700 that is this user's own.
@@ -197,10 +200,6 @@ def _no_output(problem: str, path: Path, made_by: str) -> DataError:
         expected=f"the output of the {made_by} stage",
         fix=f"run the {made_by} stage again",
     )
-
-
-_LARGEST = 1 << 30
-"""Bytes; a file beyond it is no evidence, and reading it would only exhaust the memory."""
 
 
 def read_plain(path: Path, *, largest: int = _LARGEST) -> bytes:

@@ -22,7 +22,10 @@ from synth_audit.store.records import SCHEMA_VERSION, STRICT, Count, Digest, Rel
 from synth_audit.store.workspace import Workspace
 
 VERSION = 1
+"""Of the form of a log."""
+
 _START = "0" * 64
+"""In place of the hash before the first."""
 
 Entry = Mapping[str, Any]
 
@@ -39,10 +42,13 @@ class Head:
 @dataclass(frozen=True)
 class _Content:
     entries: tuple[Entry, ...]
-    digests: tuple[str, ...]
     whole: int  # bytes up to the end of the last entry
     tail: bytes  # what a kill left after it
     ended: bool  # the last entry has its line break
+
+    @property
+    def head(self) -> Head:
+        return Head(len(self.entries), _last_hash(self.entries))
 
 
 @dataclass(frozen=True)
@@ -63,12 +69,11 @@ class ChainedLog:
 
     def head(self) -> Head:
         """Where the log stands."""
-        digests = self._content().digests
-        return Head(len(digests), digests[-1] if digests else _START)
+        return self._content().head
 
     def extends(self, head: Head) -> bool:
         """True when the log is what it was at ``head``, and perhaps more."""
-        digests = (_START, *self._content().digests)
+        digests = (_START, *(entry["hash"] for entry in self._content().entries))
         return 0 <= head.lines < len(digests) and digests[head.lines] == head.digest
 
     @property
@@ -129,25 +134,24 @@ class ChainedLog:
         whole = data.rfind(b"\n") + 1
         lines, tail = data[:whole].split(b"\n")[:-1], data[whole:]
         entries: list[Entry] = []
-        digests: list[str] = []
         for number, line in enumerate(lines, start=1):
-            entry = verified(line, digests[-1] if digests else _START)
+            entry = verified(line, _last_hash(entries))
             if entry is None:
                 raise self._damaged("the ledger has been changed or damaged", line=number)
             entries.append(entry)
-            digests.append(entry["hash"])
-        last = verified(tail, digests[-1] if digests else _START) if tail else None
+        last = verified(tail, _last_hash(entries)) if tail else None
         if last is not None:
             entries.append(last)
-            digests.append(last["hash"])
             whole, tail = len(data), b""
         if entries and (entries[0]["kind"] != "opened" or entries[0].get("version") != VERSION):
             raise self._damaged("the ledger is of a version that this one does not know", line=1)
         if self.expected and not entries:
             raise self._damaged("the ledger is empty")
-        if (head := self._marked()) is not None and [head.digest] != digests[head.lines - 1 : head.lines]:
-            raise self._damaged("lines that it held are gone or changed")
-        return _Content(tuple(entries), tuple(digests), whole, tail, last is None)
+        if (head := self._marked()) is not None:
+            marked = [entry["hash"] for entry in entries[head.lines - 1 : head.lines]]
+            if marked != [head.digest]:
+                raise self._damaged("lines that it held are gone or changed")
+        return _Content(tuple(entries), whole, tail, last is None)
 
     def _damaged(self, what: str, line: int = 0) -> LedgerDamaged:
         return LedgerDamaged(
@@ -189,7 +193,7 @@ class Appending:
 
     def _add(self, entries: Sequence[Entry]) -> None:
         text = b"" if self._content.ended else b"\n"
-        previous = self._content.digests[-1] if self._content.digests else _START
+        previous = self._content.head.digest
         for entry in entries:
             line, previous = chained(entry, previous)
             text += line + b"\n"
@@ -197,7 +201,7 @@ class Appending:
         self._content = self._log._checked(_read_all(self._descriptor))
         try:
             with replacing(self._log.mark, private=True) as temporary:
-                temporary.write_text(to_json(Head(len(self._content.digests), previous)))
+                temporary.write_text(to_json(self._content.head))
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -223,6 +227,10 @@ class Appending:
             expected="a disk with space that can be written",
             fix="free space and try again; nothing runs that is not in the ledger",
         )
+
+
+def _last_hash(entries: Sequence[Entry]) -> str:
+    return entries[-1]["hash"] if entries else _START
 
 
 def chained(entry: Entry, previous: str) -> tuple[bytes, str]:
@@ -327,6 +335,18 @@ class Journal:
         """What the last attempt on these very rows found: that counts, whatever others found before."""
         about = [e for e in self.audits if candidate and e.candidate == candidate]
         return max(about, key=lambda e: e.last, default=None)
+
+    def needed(self, place: str = "") -> dict[str, str]:
+        """Digests of the audits that something rests on, and what does: the newest one, and releases."""
+        found = {self.newest[place]: "the newest one"} if place in self.newest else {}
+        for release, why in (
+            (self.released, "what was released rests on it"),
+            (self.previous, "a rollback would lead to it"),
+            (self.releasing, "its release was interrupted"),
+        ):
+            if release is not None:
+                found.setdefault(release.digest, why)
+        return found
 
     def with_entry(self, entry: AuditEntry) -> Journal:
         """With an audit added, or in the place of what is known of it."""

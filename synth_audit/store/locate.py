@@ -11,9 +11,8 @@ from synth_audit.errors import Altered, DataError
 from synth_audit.files import problem_of
 from synth_audit.store.approvals import Approval, approval_files, approvals_in, seal_beside
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of
-from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.filed_audit import CERTIFICATE, EVIDENCE, REPORT, FiledAudit
-from synth_audit.store.files import holds, read_plain, sha256_of_bytes, write_bytes
+from synth_audit.store.evidence_store import CERTIFICATE, REPORT, FiledAudit, evidence_store
+from synth_audit.store.files import holds, read_plain, write_bytes
 from synth_audit.store.journal import AuditEntry, Journal, open_journal, read_journal
 from synth_audit.store.workspace import AuditFolder, Workspace
 
@@ -258,21 +257,17 @@ def checked_evidence(found: LocatedEvidence) -> Evidence:
     if journal is not None:
         entry = journal.entry(evidence.digest)
         named = found.folder is None or found.folder.digest == evidence.digest
-        if entry is None or not named or entry.files.get(EVIDENCE) != sha256_of_bytes(content):
+        if entry is None or not named or not entry.names(content):
             raise _altered(found, "what the journal in the restricted folder knows")
     if found.turned:
-        raise _turned(found)
+        raise Altered(
+            "the pointer in the review folder does not name the newest audit",
+            where=str(found.file),
+            expected="the audit that the journal in the restricted folder has as the newest",
+            fix="run the audit again, or name the folder of the audit that is meant; `synth-audit verify` "
+            "tells which one is the newest",
+        )
     return evidence
-
-
-def _turned(found: LocatedEvidence) -> Altered:
-    return Altered(
-        "the pointer in the review folder does not name the newest audit",
-        where=str(found.file),
-        expected="the audit that the journal in the restricted folder has as the newest",
-        fix="run the audit again, or name the folder of the audit that is meant; `synth-audit verify` tells "
-        "which one is the newest",
-    )
 
 
 def _altered(found: LocatedEvidence, expected: str) -> Altered:

@@ -88,6 +88,14 @@ class SyntheticRecord(_StageRecord):
 
     stage: ClassVar[str] = "synthetic"
 
+    @classmethod
+    def tells_of_spending(cls, path: Path) -> bool:
+        """Whether a usable record lies there of a fit that spent privacy budget."""
+        try:
+            return bool(cls.read(path).generator.privacy.mechanisms)
+        except DataError:
+            return False
+
 
 @contextmanager
 def fit_checkpoint(workspace: Workspace, *fit: str) -> Iterator[Path]:

@@ -12,7 +12,6 @@ from synth_audit import registry
 from synth_audit.errors import GateError, PlanError, PluginError
 from synth_audit.findings.verdict import FITNESS, GateResult, Result
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
-from synth_audit.store.evidence import Evidence
 
 CRITERIA = ("singling out", "linkability", "inference", "membership")
 """The three criteria of data protection authorities for anonymity (WP29 opinion 05/2014), and membership."""
@@ -25,6 +24,16 @@ _CRITERIA_REASON = (
     "An audit that was blind on this table, fell short or could not be decided says nothing of its risk. "
     "The suite names the questions without whose answer nothing may leave."
 )
+
+
+BLOCKS = "fitness_blocks"
+"""The key under a suite's ``meta`` that says whether a release that is not fit stays in."""
+
+When = Literal["", "always", "target", "no target"]
+"""When a gate decides fitness: never, always, where the plan names a target, or where it names none."""
+
+_FITNESS_TITLE = "The release is fit for purpose"
+_FITNESS_REASON = "The suite lets nothing leave that does not serve its purpose."
 
 
 class AnswerState(StrEnum):
@@ -142,16 +151,6 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-BLOCKS = "fitness_blocks"
-"""The key under a suite's ``meta`` that says whether a release that is not fit stays in."""
-
-When = Literal["", "always", "target", "no target"]
-"""When a gate decides fitness: never, always, where the plan names a target, or where it names none."""
-
-_FITNESS_TITLE = "The release is fit for purpose"
-_FITNESS_REASON = "The suite lets nothing leave that does not serve its purpose."
-
-
 def decides(when: When, *, target: bool) -> bool:
     """Whether a gate decides fitness, given that the plan names a target or none."""
     return when == "always" or when == ("target" if target else "no target")
@@ -221,8 +220,3 @@ def fitness_result(results: Sequence[GateResult]) -> GateResult:
         advice="See what these gates found, and choose a generator that keeps more." if left else "",
         fitness=True,
     )
-
-
-def names_target(evidence: Evidence) -> bool:
-    """Whether the plan of this evidence named a target."""
-    return any("target" in c.roles for c in evidence.columns)

@@ -13,8 +13,7 @@ from synth_audit.errors import DataError
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.store import evidence_store
-from synth_audit.store.evidence_store import EvidenceStore, drop_rows, keep_rows
-from synth_audit.store.filed_audit import FiledAudit
+from synth_audit.store.evidence_store import EvidenceStore, FiledAudit, drop_rows, keep_rows
 from synth_audit.store.journal import open_journal, read_journal
 from synth_audit.store.purge import Retention, purge, survey
 from synth_audit.table.content_hash import fingerprint

@@ -11,11 +11,10 @@ import pytest
 
 from synth_audit.errors import DataError, SynthAuditError
 from synth_audit.findings.verdict import Result
-from synth_audit.pipeline.provenance import Provenance
 from synth_audit.pipeline.stages import measurement_bytes
+from synth_audit.pipeline.verify import Provenance
 from synth_audit.store.evidence import TableRecord
-from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.filed_audit import FiledAudit
+from synth_audit.store.evidence_store import FiledAudit, evidence_store
 from synth_audit.store.journal import read_journal
 from synth_audit.store.workspace import Workspace
 
