@@ -287,8 +287,7 @@ class MadeCandidate:
         splitting = SplitRecord.read(workspace.split_record)
         making = SyntheticRecord.read(workspace.synthetic_record)
         train, control = real_tables(plan, workspace, folder)
-        data = map_parquet(rows, made_by="synthetic", named=workspace.synthetic, folder=folder)
-        synthetic = read_table(data, train.schema, where="synthetic", partial=True)
+        synthetic = read_candidate(rows, train.schema, folder, named=workspace.synthetic)
         made = cls(train, control, synthetic, splitting, making, known_salt(workspace))
         made._refuse_stale(plan)
         return made
@@ -315,6 +314,12 @@ class MadeCandidate:
                 expected="all stages run with the same plan, in order",
                 fix=f"run the {stale} stage and those after it again",
             )
+
+
+def read_candidate(path: Path, schema: Schema, folder: Path, named: Path | None = None) -> Table:
+    """A candidate in a file, under the schema of train; see :func:`map_parquet`."""
+    data = map_parquet(path, made_by="synthetic", named=named, folder=folder)
+    return read_table(data, schema, where="synthetic", partial=True)
 
 
 def real_tables(plan: Plan, workspace: Workspace, folder: Path | None = None) -> tuple[Table, Table]:

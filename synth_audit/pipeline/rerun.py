@@ -10,9 +10,15 @@ from pathlib import Path
 from synth_audit.errors import DataError
 from synth_audit.examination.audit_runner import describe_error
 from synth_audit.files import temporary_folder
-from synth_audit.findings.measurement import Measurement
 from synth_audit.pipeline import stages
-from synth_audit.pipeline.making import fit_plan, kept_because, pull_source, real_tables, split_source
+from synth_audit.pipeline.making import (
+    fit_plan,
+    kept_because,
+    pull_source,
+    read_candidate,
+    real_tables,
+    split_source,
+)
 from synth_audit.pipeline.verify import Check, content_check, content_of
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import AuditOutcome
@@ -20,12 +26,11 @@ from synth_audit.run.context import SERIAL, RunContext
 from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import Evidence, installed_versions
 from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.files import map_parquet
 from synth_audit.store.locate import newest_evidence
 from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import at_work
 from synth_audit.store.workspace import Workspace
-from synth_audit.table.table import Table, read_table
+from synth_audit.table.table import Table
 from synth_audit.verdict.gate_decision import first_few
 from synth_audit.verdict.suite import load_suite
 
@@ -152,18 +157,17 @@ class _Rerun:
         """The candidate of this evidence, else the last one that was made here."""
         for path in (evidence_store(self.workspace).rows(self.evidence.digest), self.workspace.synthetic):
             if os.path.isfile(path):
-                data = map_parquet(path, made_by="synthetic", folder=self.folder)
-                return read_table(data, train.schema, where="synthetic", partial=True)
+                return read_candidate(path, train.schema, self.folder)
         return None
 
     def _outcome(self, name: str, before: AuditOutcome | None, again: AuditOutcome | None) -> Check:
         what = f"measurements of {name}"
         if before is None or again is None:
             return Check(what, False, "the audit ran only once" if before else "the audit did not run before")
-        known, found = _exact(before.measurements), _exact(again.measurements)
+        # As text, in which NaN is equal to NaN.
+        known, found = ({str(m.id): repr(m) for m in o.measurements} for o in (before, again))
         odd = [key for key in dict.fromkeys((*known, *found)) if known.get(key) != found.get(key)]
-        same = not odd and before.status is again.status
-        if same:
+        if not odd and before.status is again.status:
             return Check(what, True, f"{len(known)} agree to the last digit")
         told = f"{first_few(odd, _SHOWN)} differ" if odd else f"{again.status} instead of {before.status}"
         return Check(what, False, told + self._other_software())
@@ -172,11 +176,6 @@ class _Rerun:
         now, then = installed_versions(), self.evidence.versions
         odd = [n for n in dict.fromkeys((*then, *now)) if then.get(n) != now.get(n)]
         return f"; other versions of {', '.join(odd)} than then" if odd else ""
-
-
-def _exact(measurements: tuple[Measurement, ...]) -> dict[str, str]:
-    """Each measurement by its name as text in which NaN is equal to NaN."""
-    return {str(m.id): repr(m) for m in measurements}
 
 
 def _refuse_other(plan: Plan, evidence: Evidence, salt: Salt) -> None:

@@ -31,6 +31,7 @@ from synth_audit.pipeline.making import (
     divides_equals,
     fit_plan,
     pull_source,
+    read_candidate,
     spending_ledger,
     split_source,
 )
@@ -196,8 +197,7 @@ def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -
         made = fit_plan(plan, train, salt, context, spending_ledger(workspace), checkpoint)
         write_parts(workspace.synthetic, made.batches(folder))
     context.progress(made.fitted.name, 2, 2)
-    data = map_parquet(workspace.synthetic, made_by="synthetic", folder=folder)
-    synthetic = read_table(data, train.schema, where="synthetic", partial=True)
+    synthetic = read_candidate(workspace.synthetic, train.schema, folder)
     record = SyntheticRecord(
         plan_sha256=plan.digest,
         train=TableRecord.of(train, salt),

@@ -113,12 +113,16 @@ MOST_UNLIKE = 100.0
 """Ratio of the spreads of two columns beyond which comparing them means nothing."""
 
 _ROWS_A_VALUE = 5
+"""Rows for each value of a column, on average, below which it is not said to determine another."""
 
 _SAMPLE = 1_000
+"""Rows on which the chance of an inequality is estimated."""
 
 _GROUPED_ROWS = 4_000
+"""Rows on which a dependency is tried before it is checked on all."""
 
 _BLOCK = 8_192
+"""Rows whose presence is counted at once."""
 
 
 @dataclass(frozen=True)
@@ -137,20 +141,12 @@ def proposed_roles(table: Table) -> dict[str, RoleProposal]:
     found: dict[str, RoleProposal] = {}
     for column in table.schema:
         proposal = _key_role(table, column) or _meaning(column)
-        second_target = (
-            proposal is not None
-            and proposal.role is Role.TARGET
-            and any(p.role is Role.TARGET for p in found.values())
-        )
-        if proposal and not second_target:
+        targets = [p for p in found.values() if p.role is Role.TARGET]
+        if proposal and not (proposal.role is Role.TARGET and targets):
             found[column.name] = proposal
-    if not any(p.role is Role.SPLIT_KEY or p.reason.startswith("named") for p in found.values() if _keys(p)):
-        found.update(_unnamed_key(table))
-    return found
-
-
-def _keys(proposal: RoleProposal) -> bool:
-    return proposal.role in (Role.SPLIT_KEY, Role.IDENTIFIER)
+    split_key = any(p.role is Role.SPLIT_KEY for p in found.values())
+    named = any(p.role is Role.IDENTIFIER and p.reason.startswith("named") for p in found.values())
+    return found if split_key or named else found | _unnamed_key(table)
 
 
 def _unnamed_key(table: Table) -> dict[str, RoleProposal]:

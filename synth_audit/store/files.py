@@ -22,7 +22,7 @@ from synth_audit.table.arrow import PlacedRows, kept
 from synth_audit.table.content_hash import fingerprint_of
 from synth_audit.table.table import BATCH, Table
 
-_LARGEST = 1 << 30
+LARGEST = 1 << 30
 """Bytes; a file beyond it is no evidence, and reading it would only exhaust the memory."""
 
 
@@ -202,7 +202,7 @@ def _no_output(problem: str, path: Path, made_by: str) -> DataError:
     )
 
 
-def read_plain(path: Path, *, largest: int = _LARGEST) -> bytes:
+def read_plain(path: Path, *, largest: int = LARGEST) -> bytes:
     """Content of a regular file.
 
     Raises:

@@ -17,8 +17,8 @@ from pydantic import with_config
 from synth_audit.errors import DataError, LedgerDamaged
 from synth_audit.files import flush, replacing
 from synth_audit.findings.verdict import Result
-from synth_audit.store.files import making, read_plain, sha256_of_bytes, write_text
-from synth_audit.store.records import SCHEMA_VERSION, STRICT, Count, Digest, Released, parse_strict, to_json
+from synth_audit.store.files import making, sha256_of_bytes, write_text
+from synth_audit.store.records import SCHEMA_VERSION, STRICT, Count, Digest, Released, read_record, to_json
 from synth_audit.store.workspace import Workspace
 
 VERSION = 1
@@ -82,12 +82,8 @@ class ChainedLog:
         return self.path.with_suffix(".head")
 
     def _marked(self) -> Head | None:
-        try:
-            return parse_strict(Head, read_plain(self.mark))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError):
-            raise self._damaged(f"{self.mark.name}, the mark beside it, is damaged") from None
+        damaged = self._damaged(f"{self.mark.name}, the mark beside it, is damaged")
+        return read_record(Head, self.mark, damaged)
 
     @contextmanager
     def appending(self) -> Iterator[Appending]:
@@ -409,15 +405,11 @@ def read_journal(workspace: Workspace) -> Journal | None:
     Raises:
         DataError: it is damaged.
     """
-    path = workspace.journal
-    try:
-        return parse_strict(Journal, read_plain(path))
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return None
-    except (OSError, ValueError):
-        raise DataError(
-            "the journal of the workspace is damaged",
-            where=str(path),
-            expected="the file that this program keeps",
-            fix="restore it from a backup; without it nothing that was audited here can be released",
-        ) from None
+    damaged = DataError(
+        "the journal of the workspace is damaged",
+        where=str(workspace.journal),
+        expected="the file that this program keeps",
+        fix="restore it from a backup; without it nothing that was audited here can be released",
+    )
+    absent = (FileNotFoundError, NotADirectoryError, PermissionError)
+    return read_record(Journal, workspace.journal, damaged, absent=absent)

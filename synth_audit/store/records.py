@@ -15,7 +15,7 @@ from pydantic_core import core_schema
 
 from synth_audit.errors import DataError
 from synth_audit.files import load_json
-from synth_audit.store.files import read_plain
+from synth_audit.store.files import LARGEST, read_plain
 
 SCHEMA_VERSION = "1.0"
 
@@ -98,23 +98,40 @@ def _made(kind: type) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
+def read_record(
+    kind: type[Record],
+    path: Path,
+    damaged: Exception,
+    *,
+    largest: int = LARGEST,
+    absent: tuple[type[OSError], ...] = (FileNotFoundError,),
+) -> Record | None:
+    """The record in a regular file; None where there is none, as one of ``absent`` tells.
+
+    Args:
+        damaged: raised for any other error, such as for a link or for what is no such record.
+    """
+    try:
+        return parse_strict(kind, read_plain(path, largest=largest))
+    except absent:
+        return None
+    except (OSError, ValueError):
+        raise damaged from None
+
+
 def read_pointer(kind: type[Record], path: Path) -> Record | None:
     """What a pointer says; None when there is none.
 
     Raises:
         DataError: it is a link, damaged, or holds a key that is unknown or occurs twice.
     """
-    try:
-        return parse_strict(kind, read_plain(path, largest=_LARGEST))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError):
-        raise DataError(
-            "a pointer to an audit is damaged, or it was altered",
-            where=str(path),
-            expected=f"a file that this program wrote, schema version {SCHEMA_VERSION}",
-            fix="run the audit again, which writes it anew",
-        ) from None
+    damaged = DataError(
+        "a pointer to an audit is damaged, or it was altered",
+        where=str(path),
+        expected=f"a file that this program wrote, schema version {SCHEMA_VERSION}",
+        fix="run the audit again, which writes it anew",
+    )
+    return read_record(kind, path, damaged, largest=_LARGEST)
 
 
 @dataclass(frozen=True, eq=False)

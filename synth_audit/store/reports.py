@@ -33,12 +33,11 @@ _MOSTLY = 0.5
 
 
 Marks = Mapping[str, str]
+"""Attributes of one element of a page, by which machines read what it says."""
 
 WRITTEN_BY = "data-written-by"
 
 _AUDIT, _GATE = "data-evidence-digest", "data-gate"
-
-_PACKAGE = "synth-audit"
 
 
 @dataclass(frozen=True)
