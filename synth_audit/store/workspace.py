@@ -50,7 +50,7 @@ class AuditFolder:
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkspacePath:
     """A path of a workspace, as an attribute of it.
 
     Attributes:
@@ -81,73 +81,73 @@ class Workspace:
     place: str = ""
     table: Workspace | None = None
 
-    restricted = Place("restricted")
+    restricted = WorkspacePath("restricted")
     """Folder with real rows, readable by its owner alone."""
 
-    review = Place("review")
+    review = WorkspacePath("review")
     """Folder that may be shown."""
 
-    salt = Place("restricted/salt", shared=True)
+    salt = WorkspacePath("restricted/salt", shared=True)
     """The secret of the table that split, fits, draws and hashes rest on; all its candidates share it."""
 
-    train = Place("restricted/train.parquet")
+    train = WorkspacePath("restricted/train.parquet")
     """Rows the generator sees."""
 
-    control = Place("restricted/control.parquet")
+    control = WorkspacePath("restricted/control.parquet")
     """Real rows it never sees."""
 
-    synthetic = Place("restricted/synthetic.parquet")
+    synthetic = WorkspacePath("restricted/synthetic.parquet")
     """The candidate."""
 
-    checkpoints = Place("restricted/checkpoints")
+    checkpoints = WorkspacePath("restricted/checkpoints")
     """What fits that were broken off would resume from."""
 
-    split_record = Place("restricted/split.json")
+    split_record = WorkspacePath("restricted/split.json")
     """What the split did."""
 
-    synthetic_record = Place("restricted/synthetic.json")
+    synthetic_record = WorkspacePath("restricted/synthetic.json")
     """What the generator did."""
 
-    exposed = Place("restricted/exposed_records.parquet")
+    exposed = WorkspacePath("restricted/exposed_records.parquet")
     """The most exposed training rows by position, with the attacks that hit them."""
 
-    journal = Place("restricted/journal.json", shared=True)
+    journal = WorkspacePath("restricted/journal.json", shared=True)
     """What was audited, reported and released, written where no reviewer can write."""
 
-    journal_lock = Place("restricted/.journal.lock", shared=True)
+    journal_lock = WorkspacePath("restricted/.journal.lock", shared=True)
     """Held while the journal is written, and what it tells of."""
 
-    scratch = Place("restricted/scratch", shared=True)
+    scratch = WorkspacePath("restricted/scratch", shared=True)
     """Where temporary files with real rows are made; what a kill leaves there goes at the next start."""
 
-    audits = Place("review/audits")
+    audits = WorkspacePath("review/audits")
     """Every audit in a folder of its own."""
 
-    newest_pointer = Place("review/newest.json")
+    newest_pointer = WorkspacePath("review/newest.json")
     """Names the newest audit."""
 
-    released_pointer = Place("review/released.json")
+    released_pointer = WorkspacePath("review/released.json")
     """Names the audit of what was released last, and where that went."""
 
-    calibration = Place("review/calibration.json")
+    calibration = WorkspacePath("review/calibration.json")
     """How the audits answered planted leaks of all sizes."""
 
-    calibration_page = Place("review/calibration.html")
+    calibration_page = WorkspacePath("review/calibration.html")
     """The same as a page with pictures."""
 
-    frontier = Place("review/frontier.json")
+    frontier = WorkspacePath("review/frontier.json")
     """The record of a sweep over candidates."""
 
-    kept_frontier = Place("restricted/frontier.json")
+    kept_frontier = WorkspacePath("restricted/frontier.json")
     """The same where no reviewer can write: what is purged goes by it."""
 
-    frontier_page = Place("review/frontier.html")
+    frontier_page = WorkspacePath("review/frontier.html")
     """The same as a page with pictures."""
 
-    mend = Place("review/mend.json")
+    mend = WorkspacePath("review/mend.json")
     """What was tried to mend a refused release."""
 
-    candidates = Place("candidates")
+    candidates = WorkspacePath("candidates")
     """The candidates of a sweep, each a workspace of its own."""
 
     @property

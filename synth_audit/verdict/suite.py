@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from synth_audit import registry
 from synth_audit.build import resource_folder
@@ -22,7 +22,7 @@ from synth_audit.findings.sensitivity import derived_of
 from synth_audit.findings.verdict import FITNESS
 from synth_audit.plugins.audit import AuditInfo
 from synth_audit.store.evidence import sha256_of
-from synth_audit.verdict.criteria import When, blocks, demanded, when_of
+from synth_audit.verdict.criteria import ANSWERS, BLOCKS, CRITERIA, When
 from synth_audit.verdict.gate_decision import EVERY_SCOPE, Limit
 
 MEASUREMENT_TYPE = "expect_measurement_to_be_within"
@@ -140,7 +140,7 @@ def parse_suite(plain: object, *, where: str = "gates", installed: bool = True) 
             expected=f"at least one {MEASUREMENT_TYPE} of severity critical",
         )
     asked = demanded(plain.get("meta"), where)
-    fit = blocks(plain.get("meta"), where, judged=any(g.fitness for g in gates))
+    fit = _fitness_blocks(plain.get("meta"), where, judged=any(g.fitness for g in gates))
     _refuse_foreign(plain, where, allow_nan=False)
     return Suite(name, cast(Mapping[str, Any], plain), sha256_of(plain), gates, asked, fit)
 
@@ -255,6 +255,45 @@ def _declared(measurement: MeasurementId, where: str) -> tuple[list[str], list[s
     return [q.name for q in info.quantities], [q.name for q in derived_of(known[audit].family)]
 
 
+def demanded(meta: object, where: str) -> tuple[str, ...]:
+    """The criteria to which a suite demands answers, from its ``meta``.
+
+    Raises:
+        GateError: it names something else, or one twice.
+    """
+    asked = meta.get(ANSWERS, []) if isinstance(meta, Mapping) else []
+    known = isinstance(asked, list) and all(isinstance(x, str) and x in CRITERIA for x in asked)
+    if not known or len(set(asked)) < len(asked):
+        raise _bad(
+            f"meta.{ANSWERS} does not name criteria",
+            where,
+            expected=f"a list of some of {', '.join(CRITERIA)}, each once",
+            fix="correct the suite; `sensitive` shows how it is done",
+        )
+    return tuple(asked)
+
+
+def _fitness_blocks(meta: object, where: str, *, judged: bool) -> bool:
+    """Whether a release that is not fit stays in, from a suite's ``meta``.
+
+    Args:
+        judged: a gate of the suite decides fitness.
+
+    Raises:
+        GateError: it is neither true nor false, it is misspelt, or no gate decides fitness.
+    """
+    stated = meta if isinstance(meta, Mapping) else {}
+    close = next((k for k in stated if k != BLOCKS and get_close_matches(str(k), [BLOCKS], 1, 0.75)), None)
+    asked = stated.get(BLOCKS, False)
+    if close is not None or not isinstance(asked, bool) or (asked and not judged):
+        raise _bad(
+            f"meta.{BLOCKS} cannot be followed",
+            where,
+            expected=f"`{BLOCKS}: true` or `false`, and with true a gate whose meta has `{FITNESS}`",
+        )
+    return asked
+
+
 def key_of(expectation: Mapping[str, Any]) -> str:
     """Canonical JSON of an expectation's type and arguments: equal for equal expectations."""
     content = {"type": expectation["type"], "kwargs": expectation["kwargs"]}
@@ -291,7 +330,7 @@ def _gate(plain: object, where: str, installed: bool) -> Gate:
         blocking=blocking,
         optional=_optional(meta, where, blocking=blocking),
         undecided=_flag(meta, "undecided", where),
-        fitness=when_of(meta, where, blocking=blocking),
+        fitness=_when(meta, where, blocking=blocking),
         limit=limit,
         plain=plain,
     )
@@ -338,6 +377,31 @@ def _flag(meta: Mapping[str, Any], key: str, where: str) -> bool:
     if not isinstance(flag, bool):
         raise _bad(f"meta.{key} is neither true nor false", where, expected="true or false")
     return flag
+
+
+def _when(meta: Mapping[str, object], where: str, *, blocking: bool) -> When:
+    """When a gate decides fitness, from its ``meta``.
+
+    Raises:
+        GateError: it is none of :data:`When`, or the gate blocks by itself.
+    """
+    when = meta.get(FITNESS, "")
+    known = [x for x in get_args(When) if x == when]
+    if not known:
+        raise _bad(
+            f"meta.{FITNESS} does not say when the gate decides fitness",
+            where,
+            expected="always, target (where the plan names one) or no target",
+        )
+    if when and blocking:
+        raise _bad(
+            "a gate that decides fitness blocks by itself",
+            where,
+            expected="severity warning or info",
+            fix=f"say in the suite's meta whether fitness blocks: `{BLOCKS}: true`",
+        )
+    found: When = known[0]
+    return found
 
 
 def _limit(kind: object, kwargs: Mapping[str, Any], where: str, installed: bool) -> Limit | None:
