@@ -242,7 +242,7 @@ class Case:
 
     @property
     def evidence(self) -> Evidence:
-        return read_evidence(self.workspace.newest.evidence)
+        return read_evidence(self.workspace.evidence)
 
     @property
     def synthetic(self) -> pa.Table:

@@ -228,7 +228,7 @@ def test_judging_again_by_another_suite(plan, tmp_path):
     )
     for suite in (loose, strict):
         Path(f"{suite['name']}.json").write_text(json.dumps(suite))
-    path = Workspace(tmp_path / "out").newest.evidence
+    path = Workspace(tmp_path / "out").evidence
     assert synth_audit.gate(evidence, "loose.json").verdict is Result.PASS
     judged = synth_audit.gate(path, "strict.json")
     assert (judged.verdict, judged.gates.suite_name) == (Result.FAIL, "strict")
@@ -256,7 +256,7 @@ def test_release_of_a_table_made_elsewhere(plan, tmp_path):
 
 def test_verify_finds_tables_beside_the_evidence_and_takes_others(plan, tmp_path, monkeypatch):
     evidence = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, out="out")
-    path = Workspace(tmp_path / "out").newest.evidence
+    path = Workspace(tmp_path / "out").evidence
     alone = synth_audit.verify(evidence, salt="out/restricted/salt")
     assert all(c.holds for c in alone)
     beside = synth_audit.verify(path)
@@ -313,7 +313,7 @@ def test_the_whole_way_from_a_mapping(plan, tmp_path):
     plan |= {"source": "people.parquet", "generator": "independent", "release": "released.parquet"}
     evidence = synth_audit.run(plan, release=False)
     assert evidence.verdict is Result.PASS
-    assert Workspace(tmp_path / "table-audit").newest.report.exists()
+    assert Workspace(tmp_path / "table-audit").report.exists()
     assert not (tmp_path / "released.parquet").exists()
     assert synth_audit.run(plan).digest == evidence.digest
     assert pq.read_metadata(tmp_path / "released.parquet").num_rows == evidence.tables["synthetic"].rows

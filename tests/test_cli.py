@@ -65,7 +65,7 @@ def home(tmp_path, monkeypatch, with_salt):
 
 
 def newest(folder):
-    return read_evidence(Workspace(Path(folder)).newest.evidence)
+    return read_evidence(Workspace(Path(folder)).evidence)
 
 
 def invoke(*words, code=0):
@@ -128,7 +128,7 @@ def test_formulas_in_a_csv_release_are_told_and_stay(home):
     told = "warning: column 'city' of the CSV release: there is text that begins with ="
     assert told in invoke("run", "plan.yaml", "--no-release", "--out", "out").stdout
     assert told in invoke("release", "plan.yaml", "--out", "out").stdout
-    assert "of the CSV release" in Workspace(Path("out")).newest.report.read_text()
+    assert "of the CSV release" in Workspace(Path("out")).report.read_text()
     assert "=1+1" in Path("released.csv").read_text()
 
 
@@ -195,7 +195,7 @@ def test_an_audit_that_would_exit_cannot_pass(home, monkeypatch):
 
 def test_exit_codes_of_evidence(home):
     invoke("run", "plan.yaml", "--out", "out")
-    path = Workspace(Path("out")).newest.evidence
+    path = Workspace(Path("out")).evidence
     assert json.loads(invoke("gate", path, "--suite", "gates.json", "--json").stdout)["verdict"] == "pass"
     Path("strict.json").write_text(suite(-0.5))
     trial = invoke("gate", path, "--suite", "strict.json", code=1).stdout
@@ -237,7 +237,7 @@ def test_auditing_files(home):
     )
     files = ("train.parquet", "control.parquet", "synthetic.parquet", "--plan", "audit.yaml")
     result = invoke("audit", *files, "--out", "out")
-    assert str(Workspace(Path("out")).newest.report) in result.stdout
+    assert str(Workspace(Path("out")).report) in result.stdout
     assert "synthetic.parquet, not synthetic.parquet" in result.stderr
     assert "temporary files" not in result.stderr
     alone = invoke("audit", *files, "--only", "marginals", "--json", code=1)

@@ -44,7 +44,7 @@ def by_command_line(plan: Path) -> Evidence:
     ended = CliRunner().invoke(cli.main, ["run", str(plan)])
     assert ended.exit_code == 0, ended.output
     assert "PASS" in ended.stdout
-    return read_evidence(Workspace(plan.parent / "plan-audit").newest.evidence)
+    return read_evidence(Workspace(plan.parent / "plan-audit").evidence)
 
 
 def by_dagster(plan: Path) -> Evidence:
@@ -56,7 +56,7 @@ def by_dagster(plan: Path) -> Evidence:
         )
     assert ended.success
     assert all(check.passed for check in ended.get_asset_check_evaluations())
-    return read_evidence(Workspace(plan.parent / "plan-audit").newest.evidence)
+    return read_evidence(Workspace(plan.parent / "plan-audit").evidence)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, with_config
 
 from synth_audit.errors import DataError
+from synth_audit.files import create_once
 from synth_audit.plan.sections import KEY_PREFIX, key_bytes
 from synth_audit.run.context import EVIDENCE_KEY
 from synth_audit.store.files import making, read_plain, sha256_of_bytes
@@ -147,25 +148,18 @@ def approvals_in(files: Mapping[str, bytes]) -> tuple[Approval, ...]:
     """Those among the files of an audit, oldest first; what is none is left out, as it approves nothing."""
     found = []
     for name in sorted(n for n in files if is_approval(n))[:_MOST]:
-        try:
+        with suppress(ValueError):
             found.append(parse_approval(files[name]))
-        except ValueError:
-            continue
     return tuple(sorted(found, key=lambda a: (a.moment, a.key)))
 
 
 def approval_files(folder: Path) -> dict[str, bytes]:
     """The files in a folder that are named like approvals; one that cannot be read is left out."""
-    try:
-        names: Iterable[str] = sorted(filter(is_approval, os.listdir(folder)))[:_MOST]
-    except OSError:
-        return {}
     found = {}
-    for name in names:
-        try:
-            found[name] = read_plain(folder / name, largest=_LARGEST)
-        except OSError:
-            continue
+    with suppress(OSError):
+        for name in sorted(filter(is_approval, os.listdir(folder)))[:_MOST]:
+            with suppress(OSError):
+                found[name] = read_plain(folder / name, largest=_LARGEST)
     return found
 
 
@@ -182,10 +176,8 @@ def new_key(path: Path) -> str:
     hidden = form.BestAvailableEncryption(secret) if secret else form.NoEncryption()
     content = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, hidden)
     with making(path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(content)
-            os.fsync(file.fileno())
+        if not create_once(path, content):
+            raise FileExistsError
     return public_text(key)
 
 
@@ -283,11 +275,8 @@ def seal_holds(kind: Kind, content: bytes, seal: bytes | None) -> bool | None:
 
 
 def _decoded(text: str) -> bytes | None:
-    try:
+    with suppress(ValueError):
         return bytes.fromhex(text)
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError):
         return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return None
+    return None

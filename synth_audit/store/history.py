@@ -11,7 +11,7 @@ from synth_audit.store.approvals import Approval, approvals_in
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_store import CERTIFICATE, REPORT, FiledAudit, evidence_store
 from synth_audit.store.journal import Journal, read_journal
-from synth_audit.store.records import Released, is_digest
+from synth_audit.store.records import Released
 from synth_audit.store.workspace import Workspace
 
 
@@ -39,8 +39,6 @@ def release_before(workspace: Workspace, digest: str) -> Evidence | None:
 
 def released_evidence(workspace: Workspace, digest: str) -> Evidence | None:
     """Evidence of a release that is still there, and whole."""
-    if not is_digest(digest):
-        return None
     try:
         found = evidence_store(workspace.home).get(digest).evidence
     except (DataError, ValueError):

@@ -113,7 +113,7 @@ def test_a_table_that_was_never_audited_does_not_hold(finished):
 
 
 def test_it_works_when_the_plug_ins_are_gone(finished, monkeypatch):
-    text = finished.workspace.newest.evidence.read_text()
+    text = finished.workspace.evidence.read_text()
     for package in registry._PACKAGES:
         monkeypatch.setitem(registry._PACKAGES, package, ())
     registry._built_in.cache_clear()

@@ -23,7 +23,7 @@ def elsewhere(case, tmp_path):
     """The evidence by itself, as it is sent to another machine, and files of all its tables."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
-    shutil.copy(case.workspace.newest.evidence, folder / "evidence-of-people.json")
+    shutil.copy(case.workspace.evidence, folder / "evidence-of-people.json")
     shutil.copy(case.folder / "people.parquet", folder / "source.parquet")
     for name in TABLES[1:]:
         shutil.copy(getattr(case.workspace, name), folder / f"{name}.parquet")
