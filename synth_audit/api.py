@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from synth_audit.inputs import Frame
     from synth_audit.mechanism_test.distinguishing import MechanismResult
     from synth_audit.mechanism_test.subjects import MechanismChoice
-    from synth_audit.pipeline.provenance import Check
     from synth_audit.pipeline.release import ReleaseRecord
+    from synth_audit.pipeline.verify import Check
     from synth_audit.plan.plan import Plan
     from synth_audit.plugins.audit import Audit, Subject
     from synth_audit.run.context import Progress, RunContext

@@ -21,7 +21,7 @@ from synth_audit.cli.exits import plain, say, say_json, say_whole
 from synth_audit.text import one_line, shortened
 
 if TYPE_CHECKING:
-    from synth_audit.pipeline.provenance import Check
+    from synth_audit.pipeline.verify import Check
     from synth_audit.report.view import GateView
     from synth_audit.run.context import Progress
     from synth_audit.store.evidence import Evidence

@@ -17,7 +17,7 @@ from synth_audit.errors import SynthAuditError, may_pass
 from synth_audit.text import clean, one_line, shortened
 
 if TYPE_CHECKING:
-    from synth_audit.pipeline.provenance import Check
+    from synth_audit.pipeline.verify import Check
     from synth_audit.store.evidence import Evidence
 
 _LONGEST_LINE = 2000

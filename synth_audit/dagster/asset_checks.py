@@ -19,7 +19,7 @@ from synth_audit.verdict.judge import BUILT_IN
 from synth_audit.verdict.privacy_budget import PROMISED
 
 if TYPE_CHECKING:
-    from synth_audit.pipeline.provenance import Check
+    from synth_audit.pipeline.verify import Check
 
 VERDICT = "verdict"
 """The whole decision: also held up by what is no gate, such as an audit that ended in an error."""
@@ -133,7 +133,7 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
 
 def _refuse_altered(table: TableEntry, found: "Iterable[Check]") -> None:
     """Checks must speak of what was filed; ``release`` makes sure of it once more."""
-    from synth_audit.pipeline.provenance import RELEASED
+    from synth_audit.pipeline.verify import RELEASED
     from synth_audit.store.evidence_store import evidence_store
 
     if faults := [f"{c.what}: {c.detail}" for c in found if c.holds is False and c.what != RELEASED]:

@@ -22,13 +22,12 @@ from synth_audit.run.context import RunContext, silent
 from synth_audit.run.executor import Ending, Executor, Piece
 from synth_audit.table.schema import Role
 
+_ROUNDING = 1e-9
+"""How far a value may stray out of its declared range by floating point alone."""
+
 
 class BrokenContract(PluginError):
     """An audit returned what it had not declared. Raised here only, so its text is ours to show."""
-
-
-_ROUNDING = 1e-9
-"""How far a value may stray out of its declared range by floating point alone."""
 
 
 @dataclass(frozen=True, eq=False)

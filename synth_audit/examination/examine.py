@@ -33,6 +33,10 @@ from synth_audit.table.table import Table
 _USEFULNESS = ("fidelity", "utility")
 
 
+DIGITS = 4
+"""Decimals of a number that compares tables. All digits of several such numbers are equations for counts."""
+
+
 @dataclass(frozen=True, eq=False)
 class Views:
     """The subject as it is, and as whoever attacks a coarser release sees it.
@@ -104,10 +108,6 @@ def ratio(m: Measurement) -> Measurement | None:
         n_minimum=m.n_minimum,
     )
     return replace(made, id=REFERENCE_RATIO.derived(m.id), direction=m.direction)
-
-
-DIGITS = 4
-"""Decimals of a number that compares tables. All digits of several such numbers are equations for counts."""
 
 
 def rounded_for_publication(outcome: AuditOutcome) -> AuditOutcome:

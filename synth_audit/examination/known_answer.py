@@ -24,6 +24,9 @@ DETECTED = 0.95
 """Probability with which the minimum detectable leak must show."""
 
 
+NO_LEAK = Reference(0.0, "a release without a copied row")
+
+
 class Ends(NamedTuple):
     """A value with its interval, on a scale where higher is worse."""
 
@@ -32,9 +35,9 @@ class Ends(NamedTuple):
     high: float
 
 
-def oriented(value: float, low: float, high: float, *, lower_is_safer: bool) -> Ends:
+def oriented(value: float, low: float, high: float, direction: Direction) -> Ends:
     """The same numbers on a scale where higher is worse."""
-    return Ends(value, low, high) if lower_is_safer else Ends(-value, -high, -low)
+    return Ends(value, low, high) if direction is Direction.LOWER else Ends(-value, -high, -low)
 
 
 def separated(clean: Ends, full: Ends) -> bool:
@@ -85,9 +88,6 @@ def minimum_detectable(span: float, half_width: float, level: float) -> float | 
     z = critical_value(level)
     share = (1 + NormalDist().inv_cdf(DETECTED) / z) * max(half_width, 0.0) / span
     return share if share <= 1 else None
-
-
-NO_LEAK = Reference(0.0, "a release without a copied row")
 
 
 def with_answers(
@@ -172,8 +172,7 @@ def _found(m: Measurement, outcome: AuditOutcome) -> Measurement | None:
 
 
 def _ends(m: Measurement, answer: PlantedResult) -> Ends:
-    lower_is_safer = m.direction is Direction.LOWER
-    return oriented(answer.value, answer.low, answer.high, lower_is_safer=lower_is_safer)
+    return oriented(answer.value, answer.low, answer.high, m.direction)
 
 
 def _proportional(outcome: AuditOutcome, m: Measurement) -> bool:
@@ -189,7 +188,7 @@ def _leak_equivalent_of(m: Measurement, response: SensitivityCurve) -> Measureme
     null = _null(m, clean)
     exact = null != clean.value
     found = leak_equivalent(
-        oriented(m.value, m.interval.low, m.interval.high, lower_is_safer=m.direction is Direction.LOWER),
+        oriented(m.value, m.interval.low, m.interval.high, m.direction),
         Ends(null, null, null) if exact else clean,
         _ends(m, response.full),
     )

@@ -31,6 +31,21 @@ _ENOUGH = 300
 """Pairs of people that agree in all columns chosen, with fewer of which nothing is asked of them."""
 
 
+_MOST_TOGETHER = 5
+"""Columns that are copied together at most."""
+
+_SURPLUS = 12.0
+"""Bits beyond those that find one row among all, by which a few numbers tell enough."""
+
+_ON_PURPOSE = "it copies a part of its training rows on purpose"
+
+FEWEST_ROWS = 20
+"""Fewer rows than this on either side of train make no release worth measuring."""
+
+_WORTHWHILE = 500
+"""Neither train nor release is scaled down below this many rows while there are as many at hand."""
+
+
 def most_telling(table: Table, columns: Sequence[Column], most: int) -> dict[str, float]:
     """At most so many columns that vary, and what each tells beyond those before it, in bits.
 
@@ -86,15 +101,6 @@ def _pairs(cells: Codes) -> float:
     return float((counts * (counts - 1)).sum() / 2)
 
 
-_MOST_TOGETHER = 5
-"""Columns that are copied together at most."""
-
-_SURPLUS = 12.0
-"""Bits beyond those that find one row among all, by which a few numbers tell enough."""
-
-_ON_PURPOSE = "it copies a part of its training rows on purpose"
-
-
 @dataclass(frozen=True, eq=False)
 class PlantedModel:
     """Rows to copy and clean rows; immutable."""
@@ -111,10 +117,8 @@ class PlantedModel:
         others = _rounds(self.clean, n - leaked, rng)
         if self.leak is Leak.ASSOCIATIONS:
             others = _shuffled(others, rng)
-        if self.leak is Leak.SHIFTED:
-            copies = with_shifted(_rounds(self.clean, leaked, rng), copies, self.copied)
-        if self.leak is Leak.SUBSETS:
-            copies = with_subset(_rounds(self.clean, leaked, rng), copies, telling_columns(self.copied))
+        if self.leak in (Leak.SUBSETS, Leak.SHIFTED):
+            copies = leaking(self.leak, _rounds(self.clean, leaked, rng), copies, self.copied)
         return joined([copies, others])
 
     def save(self, folder: Path) -> None:
@@ -173,6 +177,17 @@ def telling_columns(table: Table) -> tuple[str, ...]:
     return tuple(most_telling(table, there, min(_MOST_TOGETHER, max(3, varying // 2))))
 
 
+def leaking(leak: Leak, rows: Table, copies: Table, reference: Table) -> Table:
+    """What a leak makes of copied records: themselves, or rows of new people with a part of them.
+
+    Args:
+        rows: of new people, as many as there are copies. reference: by which the parts are chosen.
+    """
+    if leak is Leak.SUBSETS:
+        return with_subset(rows, copies, telling_columns(reference))
+    return with_shifted(rows, copies, reference) if leak is Leak.SHIFTED else copies
+
+
 def with_subset(rows: Table, copies: Table, names: Sequence[str]) -> Table:
     """As many rows as there are copies, with these columns of the copies and all others of their own."""
     columns = {n: (copies if n in names else rows).column(n) for n in rows.names}
@@ -211,13 +226,6 @@ def _shuffled(table: Table, rng: np.random.Generator) -> Table:
     return Table(table.schema, pa.table(columns))
 
 
-FEWEST_ROWS = 20
-"""Fewer rows than this on either side of train make no release worth measuring."""
-
-_WORTHWHILE = 500
-"""Neither train nor release is scaled down below this many rows while there are as many at hand."""
-
-
 @dataclass(frozen=True, eq=False)
 class LeakInjector:
     """Where leaks are planted: one half of train plays train, the other the people never seen.
@@ -249,18 +257,6 @@ class LeakInjector:
         leaked = min(n, max(round(share * n), 1 if share > 0 else 0))
         return self.known.take(self.copied[:leaked]).released_only()
 
-    def partial_leaks(self, share: float) -> Table:
-        """New people with a few columns of the copied rows, the same few at every share."""
-        copies = self.leaks(share)
-        others = self.fresh.take(np.arange(copies.n_rows)).released_only()
-        return with_subset(others, copies, telling_columns(self.known))
-
-    def shifted_leaks(self, share: float) -> Table:
-        """New people with a few numbers of the copied rows, each moved by a constant of its column."""
-        copies = self.leaks(share)
-        others = self.fresh.take(np.arange(copies.n_rows)).released_only()
-        return with_shifted(others, copies, self.known)
-
     def release(self, share: float, leaks: Table | None = None) -> Table:
         """A release of which ``share`` are copies and the others new people.
 
@@ -273,17 +269,15 @@ class LeakInjector:
 
     def planted(self, share: float, leak: Leak) -> Subject:
         """The subject with a release, and a generator, that leak this share and no more."""
-        generator = self.generator(share, leak)
-        if leak is Leak.COPIES:
-            return self.leaky(self.release(share), generator)
-        if leak is Leak.SUBSETS:
-            return self.leaky(self.release(share, self.partial_leaks(share)), generator)
-        if leak is Leak.SHIFTED:
-            return self.leaky(self.release(share, self.shifted_leaks(share)), generator)
-        rng = child_rng(self.seed, "known answer", "release", f"{share:g}")
-        return self.leaky(
-            generator.fit(self.known, FitContext(rng=rng)).sample(len(self.copied), rng), generator
-        )
+        generator = PlantedGenerator(share, self.fresh, leak)
+        if leak is Leak.ASSOCIATIONS:
+            rng = child_rng(self.seed, "known answer", "release", f"{share:g}")
+            release = generator.fit(self.known, FitContext(rng=rng)).sample(len(self.copied), rng)
+        else:
+            copies = self.leaks(share)
+            others = self.fresh.take(np.arange(copies.n_rows)).released_only()
+            release = self.release(share, leaking(leak, others, copies, self.known))
+        return self.leaky(release, generator)
 
     def leaky(self, release: Table, generator: PlantedGenerator | None = None) -> Subject:
         """The subject in which this release stands for the candidate, and this generator for the plan's.
@@ -300,10 +294,6 @@ class LeakInjector:
             guarantee=None,
             planted=True,
         )
-
-    def generator(self, share: float, leak: Leak) -> PlantedGenerator:
-        """A generator that leaks this share of what it is given, and is clean otherwise."""
-        return PlantedGenerator(share, self.fresh, leak)
 
     def planted_leaks(self, shares: Sequence[float]) -> PlantedLeaks:
         """What the evidence says of it."""

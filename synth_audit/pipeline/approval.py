@@ -8,7 +8,7 @@ from pathlib import Path
 
 from synth_audit.errors import ApprovalMissing, DataError, PlanError, ReleaseRefused
 from synth_audit.findings.verdict import Result
-from synth_audit.pipeline.provenance import Check
+from synth_audit.pipeline.verify import Check
 from synth_audit.plan.plan import Plan
 from synth_audit.plan.sections import ReleaseChoice
 from synth_audit.store.approvals import Approval, public_text, read_key
@@ -17,6 +17,9 @@ from synth_audit.store.journal import Journal
 from synth_audit.store.locate import LocatedEvidence, checked_evidence
 
 _LONGEST_NOTE = 1000
+"""Letters."""
+
+_CLOCK = "set the clock of this machine right; the audit's time stands in its certificate"
 
 
 def approve(
@@ -59,9 +62,6 @@ def approve(
     return approval, found.put_approval(approval)
 
 
-_CLOCK = "set the clock of this machine right; the audit's time stands in its certificate"
-
-
 def release_choice(evidence: Evidence) -> ReleaseChoice | None:
     """Under which terms the plan that was audited releases; None where it names no target.
 
@@ -85,17 +85,13 @@ def fault_of(approval: Approval, evidence: Evidence, now: datetime) -> str:
         return "its signature does not hold: it was altered, or signed with another key"
     if approval.moment > now:
         return "it is dated in the future"
-    if approval.moment < audited_at(evidence):
+    if approval.moment < _time(evidence.created):
         return "it is dated before the audit that it approves"
     return ""
 
 
-def audited_at(evidence: Evidence) -> datetime:
-    """When the audit ended; the end of time where the evidence does not say, so that nothing is after it."""
-    return _time(evidence.created)
-
-
 def _time(text: str) -> datetime:
+    """A moment in evidence or journal; the end of time where it is none, so that nothing is after it."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

@@ -38,6 +38,21 @@ TABLE_MARGIN = 0.02
 """The same of all cells together, where single columns' deviations average out."""
 
 
+_DIGITS = re.compile(r"decimal\d+\(.*?\)")
+"""How many digits decimals have follows from their values where a warehouse does not say."""
+
+_TYPES = {b"ARROW:schema", b"PARQUET:field_id"}
+"""Keys under which Parquet files say what the columns are."""
+
+_BY_PANDAS = {"index_columns", "column_indexes", "columns", "creator", "pandas_version"}
+"""What pandas says of every table; its `attributes` are the user's own."""
+
+_ATTRIBUTES = b"PANDAS_ATTRS"
+
+_USUAL, _OF_COLUMN = 1000, 400
+"""Bytes in which pandas describes a table and a column; it takes about 300 and 150, and a name twice."""
+
+
 def refuse_seen_control(subject: Subject) -> None:
     """Stop where control rows occur in train more often than a division at random explains.
 
@@ -113,10 +128,6 @@ def _rare(train: Table, name: str) -> int:
     return int(pc.sum(pc.filter(counts, pc.less(counts, _RARE))).as_py() or 0)
 
 
-_DIGITS = re.compile(r"decimal\d+\(.*?\)")
-"""How many digits decimals have follows from their values where a warehouse does not say."""
-
-
 def refuse_drift(plan: Plan, workspace: Workspace, schema: Schema) -> None:
     """Raise where columns were added, dropped or retyped since the same plan was split here last.
 
@@ -149,18 +160,6 @@ def refuse_drift(plan: Plan, workspace: Workspace, schema: Schema) -> None:
             fix="say in the plan what the column is (`columns:`), or leave it out by `query:`; then run it: "
             "a plan that was changed is a new decision",
         )
-
-
-_TYPES = {b"ARROW:schema", b"PARQUET:field_id"}
-"""Keys under which Parquet files say what the columns are."""
-
-_BY_PANDAS = {"index_columns", "column_indexes", "columns", "creator", "pandas_version"}
-"""What pandas says of every table; its `attributes` are the user's own."""
-
-_ATTRIBUTES = b"PANDAS_ATTRS"
-
-_USUAL, _OF_COLUMN = 1000, 400
-"""Bytes in which pandas describes a table and a column; it takes about 300 and 150, and a name twice."""
 
 
 def about_metadata(schema: pa.Schema) -> tuple[str, ...]:

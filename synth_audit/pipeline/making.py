@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.dp.accountant import Accountant, FitTerms, PrivacyAccount
+from synth_audit.dp.accountant import Accountant, PrivacyAccount
+from synth_audit.dp.guarantee import Budget
 from synth_audit.dp.mechanisms import bound_contributions
 from synth_audit.errors import DataError, OutOfTime, PluginError
 from synth_audit.pipeline.coarsening import coarsening_of
@@ -46,91 +47,42 @@ from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.storage_types import refuse_huge
 from synth_audit.table.table import Table, read_table
 
-
-@dataclass(frozen=True)
-class Spender:
-    """The table's ledger under a plan's terms.
-
-    Attributes:
-        plan: digest of the plan.
-    """
-
-    ledger: Ledger
-    terms: FitTerms
-    plan: str
-
-    @classmethod
-    def of(cls, plan: Plan, workspace: Workspace) -> Spender:
-        """For a fit in this workspace; candidates of a sweep spend from the table's own ledger."""
-        ledger = table_ledger(workspace, read_journal(workspace))
-        return cls(
-            replace(ledger, history=ledger.history or _has_spent(workspace)), plan.fit_terms, plan.digest
-        )
-
-    def accountant(self) -> Accountant:
-        """An accountant for one fit, whose every spending is debited before it counts."""
-        terms = self.terms
-        if terms.total is None or terms.fit is None:
-            return terms.detached()  # it has no budget and refuses whatever is spent
-        accountant = self.ledger.accountant(
-            terms.fit,
-            plan=self.plan,
-            total=terms.total,
-            unit=terms.unit,
-            neighbouring=terms.neighbouring,
-            rows=terms.rows,
-        )
-        accountant.draws(terms.drawn)
-        return accountant
-
-    def account(self, accountant: Accountant, known: Table) -> PrivacyAccount:
-        """What the fit spent.
-
-        Args:
-            known: the rows that the fit saw, with their keys.
-        """
-        total = self.terms.total
-        if total is None and not accountant.mechanisms:
-            return account_of(accountant)
-        spent = self.ledger.spent(total.delta) if total is not None else accountant.spent()
-        entities = entities_of(known)
-        return PrivacyAccount(
-            guarantee=accountant.guarantee(),
-            reason=accountant.why_none,
-            mechanisms=accountant.mechanisms,
-            several_rows=len(set(entities)) < len(entities),
-            table_epsilon=spent.epsilon,
-            table_delta=spent.delta,
-        )
-
-
-def account_of(accountant: Accountant) -> PrivacyAccount:
-    """What an accountant beside the ledger says; of most generators, why there is no guarantee."""
-    return PrivacyAccount(
-        guarantee=accountant.guarantee(), reason=accountant.why_none, mechanisms=accountant.mechanisms
-    )
-
-
-def _has_spent(workspace: Workspace) -> bool:
-    """Whether a candidate of the table lies here whose fit was debited, so that there must be a ledger."""
-    for path in _records(workspace.home):
-        try:
-            account = SyntheticRecord.read(path).generator.privacy
-        except DataError:
-            continue
-        if account.mechanisms:
-            return True
-    return False
-
-
-def _records(home: Workspace) -> Iterator[Path]:
-    yield home.synthetic_record
-    if os.path.isdir(home.candidates):
-        yield from (home.candidate(p.name).synthetic_record for p in home.candidates.iterdir())
-
-
 Given: TypeAlias = pa.Table | PlacedRows | Table
 """A table before it is read under the schema of a plan."""
+
+
+def spending_ledger(workspace: Workspace) -> Ledger:
+    """The ledger that a fit in this workspace spends from: the table's own, for candidates of a sweep too."""
+    ledger, home = table_ledger(workspace, read_journal(workspace)), workspace.home
+    records = [home.synthetic_record]
+    if os.path.isdir(home.candidates):
+        records += (home.candidate(p.name).synthetic_record for p in home.candidates.iterdir())
+    # Where a candidate lies whose fit was debited, there must be a ledger.
+    spent = any(map(SyntheticRecord.tells_of_spending, records))
+    return replace(ledger, history=ledger.history or spent)
+
+
+def _account(
+    accountant: Accountant, known: Table, total: Budget | None, ledger: Ledger | None
+) -> PrivacyAccount:
+    """What a fit spent, and the table in all; of most generators, why there is no guarantee.
+
+    Args:
+        known: the rows that the fit saw, with their keys. ledger: None of a fit that none can spend in.
+    """
+    account = PrivacyAccount(
+        guarantee=accountant.guarantee(), reason=accountant.why_none, mechanisms=accountant.mechanisms
+    )
+    if ledger is None or (total is None and not accountant.mechanisms):
+        return account
+    spent = ledger.spent(total.delta) if total is not None else accountant.spent()
+    entities = entities_of(known)
+    return replace(
+        account,
+        several_rows=len(set(entities)) < len(entities),
+        table_epsilon=spent.epsilon,
+        table_delta=spent.delta,
+    )
 
 
 def pull_source(plan: Plan, clipping: BoundClipping | None = None) -> Table:
@@ -248,7 +200,7 @@ def fit_plan(
     train: Table,
     salt: Salt,
     context: RunContext = SERIAL,
-    spending: Spender | None = None,
+    ledger: Ledger | None = None,
     checkpoint: Path | None = None,
 ) -> FittedPlan:
     """Fit the plan's generator on train. Fit and draws are seeded from the salt and these rows of train.
@@ -257,7 +209,7 @@ def fit_plan(
     random number, and their difference would be that person's.
 
     Args:
-        spending: how a generator that spends is paid for; without it none can spend.
+        ledger: what a generator that spends is paid from; without it none can spend.
         checkpoint: where a long fit may leave what it would resume from.
 
     Raises:
@@ -272,7 +224,8 @@ def fit_plan(
     for column in quantitative(train.schema.features):
         refuse_huge(column.name, train.column(column.name), where="train")
     known = bounded(plan, train, salt.rng(*streams, "contributions"))
-    accountant = spending.accountant() if spending else plan.fit_terms.detached()
+    terms = plan.fit_terms
+    accountant = ledger.accountant(terms, plan=plan.digest) if ledger else terms.detached()
     timed = replace(context, deadline=context.deadline.again())
     rng = salt.rng(*streams, "fit")
     context.progress(f"fit {name}", 0, 2)
@@ -287,7 +240,7 @@ def fit_plan(
             fix="allow more time, or let it do less",
         ) from None
     context.progress(f"sample {name}", 1, 2)
-    account = spending.account(accountant, known) if spending else account_of(accountant)
+    account = _account(accountant, known, terms.total, ledger)
     record = GeneratorRecord(name, config_of(generator), account, column_groups=column_groups(fitted.model))
     rows = plan.rows or train.n_rows
     draws = salt.rng(*streams, "sample")
@@ -334,8 +287,7 @@ class MadeCandidate:
         splitting = SplitRecord.read(workspace.split_record)
         making = SyntheticRecord.read(workspace.synthetic_record)
         train, control = real_tables(plan, workspace, folder)
-        data = map_parquet(rows, made_by="synthetic", named=workspace.synthetic, folder=folder)
-        synthetic = read_table(data, train.schema, where="synthetic", partial=True)
+        synthetic = read_candidate(rows, train.schema, folder, named=workspace.synthetic)
         made = cls(train, control, synthetic, splitting, making, known_salt(workspace))
         made._refuse_stale(plan)
         return made
@@ -362,6 +314,12 @@ class MadeCandidate:
                 expected="all stages run with the same plan, in order",
                 fix=f"run the {stale} stage and those after it again",
             )
+
+
+def read_candidate(path: Path, schema: Schema, folder: Path, named: Path | None = None) -> Table:
+    """A candidate in a file, under the schema of train; see :func:`map_parquet`."""
+    data = map_parquet(path, made_by="synthetic", named=named, folder=folder)
+    return read_table(data, schema, where="synthetic", partial=True)
 
 
 def real_tables(plan: Plan, workspace: Workspace, folder: Path | None = None) -> tuple[Table, Table]:

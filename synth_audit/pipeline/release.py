@@ -15,20 +15,18 @@ from synth_audit.errors import DataError, NotAsAudited, PlanError, ReleaseRefuse
 from synth_audit.files import place, temporary_folder
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline.approval import refuse_unless_approved
-from synth_audit.pipeline.provenance import NEWEST, RECORDED, RELEASED, SEAL, Provenance
-from synth_audit.pipeline.verify import verify
+from synth_audit.pipeline.verify import NEWEST, RECORDED, RELEASED, SEAL, Provenance, verify
 from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.source import Locatable, Selective, Target, without_transport
 from synth_audit.run.seeds import Salt
 from synth_audit.store.approvals import approvals_in
 from synth_audit.store.evidence import Evidence, TableRecord, evidence_of
-from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.filed_audit import FiledAudit
+from synth_audit.store.evidence_store import EvidenceStore, evidence_store
 from synth_audit.store.files import read_parquet, write_parquet
 from synth_audit.store.history import released_evidence, releases_of
-from synth_audit.store.journal import Journal, OpenJournal, open_journal
-from synth_audit.store.pointers import Released
+from synth_audit.store.journal import OpenJournal, open_journal
+from synth_audit.store.records import Released
 from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace
@@ -39,6 +37,7 @@ from synth_audit.verdict.judge import judge_again
 from synth_audit.verdict.suite import load_suite
 
 _MOST = 5
+"""Gates that a refusal names."""
 
 
 def refuse_if_worse(plan: Plan, evidence: Evidence, workspace: Workspace) -> None:
@@ -98,7 +97,10 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     target = release_target(plan)
     store = evidence_store(workspace)
     filed = store.newest()
-    evidence = _evidence_in(filed)
+    try:
+        evidence = filed.evidence
+    except ValueError:
+        raise _refusal("the evidence is damaged, or of another version", "run the audit again") from None
     found = Provenance.of(filed, evidence, workspace)
     salt = salt_of(workspace, found)
     refuse_unless_allowed(plan, evidence, synthetic, salt)
@@ -106,7 +108,11 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     refuse_unless_filed(found, pointers=False)
     workspace.home.prepare()
     with in_use(workspace), open_journal(workspace) as journal:
-        _refuse_unless_newest(workspace, evidence, journal.now)
+        newest = journal.now.newest.get(workspace.place)
+        if newest is not None and newest != evidence.digest:  # the pointer may have been turned back
+            raise _refusal(
+                f"the newest audit is {newest}", "release what that one is about, or run the audit again"
+            )
         # Once more, since another process may have filed or released something meanwhile.
         refuse_unless_filed(replace(found, journal=journal.now))
         refuse_unless_approved(plan, evidence, approvals_in(filed.files), journal.now)
@@ -116,31 +122,40 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
             raise _refusal(f"{there} does not hold what was filed", "move it away, then release again")
         before = journal.now.released
         previous = journal.now.previous if before is None or before.digest == evidence.digest else before
-        where = written(target, plan, leaving, journal, evidence, previous)
-        store.tell_release(journal.now)
-        journal.write(replace(journal.now, releasing=None))
+        where = _write(target, plan, leaving, journal, store, evidence, previous)
         store.drop_rows(journal.now)
     return ReleaseRecord(where, evidence.tables["synthetic"], about_formulas(plan, synthetic))
 
 
-def written(
+def _write(
     target: Target,
     plan: Plan,
     leaving: pa.Table,
     journal: OpenJournal,
+    store: EvidenceStore,
     evidence: Evidence,
     previous: Released | None = None,
 ) -> str:
-    """Where the rows went; a kill in between leaves a note in the journal that they may have gone.
+    """Write the rows and tell readers; a kill in between leaves a note in the journal that rows may be out.
 
     Args:
         previous: what a rollback leads to from now on.
 
+    Returns:
+        Where they went.
+
     Raises:
-        PlanError: they would take the place of a file of the workspace.
+        PlanError: they would take the place of a file of the workspace, such as its salt.
         DataError: writing failed; what was there before is intact.
     """
-    _refuse_own_files(plan, target, journal.path.parent.parent)
+    there, files = target.place(plan.base)[0], os.walk(journal.path.parent.parent)
+    if any(there == place(Path(folder) / name) for folder, *_, names in files for name in names):
+        raise PlanError(
+            "the release would replace a file of the workspace",
+            where="release",
+            expected="a place of its own",
+            fix="name another file under `release`",
+        )
     before, sha256 = journal.now, evidence.tables["synthetic"].sha256
     assert sha256 is not None  # what passed has one
     out = Released(
@@ -157,32 +172,15 @@ def written(
         journal.write(before)
         raise
     journal.write(replace(journal.now.with_release(replace(out, target=where)), previous=previous))
+    store.tell_release(journal.now)
+    journal.write(replace(journal.now, releasing=None))
     return where
-
-
-def _refuse_own_files(plan: Plan, target: Target, root: Path) -> None:
-    """Raise ``PlanError`` for a release in the place of a file of the workspace, such as its salt."""
-    there = target.place(plan.base)[0]
-    if any(there == place(Path(folder) / name) for folder, *_, names in os.walk(root) for name in names):
-        raise PlanError(
-            "the release would replace a file of the workspace",
-            where="release",
-            expected="a place of its own",
-            fix="name another file under `release`",
-        )
 
 
 def salt_of(workspace: Workspace, found: Provenance) -> Salt | None:
     """The workspace's salt; None where it was never made and a seal vouches for evidence from elsewhere."""
     sealed = any(check.holds for check in found.checks() if check.what == SEAL)
     return None if sealed and not os.path.lexists(workspace.salt) else known_salt(workspace)
-
-
-def _evidence_in(filed: FiledAudit) -> Evidence:
-    try:
-        return filed.evidence
-    except ValueError:
-        raise _refusal("the evidence is damaged, or of another version", "run the audit again") from None
 
 
 def release_target(plan: Plan) -> Target:
@@ -210,13 +208,6 @@ def release_target(plan: Plan) -> Target:
     return target
 
 
-def refuse_types(plan: Plan, schema: Schema) -> None:
-    """Raise ``DataError`` for a column that the plan's target cannot hold, before anything is made for it."""
-    target = None if plan.release is None else release_target(plan)
-    if isinstance(target, Selective):
-        target.refuse_types(pa.schema([(column.name, column.storage) for column in schema.features]))
-
-
 def _replaces_source(plan: Plan, target: Target) -> bool:
     """True when the source lies at or within the place that a release would write to."""
     if plan.source is None:
@@ -226,6 +217,13 @@ def _replaces_source(plan: Plan, target: Target) -> bool:
         return False
     there = target.place(plan.base)
     return source.place(plan.base)[: len(there)] == there
+
+
+def refuse_types(plan: Plan, schema: Schema) -> None:
+    """Raise ``DataError`` for a column that the plan's target cannot hold, before anything is made for it."""
+    target = None if plan.release is None else release_target(plan)
+    if isinstance(target, Selective):
+        target.refuse_types(pa.schema([(column.name, column.storage) for column in schema.features]))
 
 
 def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, salt: Salt | None) -> None:
@@ -289,15 +287,6 @@ def refuse_unless_filed(found: Provenance, *, pointers: bool = True) -> None:
         )
 
 
-def _refuse_unless_newest(workspace: Workspace, evidence: Evidence, journal: Journal) -> None:
-    """Compare what was read with the journal: the pointer may have been turned back since it was read."""
-    newest = journal.newest.get(workspace.place)
-    if newest is not None and newest != evidence.digest:
-        raise _refusal(
-            f"the newest audit is {newest}", "release what that one is about, or run the audit again"
-        )
-
-
 def as_audited(synthetic: pa.Table, evidence: Evidence, salt: Salt | None) -> pa.Table:
     """What the audit saw of the table and nothing beside it; see :mod:`synth_audit.table.content_hash`.
 
@@ -334,31 +323,26 @@ def rollback(plan: Plan, workspace: Workspace) -> ReleaseRecord:
     """
     target, home = release_target(plan), workspace.home
     with in_use(home) as scratch, temporary_folder(scratch) as folder, open_journal(home) as journal:
-        filed = _filed_before(home, journal.now)
+        if journal.now.previous is None:
+            raise DataError(
+                "there is no release before the last to go back to",
+                where=str(home.journal),
+                expected="two releases from this workspace, and no rollback since",
+                fix="`synth-audit release` releases the newest audit, if it passes",
+            )
+        store = evidence_store(home)
+        filed = store.get(journal.now.previous.digest)
         evidence = evidence_of(filed.evidence_file, filed.where)
         found = Provenance.of(filed, evidence, home)
         _refuse_unless_sound(plan, evidence)
         refuse_unless_filed(replace(found, journal=journal.now))
         refuse_unless_approved(plan, evidence, approvals_in(filed.files), journal.now)
-        store = evidence_store(home)
         rows = read_parquet(store.rows(evidence.digest), made_by="release", folder=Path(folder))
         if fingerprint(rows) != evidence.tables["synthetic"].sha256:
             raise _refused("the rows that were kept are not those that were audited")
-        where = written(target, plan, as_audited(rows, evidence, salt_of(home, found)), journal, evidence)
-        store.tell_release(journal.now)
-        journal.write(replace(journal.now, releasing=None))
+        leaving = as_audited(rows, evidence, salt_of(home, found))
+        where = _write(target, plan, leaving, journal, store, evidence)
     return ReleaseRecord(where, evidence.tables["synthetic"])
-
-
-def _filed_before(home: Workspace, journal: Journal) -> FiledAudit:
-    if journal.previous is None:
-        raise DataError(
-            "there is no release before the last to go back to",
-            where=str(home.journal),
-            expected="two releases from this workspace, and no rollback since",
-            fix="`synth-audit release` releases the newest audit, if it passes",
-        )
-    return evidence_store(home).get(journal.previous.digest)
 
 
 def _refuse_unless_sound(plan: Plan, evidence: Evidence) -> None:

@@ -12,7 +12,7 @@ from synth_audit.plan.plan import Plan
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.files import read_parquet
 from synth_audit.store.history import released_evidence
-from synth_audit.store.journal import Journal, read_journal
+from synth_audit.store.journal import read_journal
 from synth_audit.store.salts import known_salt
 from synth_audit.store.stage_records import SplitRecord
 from synth_audit.store.workspace import Workspace
@@ -45,7 +45,11 @@ def releases_together(workspace: Workspace) -> Together:
     journal = read_journal(workspace)
     split = SplitRecord.read(workspace.split_record)
     found: dict[str, tuple[str, pa.Table]] = {}
-    for digest in _kept(workspace, journal) if journal is not None else ():
+    kept: list[str | None] = []
+    if journal is not None:
+        releases = (journal.released, journal.previous)
+        kept = [journal.newest.get(workspace.place), *(r.digest for r in releases if r is not None)]
+    for digest in filter(None, dict.fromkeys(kept)):
         evidence = released_evidence(workspace, digest)
         if evidence is None or evidence.verdict is not Result.PASS:
             continue
@@ -79,13 +83,6 @@ def plan_of_all(plan: Plan) -> Plan:
     """The plan for auditing them: what was claimed or wished of one release is not of all."""
     left_out = dict.fromkeys(("source", "generator", "privacy", "release", "frontier", "rows"))
     return plan.model_copy(update={"name": f"{plan.name}-together", **left_out})
-
-
-def _kept(workspace: Workspace, journal: Journal) -> list[str]:
-    newest = journal.newest.get(workspace.place)
-    releases = (journal.released, journal.previous)
-    digests = [newest or "", *(release.digest for release in releases if release is not None)]
-    return [digest for digest in dict.fromkeys(digests) if digest]
 
 
 def _refused(what: str, workspace: Workspace) -> DataError:

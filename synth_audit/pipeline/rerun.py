@@ -10,22 +10,28 @@ from pathlib import Path
 from synth_audit.errors import DataError
 from synth_audit.examination.audit_runner import describe_error
 from synth_audit.files import temporary_folder
-from synth_audit.findings.measurement import Measurement
 from synth_audit.pipeline import stages
-from synth_audit.pipeline.making import fit_plan, kept_because, pull_source, real_tables, split_source
-from synth_audit.pipeline.provenance import Check
+from synth_audit.pipeline.making import (
+    fit_plan,
+    kept_because,
+    pull_source,
+    read_candidate,
+    real_tables,
+    split_source,
+)
+from synth_audit.pipeline.verify import Check, content_check, content_of
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.run.context import SERIAL, RunContext
 from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import Evidence, installed_versions
 from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.files import map_parquet
 from synth_audit.store.locate import newest_evidence
 from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import at_work
 from synth_audit.store.workspace import Workspace
-from synth_audit.table.table import Table, read_table
+from synth_audit.table.table import Table
+from synth_audit.verdict.gate_decision import first_few
 from synth_audit.verdict.suite import load_suite
 
 _SHOWN = 3
@@ -81,7 +87,7 @@ class _Rerun:
             train, control = split_source(self.plan, source, self.salt)
         except DataError as error:
             for name in ("source", "train", "control"):
-                yield Check(_content(name), None, f"the source cannot be pulled and split: {error.what}")
+                yield Check(content_of(name), None, f"the source cannot be pulled and split: {error.what}")
         else:
             yield self._compared("source", source)
             # As kept, in the same order of rows, which a warehouse does not promise and a fit may rest on.
@@ -97,17 +103,17 @@ class _Rerun:
         """Fit and draw again, or take the candidate that was kept."""
         reason = kept_because(self.plan.build_generator(), self.evidence.generator)
         if "train" not in tables:
-            return Check(_content("synthetic"), None, "no training rows here agree with the evidence")
+            return Check(content_of("synthetic"), None, "no training rows here agree with the evidence")
         if reason:
             table = self._kept_candidate(tables["train"])
             if table is None:
-                return Check(_content("synthetic"), None, f"{reason}, and none is kept")
+                return Check(content_of("synthetic"), None, f"{reason}, and none is kept")
         else:
             try:
                 table = fit_plan(self.plan, tables["train"], self.salt, self.context).table(self.folder)
             # Whatever a generator does wrong is told, without its text, which may hold a cell value.
             except (Exception, SystemExit) as error:
-                return Check(_content("synthetic"), False, describe_error(error))
+                return Check(content_of("synthetic"), False, describe_error(error))
         check = self._compared("synthetic", table, f"the one that was kept, since {reason}" if reason else "")
         if check.holds:
             tables["synthetic"] = table
@@ -135,11 +141,8 @@ class _Rerun:
         yield Check("fitness", found.fitness is self.evidence.fitness, str(found.fitness))
 
     def _compared(self, name: str, table: Table, note: str = "") -> Check:
-        recorded = self.evidence.tables.get(name)
-        found = self.salt.digest(table.fingerprint.encode())
-        if recorded is None:
-            return Check(_content(name), False, "the evidence tells of no such table")
-        return Check(_content(name), recorded.hmac == found, note or found)
+        check = content_check(self.evidence, name, table.fingerprint, self.salt)
+        return replace(check, detail=note) if note and name in self.evidence.tables else check
 
     def _kept_real(self) -> dict[str, Table]:
         """Train and control in the workspace, as far as they agree with the evidence."""
@@ -154,36 +157,25 @@ class _Rerun:
         """The candidate of this evidence, else the last one that was made here."""
         for path in (evidence_store(self.workspace).rows(self.evidence.digest), self.workspace.synthetic):
             if os.path.isfile(path):
-                data = map_parquet(path, made_by="synthetic", folder=self.folder)
-                return read_table(data, train.schema, where="synthetic", partial=True)
+                return read_candidate(path, train.schema, self.folder)
         return None
 
     def _outcome(self, name: str, before: AuditOutcome | None, again: AuditOutcome | None) -> Check:
         what = f"measurements of {name}"
         if before is None or again is None:
             return Check(what, False, "the audit ran only once" if before else "the audit did not run before")
-        known, found = _exact(before.measurements), _exact(again.measurements)
+        # As text, in which NaN is equal to NaN.
+        known, found = ({str(m.id): repr(m) for m in o.measurements} for o in (before, again))
         odd = [key for key in dict.fromkeys((*known, *found)) if known.get(key) != found.get(key)]
-        same = not odd and before.status is again.status
-        if same:
+        if not odd and before.status is again.status:
             return Check(what, True, f"{len(known)} agree to the last digit")
-        named = ", ".join(odd[:_SHOWN]) + (f" and {len(odd) - _SHOWN} more" if len(odd) > _SHOWN else "")
-        told = f"{named} differ" if odd else f"{again.status} instead of {before.status}"
+        told = f"{first_few(odd, _SHOWN)} differ" if odd else f"{again.status} instead of {before.status}"
         return Check(what, False, told + self._other_software())
 
     def _other_software(self) -> str:
         now, then = installed_versions(), self.evidence.versions
         odd = [n for n in dict.fromkeys((*then, *now)) if then.get(n) != now.get(n)]
         return f"; other versions of {', '.join(odd)} than then" if odd else ""
-
-
-def _content(name: str) -> str:
-    return f"content of {name}"
-
-
-def _exact(measurements: tuple[Measurement, ...]) -> dict[str, str]:
-    """Each measurement by its name as text in which NaN is equal to NaN."""
-    return {str(m.id): repr(m) for m in measurements}
 
 
 def _refuse_other(plan: Plan, evidence: Evidence, salt: Salt) -> None:

@@ -27,11 +27,12 @@ from synth_audit.pipeline.input_checks import fullness, refuse_drift, refuse_see
 from synth_audit.pipeline.making import (
     Given,
     MadeCandidate,
-    Spender,
     anchored,
     divides_equals,
     fit_plan,
     pull_source,
+    read_candidate,
+    spending_ledger,
     split_source,
 )
 from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
@@ -61,8 +62,7 @@ from synth_audit.store.evidence import (
     column_records,
     installed_versions,
 )
-from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.filed_audit import LARGEST_TABLE
+from synth_audit.store.evidence_store import LARGEST_TABLE, evidence_store
 from synth_audit.store.files import map_parquet, read_parquet, write_parquet, write_parts, write_table
 from synth_audit.store.journal import Head
 from synth_audit.store.ledger import Attempt, begin_attempt
@@ -79,7 +79,14 @@ from synth_audit.verdict.judge import judge
 from synth_audit.verdict.measurement_frame import measurement_frame
 from synth_audit.verdict.privacy_budget import Promise
 from synth_audit.verdict.suite import Suite, load_suite
-from synth_audit.verdict.table_checks import check_suite, check_table
+from synth_audit.verdict.table_checks import check_buildable, check_table
+
+MADE_ELSEWHERE = GeneratorRecord(
+    name="external",
+    config={},
+    privacy=PrivacyAccount(guarantee=None, reason="the table was made elsewhere; nothing is known of how"),
+)
+"""What is known of the generator of a table at hand."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,13 +132,6 @@ def _parquet(table: pa.Table) -> bytes:
     pq.write_table(table, into)
     content: bytes = into.getvalue().to_pybytes()
     return content
-
-
-MADE_ELSEWHERE = GeneratorRecord(
-    name="external",
-    config={},
-    privacy=PrivacyAccount(guarantee=None, reason="the table was made elsewhere; nothing is known of how"),
-)
 
 
 def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
@@ -194,11 +194,10 @@ def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -
     refuse_uncounted(plan, workspace, train, salt)
     start = time.perf_counter()
     with fit_checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
-        made = fit_plan(plan, train, salt, context, Spender.of(plan, workspace), checkpoint)
+        made = fit_plan(plan, train, salt, context, spending_ledger(workspace), checkpoint)
         write_parts(workspace.synthetic, made.batches(folder))
     context.progress(made.fitted.name, 2, 2)
-    data = map_parquet(workspace.synthetic, made_by="synthetic", folder=folder)
-    synthetic = read_table(data, train.schema, where="synthetic", partial=True)
+    synthetic = read_candidate(workspace.synthetic, train.schema, folder)
     record = SyntheticRecord(
         plan_sha256=plan.digest,
         train=TableRecord.of(train, salt),
@@ -278,7 +277,7 @@ def examine(
     """
     refuse_seen_control(subject)
     suite = load_suite(plan.gates, plan.base)
-    check_suite(suite)
+    check_buildable(suite.on_table)
     warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite) + about_coarsening(plan)
     warnings += about_suite(plan, suite) + about_delta(plan, subject.train)
     warnings += about_rare_labels(subject) + about_equal_rows(subject)
@@ -287,6 +286,9 @@ def examine(
     cache = replace(context.cache, scope=salt.commitment)
     if draws is None:
         warnings += (PREDICTABLE,)
+    # The plan itself says that these columns may have missing values, or withholds values of them.
+    nullable = {n for n, c in plan.columns.items() if c.nullable and "nullable" in c.model_fields_set}
+    withheld = nullable | set(subject.coarsening.rules)
     with temporary_folder(context.scratch) as folder:
         ordered = subject.synthetic.in_content_order().laid_out(Path(folder))
         seed = seed_of_draws(ordered, draws)
@@ -296,7 +298,7 @@ def examine(
             found = run_examination(audits or audits_of(plan, suite), examined, plan.known_answer, context)
             checks = (
                 *checking(),
-                fullness(subject.train, subject.synthetic, _may_be_withheld(plan, subject)),
+                fullness(subject.train, subject.synthetic, withheld),
             )
     promise, target = Promise.of(plan.plain(), generator.privacy), subject.schema.target is not None
     gates = judge(suite, found.outcomes, checks, promise, target=target)
@@ -328,12 +330,6 @@ def examine(
         timings={**(timings or {}), **found.seconds},
     ).sealed()
     return Audited(evidence, found.exposed)
-
-
-def _may_be_withheld(plan: Plan, subject: Subject) -> set[str]:
-    """Columns that the plan itself says may have missing values, or whose values it withholds."""
-    stated = {n for n, spec in plan.columns.items() if spec.nullable and "nullable" in spec.model_fields_set}
-    return stated | set(subject.coarsening.rules)
 
 
 def audits_of(plan: Plan, suite: Suite) -> dict[str, Audit]:

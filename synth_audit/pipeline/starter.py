@@ -48,6 +48,83 @@ _TOLD, _ALIKE, _VARIED = 3, 0.95, 0.8
 """So many other columns must be the same in nearly all rows of a key, though few rows agree in them."""
 
 
+_HEAD = """\
+# A plan decides everything about one table. `synth-audit schema` prints its JSON Schema,
+# `synth-audit list` every source, generator and audit, `synth-audit describe NAME` their settings.
+# Relative paths start at this file. Run it with: synth-audit run {file}
+"""
+
+_COLUMNS = """
+# Kinds: {kinds}.
+# Roles: feature, target, sensitive, identifier, split_key; a list gives a column several. Those below are
+# guesses from names and from how values repeat: correct them before you run the plan.
+# What you declare (bounds, categories) is taken to be public knowledge. Columns left out are inferred.
+"""
+
+_RULES = """
+# Rules that every row obeys, such as `age >= 18`, `admitted <= discharged` or `zip, street -> city`; audit
+# `constraints` counts what breaks them, and bounds and categories above. Limits and categories are never
+# proposed here: the ends of a range are somebody's values. Declare what everybody may know.
+"""
+
+_NO_RULES = """\
+# rules:
+# - admitted <= discharged
+"""
+
+_FOUND = """\
+# These held on all rows of the source: look them over, and keep what must hold. Behind each stands how many
+# rows would break it if its columns had nothing to do with each other.
+rules:
+"""
+
+_REST = """
+split: {control: 0.2}            # share of people kept from the generator, to test against
+
+generator: {vine: {}}            # see `synth-audit describe vine`
+
+# audits: [exact_match, closest_record]   # the usual ones when left out
+gates: expectations/release.json # the suite that ships; copy it to make your own
+
+# release: {parquet: {path: released.parquet}}   # where a passing table goes
+# review: {purpose: teaching, recipient: who gets it, owner: who answers for it}   # for the certificate
+"""
+
+_EXAMPLE = {
+    "patient_id": {"role": "identifier"},
+    "diagnosis": {"role": "target"},
+    "income": {"role": "sensitive", "bounds": [0, 500000]},
+}
+
+MOST_RULES = 20
+"""More proposals than a person looks over carefully."""
+
+FEWEST_ROWS = 50
+"""Rows with both values below which nothing is proposed."""
+
+FEWEST_SPARED = 25.0
+"""Exceptions that a rule must be spared: with so many expected, chance gives none once in e^25 pairs."""
+
+LEAST_CHANCE = 0.01
+"""Share of rows that must break a rule once paired at random; below it, disjoint ranges or a value that
+nearly all rows share keep the rule."""
+
+MOST_UNLIKE = 100.0
+"""Ratio of the spreads of two columns beyond which comparing them means nothing."""
+
+_ROWS_A_VALUE = 5
+"""Rows for each value of a column, on average, below which it is not said to determine another."""
+
+_SAMPLE = 1_000
+"""Rows on which the chance of an inequality is estimated."""
+
+_GROUPED_ROWS = 4_000
+"""Rows on which a dependency is tried before it is checked on all."""
+
+_BLOCK = 8_192
+"""Rows whose presence is counted at once."""
+
+
 @dataclass(frozen=True)
 class RoleProposal:
     """A role for a column, and why."""
@@ -64,20 +141,12 @@ def proposed_roles(table: Table) -> dict[str, RoleProposal]:
     found: dict[str, RoleProposal] = {}
     for column in table.schema:
         proposal = _key_role(table, column) or _meaning(column)
-        second_target = (
-            proposal is not None
-            and proposal.role is Role.TARGET
-            and any(p.role is Role.TARGET for p in found.values())
-        )
-        if proposal and not second_target:
+        targets = [p for p in found.values() if p.role is Role.TARGET]
+        if proposal and not (proposal.role is Role.TARGET and targets):
             found[column.name] = proposal
-    if not any(p.role is Role.SPLIT_KEY or p.reason.startswith("named") for p in found.values() if _keys(p)):
-        found.update(_unnamed_key(table))
-    return found
-
-
-def _keys(proposal: RoleProposal) -> bool:
-    return proposal.role in (Role.SPLIT_KEY, Role.IDENTIFIER)
+    split_key = any(p.role is Role.SPLIT_KEY for p in found.values())
+    named = any(p.role is Role.IDENTIFIER and p.reason.startswith("named") for p in found.values())
+    return found if split_key or named else found | _unnamed_key(table)
 
 
 def _unnamed_key(table: Table) -> dict[str, RoleProposal]:
@@ -162,49 +231,6 @@ def _words(name: str) -> str:
     return re.sub(r"\W+", "_", apart).strip("_").lower()
 
 
-_HEAD = """\
-# A plan decides everything about one table. `synth-audit schema` prints its JSON Schema,
-# `synth-audit list` every source, generator and audit, `synth-audit describe NAME` their settings.
-# Relative paths start at this file. Run it with: synth-audit run {file}
-"""
-
-_COLUMNS = """
-# Kinds: {kinds}.
-# Roles: feature, target, sensitive, identifier, split_key; a list gives a column several. Those below are
-# guesses from names and from how values repeat: correct them before you run the plan.
-# What you declare (bounds, categories) is taken to be public knowledge. Columns left out are inferred.
-"""
-
-_RULES = """
-# Rules that every row obeys, such as `age >= 18`, `admitted <= discharged` or `zip, street -> city`; audit
-# `constraints` counts what breaks them, and bounds and categories above. Limits and categories are never
-# proposed here: the ends of a range are somebody's values. Declare what everybody may know.
-"""
-
-_NO_RULES = """\
-# rules:
-# - admitted <= discharged
-"""
-
-_FOUND = """\
-# These held on all rows of the source: look them over, and keep what must hold. Behind each stands how many
-# rows would break it if its columns had nothing to do with each other.
-rules:
-"""
-
-_REST = """
-split: {control: 0.2}            # share of people kept from the generator, to test against
-
-generator: {vine: {}}            # see `synth-audit describe vine`
-
-# audits: [exact_match, closest_record]   # the usual ones when left out
-gates: expectations/release.json # the suite that ships; copy it to make your own
-
-# release: {parquet: {path: released.parquet}}   # where a passing table goes
-# review: {purpose: teaching, recipient: who gets it, owner: who answers for it}   # for the certificate
-"""
-
-
 def starter_plan(
     source: Mapping[str, Any], data: pa.Table | None, file: str, *, schema: str | None = None
 ) -> str:
@@ -232,13 +258,6 @@ def starter_plan(
     parts.append(_yaml({"columns": _EXAMPLE}) if table is None else _columns(table))
     parts += [_RULES, _NO_RULES if table is None else _rules(table), _REST]
     return "".join(parts)
-
-
-_EXAMPLE = {
-    "patient_id": {"role": "identifier"},
-    "diagnosis": {"role": "target"},
-    "income": {"role": "sensitive", "bounds": [0, 500000]},
-}
 
 
 def _read(data: pa.Table) -> Table:
@@ -286,28 +305,6 @@ def _rules(table: Table) -> str:
 def _yaml(value: object, *, flow: bool | None = None) -> str:
     width = 100 if flow is None else float("inf")
     return yaml.safe_dump(value, sort_keys=False, default_flow_style=flow, allow_unicode=True, width=width)
-
-
-MOST_RULES = 20
-"""More proposals than a person looks over carefully."""
-
-FEWEST_ROWS = 50
-"""Rows with both values below which nothing is proposed."""
-
-FEWEST_SPARED = 25.0
-"""Exceptions that a rule must be spared: with so many expected, chance gives none once in e^25 pairs."""
-
-LEAST_CHANCE = 0.01
-"""Share of rows that must break a rule once paired at random; below it, disjoint ranges or a value that
-nearly all rows share keep the rule."""
-
-MOST_UNLIKE = 100.0
-"""Ratio of the spreads of two columns beyond which comparing them means nothing."""
-
-_ROWS_A_VALUE = 5
-_SAMPLE = 1_000
-_GROUPED_ROWS = 4_000
-_BLOCK = 8_192
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from synth_audit.table.people import key_columns, persons
 from synth_audit.table.schema import Column, nominal
 from synth_audit.table.table import Table
 from synth_audit.verdict.comparison import USUAL, usual_gates, weaker_gates
+from synth_audit.verdict.gate_decision import first_few
 from synth_audit.verdict.suite import Suite
 
 _FORMULA = re.compile(r"[=+\-@\t\r](?=.)(?!\.?\d[\d.]*(?:e[+-]?\d+)?$)", re.IGNORECASE | re.DOTALL)
@@ -37,6 +38,8 @@ PREDICTABLE = (
 """Of an audit without a salt."""
 
 _NAMED = 5
+"""Columns or gates that a warning names."""
+
 _WIDE = 200
 """More columns than this take long to compare."""
 
@@ -186,9 +189,7 @@ def about_formulas(plan: Plan, release: pa.Table | Table, *, as_csv: bool = Fals
     found = [n for n in names if _FORMULA.match(n) or _holds_formula(release.column(n))]
     if not found:
         return ()
-    named = ", ".join(map(repr, found[:_NAMED])) + (
-        f" and {len(found) - _NAMED} more" * (len(found) > _NAMED)
-    )
+    named = first_few([*map(repr, found)], _NAMED)
     return (
         f"column{'s' * (len(found) > 1)} {named} of the CSV release: there is text that begins with "
         "=, +, -, @, a tab or a carriage return: a spreadsheet program that opens the CSV file runs it as a "
@@ -253,7 +254,7 @@ def about_rare_labels(subject: Subject) -> tuple[str, ...]:
     rare = rare_label_columns(subject.train, 1 / np.bincount(people)[people], fewest, drawn)
     if not rare:
         return ()
-    named = ", ".join(map(repr, rare[:_NAMED])) + f" and {len(rare) - _NAMED} more" * (len(rare) > _NAMED)
+    named = first_few([*map(repr, rare)], _NAMED)
     gone = "were learnt from nobody and are not drawn" if handed > 1 else "are not all in the release"
     return (
         f"labels of {named} that fewer than {fewest} people in train have {gone}; group them, or declare "
@@ -289,11 +290,10 @@ def about_suite(plan: Plan, suite: Suite) -> tuple[str, ...]:
     """What a suite of one's own lets pass, which may bear any name, and what a lower level or limit does."""
     told = []
     if weaker := weaker_gates(suite):
-        more = f" and {len(weaker) - _NAMED} more" if len(weaker) > _NAMED else ""
         told.append(
             f"the gate suite {suite.name!r} is none that ships: of the {len(usual_gates())} blocking gates "
             f"on measurements in {USUAL!r} it leaves out or widens {len(weaker)}: "
-            f"{', '.join(weaker[:_NAMED])}{more}"
+            f"{first_few(weaker, _NAMED)}"
         )
     for key, what in _LOWERED.items():
         value, usual = getattr(plan, key), Plan.model_fields[key].default

@@ -9,7 +9,7 @@ from synth_audit.errors import DataError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from synth_audit.pipeline.provenance import Check
+    from synth_audit.pipeline.verify import Check
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.locate import LocatedEvidence
     from synth_audit.store.workspace import Workspace
@@ -123,7 +123,7 @@ def page_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
 
 
 def _certificate_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
-    from synth_audit.pipeline.provenance import Check
+    from synth_audit.pipeline.verify import Check
     from synth_audit.report.certificate import check_certificate
     from synth_audit.store.files import read_plain
 
@@ -139,7 +139,7 @@ def _certificate_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Chec
 
 
 def _report_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
-    from synth_audit.pipeline.provenance import Check
+    from synth_audit.pipeline.verify import Check
     from synth_audit.report.page import check_page
     from synth_audit.store.reports import report_as_filed
 

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import json
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import ConfigDict, Field, with_config
+from pydantic import Field, with_config
 
 from synth_audit.errors import DataError
+from synth_audit.files import create_once
 from synth_audit.plan.sections import KEY_PREFIX, key_bytes
 from synth_audit.run.context import EVIDENCE_KEY
 from synth_audit.store.files import making, read_plain, sha256_of_bytes
-from synth_audit.store.pointers import SCHEMA_VERSION, Digest, parse_strict, to_json
+from synth_audit.store.records import SCHEMA_VERSION, STRICT, Digest, parse_strict, to_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -31,16 +32,27 @@ if TYPE_CHECKING:
 PASSPHRASE = "SYNTH_AUDIT_KEY_PASSPHRASE"
 """Environment variable with the passphrase of an encrypted private key."""
 
+KEY_VARIABLE = EVIDENCE_KEY
+"""At least 32 bytes as hexadecimal digits or base64; the key is never shown or recorded."""
+
+SUFFIX = ".hmac"
+
+_LEAST_BYTES = 32
+"""Of the key for evidence."""
+
 _PURPOSE = b"synth-audit approval of evidence, version 1\n"
 _NAME = re.compile(r"approval-[0-9a-f]{16}\.json")
 _LARGEST = 1 << 14
-_MOST = 200
-_STRICT = ConfigDict(extra="forbid", strict=True)
+"""Bytes of an approval or a private key."""
 
+_MOST = 200
+"""Approvals of one audit that are read."""
+
+Kind = Literal["evidence", "released"]
 Line = Annotated[str, Field(max_length=2000)]
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 @dataclass(frozen=True)
 class Approval:
     """What one person signed.
@@ -136,25 +148,18 @@ def approvals_in(files: Mapping[str, bytes]) -> tuple[Approval, ...]:
     """Those among the files of an audit, oldest first; what is none is left out, as it approves nothing."""
     found = []
     for name in sorted(n for n in files if is_approval(n))[:_MOST]:
-        try:
+        with suppress(ValueError):
             found.append(parse_approval(files[name]))
-        except ValueError:
-            continue
     return tuple(sorted(found, key=lambda a: (a.moment, a.key)))
 
 
 def approval_files(folder: Path) -> dict[str, bytes]:
     """The files in a folder that are named like approvals; one that cannot be read is left out."""
-    try:
-        names: Iterable[str] = sorted(filter(is_approval, os.listdir(folder)))[:_MOST]
-    except OSError:
-        return {}
     found = {}
-    for name in names:
-        try:
-            found[name] = read_plain(folder / name, largest=_LARGEST)
-        except OSError:
-            continue
+    with suppress(OSError):
+        for name in sorted(filter(is_approval, os.listdir(folder)))[:_MOST]:
+            with suppress(OSError):
+                found[name] = read_plain(folder / name, largest=_LARGEST)
     return found
 
 
@@ -171,10 +176,8 @@ def new_key(path: Path) -> str:
     hidden = form.BestAvailableEncryption(secret) if secret else form.NoEncryption()
     content = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, hidden)
     with making(path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(content)
-            os.fsync(file.fileno())
+        if not create_once(path, content):
+            raise FileExistsError
     return public_text(key)
 
 
@@ -218,16 +221,6 @@ def _no_key(path: Path, what: str, fix: str = "") -> DataError:
     )
 
 
-KEY_VARIABLE = EVIDENCE_KEY
-"""At least 32 bytes as hexadecimal digits or base64; the key is never shown or recorded."""
-
-SUFFIX = ".hmac"
-
-Kind = Literal["evidence", "released"]
-
-_LEAST_BYTES = 32
-
-
 def evidence_key() -> bytes | None:
     """The key, or None when there is none.
 
@@ -253,10 +246,24 @@ def seal_path(path: Path) -> Path:
     return path.with_name(path.name + SUFFIX)
 
 
+def seal_beside(path: Path) -> bytes | None:
+    """The seal beside ``path``; None where none can be read."""
+    try:
+        return read_plain(seal_path(path))
+    except OSError:
+        return None
+
+
 def seal_of(kind: Kind, content: bytes) -> bytes | None:
-    """What belongs into :func:`seal_path` beside a file with this content; None without a key."""
+    """What belongs into :func:`seal_path` beside a file with this content; None without a key.
+
+    The kind of the file is sealed too, so that no seal fits one of another kind.
+    """
     key = evidence_key()
-    return None if key is None else f"{_seal(key, kind, content)}\n".encode()
+    if key is None:
+        return None
+    message = b"synth-audit seal 1\0" + kind.encode() + b"\0" + content
+    return f"{hmac.new(key, message, hashlib.sha256).hexdigest()}\n".encode()
 
 
 def seal_holds(kind: Kind, content: bytes, seal: bytes | None) -> bool | None:
@@ -267,18 +274,9 @@ def seal_holds(kind: Kind, content: bytes, seal: bytes | None) -> bool | None:
     return seal is not None and hmac.compare_digest(seal.strip(), wanted.strip())
 
 
-def _seal(key: bytes, kind: Kind, content: bytes) -> str:
-    """What kind of file it is is sealed too, so that no seal fits one of another kind."""
-    message = b"synth-audit seal 1\0" + kind.encode() + b"\0" + content
-    return hmac.new(key, message, hashlib.sha256).hexdigest()
-
-
 def _decoded(text: str) -> bytes | None:
-    try:
+    with suppress(ValueError):
         return bytes.fromhex(text)
-    except ValueError:
-        pass
-    try:
+    with suppress(ValueError):
         return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return None
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,25 +12,45 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, TypeAdapter, WithJsonSchema
 
 from synth_audit.build import build_version
 from synth_audit.dp.accountant import PrivacyAccount
-from synth_audit.errors import DataError, MeasurementNameError
+from synth_audit.dp.guarantee import MechanismRecord
+from synth_audit.errors import DataError, MeasurementNameError, PluginError
+from synth_audit.files import load_json
 from synth_audit.findings.measurement import Measurement, MeasurementId, Series, read, read_scoped
-from synth_audit.findings.sensitivity import PlantedLeaks, RecordView
+from synth_audit.findings.sensitivity import (
+    ExposedGroup,
+    PlantedLeaks,
+    RecordView,
+    SensitivityCurve,
+    Subgroup,
+)
 from synth_audit.findings.verdict import Fitness, GateReport, Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.run.seeds import Salt
 from synth_audit.store.files import read_plain
 from synth_audit.store.journal import Head
 from synth_audit.store.notebook import NotebookPage, Pictures, line_of, measurements_as_frame
+from synth_audit.store.records import Count, Digest, StrictForm
 from synth_audit.table.schema import Schema
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+
+SCHEMA_VERSION = "1.0"
+"""Format of the evidence file, frozen with version 0.1.0 of the package."""
+
+_OUTSIDE = ("digest", "created", "timings", "attempt", "ledger", "earlier")
+"""What the digest does not cover: it describes the run and not what was found."""
+
+_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""The numbers that JSON lacks, as they are written."""
 
 _RECORDED_PACKAGES = (
     "numpy",
@@ -41,6 +62,10 @@ _RECORDED_PACKAGES = (
     "pyvinecopulib",
     "great-expectations",
 )
+"""Whose versions the evidence names."""
+
+
+_TableName = Literal["source", "train", "control", "synthetic"]
 
 
 @dataclass(frozen=True)
@@ -142,13 +167,9 @@ def column_records(schema: Schema) -> tuple[ColumnRecord, ...]:
     )
 
 
-def installed_versions() -> dict[str, str]:
-    """Versions of everything that computes, for the evidence."""
-    return dict(_installed_versions())
-
-
 @cache
-def _installed_versions() -> Mapping[str, str]:
+def installed_versions() -> Mapping[str, str]:
+    """Versions of everything that computes, for the evidence."""
     found = {"python": platform.python_version(), "synth-audit": build_version()}
     for name in _RECORDED_PACKAGES:
         try:
@@ -156,10 +177,6 @@ def _installed_versions() -> Mapping[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-SCHEMA_VERSION = "1.0"
-"""Format of the evidence file, frozen with version 0.1.0 of the package."""
 
 
 class OtherFormat(ValueError):
@@ -269,10 +286,14 @@ class Evidence:
         raise KeyError(str(wanted) + (f"; did you mean {' or '.join(near)}?" if near else ""))
 
     def to_json(self) -> str:
-        """The evidence as the text of its file."""
-        from synth_audit.store.evidence_format import text_of
+        """The text of its file; non-finite numbers as the strings NaN, Infinity, -Infinity.
 
-        return text_of(self)
+        Raises:
+            ValueError: it holds what no file may hold.
+        """
+        text = _form().dump_json(self, indent=2, by_alias=True, warnings="error").decode() + "\n"
+        _validated(text)
+        return text
 
     def sealed(self) -> Evidence:
         """The evidence with its digest: SHA-256 of its JSON without digest and what describes the run."""
@@ -285,9 +306,70 @@ class Evidence:
 
     @property
     def _digest(self) -> str:
-        from synth_audit.store.evidence_format import content_of
+        plain = json.loads(self.to_json())
+        return sha256_of({key: value for key, value in plain.items() if key not in _OUTSIDE})
 
-        return sha256_of(content_of(self))
+
+def _number(value: Any) -> Any:
+    """A number from one of the words that JSON lacks; any other text is refused."""
+    return _WORDS.get(value, value) if isinstance(value, str) else value
+
+
+def _name(text: str) -> MeasurementId:
+    try:
+        return read(text)
+    except MeasurementNameError as error:
+        raise ValueError(error.what) from None
+
+
+_Number = Annotated[
+    float,
+    BeforeValidator(_number),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(_WORDS)}]}),
+]
+_Name = Annotated[str, AfterValidator(_name), PlainSerializer(str, return_type=str)]
+
+# Whole numbers that are 0 at least; of the second some may be withheld, and are null then.
+_COUNTED = {
+    Evidence: ("suppression", "attempt"),
+    Head: ("lines",),
+    TableRecord: ("rows",),
+    PlantedLeaks: ("train_rows", "control_rows", "release_rows"),
+    ExposedGroup: ("train_tried", "control_tried"),
+    Subgroup: ("train_rows",),
+    RecordView: ("train_rows", "control_rows"),
+    MechanismRecord: ("count", "rows"),
+}
+_COUNTED_OR_NONE = {
+    ColumnRecord: ("categories",),
+    ExposedGroup: ("train_hit", "control_hit"),
+    RecordView: ("exposed", "control_exposed"),
+}
+
+FORM = StrictForm(
+    spelt={float: _Number, MeasurementId: _Name},
+    narrowed={
+        **{(kind, name): Count for kind, names in _COUNTED.items() for name in names},
+        **{(kind, name): Count | None for kind, names in _COUNTED_OR_NONE.items() for name in names},
+        (Evidence, "schema_version"): Literal["1.0"],
+        (Evidence, "plan_sha256"): Digest,
+        (Evidence, "tables"): dict[_TableName, TableRecord],
+        (Head, "digest"): Digest,
+        (EarlierAudit, "plan"): Digest,
+        (EarlierAudit, "verdict"): Literal["pass", "fail", "insufficient evidence", ""],
+        (TableRecord, "sha256"): Digest | None,
+        (GateReport, "suite_sha256"): Digest,
+        (Series, "kind"): Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")],
+    },
+    renamed={(SensitivityCurve, "sensitivity"): "sight"},
+)
+"""What the dataclasses leave open and the file does not."""
+
+
+@cache
+def _form() -> TypeAdapter[Evidence]:
+    """What reads and writes the file."""
+    return FORM.adapter(Evidence)
 
 
 def _identity(name: str | MeasurementId, scope: str) -> MeasurementId:
@@ -357,16 +439,27 @@ def parse_evidence(text: str) -> Evidence:
         OtherFormat: it says that it is of another format.
         ValueError: it is none, or a key is unknown or occurs twice.
     """
-    from synth_audit.store.evidence_format import parse
+    plain = load_json(text)
+    version = plain.get("schema_version") if isinstance(plain, dict) else None
+    if isinstance(version, str) and version != SCHEMA_VERSION:
+        raise OtherFormat(version)
+    return _validated(text)
 
-    return parse(text)
+
+def _validated(text: str) -> Evidence:
+    try:
+        return _form().validate_json(text)
+    except PluginError as error:  # a spending that cannot have been
+        raise ValueError(error.what) from None
 
 
 def evidence_schema() -> dict[str, Any]:
     """JSON Schema of the evidence file."""
-    from synth_audit.store.evidence_format import schema
-
-    return schema()
+    found = _form().json_schema()
+    for part in (found, *found["$defs"].values()):
+        if "properties" in part:
+            part["additionalProperties"] = False  # pydantic 2.10 leaves this out
+    return found
 
 
 def sha256_of(value: object) -> str:

@@ -11,19 +11,19 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import TypeAdapter
 
 from synth_audit.errors import DataError
 from synth_audit.files import flush, problem_of, replacing
 from synth_audit.table.arrow import PlacedRows, kept
 from synth_audit.table.content_hash import fingerprint_of
 from synth_audit.table.table import BATCH, Table
+
+LARGEST = 1 << 30
+"""Bytes; a file beyond it is no evidence, and reading it would only exhaust the memory."""
 
 
 def make_private(folder: Path) -> None:
@@ -202,11 +202,7 @@ def _no_output(problem: str, path: Path, made_by: str) -> DataError:
     )
 
 
-_LARGEST = 1 << 30
-"""Bytes; a file beyond it is no evidence, and reading it would only exhaust the memory."""
-
-
-def read_plain(path: Path, *, largest: int = _LARGEST) -> bytes:
+def read_plain(path: Path, *, largest: int = LARGEST) -> bytes:
     """Content of a regular file.
 
     Raises:
@@ -223,10 +219,10 @@ def read_plain(path: Path, *, largest: int = _LARGEST) -> bytes:
         return file.read()
 
 
-def same_content(path: Path, other: Path) -> bool:
-    """True for two regular files with the same bytes; False where one cannot be read."""
+def holds(path: Path, content: bytes) -> bool:
+    """True for a regular file with these bytes; False for a pipe, a link or what cannot be read."""
     try:
-        return read_plain(path) == read_plain(other)
+        return read_plain(path) == content
     except OSError:
         return False
 
@@ -394,13 +390,3 @@ def _of_types(batch: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:
             expected="the same columns and types in every batch",
             fix="have the generator draw each column in the type that train has",
         ) from None
-
-
-def json_form(kind: type) -> TypeAdapter[Any]:
-    """What checks and writes records of a type; to make one takes longer than to use it."""
-    return _made(kind)
-
-
-@cache
-def _made(kind: type) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)

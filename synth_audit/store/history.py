@@ -9,10 +9,9 @@ from pathlib import Path
 from synth_audit.errors import DataError
 from synth_audit.store.approvals import Approval, approvals_in
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.filed_audit import CERTIFICATE, REPORT, FiledAudit
+from synth_audit.store.evidence_store import CERTIFICATE, REPORT, FiledAudit, evidence_store
 from synth_audit.store.journal import Journal, read_journal
-from synth_audit.store.pointers import Released, is_digest
+from synth_audit.store.records import Released
 from synth_audit.store.workspace import Workspace
 
 
@@ -40,8 +39,6 @@ def release_before(workspace: Workspace, digest: str) -> Evidence | None:
 
 def released_evidence(workspace: Workspace, digest: str) -> Evidence | None:
     """Evidence of a release that is still there, and whole."""
-    if not is_digest(digest):
-        return None
     try:
         found = evidence_store(workspace.home).get(digest).evidence
     except (DataError, ValueError):
@@ -108,7 +105,7 @@ def table_history(root: Path) -> TableHistory:
     for digest in evidence_store(workspace).kept():
         try:
             filed = evidence_store(workspace).get(digest)
-            found.append(_past(workspace, filed, filed.evidence, journal, releases))
+            found.append(_past(workspace, filed, journal, releases))
         except (DataError, ValueError):
             unread += 1
     found.sort(key=lambda a: (a.evidence.attempt, a.evidence.created, a.evidence.digest))
@@ -117,29 +114,19 @@ def table_history(root: Path) -> TableHistory:
 
 
 def _past(
-    workspace: Workspace,
-    filed: FiledAudit,
-    evidence: Evidence,
-    journal: Journal | None,
-    releases: tuple[Released, ...],
+    workspace: Workspace, filed: FiledAudit, journal: Journal | None, releases: tuple[Released, ...]
 ) -> PastAudit:
+    evidence = filed.evidence
+    entry = journal.entry(evidence.digest) if journal is not None else None
+    as_filed = journal is None or (entry is not None and not filed.altered(entry))
     mine = [r for r in releases if r.digest == evidence.digest]
     folder = workspace.audit(filed.digest)
     return PastAudit(
         evidence=evidence,
-        sound=_sound(filed, evidence, journal),
+        sound=evidence.intact and evidence.digest == filed.digest and as_filed,
         approvals=approvals_in(filed.files),
         released=mine[-1] if mine else None,
         out=bool(mine) and mine[-1] == releases[-1],
         certificate=folder.certificate if CERTIFICATE in filed.files else None,
         report=folder.report if REPORT in filed.files else None,
     )
-
-
-def _sound(filed: FiledAudit, evidence: Evidence, journal: Journal | None) -> bool:
-    if not evidence.intact or evidence.digest != filed.digest:
-        return False
-    if journal is None:
-        return True
-    entry = journal.entry(evidence.digest)
-    return entry is not None and not filed.altered(entry)

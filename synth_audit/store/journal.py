@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import json
 import os
 import stat
@@ -13,22 +12,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, with_config
+from pydantic import with_config
 
 from synth_audit.errors import DataError, LedgerDamaged
-from synth_audit.files import replacing
+from synth_audit.files import flush, replacing
 from synth_audit.findings.verdict import Result
-from synth_audit.store.files import making, read_plain, sha256_of_bytes, write_text
-from synth_audit.store.pointers import SCHEMA_VERSION, Count, Digest, Released, parse_strict, to_json
+from synth_audit.store.files import making, sha256_of_bytes, write_text
+from synth_audit.store.records import SCHEMA_VERSION, STRICT, Count, Digest, Released, read_record, to_json
 from synth_audit.store.workspace import Workspace
 
 VERSION = 1
+"""Of the form of a log."""
+
 _START = "0" * 64
+"""In place of the hash before the first."""
 
 Entry = Mapping[str, Any]
 
 
-@with_config(ConfigDict(extra="forbid", strict=True))
+@with_config(STRICT)
 @dataclass(frozen=True)
 class Head:
     """How far a log had come: its number of lines and the hash of the last one."""
@@ -40,10 +42,13 @@ class Head:
 @dataclass(frozen=True)
 class _Content:
     entries: tuple[Entry, ...]
-    digests: tuple[str, ...]
     whole: int  # bytes up to the end of the last entry
     tail: bytes  # what a kill left after it
     ended: bool  # the last entry has its line break
+
+    @property
+    def head(self) -> Head:
+        return Head(len(self.entries), _last_hash(self.entries))
 
 
 @dataclass(frozen=True)
@@ -64,12 +69,11 @@ class ChainedLog:
 
     def head(self) -> Head:
         """Where the log stands."""
-        digests = self._content().digests
-        return Head(len(digests), digests[-1] if digests else _START)
+        return self._content().head
 
     def extends(self, head: Head) -> bool:
         """True when the log is what it was at ``head``, and perhaps more."""
-        digests = (_START, *self._content().digests)
+        digests = (_START, *(entry["hash"] for entry in self._content().entries))
         return 0 <= head.lines < len(digests) and digests[head.lines] == head.digest
 
     @property
@@ -78,12 +82,8 @@ class ChainedLog:
         return self.path.with_suffix(".head")
 
     def _marked(self) -> Head | None:
-        try:
-            return parse_strict(Head, read_plain(self.mark))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError):
-            raise self._damaged(f"{self.mark.name}, the mark beside it, is damaged") from None
+        damaged = self._damaged(f"{self.mark.name}, the mark beside it, is damaged")
+        return read_record(Head, self.mark, damaged)
 
     @contextmanager
     def appending(self) -> Iterator[Appending]:
@@ -130,25 +130,24 @@ class ChainedLog:
         whole = data.rfind(b"\n") + 1
         lines, tail = data[:whole].split(b"\n")[:-1], data[whole:]
         entries: list[Entry] = []
-        digests: list[str] = []
         for number, line in enumerate(lines, start=1):
-            entry = verified(line, digests[-1] if digests else _START)
+            entry = verified(line, _last_hash(entries))
             if entry is None:
                 raise self._damaged("the ledger has been changed or damaged", line=number)
             entries.append(entry)
-            digests.append(entry["hash"])
-        last = verified(tail, digests[-1] if digests else _START) if tail else None
+        last = verified(tail, _last_hash(entries)) if tail else None
         if last is not None:
             entries.append(last)
-            digests.append(last["hash"])
             whole, tail = len(data), b""
         if entries and (entries[0]["kind"] != "opened" or entries[0].get("version") != VERSION):
             raise self._damaged("the ledger is of a version that this one does not know", line=1)
         if self.expected and not entries:
             raise self._damaged("the ledger is empty")
-        if (head := self._marked()) is not None and [head.digest] != digests[head.lines - 1 : head.lines]:
-            raise self._damaged("lines that it held are gone or changed")
-        return _Content(tuple(entries), tuple(digests), whole, tail, last is None)
+        if (head := self._marked()) is not None:
+            marked = [entry["hash"] for entry in entries[head.lines - 1 : head.lines]]
+            if marked != [head.digest]:
+                raise self._damaged("lines that it held are gone or changed")
+        return _Content(tuple(entries), whole, tail, last is None)
 
     def _damaged(self, what: str, line: int = 0) -> LedgerDamaged:
         return LedgerDamaged(
@@ -182,7 +181,7 @@ class Appending:
         """
         notes: list[Entry] = []
         if tail := self._content.tail:
-            notes.append({"kind": "torn", "bytes": len(tail), "sha256": _sha256(tail)})
+            notes.append({"kind": "torn", "bytes": len(tail), "sha256": sha256_of_bytes(tail)})
         if not self._content.entries:  # the mark stands before there is anything to lose
             self._add([{"kind": "opened", "version": VERSION}, *notes])
             notes = []
@@ -190,18 +189,15 @@ class Appending:
 
     def _add(self, entries: Sequence[Entry]) -> None:
         text = b"" if self._content.ended else b"\n"
-        previous = self._content.digests[-1] if self._content.digests else _START
+        previous = self._content.head.digest
         for entry in entries:
             line, previous = chained(entry, previous)
             text += line + b"\n"
         self._write(text)
         self._content = self._log._checked(_read_all(self._descriptor))
-        self._set_mark(Head(len(self._content.digests), previous))
-
-    def _set_mark(self, head: Head) -> None:
         try:
             with replacing(self._log.mark, private=True) as temporary:
-                temporary.write_text(to_json(head))
+                temporary.write_text(to_json(self._content.head))
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -216,7 +212,7 @@ class Appending:
                 raise OSError("short write")
             os.fsync(self._descriptor)
             if not self._content.entries:
-                _flush_folder(self._log.path.parent)
+                flush(self._log.path.parent)
         except OSError as error:
             raise self._unwritable(error) from None
 
@@ -229,10 +225,14 @@ class Appending:
         )
 
 
+def _last_hash(entries: Sequence[Entry]) -> str:
+    return entries[-1]["hash"] if entries else _START
+
+
 def chained(entry: Entry, previous: str) -> tuple[bytes, str]:
     """The line of an entry, without its line break, and its hash: SHA-256 of the line without the hash."""
     body = {**entry, "previous": previous}
-    digest = _sha256(_canonical(body))
+    digest = sha256_of_bytes(_canonical(body))
     return _canonical({**body, "hash": digest}), digest
 
 
@@ -252,10 +252,6 @@ def _canonical(value: Entry) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def _read_all(descriptor: int) -> bytes:
     size = os.fstat(descriptor).st_size
     parts, offset = [], 0
@@ -265,18 +261,7 @@ def _read_all(descriptor: int) -> bytes:
     return b"".join(parts)
 
 
-def _flush_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-_STRICT = ConfigDict(extra="forbid", strict=True)
-
-
-@with_config(_STRICT)
+@with_config(STRICT)
 @dataclass(frozen=True)
 class AuditEntry:
     """An audit that was filed, and how it ended.
@@ -310,7 +295,7 @@ class AuditEntry:
         return max(self.number, self.latest)
 
 
-@with_config(_STRICT)
+@with_config(STRICT)
 @dataclass(frozen=True)
 class Journal:
     """Everything in order.
@@ -346,6 +331,18 @@ class Journal:
         """What the last attempt on these very rows found: that counts, whatever others found before."""
         about = [e for e in self.audits if candidate and e.candidate == candidate]
         return max(about, key=lambda e: e.last, default=None)
+
+    def needed(self, place: str = "") -> dict[str, str]:
+        """Digests of the audits that something rests on, and what does: the newest one, and releases."""
+        found = {self.newest[place]: "the newest one"} if place in self.newest else {}
+        for release, why in (
+            (self.released, "what was released rests on it"),
+            (self.previous, "a rollback would lead to it"),
+            (self.releasing, "its release was interrupted"),
+        ):
+            if release is not None:
+                found.setdefault(release.digest, why)
+        return found
 
     def with_entry(self, entry: AuditEntry) -> Journal:
         """With an audit added, or in the place of what is known of it."""
@@ -408,15 +405,11 @@ def read_journal(workspace: Workspace) -> Journal | None:
     Raises:
         DataError: it is damaged.
     """
-    path = workspace.journal
-    try:
-        return parse_strict(Journal, read_plain(path))
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return None
-    except (OSError, ValueError):
-        raise DataError(
-            "the journal of the workspace is damaged",
-            where=str(path),
-            expected="the file that this program keeps",
-            fix="restore it from a backup; without it nothing that was audited here can be released",
-        ) from None
+    damaged = DataError(
+        "the journal of the workspace is damaged",
+        where=str(workspace.journal),
+        expected="the file that this program keeps",
+        fix="restore it from a backup; without it nothing that was audited here can be released",
+    )
+    absent = (FileNotFoundError, NotADirectoryError, PermissionError)
+    return read_record(Journal, workspace.journal, damaged, absent=absent)

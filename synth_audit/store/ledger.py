@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.accountant import Accountant, FitTerms
 from synth_audit.dp.composition import Spent, fits, spent
 from synth_audit.dp.guarantee import Budget, MechanismRecord, Neighbouring, Unit
 from synth_audit.errors import BudgetSpent, LedgerDamaged, PluginError
@@ -196,7 +196,13 @@ class Ledger:
             _same_promise(before, unit, neighbouring)
             known = [record for debit in before for record in debit.mechanisms]
             if not fits((*known, *mechanisms), total, neighbouring):
-                raise self._exhausted(_sum(before, total.delta), total)
+                gone = _sum(before, total.delta).epsilon
+                raise BudgetSpent(
+                    "the privacy budget of this table is spent",
+                    where=f"{self.log.path}: epsilon {gone:.4g} is spent at delta {total.delta:g}",
+                    expected=f"at most epsilon {total.epsilon:g} with the mechanism that was about to run",
+                    fix="release a candidate that exists already, or declare a larger total for the table",
+                )
             alone = spent(mechanisms, total.delta, neighbouring)
             debit = Debit(
                 plan=plan,
@@ -210,28 +216,25 @@ class Ledger:
             )
             log.append({"kind": "debit", **asdict(debit)})
 
-    def accountant(
-        self,
-        fit: Budget,
-        *,
-        plan: str,
-        total: Budget,
-        unit: Unit,
-        neighbouring: Neighbouring = Neighbouring.ADD_OR_REMOVE,
-        rows: int = 1,
-    ) -> Accountant:
+    def accountant(self, terms: FitTerms, *, plan: str) -> Accountant:
         """An accountant for one fit whose every spending is debited here before it counts.
 
         Args:
-            fit: what this fit may spend.
-            total: what all fits of the table may spend.
-            rows: the most rows of one unit.
+            plan: digest of the plan.
         """
+        total = terms.total
+        if total is None or terms.fit is None:
+            return terms.detached()  # it has no budget and refuses whatever is spent
+        unit, neighbouring = terms.unit, terms.neighbouring
 
         def enter(record: MechanismRecord) -> None:
             self.debit((record,), plan=plan, total=total, unit=unit, neighbouring=neighbouring)
 
-        return Accountant(fit, unit=unit, neighbouring=neighbouring, rows=rows, before=enter)
+        accountant = Accountant(
+            terms.fit, unit=unit, neighbouring=neighbouring, rows=terms.rows, before=enter
+        )
+        accountant.draws(terms.drawn)
+        return accountant
 
     def _debits(self, entries: Sequence[Entry]) -> tuple[Debit, ...]:
         return tuple(self._read(_DEBIT, entry) for entry in entries if entry["kind"] == "debit")
@@ -246,14 +249,6 @@ class Ledger:
                 expected="entries as this version writes them",
                 fix="use the version that wrote it, or put the ledger back from a backup",
             ) from None
-
-    def _exhausted(self, before: Spent, total: Budget) -> BudgetSpent:
-        return BudgetSpent(
-            "the privacy budget of this table is spent",
-            where=f"{self.log.path}: epsilon {before.epsilon:.4g} is spent at delta {total.delta:g}",
-            expected=f"at most epsilon {total.epsilon:g} with the mechanism that was about to run",
-            fix="release a candidate that exists already, or declare a larger total for the table",
-        )
 
 
 _ATTEMPT, _DEBIT = TypeAdapter(Attempt), TypeAdapter(Debit)

@@ -9,14 +9,12 @@ from pathlib import Path
 
 from synth_audit.errors import Altered, DataError
 from synth_audit.files import problem_of
-from synth_audit.store.approvals import Approval, approval_files, approvals_in, seal_path
+from synth_audit.store.approvals import Approval, approval_files, approvals_in, seal_beside
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of
-from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.filed_audit import CERTIFICATE, EVIDENCE, REPORT, FiledAudit
-from synth_audit.store.files import read_plain, sha256_of_bytes, write_bytes
+from synth_audit.store.evidence_store import CERTIFICATE, REPORT, FiledAudit, evidence_store
+from synth_audit.store.files import holds, read_plain, write_bytes
 from synth_audit.store.journal import AuditEntry, Journal, open_journal, read_journal
-from synth_audit.store.pointers import AuditFolder
-from synth_audit.store.workspace import Workspace
+from synth_audit.store.workspace import AuditFolder, Workspace
 
 
 @dataclass(frozen=True)
@@ -67,10 +65,7 @@ class LocatedEvidence:
         """
         if self.pointed and (filed := self.filed()) is not None:
             return filed.evidence_file, filed.seal
-        seal = None
-        with suppress(OSError):
-            seal = read_plain(seal_path(self.file))
-        return evidence_bytes(self.file), seal
+        return evidence_bytes(self.file), seal_beside(self.file)
 
     def report(self) -> bytes | None:
         """The report in the folder of the audit; None where there is none.
@@ -119,7 +114,7 @@ class LocatedEvidence:
         path = self.file.with_name(REPORT)
         if not os.path.lexists(path):
             return write_bytes(path, content)
-        if not _holds(path, content):
+        if not holds(path, content):
             raise DataError(
                 "there is another report beside the evidence",
                 where=str(path),
@@ -127,14 +122,6 @@ class LocatedEvidence:
                 fix="name another file with --to; the one that is there may have been signed",
             )
         return path
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    """Whether a file, in a folder where others may write, is that page; a pipe or a link is not."""
-    try:
-        return read_plain(path) == content
-    except OSError:
-        return False
 
 
 def locate_evidence(path: Path) -> LocatedEvidence:
@@ -270,21 +257,17 @@ def checked_evidence(found: LocatedEvidence) -> Evidence:
     if journal is not None:
         entry = journal.entry(evidence.digest)
         named = found.folder is None or found.folder.digest == evidence.digest
-        if entry is None or not named or entry.files.get(EVIDENCE) != sha256_of_bytes(content):
+        if entry is None or not named or not entry.names(content):
             raise _altered(found, "what the journal in the restricted folder knows")
     if found.turned:
-        raise _turned(found)
+        raise Altered(
+            "the pointer in the review folder does not name the newest audit",
+            where=str(found.file),
+            expected="the audit that the journal in the restricted folder has as the newest",
+            fix="run the audit again, or name the folder of the audit that is meant; `synth-audit verify` "
+            "tells which one is the newest",
+        )
     return evidence
-
-
-def _turned(found: LocatedEvidence) -> Altered:
-    return Altered(
-        "the pointer in the review folder does not name the newest audit",
-        where=str(found.file),
-        expected="the audit that the journal in the restricted folder has as the newest",
-        fix="run the audit again, or name the folder of the audit that is meant; `synth-audit verify` tells "
-        "which one is the newest",
-    )
 
 
 def _altered(found: LocatedEvidence, expected: str) -> Altered:

@@ -12,13 +12,14 @@ from pathlib import Path
 from synth_audit.errors import DataError, PlanError
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.files import discard, folder_names, is_plain_folder, size_of
-from synth_audit.store.journal import AuditEntry, Journal, open_journal, read_journal
-from synth_audit.store.pointers import is_digest
+from synth_audit.store.journal import Journal, open_journal, read_journal
+from synth_audit.store.records import is_digest
 from synth_audit.store.scratch import alone_in, clear_away
 from synth_audit.store.stage_records import SyntheticRecord
 from synth_audit.store.workspace import Workspace
 
 _AGE = re.compile(r"(\d{1,5})([hdw])")
+
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
@@ -212,7 +213,12 @@ def _judged(
 ) -> PurgeRecord:
     for place in (home.review, home.audits, home.candidates):
         if os.path.lexists(place) and not is_plain_folder(place):
-            raise _cannot(place, "is no folder but, perhaps, a link")
+            raise DataError(
+                "a folder to purge from is no folder but, perhaps, a link",
+                where=str(place),
+                expected="folders that this program made and this user may delete",
+                fix="look who changed it and put it right, then purge again",
+            )
     judged = [*_audits(home, journal, retention, now), *_candidates(home, journal, retention, sweep, now)]
     return PurgeRecord(
         goes=tuple(item for item, stays in judged if not stays),
@@ -237,25 +243,12 @@ def _audits(
     known = [e for e in reversed(journal.audits) if e.digest in there]
     for rank, entry in enumerate(known, start=1):
         told = f"attempt {entry.last}, {entry.verdict}" + f" ({entry.place})" * bool(entry.place)
-        needed = _needed(entry, journal)
+        needed = journal.needed().get(entry.digest, "")
         begun = f"its purge began on {entry.purged[:10]}" if entry.purged and not needed else ""
         stays = "" if begun else needed or retention.spares_audit(rank, entry.created, now)
         yield item(entry.digest, entry.created, told, (entry.digest,), begun), stays
     for digest in sorted(there - {e.digest for e in known}):
         yield item(digest, "", "unknown", ()), "the journal does not know it"
-
-
-def _needed(entry: AuditEntry, journal: Journal) -> str:
-    """Why an audit stays, whatever its age."""
-    if journal.newest.get("") == entry.digest:
-        return "the newest one"
-    if journal.released is not None and journal.released.digest == entry.digest:
-        return "what was released rests on it"
-    if journal.previous is not None and journal.previous.digest == entry.digest:
-        return "a rollback would lead to it"
-    if journal.releasing is not None and journal.releasing.digest == entry.digest:
-        return "its release was interrupted"
-    return ""
 
 
 def _candidates(
@@ -270,28 +263,14 @@ def _candidates(
         made = max((e.created for e in entries), default="")
         there = tuple(e.digest for e in entries if e.digest in evidence)
         told = f"candidate, {entries[-1].verdict}" if entries else "candidate without an audit"
-        item = PurgeItem(slug, made, told, own, there, (own.root,), size_of(own.root), _warning(own))
-        needed = next(filter(None, (_needed(e, journal) for e in entries)), "")
+        spent = "its fit spent privacy budget, and another would spend it again"
+        warning = spent if SyntheticRecord.tells_of_spending(own.synthetic_record) else ""
+        item = PurgeItem(slug, made, told, own, there, (own.root,), size_of(own.root), warning)
+        resting = journal.needed()
+        needed = next((resting[e.digest] for e in entries if e.digest in resting), "")
         chosen = "the sweep chose it" if sweep is not None and sweep.chosen == slug else ""
         newest = None if sweep is None else slug in sweep.slugs
         begun = bool(there) and all(e.purged for e in entries if e.digest in there)
         stays = needed or ("" if begun else chosen or retention.spares_candidate(newest, made, now))
         found.append((item, stays))
     yield from sorted(found, key=lambda pair: pair[0].made, reverse=True)
-
-
-def _warning(own: Workspace) -> str:
-    try:
-        account = SyntheticRecord.read(own.synthetic_record).generator.privacy
-    except DataError:
-        return ""
-    return "its fit spent privacy budget, and another would spend it again" if account.mechanisms else ""
-
-
-def _cannot(path: Path, what: str) -> DataError:
-    return DataError(
-        f"a folder to purge from {what}",
-        where=str(path),
-        expected="folders that this program made and this user may delete",
-        fix="look who changed it and put it right, then purge again",
-    )

@@ -15,7 +15,7 @@ from synth_audit.findings.verdict import Fitness, GateResult
 from synth_audit.hashing import framed
 from synth_audit.store.approvals import Approval
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.filed_audit import REPORT
+from synth_audit.store.evidence_store import REPORT
 from synth_audit.store.files import make_private, read_plain, sha256_of_bytes, write_text
 from synth_audit.store.journal import Entry, read_journal
 from synth_audit.store.ledger import Ledger, table_ledger
@@ -30,6 +30,14 @@ FEWEST = 20
 
 _MOSTLY = 0.5
 """Share of the people from which on an earlier report counts as one of the same people."""
+
+
+Marks = Mapping[str, str]
+"""Attributes of one element of a page, by which machines read what it says."""
+
+WRITTEN_BY = "data-written-by"
+
+_AUDIT, _GATE = "data-evidence-digest", "data-gate"
 
 
 @dataclass(frozen=True)
@@ -133,14 +141,6 @@ def _refuse(standing: ReportStanding, most: int) -> None:
             expected="the same people, or others: what two reports differ in tells of whom they differ in",
             fix="report on the table as it was, or wait until more people have come or gone",
         )
-
-
-Marks = Mapping[str, str]
-
-WRITTEN_BY = "data-written-by"
-
-_AUDIT, _GATE = "data-evidence-digest", "data-gate"
-_PACKAGE = "synth-audit"
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from typing import ClassVar, Self
 from pydantic import ConfigDict, with_config
 
 from synth_audit.errors import DataError
-from synth_audit.files import load_json
 from synth_audit.hashing import framed
 from synth_audit.store.evidence import ColumnRecord, GeneratorRecord, TableRecord, installed_versions
-from synth_audit.store.files import json_form, making, write_text
+from synth_audit.store.files import making, write_text
+from synth_audit.store.records import parse_strict, to_json
 from synth_audit.store.workspace import Workspace
 
-_STRICT = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
-"""Holds for the records within a record too."""
+_CONFIG = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+"""Holds for the records within a record too. Not strict, since NaN and infinity are written as text."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class _StageRecord:
 
     def write(self, path: Path) -> None:
         """Write the record atomically, for its owner alone."""
-        write_text(path, json_form(type(self)).dump_json(self, indent=2).decode() + "\n", private=True)
+        write_text(path, to_json(self), private=True)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -41,9 +41,7 @@ class _StageRecord:
             DataError: the stage has left none that can be used, or it has an unknown key or one twice.
         """
         try:
-            text = path.read_text(encoding="utf-8")
-            load_json(text)
-            found: Self = json_form(cls).validate_json(text)
+            return parse_strict(cls, path.read_bytes())
         except (OSError, ValueError):
             raise DataError(
                 f"the {cls.stage} stage has left no usable record",
@@ -51,10 +49,9 @@ class _StageRecord:
                 expected=f"what the {cls.stage} stage writes",
                 fix=f"run the {cls.stage} stage first",
             ) from None
-        return found
 
 
-@with_config(_STRICT)
+@with_config(_CONFIG)
 @dataclass(frozen=True)
 class SplitRecord(_StageRecord):
     """What the split stage did, and under which salt.
@@ -77,7 +74,7 @@ class SplitRecord(_StageRecord):
     stage: ClassVar[str] = "split"
 
 
-@with_config(_STRICT)
+@with_config(_CONFIG)
 @dataclass(frozen=True)
 class SyntheticRecord(_StageRecord):
     """What the generator stage did, and on which train rows."""
@@ -90,6 +87,14 @@ class SyntheticRecord(_StageRecord):
     seconds: float
 
     stage: ClassVar[str] = "synthetic"
+
+    @classmethod
+    def tells_of_spending(cls, path: Path) -> bool:
+        """Whether a usable record lies there of a fit that spent privacy budget."""
+        try:
+            return bool(cls.read(path).generator.privacy.mechanisms)
+        except DataError:
+            return False
 
 
 @contextmanager

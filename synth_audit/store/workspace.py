@@ -1,4 +1,4 @@
-"""Where an audit keeps its files: restricted (real rows, mode 0700) and review (for readers)."""
+"""Where files are: restricted (real rows, mode 0700), review (for readers), and the folder of one audit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,60 @@ from pathlib import Path
 
 from synth_audit.errors import DataError
 from synth_audit.store.files import make_private, making, refuse_strange, refuse_unusable
-from synth_audit.store.pointers import AuditFolder, Newest, read_pointer
+from synth_audit.store.records import Newest, is_digest, read_pointer
+
+
+@dataclass(frozen=True)
+class AuditFolder:
+    """What is left of one audit, under the digest of its evidence; nothing in it is ever replaced but the
+    certificate, which shows approvals too."""
+
+    path: Path
+
+    @property
+    def digest(self) -> str:
+        """The digest that its evidence must have."""
+        return self.path.name
+
+    @property
+    def evidence(self) -> Path:
+        """The evidence file."""
+        return self.path / "evidence.json"
+
+    @property
+    def measurements(self) -> Path:
+        """Every measurement, one row each."""
+        return self.path / "measurements.parquet"
+
+    @property
+    def table(self) -> Path:
+        """The audited rows and values alone, of a table made elsewhere that passed."""
+        return self.path / "synthetic.parquet"
+
+    @property
+    def report(self) -> Path:
+        """The report."""
+        return self.path / "report.html"
+
+    @property
+    def certificate(self) -> Path:
+        """The certificate."""
+        return self.path / "certificate.html"
+
+
+@dataclass(frozen=True)
+class WorkspacePath:
+    """A path of a workspace, as an attribute of it.
+
+    Attributes:
+        name: below the workspace's root. shared: candidates have it in the workspace of their table.
+    """
+
+    name: str
+    shared: bool = False
+
+    def __get__(self, workspace: Workspace, kind: type[Workspace] | None = None) -> Path:
+        return (workspace.home if self.shared else workspace).root / self.name
 
 
 @dataclass(frozen=True)
@@ -28,6 +81,75 @@ class Workspace:
     place: str = ""
     table: Workspace | None = None
 
+    restricted = WorkspacePath("restricted")
+    """Folder with real rows, readable by its owner alone."""
+
+    review = WorkspacePath("review")
+    """Folder that may be shown."""
+
+    salt = WorkspacePath("restricted/salt", shared=True)
+    """The secret of the table that split, fits, draws and hashes rest on; all its candidates share it."""
+
+    train = WorkspacePath("restricted/train.parquet")
+    """Rows the generator sees."""
+
+    control = WorkspacePath("restricted/control.parquet")
+    """Real rows it never sees."""
+
+    synthetic = WorkspacePath("restricted/synthetic.parquet")
+    """The candidate."""
+
+    checkpoints = WorkspacePath("restricted/checkpoints")
+    """What fits that were broken off would resume from."""
+
+    split_record = WorkspacePath("restricted/split.json")
+    """What the split did."""
+
+    synthetic_record = WorkspacePath("restricted/synthetic.json")
+    """What the generator did."""
+
+    exposed = WorkspacePath("restricted/exposed_records.parquet")
+    """The most exposed training rows by position, with the attacks that hit them."""
+
+    journal = WorkspacePath("restricted/journal.json", shared=True)
+    """What was audited, reported and released, written where no reviewer can write."""
+
+    journal_lock = WorkspacePath("restricted/.journal.lock", shared=True)
+    """Held while the journal is written, and what it tells of."""
+
+    scratch = WorkspacePath("restricted/scratch", shared=True)
+    """Where temporary files with real rows are made; what a kill leaves there goes at the next start."""
+
+    audits = WorkspacePath("review/audits")
+    """Every audit in a folder of its own."""
+
+    newest_pointer = WorkspacePath("review/newest.json")
+    """Names the newest audit."""
+
+    released_pointer = WorkspacePath("review/released.json")
+    """Names the audit of what was released last, and where that went."""
+
+    calibration = WorkspacePath("review/calibration.json")
+    """How the audits answered planted leaks of all sizes."""
+
+    calibration_page = WorkspacePath("review/calibration.html")
+    """The same as a page with pictures."""
+
+    frontier = WorkspacePath("review/frontier.json")
+    """The record of a sweep over candidates."""
+
+    kept_frontier = WorkspacePath("restricted/frontier.json")
+    """The same where no reviewer can write: what is purged goes by it."""
+
+    frontier_page = WorkspacePath("review/frontier.html")
+    """The same as a page with pictures."""
+
+    mend = WorkspacePath("review/mend.json")
+    """What was tried to mend a refused release."""
+
+    candidates = WorkspacePath("candidates")
+    """The candidates of a sweep, each a workspace of its own."""
+
     @property
     def register(self) -> Workspace:
         """The workspace whose ledger counts reports."""
@@ -38,83 +160,20 @@ class Workspace:
         """The workspace of the table itself."""
         return self.owner or self
 
-    @property
-    def restricted(self) -> Path:
-        """Folder with real rows, readable by its owner alone."""
-        return self.root / "restricted"
-
-    @property
-    def review(self) -> Path:
-        """Folder that may be shown."""
-        return self.root / "review"
-
-    @property
-    def salt(self) -> Path:
-        """The secret of the table that split, fits, draws and hashes rest on; all its candidates share it."""
-        return self.home.restricted / "salt"
-
-    @property
-    def train(self) -> Path:
-        """Rows the generator sees."""
-        return self.restricted / "train.parquet"
-
-    @property
-    def control(self) -> Path:
-        """Real rows it never sees."""
-        return self.restricted / "control.parquet"
-
-    @property
-    def synthetic(self) -> Path:
-        """The candidate."""
-        return self.restricted / "synthetic.parquet"
-
-    @property
-    def checkpoints(self) -> Path:
-        """What fits that were broken off would resume from."""
-        return self.restricted / "checkpoints"
-
-    @property
-    def split_record(self) -> Path:
-        """What the split did."""
-        return self.restricted / "split.json"
-
-    @property
-    def synthetic_record(self) -> Path:
-        """What the generator did."""
-        return self.restricted / "synthetic.json"
-
-    @property
-    def exposed(self) -> Path:
-        """The most exposed training rows by position, with the attacks that hit them."""
-        return self.restricted / "exposed_records.parquet"
-
-    @property
-    def journal(self) -> Path:
-        """What was audited, reported and released, written where no reviewer can write."""
-        return self.home.restricted / "journal.json"
-
-    @property
-    def journal_lock(self) -> Path:
-        """Held while the journal is written, and what it tells of."""
-        return self.journal.with_name(".journal.lock")
-
-    @property
-    def scratch(self) -> Path:
-        """Where temporary files with real rows are made; what a kill leaves there goes at the next start."""
-        return self.home.restricted / "scratch"
-
-    @property
-    def audits(self) -> Path:
-        """Every audit in a folder of its own."""
-        return self.review / "audits"
-
     def audit(self, digest: str) -> AuditFolder:
         """The folder of the audit with this digest.
 
         Raises:
             DataError: it is no digest.
         """
-        return AuditFolder.of(self.audits, digest)
+        if not is_digest(digest):
+            raise DataError(
+                "an audit is named by something that is no digest",
+                where=str(self.audits),
+                expected="64 hexadecimal digits",
+                fix="run the audit again; `synth-audit verify` shows what else does not agree",
+            )
+        return AuditFolder(self.audits / digest)
 
     def kept_rows(self, digest: str) -> Path:
         """The candidate that the audit was about, while the audit is the newest or the released one."""
@@ -123,16 +182,6 @@ class Workspace:
     def certificate_hash(self, digest: str) -> Path:
         """Hash of the certificate of an audit as it was written last; an audit that is purged keeps it."""
         return self.restricted / "certificates" / f"{self.audit(digest).digest}.sha256"
-
-    @property
-    def newest_pointer(self) -> Path:
-        """Names the newest audit."""
-        return self.review / "newest.json"
-
-    @property
-    def released_pointer(self) -> Path:
-        """Names the audit of what was released last, and where that went."""
-        return self.review / "released.json"
 
     @property
     def newest(self) -> AuditFolder:
@@ -165,41 +214,6 @@ class Workspace:
     def report(self) -> Path:
         """The report of the newest audit."""
         return self.newest.report
-
-    @property
-    def calibration(self) -> Path:
-        """How the audits answered planted leaks of all sizes."""
-        return self.review / "calibration.json"
-
-    @property
-    def calibration_page(self) -> Path:
-        """The same as a page with pictures."""
-        return self.review / "calibration.html"
-
-    @property
-    def frontier(self) -> Path:
-        """The record of a sweep over candidates."""
-        return self.review / "frontier.json"
-
-    @property
-    def kept_frontier(self) -> Path:
-        """The same where no reviewer can write: what is purged goes by it."""
-        return self.restricted / "frontier.json"
-
-    @property
-    def frontier_page(self) -> Path:
-        """The same as a page with pictures."""
-        return self.review / "frontier.html"
-
-    @property
-    def mend(self) -> Path:
-        """What was tried to mend a refused release."""
-        return self.review / "mend.json"
-
-    @property
-    def candidates(self) -> Path:
-        """The candidates of a sweep, each a workspace of its own."""
-        return self.root / "candidates"
 
     def candidate(self, slug: str) -> Workspace:
         """The workspace of one candidate of a sweep."""

@@ -10,10 +10,12 @@ from functools import cache
 from synth_audit.build import resource_folder
 from synth_audit.findings.measurement import Direction, Measurement
 from synth_audit.findings.verdict import GateResult
-from synth_audit.verdict.gate_decision import Limit
 from synth_audit.verdict.suite import Gate, Suite, load_suite
 
 Ends = tuple[float, float]
+
+USUAL = "release"
+"""The suite that a plan gets when it names none."""
 
 
 class Change(StrEnum):
@@ -65,9 +67,6 @@ def _ends(m: Measurement) -> Ends:
     return ends if all(map(math.isfinite, ends)) else (-math.inf, math.inf)
 
 
-USUAL = "release"
-
-
 def weaker_gates(suite: Suite) -> tuple[str, ...]:
     """Names of the blocking gates on measurements in the usual suite that no blocking gate here holds as
     strictly; none of a suite that ships."""
@@ -90,13 +89,9 @@ def _as_strict(own: Gate, usual: Gate) -> bool:
     assert ours is not None
     assert theirs is not None
     same = ours.applies_to(theirs.measurement) and ours.compared in (theirs.compared, "both")
-    return same and _within(ours, theirs) and (usual.optional or not own.optional)
-
-
-def _within(ours: Limit, theirs: Limit) -> bool:
     above = theirs.maximum is None or (ours.maximum is not None and ours.maximum <= theirs.maximum)
     below = theirs.minimum is None or (ours.minimum is not None and ours.minimum >= theirs.minimum)
-    return above and below
+    return same and above and below and (usual.optional or not own.optional)
 
 
 @cache

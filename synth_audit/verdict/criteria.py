@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from enum import StrEnum
-from typing import Literal, get_args
+from typing import Literal
 
 from synth_audit import registry
-from synth_audit.errors import GateError, PlanError, PluginError
+from synth_audit.errors import PlanError, PluginError
 from synth_audit.findings.verdict import FITNESS, GateResult, Result
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
-from synth_audit.store.evidence import Evidence
 
 CRITERIA = ("singling out", "linkability", "inference", "membership")
 """The three criteria of data protection authorities for anonymity (WP29 opinion 05/2014), and membership."""
@@ -25,6 +23,16 @@ _CRITERIA_REASON = (
     "An audit that was blind on this table, fell short or could not be decided says nothing of its risk. "
     "The suite names the questions without whose answer nothing may leave."
 )
+
+
+BLOCKS = "fitness_blocks"
+"""The key under a suite's ``meta`` that says whether a release that is not fit stays in."""
+
+When = Literal["", "always", "target", "no target"]
+"""When a gate decides fitness: never, always, where the plan names a target, or where it names none."""
+
+_FITNESS_TITLE = "The release is fit for purpose"
+_FITNESS_REASON = "The suite lets nothing leave that does not serve its purpose."
 
 
 class AnswerState(StrEnum):
@@ -100,24 +108,6 @@ def _answer(
     return Answer(criterion, AnswerState.ANSWERED)
 
 
-def demanded(meta: object, where: str) -> tuple[str, ...]:
-    """The criteria to which a suite demands answers, from its ``meta``.
-
-    Raises:
-        GateError: it names something else, or one twice.
-    """
-    asked = meta.get(ANSWERS, []) if isinstance(meta, Mapping) else []
-    known = isinstance(asked, list) and all(isinstance(x, str) and x in CRITERIA for x in asked)
-    if not known or len(set(asked)) < len(asked):
-        raise GateError(
-            f"meta.{ANSWERS} does not name criteria",
-            where=where,
-            expected=f"a list of some of {', '.join(CRITERIA)}, each once",
-            fix="correct the suite; `sensitive` shows how it is done",
-        )
-    return tuple(asked)
-
-
 def answers_result(
     asked: Sequence[str], outcomes: Sequence[AuditOutcome], results: Sequence[GateResult]
 ) -> GateResult:
@@ -142,67 +132,9 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-BLOCKS = "fitness_blocks"
-"""The key under a suite's ``meta`` that says whether a release that is not fit stays in."""
-
-When = Literal["", "always", "target", "no target"]
-"""When a gate decides fitness: never, always, where the plan names a target, or where it names none."""
-
-_FITNESS_TITLE = "The release is fit for purpose"
-_FITNESS_REASON = "The suite lets nothing leave that does not serve its purpose."
-
-
 def decides(when: When, *, target: bool) -> bool:
     """Whether a gate decides fitness, given that the plan names a target or none."""
     return when == "always" or when == ("target" if target else "no target")
-
-
-def when_of(meta: Mapping[str, object], where: str, *, blocking: bool) -> When:
-    """When a gate decides fitness, from its ``meta``.
-
-    Raises:
-        GateError: it is none of :data:`When`, or the gate blocks by itself.
-    """
-    when = meta.get(FITNESS, "")
-    known = [x for x in get_args(When) if x == when]
-    if not known:
-        raise GateError(
-            f"meta.{FITNESS} does not say when the gate decides fitness",
-            where=where,
-            expected="always, target (where the plan names one) or no target",
-            fix="correct the suite; those that ship show how it is done",
-        )
-    if when and blocking:
-        raise GateError(
-            "a gate that decides fitness blocks by itself",
-            where=where,
-            expected="severity warning or info",
-            fix=f"say in the suite's meta whether fitness blocks: `{BLOCKS}: true`",
-        )
-    found: When = known[0]
-    return found
-
-
-def blocks(meta: object, where: str, *, judged: bool) -> bool:
-    """Whether a release that is not fit stays in, from a suite's ``meta``.
-
-    Args:
-        judged: a gate of the suite decides fitness.
-
-    Raises:
-        GateError: it is neither true nor false, it is misspelt, or no gate decides fitness.
-    """
-    stated = meta if isinstance(meta, Mapping) else {}
-    close = next((k for k in stated if k != BLOCKS and get_close_matches(str(k), [BLOCKS], 1, 0.75)), None)
-    asked = stated.get(BLOCKS, False)
-    if close is not None or not isinstance(asked, bool) or (asked and not judged):
-        raise GateError(
-            f"meta.{BLOCKS} cannot be followed",
-            where=where,
-            expected=f"`{BLOCKS}: true` or `false`, and with true a gate whose meta has `{FITNESS}`",
-            fix="correct the suite; those that ship show how it is done",
-        )
-    return asked
 
 
 def fitness_result(results: Sequence[GateResult]) -> GateResult:
@@ -221,8 +153,3 @@ def fitness_result(results: Sequence[GateResult]) -> GateResult:
         advice="See what these gates found, and choose a generator that keeps more." if left else "",
         fitness=True,
     )
-
-
-def names_target(evidence: Evidence) -> bool:
-    """Whether the plan of this evidence named a target."""
-    return any("target" in c.roles for c in evidence.columns)

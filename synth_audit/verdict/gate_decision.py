@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,14 @@ from synth_audit.findings.verdict import Result
 EVERY_SCOPE = "*"
 """As a gate's scope: each measurement of the quantity is judged, and the worst is the gate's result. What is
 called ``*`` itself is written in quotes."""
+
+_MOST_TIMES = 100
+"""Attempts, as a multiple of those made, beyond which nobody will repeat an audit."""
+
+MORE = "attempts (or rows of the smaller real table, as a rule control, the other growing alike)"
+"""What more evidence is counted in, for advice."""
+
+_SEVERITY = {Result.FAIL: 2, Result.INSUFFICIENT: 1, Result.PASS: 0}
 
 
 @dataclass(frozen=True)
@@ -139,35 +147,6 @@ class Limit:
     def allows(self, x: float) -> bool:
         """True when ``x`` lies on the safe side, or between both."""
         return all(side.allows(x) for side in self.sides)
-
-
-def format_number(x: float) -> str:
-    """A number as a reader sees it: four significant digits."""
-    return f"{x:.4g}"
-
-
-def in_brackets(measurement: MeasurementId) -> str:
-    """The scope as it stands behind a name in a sentence."""
-    return f" ({measurement.scope})" if measurement.scope else ""
-
-
-def is_finite_number(x: object) -> bool:
-    """True for numbers that can be compared; truth values are none."""
-    if not isinstance(x, (int, float)) or isinstance(x, bool):
-        return False
-    try:
-        return math.isfinite(x)
-    except OverflowError:  # a whole number of more digits than a float has
-        return False
-
-
-_MOST_TIMES = 100
-"""Attempts, as a multiple of those made, beyond which nobody will repeat an audit."""
-
-MORE = "attempts (or rows of the smaller real table, as a rule control, the other growing alike)"
-"""What more evidence is counted in, for advice."""
-
-_SEVERITY = {Result.FAIL: 2, Result.INSUFFICIENT: 1, Result.PASS: 0}
 
 
 @dataclass(frozen=True)
@@ -419,6 +398,32 @@ def _excess(limit: Limit, side: LimitSide, decision: Decision) -> float:
         known = decision.high if side.upper else decision.low
         end = known if known is not None else end
     return math.inf if end is None or math.isnan(end) else side.excess(end)
+
+
+def format_number(x: float) -> str:
+    """A number as a reader sees it: four significant digits."""
+    return f"{x:.4g}"
+
+
+def first_few(names: Sequence[str], most: int) -> str:
+    """The first names of a list, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def in_brackets(measurement: MeasurementId) -> str:
+    """The scope as it stands behind a name in a sentence."""
+    return f" ({measurement.scope})" if measurement.scope else ""
+
+
+def is_finite_number(x: object) -> bool:
+    """True for numbers that can be compared; truth values are none."""
+    if not isinstance(x, (int, float)) or isinstance(x, bool):
+        return False
+    try:
+        return math.isfinite(x)
+    except OverflowError:  # a whole number of more digits than a float has
+        return False
 
 
 def _whole(x: int | None) -> int | None:

@@ -11,11 +11,17 @@ from synth_audit.findings.sensitivity import REFERENCE_RATIO, Sensitivity
 from synth_audit.findings.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Leak, Status
 from synth_audit.store.evidence import Evidence
-from synth_audit.verdict.criteria import answers_result, decides, fitness_result, names_target
-from synth_audit.verdict.gate_decision import MORE, Decision, Limit, Row, decide, undecided
-from synth_audit.verdict.privacy_budget import Promise, promise_of, promise_results
+from synth_audit.verdict.criteria import answers_result, decides, fitness_result
+from synth_audit.verdict.gate_decision import MORE, Decision, Limit, Row, decide, first_few, undecided
+from synth_audit.verdict.privacy_budget import Promise, promise_results
 from synth_audit.verdict.suite import Gate, Suite
 from synth_audit.verdict.table_checks import CONTRACT, check_buildable, contract_result, table_result
+
+BUILT_IN = {CONTRACT: "The table is what its schema declares"}
+"""The gate that no suite need name and none can leave out, with its title; it blocks."""
+
+_NAMED = 5
+"""Columns that an explanation names."""
 
 
 def sensitivity_checked_rows(outcome: AuditOutcome) -> list[Row]:
@@ -44,13 +50,6 @@ def _sensitivity_checked(row: Row, m: Measurement, outcome: AuditOutcome) -> Row
         return row
     worse = "up" if response.direction is Direction.LOWER else "down"
     return replace(row, copy_low=response.full.low, copy_high=response.full.high, worse=worse)
-
-
-BUILT_IN = {CONTRACT: "The table is what its schema declares"}
-"""The gate that no suite need name and none can leave out, with its title; it blocks."""
-
-_NAMED = 5
-"""Columns that an explanation names."""
 
 
 def judge(
@@ -116,7 +115,8 @@ def judge(
 
 def judge_again(suite: Suite, evidence: Evidence) -> GateReport:
     """Apply a suite to what evidence holds."""
-    promise, target = promise_of(evidence), names_target(evidence)
+    promise = Promise.of(evidence.plan, evidence.generator.privacy)
+    target = any("target" in column.roles for column in evidence.columns)
     return judge(suite, evidence.outcomes, evidence.table_checks, promise, target=target)
 
 
@@ -151,8 +151,12 @@ def _measured_result(
     explanation = f"{decision.explanation} {'' if lost else decision.outlook}".strip()
     if decision.result is not Result.PASS and (columns := _columns_at_fault(limit, outcomes)):
         explanation = f"{explanation} {columns}"
-    if decision.value is None and not _count(limit, outcomes):
-        explanation = f"{explanation} {_absence(limit, outcomes)}".strip()
+    if decision.value is None:  # the gate's own advice is about a number that is bad, not one that is absent
+        why, advice = _absent(limit, outcomes)
+        if not any(limit.applies_to(m.id) for m in _measured(outcomes)):
+            explanation = f"{explanation} {why}".strip()
+    else:
+        advice = _advice(gate, limit, decision, lost)
     return GateResult(
         gate=gate.id,
         title=gate.title,
@@ -160,7 +164,7 @@ def _measured_result(
         blocking=gate.blocking,
         reason=gate.reason,
         explanation=explanation,
-        advice=_advice(gate, limit, decision, outcomes, lost),
+        advice=advice,
         measurement=decision.measurement,
         every=limit.every,
         bound=limit.compared,
@@ -189,36 +193,12 @@ def _columns_at_fault(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
     names = list(dict.fromkeys(m.id.column for m in sorted(proven, key=lambda m: -m.value)))
     if not names or limit.measurement.column:
         return ""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"It is proven for the columns by themselves: {', '.join(names[:_NAMED])}{more}."
+    return f"It is proven for the columns by themselves: {first_few(names, _NAMED)}."
 
 
-def _count(limit: Limit, outcomes: Sequence[AuditOutcome]) -> int:
-    return sum(limit.applies_to(m.id) for m in _measured(outcomes))
-
-
-def _absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
-    """Why a measurement is not there, from what became of its audit."""
-    audit = limit.audit
-    ends = [o for o in outcomes if o.audit == audit]
-    if not ends:
-        return f"The audit {audit} was not part of this run."
-    if ends[0].status is Status.ERROR:
-        return f"The audit {audit} ended in an error ({ends[0].reason})."
-    if ends[0].status is Status.NOT_APPLICABLE:
-        return f"The audit {audit} was not applicable: {ends[0].reason}."
-    if limit.measurement.quantity == REFERENCE_RATIO.name:
-        return "A ratio needs a reference that was measured on control rows and is not 0."
-    return f"The audit {audit} ran but could not measure it; its notes say why."
-
-
-def _advice(
-    gate: Gate, limit: Limit, decision: Decision, outcomes: Sequence[AuditOutcome], lost: bool
-) -> str:
-    if decision.result is Result.PASS:
+def _advice(gate: Gate, limit: Limit, decision: Decision, lost: bool) -> str:
+    if decision.result is Result.PASS or decision.value is None:
         return ""
-    if decision.value is None:  # the gate's own advice is about a number that is bad, not one that is absent
-        return _advice_on_absence(limit, outcomes)
     if decision.result is Result.FAIL:
         general = "Do not release this table." if gate.blocking else "Weigh this before releasing."
     elif lost and gate.blocking:
@@ -234,22 +214,29 @@ def _advice(
     return f"{general} {gate.advice}".strip()
 
 
-def _advice_on_absence(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
-    """What to do about a number that is not there, by what became of its audit."""
-    found = next((o for o in outcomes if o.audit == limit.audit), None)
+def _absent(limit: Limit, outcomes: Sequence[AuditOutcome]) -> tuple[str, str]:
+    """Why a measurement is not there and what to do about it, by what became of its audit."""
+    audit = limit.audit
+    found = next((o for o in outcomes if o.audit == audit), None)
     if found is None:
-        return f"Run the audit: add {limit.audit} to the plan's `audits`, or leave out `--only`."
+        advice = f"Run the audit: add {audit} to the plan's `audits`, or leave out `--only`."
+        return f"The audit {audit} was not part of this run.", advice
     if found.status is Status.ERROR:
-        return "The audit failed, which says nothing about the table: mend its cause and audit again."
+        advice = "The audit failed, which says nothing about the table: mend its cause and audit again."
+        return f"The audit {audit} ended in an error ({found.reason}).", advice
     if found.status is Status.NOT_APPLICABLE:
-        return (
+        advice = (
             "Give the audit what it lacks: other settings under `audits`, control rows, or a role in the "
             "plan's `columns` (such as `role: target`)."
         )
+        return f"The audit {audit} was not applicable: {found.reason}.", advice
+    why = f"The audit {audit} ran but could not measure it; its notes say why."
+    if limit.measurement.quantity == REFERENCE_RATIO.name:
+        why = "A ratio needs a reference that was measured on control rows and is not 0."
     if near := sorted(m.id for m in found.measurements if m.id.whole == limit.measurement.whole):
         scopes = [x.scope or "the empty one" for x in near[:5]]
-        return f"The number exists with the scope {' or '.join(scopes)}: name one in the gate."
-    return "The table gives the audit nothing to measure here; see what it reports instead."
+        return why, f"The number exists with the scope {' or '.join(scopes)}: name one in the gate."
+    return why, "The table gives the audit nothing to measure here; see what it reports instead."
 
 
 def _blocker(outcome: AuditOutcome) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
@@ -13,35 +13,34 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.gate_decision import Row
 from synth_audit.verdict.judge import sensitivity_checked_rows
 
-_SCHEMA = pa.schema(
-    [
-        ("audit", pa.string()),
-        ("quantity", pa.string()),
-        ("setting", pa.string()),
-        ("column", pa.string()),
-        ("derived_from", pa.string()),
-        ("id", pa.string()),
-        ("name", pa.string()),
-        ("scope", pa.string()),
-        ("value", pa.float64()),
-        ("ci_low", pa.float64()),
-        ("ci_high", pa.float64()),
-        ("level", pa.float64()),
-        ("n_requested", pa.int64()),
-        ("n_achieved", pa.int64()),
-        ("n_minimum", pa.int64()),
-        ("unit", pa.string()),
-        ("direction", pa.string()),
-        ("outcome", pa.string()),
-        ("insensitive", pa.string()),
-        ("copy_low", pa.float64()),
-        ("copy_high", pa.float64()),
-        ("worse", pa.string()),
-    ]
+_COLUMNS: tuple[tuple[str, pa.DataType, Callable[[AuditOutcome, Measurement, Row], object]], ...] = (
+    ("audit", pa.string(), lambda o, m, row: o.audit),
+    ("quantity", pa.string(), lambda o, m, row: m.id.quantity),
+    ("setting", pa.string(), lambda o, m, row: m.id.setting),
+    ("column", pa.string(), lambda o, m, row: m.id.column),
+    ("derived_from", pa.string(), lambda o, m, row: str(m.id.derived_from or "")),
+    ("id", pa.string(), lambda o, m, row: str(m.id)),
+    ("name", pa.string(), lambda o, m, row: m.id.name),
+    ("scope", pa.string(), lambda o, m, row: m.id.scope),
+    ("value", pa.float64(), lambda o, m, row: row.value),
+    ("ci_low", pa.float64(), lambda o, m, row: row.low),
+    ("ci_high", pa.float64(), lambda o, m, row: row.high),
+    ("level", pa.float64(), lambda o, m, row: row.level),
+    ("n_requested", pa.int64(), lambda o, m, row: m.n_requested),
+    ("n_achieved", pa.int64(), lambda o, m, row: row.n),
+    ("n_minimum", pa.int64(), lambda o, m, row: row.n_minimum),
+    ("unit", pa.string(), lambda o, m, row: m.unit),
+    ("direction", pa.string(), lambda o, m, row: str(m.direction)),
+    ("outcome", pa.string(), lambda o, m, row: str(o.status)),
+    ("insensitive", pa.string(), lambda o, m, row: row.blind),
+    ("copy_low", pa.float64(), lambda o, m, row: row.copy_low),
+    ("copy_high", pa.float64(), lambda o, m, row: row.copy_high),
+    ("worse", pa.string(), lambda o, m, row: row.worse),
 )
-
+"""Name, type and value of each column, from an audit's outcome, a measurement and its row as gates see it."""
 
 _NAMES = ("quantity", "setting", "column", "derived_from", "id", "name", "scope")
+"""Columns that are empty, and not missing, where an audit has no measurement."""
 
 
 def measurement_frame(evidence: Evidence) -> pa.Table:
@@ -55,7 +54,7 @@ def measurement_frame(evidence: Evidence) -> pa.Table:
     the way it moves there: what ``expect_measurement_to_be_within`` needs to decide as the audit did.
     """
     rows = [row for outcome in evidence.outcomes for row in _rows(outcome)]
-    return pa.Table.from_pylist(rows, schema=_SCHEMA)
+    return pa.Table.from_pylist(rows, schema=pa.schema([column[:2] for column in _COLUMNS]))
 
 
 def judged_row(record: Mapping[str, object]) -> Row | None:
@@ -90,37 +89,11 @@ def judged_row(record: Mapping[str, object]) -> Row | None:
     )
 
 
-def _rows(outcome: AuditOutcome) -> Sequence[dict[str, object]]:
-    start: dict[str, object] = {"audit": outcome.audit, "outcome": str(outcome.status)}
+def _rows(outcome: AuditOutcome) -> list[dict[str, object]]:
     if not outcome.measurements:
-        return [start | dict.fromkeys(_NAMES, "")]
-    checked = sensitivity_checked_rows(outcome)
-    return [start | _row(m, row) for m, row in zip(outcome.measurements, checked, strict=True)]
-
-
-def _row(m: Measurement, row: Row) -> dict[str, object]:
-    return {
-        "quantity": m.id.quantity,
-        "setting": m.id.setting,
-        "column": m.id.column,
-        "derived_from": str(m.id.derived_from or ""),
-        "id": str(m.id),
-        "name": m.id.name,
-        "scope": m.id.scope,
-        "value": row.value,
-        "ci_low": row.low,
-        "ci_high": row.high,
-        "level": row.level,
-        "n_requested": m.n_requested,
-        "n_achieved": row.n,
-        "n_minimum": row.n_minimum,
-        "unit": m.unit,
-        "direction": str(m.direction),
-        "insensitive": row.blind,
-        "copy_low": row.copy_low,
-        "copy_high": row.copy_high,
-        "worse": row.worse,
-    }
+        return [{"audit": outcome.audit, "outcome": str(outcome.status), **dict.fromkeys(_NAMES, "")}]
+    checked = zip(outcome.measurements, sensitivity_checked_rows(outcome), strict=True)
+    return [{name: value(outcome, m, row) for name, _, value in _COLUMNS} for m, row in checked]
 
 
 def _float(x: object) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from synth_audit import registry
 from synth_audit.dp.accountant import NO_GUARANTEE, PrivacyAccount
@@ -19,6 +19,12 @@ REFUTED = "privacy_refuted"
 EPSILON_REFUTED = "epsilon_refuted"
 """The quantity by which an audit says how far above a claimed epsilon its own lower bound lies."""
 
+EMPIRICAL_EPSILON = "empirical_epsilon"
+"""The quantity by which an audit tells the largest ε that one release refutes."""
+
+EPSILON_CEILING = "epsilon_ceiling"
+"""The largest that it could have told of this table."""
+
 PROMISED = {
     PRIVACY_BUDGET: "The guarantee covers entities and stays within the declared budget",
     REFUTED: "No game refutes the guarantee",
@@ -26,7 +32,10 @@ PROMISED = {
 """Gates that every suite gets under a plan that declares a budget, with their titles; both block."""
 
 _SLACK = 1e-9
+"""Share by which a sum may exceed its budget by rounding alone."""
+
 _UNDECIDED_ADVICE = "Allow more time (`execution.deadline`), or more iterations, and audit again."
+
 _REASONS = {
     PRIVACY_BUDGET: (
         "The plan declares what all fits on this table may cost together. A guarantee that is missing, "
@@ -37,20 +46,6 @@ _REASONS = {
         "does not hold: noise, accounting or an assumption is wrong."
     ),
 }
-
-
-class Judged(Protocol):
-    """What evidence says of a promise."""
-
-    @property
-    def plan(self) -> Mapping[str, Any]:
-        """The plan as plain values."""
-        ...
-
-    @property
-    def generator(self) -> Any:
-        """The record of the generator."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -72,11 +67,6 @@ class Promise:
         if not declared:
             return None
         return cls(float(declared["epsilon"]), float(declared.get("delta", 0.0)), account)
-
-
-def promise_of(evidence: Judged) -> Promise | None:
-    """The promise that evidence was judged by."""
-    return Promise.of(evidence.plan, evidence.generator.privacy)
 
 
 def promise_results(promise: Promise | None, outcomes: Sequence[AuditOutcome]) -> list[GateResult]:
@@ -115,7 +105,7 @@ def _fault(promise: Promise, account: PrivacyAccount) -> str:
 
 def _refuted(outcomes: Sequence[AuditOutcome]) -> GateResult:
     games = [o for o in outcomes if o.family == registry.PRIVACY]
-    found = [m for o in games for m in _bounds(o) if _known(m)]
+    found = [m for m in _measured(games, EPSILON_REFUTED) if _known(m)]
     worst = max(found, key=lambda m: corrected_low(m, len(found)), default=None)
     low = None if worst is None else corrected_low(worst, len(found))
     refuted = low is not None and low > 0
@@ -141,13 +131,6 @@ def _refuted(outcomes: Sequence[AuditOutcome]) -> GateResult:
     )
 
 
-def _bounds(game: AuditOutcome) -> list[Measurement]:
-    """What a game says of the claim; nothing where the generator claims nothing."""
-    if game.status is not Status.MEASURED:
-        return []
-    return [m for m in game.measurements if m.id.quantity == EPSILON_REFUTED]
-
-
 def _known(bound: Measurement) -> bool:
     return bound.interval is not None and bound.finite
 
@@ -157,7 +140,7 @@ def _undecided(game: AuditOutcome) -> str:
     declared = [quantity.name for quantity in game.info.quantities] if game.info else []
     if game.status is not Status.MEASURED and game.cut_short and EPSILON_REFUTED in declared:
         return f"The audit {game.audit} did not come to an end, so nobody knows whether it would refute it."
-    if not all(map(_known, _bounds(game))):
+    if not all(map(_known, _measured([game], EPSILON_REFUTED))):
         return f"The lower bound on epsilon of the audit {game.audit} could not be computed."
     return ""
 
@@ -180,13 +163,6 @@ def corrected_low(m: Measurement, n: int) -> float:
     level = m.interval.level
     stretch = critical_value(corrected_level(level, n)) / critical_value(level)
     return m.value - stretch * (m.value - m.interval.low)
-
-
-EMPIRICAL_EPSILON = "empirical_epsilon"
-"""The quantity by which an audit tells the largest ε that one release refutes."""
-
-EPSILON_CEILING = "epsilon_ceiling"
-"""The largest that it could have told of this table."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from synth_audit import registry
 from synth_audit.build import resource_folder
@@ -22,125 +22,8 @@ from synth_audit.findings.sensitivity import derived_of
 from synth_audit.findings.verdict import FITNESS
 from synth_audit.plugins.audit import AuditInfo
 from synth_audit.store.evidence import sha256_of
-from synth_audit.verdict.criteria import When, blocks, demanded, when_of
+from synth_audit.verdict.criteria import ANSWERS, BLOCKS, CRITERIA, When
 from synth_audit.verdict.gate_decision import EVERY_SCOPE, Limit
-
-_SUFFIXES = ("", ".json", ".yaml", ".yml")
-
-
-def locate(name: str, base: Path) -> Path:
-    """The suite's file: relative to ``base``, else among those that ship.
-
-    Raises:
-        GateError: there is none.
-    """
-    own = base / name
-    if os.path.isfile(own):  # unlike Path.is_file it takes a name that is too long or holds a null character
-        return own
-    shipped = resource_folder("expectations")
-    inside = name.removeprefix(f"{shipped.name}/")
-    for suffix in _SUFFIXES:
-        if os.path.isfile(place := shipped / f"{inside}{suffix}"):
-            return place
-    raise GateError(
-        f"there is no gate suite {name!r}",
-        where=str(own),
-        expected=f"a file, or one that ships: {', '.join(shipped_suites()) or 'none'}",
-        fix="check `gates` in the plan",
-    )
-
-
-def shipped_suites() -> tuple[str, ...]:
-    """Names of the suites that ship."""
-    found = resource_folder("expectations").glob("*")
-    return tuple(sorted(p.stem for p in found if p.suffix in _SUFFIXES[1:]))
-
-
-def read(path: Path) -> object:
-    """The plain values in a suite's file.
-
-    Raises:
-        GateError: it cannot be read, is damaged, or holds a key twice, of which the last would win.
-    """
-    try:
-        text = read_text(path)
-    except (OSError, ValueError) as error:
-        raise GateError(
-            f"the gate suite cannot be read ({type(error).__name__})",
-            where=str(path),
-            expected="a JSON or YAML file in UTF-8",
-            fix="check `gates` in the plan, and the permissions of the file",
-        ) from None
-    return _parse(text, path)
-
-
-def _parse(text: str, path: Path) -> object:
-    try:
-        return load_json(text) if path.suffix.lower() == ".json" else load_yaml(text)
-    except Malformed as error:
-        raise GateError(
-            "the gate suite is damaged" + (f": {error.reason}" if error.reason else ""),
-            where=f"{path}, line {error.line}" if error.line else str(path),
-            expected="valid JSON (or YAML) in which no key occurs twice",
-            fix="correct the file, or start from a suite that ships",
-        ) from None
-
-
-def check_gateable(limit: Limit, where: str) -> None:
-    """Refuse a limit on what no installed audit reports.
-
-    Raises:
-        GateError: the audit or the quantity is not there, or the scope is one that no such number has.
-    """
-    measurement = limit.measurement
-    own, derived = _declared(measurement, where)
-    quantity, of = measurement.quantity, measurement.derived_from
-    for name in (quantity, *([of.quantity] if of else [])):
-        if name not in (known := [*own, *derived] if name == quantity else own):
-            raise GateError(
-                f"the audit {measurement.audit!r} reports no quantity {name!r}",
-                where=where,
-                expected=f"one of {', '.join(known)}",
-                fix=suggestion(name, known),
-            )
-    if (of is None) == (quantity in derived) and not limit.every:
-        raise GateError(
-            f"{measurement.name} is {'derived from another number' if of is None else 'no derived number'}",
-            where=where,
-            expected=f"the scope `of quantity` or `of quantity[scope]`, or {EVERY_SCOPE!r}"
-            if of is None
-            else "a scope without `of`",
-            fix=f"for example `of {own[0]}`" if of is None else "",
-        )
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """A question after the nearest known word; empty when none is near."""
-    close = get_close_matches(word, list(known), n=1)
-    return f"did you mean {close[0]!r}?" if close else ""
-
-
-def _declared(measurement: MeasurementId, where: str) -> tuple[list[str], list[str]]:
-    """The quantities of the audit, and those derived from them."""
-    audit, known = measurement.audit, registry.catalogue("audit")
-    if audit not in known:
-        gone = registry.successor(audit)
-        raise GateError(
-            f"the measurement {measurement.name!r} belongs to no audit that is installed{gone}",
-            where=where,
-            expected=(not gone and suggestion(audit, known)) or f"one of {', '.join(known) or 'none'}",
-            fix="`synth-audit list` shows every audit",
-        )
-    try:
-        info = cast(AuditInfo, getattr(known[audit].load(), "info"))  # noqa: B009  (class variable)
-    except PluginError as error:
-        raise GateError(
-            f"the audit {audit!r} of the measurement {measurement.name!r} does not load",
-            where=where,
-            fix=error.what,
-        ) from error
-    return [q.name for q in info.quantities], [q.name for q in derived_of(known[audit].family)]
-
 
 MEASUREMENT_TYPE = "expect_measurement_to_be_within"
 """Type of our own expectation: one measurement within one limit."""
@@ -154,6 +37,8 @@ _LIMIT_KEYS = ("name", "scope", "bound", "minimum", "maximum", "strict")
 _RESERVED = frozenset(
     ["id", "meta", "notes", "severity", "description", "result_format", "catch_exceptions", "batch_id"]
 )
+
+_SUFFIXES = ("", ".json", ".yaml", ".yml")
 
 
 @dataclass(frozen=True)
@@ -255,8 +140,158 @@ def parse_suite(plain: object, *, where: str = "gates", installed: bool = True) 
             expected=f"at least one {MEASUREMENT_TYPE} of severity critical",
         )
     asked = demanded(plain.get("meta"), where)
-    fit = blocks(plain.get("meta"), where, judged=any(g.fitness for g in gates))
-    return Suite(name, cast(Mapping[str, Any], plain), _digest(plain, where), gates, asked, fit)
+    fit = _fitness_blocks(plain.get("meta"), where, judged=any(g.fitness for g in gates))
+    _refuse_foreign(plain, where, allow_nan=False)
+    return Suite(name, cast(Mapping[str, Any], plain), sha256_of(plain), gates, asked, fit)
+
+
+def locate(name: str, base: Path) -> Path:
+    """The suite's file: relative to ``base``, else among those that ship.
+
+    Raises:
+        GateError: there is none.
+    """
+    own = base / name
+    if os.path.isfile(own):  # unlike Path.is_file it takes a name that is too long or holds a null character
+        return own
+    shipped = resource_folder("expectations")
+    inside = name.removeprefix(f"{shipped.name}/")
+    for suffix in _SUFFIXES:
+        if os.path.isfile(place := shipped / f"{inside}{suffix}"):
+            return place
+    raise GateError(
+        f"there is no gate suite {name!r}",
+        where=str(own),
+        expected=f"a file, or one that ships: {', '.join(shipped_suites()) or 'none'}",
+        fix="check `gates` in the plan",
+    )
+
+
+def shipped_suites() -> tuple[str, ...]:
+    """Names of the suites that ship."""
+    found = resource_folder("expectations").glob("*")
+    return tuple(sorted(p.stem for p in found if p.suffix in _SUFFIXES[1:]))
+
+
+def read(path: Path) -> object:
+    """The plain values in a suite's file.
+
+    Raises:
+        GateError: it cannot be read, is damaged, or holds a key twice, of which the last would win.
+    """
+    try:
+        text = read_text(path)
+    except (OSError, ValueError) as error:
+        raise GateError(
+            f"the gate suite cannot be read ({type(error).__name__})",
+            where=str(path),
+            expected="a JSON or YAML file in UTF-8",
+            fix="check `gates` in the plan, and the permissions of the file",
+        ) from None
+    try:
+        return load_json(text) if path.suffix.lower() == ".json" else load_yaml(text)
+    except Malformed as error:
+        raise GateError(
+            "the gate suite is damaged" + (f": {error.reason}" if error.reason else ""),
+            where=f"{path}, line {error.line}" if error.line else str(path),
+            expected="valid JSON (or YAML) in which no key occurs twice",
+            fix="correct the file, or start from a suite that ships",
+        ) from None
+
+
+def check_gateable(limit: Limit, where: str) -> None:
+    """Refuse a limit on what no installed audit reports.
+
+    Raises:
+        GateError: the audit or the quantity is not there, or the scope is one that no such number has.
+    """
+    measurement = limit.measurement
+    own, derived = _declared(measurement, where)
+    quantity, of = measurement.quantity, measurement.derived_from
+    for name in (quantity, *([of.quantity] if of else [])):
+        if name not in (known := [*own, *derived] if name == quantity else own):
+            raise GateError(
+                f"the audit {measurement.audit!r} reports no quantity {name!r}",
+                where=where,
+                expected=f"one of {', '.join(known)}",
+                fix=suggestion(name, known),
+            )
+    if (of is None) == (quantity in derived) and not limit.every:
+        raise GateError(
+            f"{measurement.name} is {'derived from another number' if of is None else 'no derived number'}",
+            where=where,
+            expected=f"the scope `of quantity` or `of quantity[scope]`, or {EVERY_SCOPE!r}"
+            if of is None
+            else "a scope without `of`",
+            fix=f"for example `of {own[0]}`" if of is None else "",
+        )
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """A question after the nearest known word; empty when none is near."""
+    close = get_close_matches(word, list(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def _declared(measurement: MeasurementId, where: str) -> tuple[list[str], list[str]]:
+    """The quantities of the audit, and those derived from them."""
+    audit, known = measurement.audit, registry.catalogue("audit")
+    if audit not in known:
+        gone = registry.successor(audit)
+        raise GateError(
+            f"the measurement {measurement.name!r} belongs to no audit that is installed{gone}",
+            where=where,
+            expected=(not gone and suggestion(audit, known)) or f"one of {', '.join(known) or 'none'}",
+            fix="`synth-audit list` shows every audit",
+        )
+    try:
+        info = cast(AuditInfo, getattr(known[audit].load(), "info"))  # noqa: B009  (class variable)
+    except PluginError as error:
+        raise GateError(
+            f"the audit {audit!r} of the measurement {measurement.name!r} does not load",
+            where=where,
+            fix=error.what,
+        ) from error
+    return [q.name for q in info.quantities], [q.name for q in derived_of(known[audit].family)]
+
+
+def demanded(meta: object, where: str) -> tuple[str, ...]:
+    """The criteria to which a suite demands answers, from its ``meta``.
+
+    Raises:
+        GateError: it names something else, or one twice.
+    """
+    asked = meta.get(ANSWERS, []) if isinstance(meta, Mapping) else []
+    known = isinstance(asked, list) and all(isinstance(x, str) and x in CRITERIA for x in asked)
+    if not known or len(set(asked)) < len(asked):
+        raise _bad(
+            f"meta.{ANSWERS} does not name criteria",
+            where,
+            expected=f"a list of some of {', '.join(CRITERIA)}, each once",
+            fix="correct the suite; `sensitive` shows how it is done",
+        )
+    return tuple(asked)
+
+
+def _fitness_blocks(meta: object, where: str, *, judged: bool) -> bool:
+    """Whether a release that is not fit stays in, from a suite's ``meta``.
+
+    Args:
+        judged: a gate of the suite decides fitness.
+
+    Raises:
+        GateError: it is neither true nor false, it is misspelt, or no gate decides fitness.
+    """
+    stated = meta if isinstance(meta, Mapping) else {}
+    close = next((k for k in stated if k != BLOCKS and get_close_matches(str(k), [BLOCKS], 1, 0.75)), None)
+    asked = stated.get(BLOCKS, False)
+    if close is not None or not isinstance(asked, bool) or (asked and not judged):
+        raise _bad(
+            f"meta.{BLOCKS} cannot be followed",
+            where,
+            expected=f"`{BLOCKS}: true` or `false`, and with true a gate whose meta has `{FITNESS}`",
+        )
+    return asked
 
 
 def key_of(expectation: Mapping[str, Any]) -> str:
@@ -295,7 +330,7 @@ def _gate(plain: object, where: str, installed: bool) -> Gate:
         blocking=blocking,
         optional=_optional(meta, where, blocking=blocking),
         undecided=_flag(meta, "undecided", where),
-        fitness=when_of(meta, where, blocking=blocking),
+        fitness=_when(meta, where, blocking=blocking),
         limit=limit,
         plain=plain,
     )
@@ -344,6 +379,31 @@ def _flag(meta: Mapping[str, Any], key: str, where: str) -> bool:
     return flag
 
 
+def _when(meta: Mapping[str, object], where: str, *, blocking: bool) -> When:
+    """When a gate decides fitness, from its ``meta``.
+
+    Raises:
+        GateError: it is none of :data:`When`, or the gate blocks by itself.
+    """
+    when = meta.get(FITNESS, "")
+    known = [x for x in get_args(When) if x == when]
+    if not known:
+        raise _bad(
+            f"meta.{FITNESS} does not say when the gate decides fitness",
+            where,
+            expected="always, target (where the plan names one) or no target",
+        )
+    if when and blocking:
+        raise _bad(
+            "a gate that decides fitness blocks by itself",
+            where,
+            expected="severity warning or info",
+            fix=f"say in the suite's meta whether fitness blocks: `{BLOCKS}: true`",
+        )
+    found: When = known[0]
+    return found
+
+
 def _limit(kind: object, kwargs: Mapping[str, Any], where: str, installed: bool) -> Limit | None:
     if taken := sorted(_RESERVED & set(kwargs)):
         raise _bad(f"{taken[0]!r} may not stand in kwargs", where, expected="arguments of the expectation")
@@ -374,11 +434,6 @@ def _limit(kind: object, kwargs: Mapping[str, Any], where: str, installed: bool)
     if installed:
         check_gateable(limit, where)
     return limit
-
-
-def _digest(plain: object, where: str) -> str:
-    _refuse_foreign(plain, where, allow_nan=False)
-    return sha256_of(plain)
 
 
 def _refuse_foreign(plain: object, where: str, *, allow_nan: bool = True) -> None:

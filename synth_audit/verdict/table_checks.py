@@ -22,6 +22,26 @@ FULLNESS_TYPE = "expect_cells_as_full_as_in_train"
 
 _PREFIX = "contract: "
 
+CONTRACT = "schema_contract"
+"""Identifier of the gate that every suite gets: the table is what its schema declares."""
+
+_CONTRACT_TITLE = "The table holds exactly the declared columns, kinds, bounds and categories"
+
+_CONTRACT_REASON = (
+    "The schema is what the data owner agreed to hand out. A column more, an identifier above all, or a "
+    "value outside its declared domain was never part of that agreement, and no audit has judged it."
+)
+_CONTRACT_ADVICE = (
+    "Remove or repair the columns named here where the table is made; do not widen the declaration to fit "
+    "the table."
+)
+_UNMET = {
+    "expect_column_values_to_be_between": "has values outside its bounds",
+    "expect_column_values_to_be_in_set": "has values outside its categories",
+    "expect_column_values_to_be_in_type_list": "does not hold the kind of values it should",
+    "expect_column_values_to_not_be_null": "has missing values",
+}
+
 
 def contract(schema: Schema) -> tuple[dict[str, Any], ...]:
     """The expectations that every release of this schema must meet.
@@ -98,28 +118,7 @@ def _series(table: Table, name: str) -> pd.Series[Any]:
     return column.kind.framed(values)
 
 
-CONTRACT = "schema_contract"
-"""Identifier of the gate that every suite gets: the table is what its schema declares."""
-
-_CONTRACT_TITLE = "The table holds exactly the declared columns, kinds, bounds and categories"
-
-_CONTRACT_REASON = (
-    "The schema is what the data owner agreed to hand out. A column more, an identifier above all, or a "
-    "value outside its declared domain was never part of that agreement, and no audit has judged it."
-)
-_CONTRACT_ADVICE = (
-    "Remove or repair the columns named here where the table is made; do not widen the declaration to fit "
-    "the table."
-)
-_UNMET = {
-    "expect_column_values_to_be_between": "has values outside its bounds",
-    "expect_column_values_to_be_in_set": "has values outside its categories",
-    "expect_column_values_to_be_in_type_list": "does not hold the kind of values it should",
-    "expect_column_values_to_not_be_null": "has missing values",
-}
-
-
-def check_suite(suite: Suite) -> None:
+def check_buildable(gates: Sequence[Gate]) -> None:
     """Let Great Expectations itself build a suite's expectations on the table, so that mistakes show early.
 
     Limits on measurements were checked as the suite was read; without any other it is not imported.
@@ -127,7 +126,10 @@ def check_suite(suite: Suite) -> None:
     Raises:
         GateError: it refuses one, for example for an argument that its type does not take.
     """
-    check_buildable(suite.on_table)
+    if gates:
+        from synth_audit.verdict import great_expectations_runner
+
+        great_expectations_runner.check_buildable({g.id: g.plain for g in gates})
 
 
 def check_table(suite: Suite, synthetic: Table) -> tuple[TableCheck, ...]:
@@ -149,14 +151,6 @@ def check_table(suite: Suite, synthetic: Table) -> tuple[TableCheck, ...]:
         TableCheck(key, met[key], _check_words(expectation, met[key], synthetic))
         for key, expectation in plain.items()
     )
-
-
-def check_buildable(gates: Sequence[Gate]) -> None:
-    """See :func:`check_suite`."""
-    if gates:
-        from synth_audit.verdict import great_expectations_runner
-
-        great_expectations_runner.check_buildable({g.id: g.plain for g in gates})
 
 
 def table_result(gate: Gate, checks: Sequence[TableCheck]) -> GateResult:

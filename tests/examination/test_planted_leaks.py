@@ -10,7 +10,12 @@ import pytest
 
 from synth_audit import registry
 from synth_audit.examination.examine import run_examination
-from synth_audit.examination.planted_leaks import FEWEST_ROWS, prepare_injection, telling_columns
+from synth_audit.examination.planted_leaks import (
+    FEWEST_ROWS,
+    PlantedGenerator,
+    prepare_injection,
+    telling_columns,
+)
 from synth_audit.findings.sensitivity import PlantedLeaks
 from synth_audit.plan.sections import KnownAnswerSpec
 from synth_audit.plugins.audit import Leak, RandomSplit, Subject
@@ -170,7 +175,7 @@ def test_a_shifted_leak_moves_a_few_numbers_by_one_constant_each():
 def test_a_generator_plants_a_partial_leak_too():
     injector = prepare_injection(subject_of(), 10_000, 0)
     rng = np.random.default_rng(0)
-    model = injector.generator(0.5, Leak.SUBSETS).fit(injector.known, FitContext(rng=rng))
+    model = PlantedGenerator(0.5, injector.fresh, Leak.SUBSETS).fit(injector.known, FitContext(rng=rng))
     assert len(rows(model.sample(100, rng)) & rows(injector.known)) == 50
 
 

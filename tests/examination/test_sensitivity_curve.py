@@ -13,6 +13,7 @@ from synth_audit.examination.known_answer import (
     oriented,
     separated,
 )
+from synth_audit.findings.measurement import Direction
 from synth_audit.stats.proportions import wilson
 
 NONE, ALL = Ends(0.0, 0.0, 0.0), Ends(1.0, 1.0, 1.0)
@@ -34,10 +35,8 @@ def test_uncertain_ends_widen_it():
 
 
 def test_orientation():
-    assert oriented(0.4, 0.3, 0.6, lower_is_safer=False) == (-0.4, -0.6, -0.3)
-    assert separated(
-        oriented(0.9, 0.8, 1.0, lower_is_safer=False), oriented(0.1, 0.0, 0.2, lower_is_safer=False)
-    )
+    assert oriented(0.4, 0.3, 0.6, Direction.HIGHER) == (-0.4, -0.6, -0.3)
+    assert separated(oriented(0.9, 0.8, 1.0, Direction.HIGHER), oriented(0.1, 0.0, 0.2, Direction.HIGHER))
     assert not separated(Ends(0.1, 0.0, 0.3), Ends(0.4, 0.2, 0.6))
 
 

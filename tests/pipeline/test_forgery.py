@@ -18,7 +18,7 @@ from synth_audit.report import render_report, write_report
 from synth_audit.store.approvals import KEY_VARIABLE, seal_path
 from synth_audit.store.evidence import parse_evidence, sha256_of
 from synth_audit.store.journal import read_journal
-from synth_audit.store.pointers import Newest, Released, read_pointer, to_json
+from synth_audit.store.records import Newest, Released, read_pointer, to_json
 from synth_audit.store.workspace import Workspace
 
 pytestmark = pytest.mark.xdist_group("forgery")  # they share what was run

@@ -19,11 +19,10 @@ from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import write_report
 from synth_audit.store import locate
 from synth_audit.store.evidence import parse_evidence
-from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.filed_audit import FiledAudit
+from synth_audit.store.evidence_store import FiledAudit, evidence_store
 from synth_audit.store.journal import open_journal
 from synth_audit.store.locate import LocatedEvidence, checked_evidence, locate_evidence
-from synth_audit.store.pointers import Newest, to_json
+from synth_audit.store.records import Newest, to_json
 
 
 def told(place):
@@ -134,7 +133,7 @@ def test_measurements_with_other_rows_are_not_read(case, monkeypatch):
     rewritten(case, lambda data: pa.concat_tables([data, data]))
     monkeypatch.setattr(pq.ParquetFile, "read", lambda *_: pytest.fail("read"))
     filed = FiledAudit.load(case.workspace.newest)
-    from synth_audit.pipeline.provenance import Provenance
+    from synth_audit.pipeline.verify import Provenance
 
     checks = Provenance.of(filed, filed.evidence, None).checks()
     assert [c.holds for c in checks if c.what == "measurements, built anew"] == [False]

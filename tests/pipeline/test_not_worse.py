@@ -11,7 +11,7 @@ from synth_audit.errors import ReleaseRefused
 from synth_audit.pipeline import release
 from synth_audit.pipeline.release import refuse_if_worse
 from synth_audit.plan.plan import Plan
-from synth_audit.store.pointers import Released
+from synth_audit.store.records import Released
 from synth_audit.store.workspace import Workspace
 
 PLAN = Plan.model_validate({"release": {"parquet": {"path": "x.parquet"}, "not_worse": True}})

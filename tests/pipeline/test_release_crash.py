@@ -15,8 +15,8 @@ from synth_audit import api
 from synth_audit.errors import DataError
 from synth_audit.pipeline import release as room
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.store.filed_audit import FiledAudit
-from synth_audit.store.pointers import Released, read_pointer
+from synth_audit.store.evidence_store import FiledAudit
+from synth_audit.store.records import Released, read_pointer
 from synth_audit.table.content_hash import fingerprint
 
 TARGETS = {

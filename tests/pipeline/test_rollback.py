@@ -14,7 +14,7 @@ from synth_audit.errors import ApprovalMissing, DataError, ReleaseRefused, Relea
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.sources.parquet import Parquet
 from synth_audit.store.journal import read_journal
-from synth_audit.store.pointers import Released, read_pointer
+from synth_audit.store.records import Released, read_pointer
 from synth_audit.table.content_hash import fingerprint
 
 PLACE = "out-of-the-house/released.parquet"

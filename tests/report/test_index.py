@@ -15,7 +15,7 @@ from report_reading import text  # made importable by conftest.py
 from synth_audit import api
 from synth_audit.errors import DataError
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.pointers import Newest, Released, to_json
+from synth_audit.store.records import Newest, Released, to_json
 
 
 def workspace(root: Path, *audits: Evidence, released: int | None = None) -> Path:

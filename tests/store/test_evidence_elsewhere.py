@@ -13,8 +13,7 @@ from synth_audit.errors import DataError
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.store import evidence_store
-from synth_audit.store.evidence_store import EvidenceFolders, drop_rows, keep_rows
-from synth_audit.store.filed_audit import FiledAudit
+from synth_audit.store.evidence_store import EvidenceStore, FiledAudit, drop_rows, keep_rows
 from synth_audit.store.journal import open_journal, read_journal
 from synth_audit.store.purge import Retention, purge, survey
 from synth_audit.table.content_hash import fingerprint
@@ -81,12 +80,12 @@ class InMemory:
 @pytest.fixture
 def moved(case, monkeypatch):
     """A finished case whose evidence was moved out of its folder."""
-    folders = EvidenceFolders(case.workspace)
+    folders = EvidenceStore(case.workspace)
     memory = Memory(newest=folders.newest_digest())
     memory.audits[memory.newest] = dict(folders.newest().files)
     shutil.rmtree(case.workspace.audits)
     case.workspace.newest_pointer.unlink()
-    monkeypatch.setattr(evidence_store, "EvidenceFolders", memory.of)
+    monkeypatch.setattr(evidence_store, "EvidenceStore", memory.of)
     return case, memory
 
 

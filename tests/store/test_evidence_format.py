@@ -18,14 +18,14 @@ from synth_audit.errors import DataError
 from synth_audit.findings import measurement
 from synth_audit.findings.measurement import read
 from synth_audit.store import evidence as store
-from synth_audit.store import evidence_format, journal
+from synth_audit.store import journal
 from synth_audit.store.evidence import evidence_of, parse_evidence
 
 DATA = Path(__file__).parent / "data"
 
 
 def test_what_differs_in_the_file_are_fields_that_there_are():
-    differing = [*evidence_format.FORM.narrowed, *evidence_format.FORM.renamed]
+    differing = [*store.FORM.narrowed, *store.FORM.renamed]
     assert [(kind, name) for kind, name in differing if name not in {f.name for f in fields(kind)}] == []
 
 

@@ -11,11 +11,10 @@ import pytest
 
 from synth_audit.errors import DataError, SynthAuditError
 from synth_audit.findings.verdict import Result
-from synth_audit.pipeline.provenance import Provenance
 from synth_audit.pipeline.stages import measurement_bytes
+from synth_audit.pipeline.verify import Provenance
 from synth_audit.store.evidence import TableRecord
-from synth_audit.store.evidence_store import add_report, file_audit
-from synth_audit.store.filed_audit import FiledAudit
+from synth_audit.store.evidence_store import FiledAudit, evidence_store
 from synth_audit.store.journal import read_journal
 from synth_audit.store.workspace import Workspace
 
@@ -37,8 +36,13 @@ def evidence(build):
 
 
 def file(workspace, evidence, rows=True):
-    contents = {"measurements.parquet": measurement_bytes(evidence)}
-    return file_audit(workspace, evidence, contents, workspace.synthetic if rows else None)
+    return evidence_store(workspace).put(
+        evidence, measurement_bytes(evidence), workspace.synthetic if rows else None
+    )
+
+
+def add_report(workspace, folder, content):
+    return evidence_store(workspace).put_report(folder.digest, content)
 
 
 def other(evidence, **changes):
@@ -169,7 +173,7 @@ def test_links_are_not_followed(workspace, evidence, part):
     path = {
         "audits": workspace.audits,
         "folder": workspace.newest.path,
-        "evidence": workspace.newest.evidence,
+        "evidence": workspace.evidence,
     }[part]
     path.rename(workspace.root / "elsewhere")
     path.symlink_to(workspace.root / "elsewhere")

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from synth_audit.dp.accountant import FitTerms
 from synth_audit.dp.composition import spent
 from synth_audit.dp.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring, Unit
 from synth_audit.dp.mechanisms import laplace_noise
@@ -52,7 +53,7 @@ def mark_of(ledger: Ledger) -> Path:
 
 def toy_fit(values: np.ndarray, ledger: Ledger, epsilon: float, total: Budget) -> float:
     """A generator of one number: the noisy sum of values in [0, 1]."""
-    accountant = ledger.accountant(Budget(epsilon), plan=PLAN, total=total, unit=Unit.ENTITY)
+    accountant = ledger.accountant(FitTerms(total=total, fit=Budget(epsilon), unit=Unit.ENTITY), plan=PLAN)
     accountant.laplace(1 / epsilon, what="the sum")
     return float(np.clip(values, 0, 1).sum() + laplace_noise(1 / epsilon, 1)[0])
 
@@ -103,7 +104,7 @@ def test_every_fit_is_paid_for_until_the_table_has_nothing_left(ledger):
 
 
 def test_the_fits_own_budget_is_asked_before_the_tables(ledger):
-    accountant = ledger.accountant(Budget(0.1), plan=PLAN, total=TOTAL, unit=Unit.ENTITY)
+    accountant = ledger.accountant(FitTerms(total=TOTAL, fit=Budget(0.1), unit=Unit.ENTITY), plan=PLAN)
     with pytest.raises(BudgetSpent, match="cannot bear"):
         accountant.pure(0.2, what="a count")
     assert ledger.debits() == ()

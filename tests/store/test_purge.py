@@ -23,11 +23,11 @@ from synth_audit.dp.guarantee import Mechanism, MechanismRecord
 from synth_audit.errors import DataError, PlanError
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.store.evidence import parse_evidence
-from synth_audit.store.evidence_store import file_audit
+from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.journal import open_journal, read_journal
 from synth_audit.store.ledger import begin_attempt
-from synth_audit.store.pointers import Released
 from synth_audit.store.purge import Retention, Sweep, purge, survey
+from synth_audit.store.records import Released
 from synth_audit.store.scratch import in_use
 from synth_audit.store.stage_records import SyntheticRecord
 
@@ -46,8 +46,7 @@ def filed(case, workspace, days, warning):
     evidence = replace(
         case.evidence, warnings=(warning,), created=made, attempt=attempt, ledger=ledger
     ).sealed()
-    contents = {"measurements.parquet": case.workspace.measurements.read_bytes()}
-    file_audit(workspace.prepare(), evidence, contents)
+    evidence_store(workspace.prepare()).put(evidence, case.workspace.measurements.read_bytes())
     return evidence.digest
 
 
@@ -66,7 +65,7 @@ def aged_once(finished, tmp_path_factory):
     digests = [filed(case, case.workspace, days, f"{days}") for days in (400, 300, 200, 100)]
     attempt, ledger, _ = begin_attempt(case.workspace, plan="p", candidate="c")
     last = replace(own, warnings=("last",), attempt=attempt, ledger=ledger).sealed()
-    file_audit(case.workspace, last, {"measurements.parquet": case.workspace.measurements.read_bytes()})
+    evidence_store(case.workspace).put(last, case.workspace.measurements.read_bytes())
     shutil.rmtree(case.workspace.audit(own.digest).path)  # numbered first, though it is as young as the last
     with open_journal(case.workspace) as journal:
         audits = tuple(e for e in journal.now.audits if e.digest != own.digest)
@@ -174,7 +173,7 @@ def test_an_audit_that_is_found_again_is_no_longer_purged(aged):
     text = folder.evidence.read_bytes()
     purge(case.workspace, Retention(keep=1))
     evidence = parse_evidence(text.decode())
-    file_audit(case.workspace, evidence, {"measurements.parquet": case.workspace.measurements.read_bytes()})
+    evidence_store(case.workspace).put(evidence, case.workspace.measurements.read_bytes())
     assert read_journal(case.workspace).entry(digests[3]).purged == ""
     assert folder.path.is_dir()
 
