@@ -11,13 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes, Counts8, Floats, Integers, Positions, Scores
+from synth_audit.neighbours import memory
 from synth_audit.neighbours.search import Leaves
 
 _BYTE = 255
 """As many unlike labels as a byte can count."""
-
-_PAIRS = 2**17
-"""Pairs that are compared at a time, few enough to stay in a processor's cache."""
 
 
 def told_apart(labels: Integers, others: Integers) -> Bools:
@@ -67,12 +65,12 @@ def add_unlike(
             (q, m); several times as fast where each column of the others lies in one piece.
     """
     alike = [(w, [j for j, step in enumerate(steps) if step == w]) for w in dict.fromkeys(steps)]
-    at_once = min(len(out), max(1, _PAIRS // max(1, out.shape[1])))
+    at_once = min(len(out), max(1, memory.CACHE // max(1, out.shape[1])))
     # Small, and used again and again: new memory for all pairs takes as long as the counting.
-    memory = [np.empty((at_once, out.shape[1]), t) for t in (np.bool_, np.uint8, out.dtype)]
+    buffers = [np.empty((at_once, out.shape[1]), t) for t in (np.bool_, np.uint8, out.dtype)]
     for first in range(0, len(out), max(1, at_once)):
         part, mine = out[first : first + at_once], labels[:, first : first + at_once]
-        differs, count, added = (x[: len(part)] for x in memory)
+        differs, count, added = (x[: len(part)] for x in buffers)
         for weight, columns in alike:
             for start in range(0, len(columns), _BYTE):
                 some = columns[start : start + _BYTE]

@@ -9,15 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Floats, Integers, Positions, Scores
+from synth_audit.neighbours import memory
 from synth_audit.neighbours.coordinates import Boxes, Coordinates, add_unlike, small_codes, told_apart
 from synth_audit.neighbours.gpu_scores import TensorScores
 from synth_audit.neighbours.repeats import Repeats, search_once
 from synth_audit.neighbours.search import (
+    Hidden,
     Leaves,
     Nearest,
     NearestK,
-    OwnRow,
-    SamePerson,
     search,
     search_nearest_k,
     worth_leaves,
@@ -31,8 +31,6 @@ _FAR = 1e140
 
 _TIED = 1e-9
 """Distances are rounded to this."""
-
-_QUERIES, _REFERENCES = 256, 2**14  # 16 MiB of scores, each product long enough for the library's own blocks
 
 
 def nearest(queries: Coordinates, reference: Coordinates) -> Nearest:
@@ -54,8 +52,7 @@ def nearest_other(table: Coordinates, rows: Positions, persons: Integers | None 
         persons: number of the person of each row of the table, shape (m,): rows of the same person are not
             looked at then. Infinitely far where there is no other row.
     """
-    hidden = OwnRow(rows) if persons is None else SamePerson(persons[rows], persons)
-    return search(_Products.of(table.take(rows), table), hidden)
+    return search(_Products.of(table.take(rows), table), Hidden.own(rows, persons))
 
 
 def nearest_others(table: Coordinates, rows: Positions, k: int) -> NearestK:
@@ -116,7 +113,7 @@ class _Products:
 
     @property
     def block(self) -> tuple[int, int]:
-        return _QUERIES, _REFERENCES
+        return max(1, memory.PRODUCTS // memory.TILE), memory.TILE
 
     @property
     def dtype(self) -> np.dtype[Any]:

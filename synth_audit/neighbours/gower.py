@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Floats, Floats32, Integers, Positions, Scores
+from synth_audit.neighbours import memory
 from synth_audit.neighbours.coordinates import (
     Boxes,
     add_unlike,
@@ -22,12 +23,11 @@ from synth_audit.neighbours.coordinates import (
 from synth_audit.neighbours.gpu_scores import TensorScores
 from synth_audit.neighbours.repeats import Repeats, abound, copy_number, row_kinds, search_once
 from synth_audit.neighbours.search import (
+    Hidden,
     Leaves,
     Nearest,
-    OwnRow,
-    SamePerson,
     search,
-    search_k,
+    search_nearest_k,
     search_several,
     worth_leaves,
 )
@@ -290,9 +290,6 @@ def _fitting(spans: Floats, weights: Floats, error: int) -> tuple[np.dtype[Any],
 MISSING = 1e300
 """A missing number: at no distance from itself, and at least 1 from everything else."""
 
-_QUERIES, _REFERENCES = 16, 2**14
-"""Pairs scored at a time, few enough for a processor's cache: of a small reference with more queries."""
-
 
 @dataclass(frozen=True, eq=False)
 class Mixed:
@@ -385,8 +382,7 @@ def nearest_other(table: Mixed, rows: Positions, persons: Integers | None = None
         persons: number of the person of each row of the table, shape (m,): rows of the same person are not
             looked at then. Infinitely far where there is no other row.
     """
-    hidden = OwnRow(rows) if persons is None else SamePerson(persons[rows], persons)
-    return search(_GowerPairs.of(table.take(rows), table), hidden)
+    return search(_GowerPairs.of(table.take(rows), table), Hidden.own(rows, persons))
 
 
 def nearest_but(queries: Mixed, reference: Mixed, left_out: Integers, persons: Integers) -> Nearest:
@@ -395,7 +391,7 @@ def nearest_but(queries: Mixed, reference: Mixed, left_out: Integers, persons: I
     Args:
         left_out: number of that person, shape (n,). persons: of each reference row, shape (m,).
     """
-    return search(_GowerPairs.of(queries, reference), SamePerson(left_out, persons))
+    return search(_GowerPairs.of(queries, reference), Hidden(left_out, persons))
 
 
 def nearest_k(queries: Mixed, reference: Mixed, k: int, place: Positions | None = None) -> Positions:
@@ -410,19 +406,15 @@ def nearest_k(queries: Mixed, reference: Mixed, k: int, place: Positions | None 
     """
     k = min(k, len(reference))
     if not abound(reference.numbers, reference.labels):
-        return search_k(_GowerPairs.of(queries, reference), k, place)
+        return search_nearest_k(_GowerPairs.of(queries, reference), k, place=place).index
     kinds = row_kinds(queries.numbers, queries.labels)
     asked, answer = np.unique(kinds, return_index=True, return_inverse=True)[1:]  # equal ones, equal answers
-    return _of_repeats(queries.take(asked), reference, k, place)[answer]
-
-
-def _of_repeats(queries: Mixed, reference: Mixed, k: int, place: Positions | None) -> Positions:
-    """The k nearest rows where many are equal: only the first k of equal ones can be wanted."""
-    kinds = row_kinds(reference.numbers, reference.labels)
-    kept = np.flatnonzero(copy_number(kinds, place) < k)
+    # Of equal reference rows only the first k can be wanted.
+    kept = np.flatnonzero(copy_number(row_kinds(reference.numbers, reference.labels), place) < k)
     places = None if place is None else place[kept]
-    found: Positions = kept[search_k(_GowerPairs.of(queries, reference.take(kept)), k, places)]
-    return found
+    space = _GowerPairs.of(queries.take(asked), reference.take(kept))
+    found: Positions = kept[search_nearest_k(space, k, place=places).index]
+    return found[answer]
 
 
 def nearest_without(
@@ -493,7 +485,8 @@ class _GowerPairs:
 
     @property
     def block(self) -> tuple[int, int]:
-        return _QUERIES * max(1, _REFERENCES // len(self.reference)), _REFERENCES
+        tile = min(len(self.reference), memory.TILE)
+        return max(1, 2 * memory.CACHE // tile), tile  # scores of two bytes each, as most are
 
     @property
     def dtype(self) -> np.dtype[Any]:

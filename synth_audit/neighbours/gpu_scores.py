@@ -16,9 +16,6 @@ from synth_audit.arrays import Floats, Positions, Scores
 _PAIRS = 2**24
 """Fewer pairs than this are scored before they have reached another device."""
 
-QUERIES, REFERENCES = 2**11, 2**15
-"""Pairs scored at a time: a quarter of a GiB in single precision."""
-
 _WANTED: ContextVar[str] = ContextVar("device of scores", default="cpu")
 
 Tensor = Any  # of torch, which is not loaded unless a GPU is wanted

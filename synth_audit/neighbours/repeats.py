@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Floats, Integers, Positions
-from synth_audit.neighbours.search import Nearest, OwnRow, SearchSpace, search
+from synth_audit.neighbours.search import Hidden, Nearest, SearchSpace, search
 
 
 class _Takes(Protocol):
@@ -78,7 +78,7 @@ def search_once(
     """
     if repeats is None:
         space = between(queries, reference)
-        return search(space, None if but is None else OwnRow(np.full(space.size[0], but)), place=place)
+        return search(space, None if but is None else Hidden(np.full(space.size[0], but)), place=place)
     space = between(queries, reference.take(repeats.first))
     places = None if place is None else place[repeats.first]
     return repeats.restored(search(space, copies=repeats.count, place=places))

@@ -11,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_audit.encode.distances import GowerEncoder
-from synth_audit.neighbours import gower, search
-from synth_audit.neighbours import search as leaves
-from synth_audit.neighbours import search as neighbours
+from synth_audit.neighbours import gower, memory, search
 from synth_audit.neighbours.gower import (
     MISSING,
     Grid,
@@ -227,13 +225,13 @@ def test_searches_agree_with_sorting_all_distances(pair, block, k, leaf):
     queries, reference = pair
     with pytest.MonkeyPatch.context() as patch:
         if leaf:
-            patch.setattr(neighbours, "_MANY", 1)
-            patch.setattr(neighbours, "_LARGE", 1)
-            patch.setattr(neighbours, "_AT_ONCE", 5)
+            patch.setattr(search, "_MANY", 1)
+            patch.setattr(search, "_LARGE", 1)
+            patch.setattr(search, "_AT_ONCE", 5)
             patch.setattr(search, "_MOST", 2.0)
-            patch.setattr(leaves, "LEAF", leaf)
-        patch.setattr(gower, "_QUERIES", block[0])
-        patch.setattr(gower, "_REFERENCES", block[1])
+            patch.setattr(search, "LEAF", leaf)
+        patch.setattr(memory, "CACHE", block[0] * block[1] // 2)
+        patch.setattr(memory, "TILE", block[1])
         check(queries, reference, k)
         check(reference, reference, k, own=np.arange(len(reference)))
 
@@ -422,9 +420,9 @@ def test_no_queries_give_no_answers():
 def test_threads_change_nothing(people, threads, monkeypatch):
     rows, other = prepared(people(900, 6), people(300, 7))
     before = nearest(other, rows), nearest_k(other, rows, 7)
-    spread = neighbours.over_blocks
-    monkeypatch.setattr(gower, "_REFERENCES", 200)
-    monkeypatch.setattr(neighbours, "over_blocks", lambda n, size, work: spread(n, size, work, threads))
+    spread = search.over_blocks
+    monkeypatch.setattr(memory, "TILE", 200)
+    monkeypatch.setattr(search, "over_blocks", lambda n, size, work: spread(n, size, work, threads))
     after = nearest(other, rows), nearest_k(other, rows, 7)
     for name in ("first", "second", "index", "ties"):
         assert np.array_equal(getattr(before[0], name), getattr(after[0], name))
@@ -444,8 +442,8 @@ def test_more_labels_than_a_byte_holds_and_more_columns_than_it_counts():
 @pytest.mark.parametrize("large", [False, True])
 def test_rows_of_one_person_are_out_of_sight(large, people, monkeypatch):
     if large:
-        monkeypatch.setattr(neighbours, "_MANY", 1)
-        monkeypatch.setattr(neighbours, "_LARGE", 1)
+        monkeypatch.setattr(search, "_MANY", 1)
+        monkeypatch.setattr(search, "_LARGE", 1)
     (rows,) = prepared(people(300, 3))[:1]
     persons, asked = np.random.default_rng(0).integers(0, 40, 300), np.arange(0, 300, 2)
     distances = exact_distances(rows.take(asked), rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.neighbours import euclidean, gower, gpu_scores
+from synth_audit.neighbours import euclidean, gower, gpu_scores, memory
 from synth_audit.neighbours import gower as _grid
 from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.gower import MISSING, Mixed
@@ -42,8 +42,8 @@ def compared(prepared, module):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(gpu_scores, "QUERIES", 16)
-    monkeypatch.setattr(gpu_scores, "REFERENCES", 64)
+    monkeypatch.setattr(memory, "DEVICE_QUERIES", 16)
+    monkeypatch.setattr(memory, "DEVICE_REFERENCES", 64)
     monkeypatch.setattr(gpu_scores, "_PAIRS", 1)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.neighbours import coordinates
+from synth_audit.neighbours import memory
 from synth_audit.neighbours.coordinates import add_unlike
 from synth_audit.neighbours.gower import Mixed, _GowerPairs
 
@@ -14,7 +14,7 @@ from synth_audit.neighbours.gower import Mixed, _GowerPairs
 @pytest.mark.parametrize("pairs", [1, 40, 10_000])
 def test_what_unlike_labels_weigh_is_added_to_each_pair(steps, pairs, monkeypatch):
     """However few pairs are compared at a time."""
-    monkeypatch.setattr(coordinates, "_PAIRS", pairs)
+    monkeypatch.setattr(memory, "CACHE", pairs)
     rng = np.random.default_rng(len(steps))
     mine, others = (rng.integers(0, 3, (len(steps), n)).astype(np.uint8) for n in (11, 17))
     out = np.full((11, 17), 7, np.int16)

@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from synth_audit.neighbours import euclidean, search
-from synth_audit.neighbours import search as leaves
-from synth_audit.neighbours import search as neighbours
+from synth_audit.neighbours import memory, search
 from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.euclidean import nearest, nearest_other, nearest_others
 from synth_audit.neighbours.search import most_queries
@@ -61,12 +59,13 @@ BLOCKS = st.sampled_from([(1, 1), (5, 3), (2, 400), (256, 2**14)])
 def in_leaves(patch, leaf):
     """Have leaves of so many rows over the root of all, few queries in one go; None searches all rows."""
     if leaf:
-        patch.setattr(neighbours, "_MANY", 1)
-        patch.setattr(neighbours, "_LARGE", 1)
-        patch.setattr(neighbours, "_AT_ONCE", 5)
+        patch.setattr(search, "_MANY", 1)
+        patch.setattr(search, "_LARGE", 1)
+        patch.setattr(search, "_AT_ONCE", 5)
         patch.setattr(search, "_MOST", 2.0)
-        patch.setattr(search, "_PAIRS", 6)
-        patch.setattr(leaves, "LEAF", leaf)
+        patch.setattr(memory, "CACHE", 6)
+        patch.setattr(memory, "EXACT", 6)
+        patch.setattr(search, "LEAF", leaf)
 
 
 LEAVES = st.sampled_from([None, 0.3, 0.8, 2.0])
@@ -77,8 +76,8 @@ LEAVES = st.sampled_from([None, 0.3, 0.8, 2.0])
 def test_nearest_agrees_with_brute_loops(clouds, block, leaf):
     (queries, query_labels), (reference, reference_labels) = clouds
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(euclidean, "_QUERIES", block[0])
-        patch.setattr(euclidean, "_REFERENCES", block[1])
+        patch.setattr(memory, "PRODUCTS", block[0] * block[1])
+        patch.setattr(memory, "TILE", block[1])
         in_leaves(patch, leaf)
         found = nearest(points(queries, query_labels), points(reference, reference_labels))
     for i in range(len(queries)):
@@ -94,8 +93,8 @@ def test_nearest_agrees_with_brute_loops(clouds, block, leaf):
 def test_nearest_other_leaves_out_the_row_itself_and_nothing_else(clouds, block, leaf):
     (rows, labels), _ = clouds
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(euclidean, "_QUERIES", block[0])
-        patch.setattr(euclidean, "_REFERENCES", block[1])
+        patch.setattr(memory, "PRODUCTS", block[0] * block[1])
+        patch.setattr(memory, "TILE", block[1])
         in_leaves(patch, leaf)
         found = nearest_other(points(rows, labels), np.arange(len(rows)))
         several = nearest_others(points(rows, labels), np.arange(len(rows)), 3) if len(rows) > 1 else None
@@ -213,7 +212,7 @@ def test_a_row_is_left_out_where_leaves_hold_it_too(kept, monkeypatch):
     rows = points(rng.random((5000, 3)))
     asked = np.sort(rng.choice(5000, 700, replace=False))
     expected = nearest_other(rows, asked)
-    monkeypatch.setattr(neighbours, "_LARGE", 10**9)
+    monkeypatch.setattr(search, "_LARGE", 10**9)
     found = nearest_other(rows, asked)
     for field in ("first", "second", "index", "ties"):
         assert np.array_equal(getattr(found, field), getattr(expected, field))
@@ -222,13 +221,13 @@ def test_a_row_is_left_out_where_leaves_hold_it_too(kept, monkeypatch):
 
 def test_leaves_that_cannot_hold_the_nearest_row_are_not_scored(monkeypatch):
     scored = []
-    keep = search.LeafSearch._keep
+    keep = search.Candidates._keep
 
     def counted(self, rows, scores, start):
         scored.append(scores.size)
         keep(self, rows, scores, start)
 
-    monkeypatch.setattr(search.LeafSearch, "_keep", counted)
+    monkeypatch.setattr(search.Candidates, "_keep", counted)
     rng = np.random.default_rng(6)
     reference = rng.random((8000, 3))
     found = nearest(points(reference[:1000] + 1e-4), points(reference))
@@ -237,7 +236,7 @@ def test_leaves_that_cannot_hold_the_nearest_row_are_not_scored(monkeypatch):
 
 
 def test_leaves_of_a_large_table_stay_small_enough_to_rule_some_out(monkeypatch):
-    monkeypatch.setattr(leaves, "_LARGEST", 8)
+    monkeypatch.setattr(search, "_LARGEST", 8)
     rows = points(np.random.default_rng(7).random((5000, 2)))
     assert rows.leaves.sizes.max() <= 8
 
@@ -297,7 +296,7 @@ def test_rows_that_repeat_are_counted_all():
 def test_threads_change_no_bit(threads, monkeypatch):
     rng = np.random.default_rng(3)
     queries, reference = points(rng.normal(size=(300, 40))), points(rng.normal(size=(500, 40)))
-    monkeypatch.setattr(euclidean, "_QUERIES", 20)
+    monkeypatch.setattr(memory, "PRODUCTS", 20 * memory.TILE)
     found = []
     for cores in (1, threads):
         monkeypatch.setenv("OMP_NUM_THREADS", str(cores))
