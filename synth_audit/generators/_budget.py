@@ -40,16 +40,6 @@ class Steps:
         size = min(self.n_rows, max(_FEWEST, round(self.rate * self.n_rows)))
         return np.sort(self.context.rng.choice(self.n_rows, size, replace=False))
 
-    def draws(self) -> np.random.Generator:
-        """What training draws beside noise and batches; under a budget its seed is secret and forgotten.
-
-        The rows of a batch share one stream of draws. Were it known, one row more would change what every
-        row after it is given, and with it their gradients too, which the noise does not cover.
-        """
-        if self.noise_multiplier is None:
-            return self.context.rng
-        return np.random.default_rng(self.context.noise.bits(256))
-
 
 def bought(
     context: FitContext, n_rows: int, *, count: int, rate: float, what: str, epsilon: float | None = None

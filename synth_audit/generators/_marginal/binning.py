@@ -174,6 +174,16 @@ def check_part(share: float) -> None:
         )
 
 
+def check_share(share: float) -> None:
+    """Refuse a share that leaves nothing on either side.
+
+    Raises:
+        PlanError: it is 0 or below, or 1 or more.
+    """
+    if not 0 < share < 1:
+        raise PlanError("the share is no part of the budget", where="generator.share", expected="0 to 1")
+
+
 def bought_counts(
     context: FitContext, n_rows: int, queries: int, share: float, *, pure: bool = False
 ) -> Counting:
