@@ -17,6 +17,13 @@ _FEWEST = 64
 
 UNPAID_STEPS = "the plan declares no privacy budget, so it was trained without clipping and noise"
 
+UNPAID_COUNTS = "the plan declares no privacy budget, so rows were counted without noise"
+
+_ROUNDED = 1 - 1e-9  # sums of floats must not exceed the budget
+
+_MOST_EPSILON, _LEAST_SCALE = 999.0, 1.001e-3
+"""Beyond them nothing can be accounted for, and noise is nothing beside a count of 1."""
+
 
 @dataclass(frozen=True)
 class Steps:
@@ -72,13 +79,6 @@ def part_of_budget(share: float, context: FitContext) -> float | None:
         return None
     before = accountant.spent().epsilon if accountant.mechanisms else 0.0
     return before + share * (accountant.budget.epsilon - before)
-
-
-UNPAID_COUNTS = "the plan declares no privacy budget, so rows were counted without noise"
-
-_ROUNDED = 1 - 1e-9  # sums of floats must not exceed the budget
-_MOST_EPSILON, _LEAST_SCALE = 999.0, 1.001e-3
-"""Beyond them nothing can be accounted for, and noise is nothing beside a count of 1."""
 
 
 @dataclass(frozen=True)

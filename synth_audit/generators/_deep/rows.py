@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -76,14 +76,15 @@ class Transformer:
     @property
     def knows_margins(self) -> bool:
         """Whether :meth:`calibrated` would change anything."""
-        return any(column.known for column in self.columns)
+        return any(map(_known, self.columns))
 
     def calibrated(self, vectors: Floats32) -> Transformer:
         """One that decodes vectors like these, which a network drew, to the margins that are known."""
-        calibrated, place = [], 0
+        calibrated, place = list[ColumnTransform](), 0
         for column in self.columns:
             width = column.numbers + sum(column.slices)
-            calibrated.append(column.calibrated(vectors[:, place : place + width]))
+            own = vectors[:, place : place + width]
+            calibrated.append(column.calibrated(own) if _known(column) else column)
             place += width
         return Transformer(self.schema, tuple(calibrated))
 
@@ -95,6 +96,11 @@ class Transformer:
     def from_plain(cls, schema: Schema, plain: Sequence[Mapping[str, Any]]) -> Transformer:
         """What :meth:`plain` wrote."""
         return cls(schema, tuple(transform_from_plain(column) for column in plain))
+
+
+def _known(column: ColumnTransform) -> TypeGuard[RankTransform | LabelTransform]:
+    """Whether its margin was counted."""
+    return isinstance(column, RankTransform) or (isinstance(column, LabelTransform) and bool(column.shares))
 
 
 def on_train(train: Table, of_numbers: OfNumbers | None = None) -> Transformer:

@@ -57,6 +57,8 @@ Built = TypeVar("Built", bound=nn.Module)
 RowLosses = Callable[..., torch.Tensor]
 """Losses of rows, shape (b,): called with what belongs to these rows, and runs the network on them."""
 
+Calls = dict[tuple[str, nn.Module], list[tuple[torch.Tensor, torch.Tensor]]]
+
 
 @runtime_checkable
 class Kept(Protocol):
@@ -625,9 +627,6 @@ def _met(network: nn.Module, losses: RowLosses, *rows: torch.Tensor) -> tuple[to
         slope = [_places(next(left), len(found)) for _ in seen]
         met.append(_Meeting(prefix, layer, torch.cat(given, dim=1), torch.cat(slope, dim=1)))
     return found.detach(), met
-
-
-Calls = dict[tuple[str, nn.Module], list[tuple[torch.Tensor, torch.Tensor]]]
 
 
 @contextmanager

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+from pydantic import ConfigDict
 
 from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.errors import PlanError
+from synth_audit.generators.disjoint.partition import WHERE
 from synth_audit.run.executor import single_threaded
 from synth_audit.run.seeds import as_int_seed
 from synth_audit.stats.roc import auroc
@@ -40,6 +43,11 @@ _FAR = 1e-6
 
 Parts: TypeAlias = Sequence[Floats]
 """Coordinates of the same rows, part by part, shape (n, width) each."""
+
+_Grid: TypeAlias = tuple[Mapping[str, Any], ...]
+
+_PROGRESS = 0.01
+"""Share of the rows still wanted from which on a round counts as progress."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,21 +99,26 @@ def learnt(parts: Parts, name: ValidatorName, rng: np.random.Generator, *, tuned
     real = np.arange(len(rows)) < len(fit)
     seed = as_int_seed(rng)
     maker, one_class, grid = _MODELS[name]
-    held = _with_joins(parts, choice, rng)
+    held, held_real = _with_joins(parts, choice, rng)
     best: tuple[float, Any, Mapping[str, Any]] | None = None
     for settings in grid if tuned else grid[:1]:
         model = maker(seed, **(settings if tuned else {}))
         with single_threaded():
             model = _fitted(model, rows, real, one_class)
-        auc = _auc(_scores(model, held[0]), held[1]) if tuned else 0.5
+        auc = 0.5
+        if tuned:
+            scores = _scores(model, held)
+            auc = auroc(scores[held_real], scores[~held_real])
         if best is None or auc > best[0]:
             best = auc, model, settings if tuned else {}
     assert best is not None
     model = best[1]
     slope, centre = 1.0, 0.0
     if tuned:
-        slope, centre = _platt(*_scored(model, _with_joins(parts, calibration, rng)))
-    scores, which = _scored(model, _with_joins(parts, told, rng))
+        others, which = _with_joins(parts, calibration, rng)
+        slope, centre = _platt(_scores(model, others), which)
+    others, which = _with_joins(parts, told, rng)
+    scores = _scores(model, others)
     probability = _sigmoid(slope * (scores - centre))
     return JoinValidator(model, slope, centre, probability[which], probability[~which], best[2])
 
@@ -134,14 +147,6 @@ def _scores(model: Any, rows: Floats) -> Floats:
             p = np.clip(model.predict_proba(rows)[:, 1], _FAR, 1 - _FAR)
             return np.asarray(np.log(p / (1 - p)))
         return np.asarray(model.decision_function(rows), dtype=np.float64)
-
-
-def _scored(model: Any, held: tuple[Floats, Bools]) -> tuple[Floats, Bools]:
-    return _scores(model, held[0]), held[1]
-
-
-def _auc(scores: Floats, real: Bools) -> float:
-    return auroc(scores[real], scores[~real])
 
 
 def _platt(scores: Floats, real: Bools) -> tuple[float, float]:
@@ -200,7 +205,6 @@ def _isolation_forest(seed: int, **settings: Any) -> Any:
     return IsolationForest(n_jobs=1, random_state=seed, **settings)
 
 
-_Grid: TypeAlias = tuple[Mapping[str, Any], ...]
 _MODELS: Mapping[ValidatorName, tuple[Callable[..., Any], bool, _Grid]] = {
     "random_forest": (
         _random_forest,
@@ -221,26 +225,50 @@ _MODELS: Mapping[ValidatorName, tuple[Callable[..., Any], bool, _Grid]] = {
 """How each is made, whether it learns from real rows alone, and the settings among which is chosen."""
 
 
-_PROGRESS = 0.01
-"""Share of the rows still wanted from which on a round counts as progress."""
-
-
-@dataclass(frozen=True)
-class JoinRules:
-    """When a join is taken.
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """How joins are validated.
 
     Attributes:
-        threshold: score from which on a row is admitted; None for that of the best ``share`` of the first
+        validator: random forest, gradient boosting, nearest neighbours, support vector machine or network,
+            which tell real rows from rows put together at random; or one-class SVM and isolation forest,
+            which learn real rows alone.
+        tuned: choose settings, and calibrate probabilities, on held-out rows.
+        threshold: probability from which on a join is taken; None for that of the best ``share`` of the first
             round.
-        decay: share that the threshold loses after a round that admits hardly anything.
-        patience: such rounds in a row after which the join ends. rounds: at most.
+        share: of the first round.
+        decay: what the threshold loses after a round that admits hardly anything.
+        patience: such rounds in a row after which the join gives up. rounds: at most.
+        oversampling: rows that each part draws for each row wanted.
     """
 
-    threshold: float | None
-    share: float
-    decay: float
-    patience: int
-    rounds: int
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    validator: ValidatorName = "random_forest"
+    tuned: bool = True
+    threshold: float | None = None
+    share: float = 0.1
+    decay: float = 0.1
+    patience: int = 20
+    rounds: int = 200
+    oversampling: float = 3.0
+
+    def __post_init__(self) -> None:
+        within = {
+            "threshold": self.threshold is None or 0 <= self.threshold <= 1,
+            "share": 0 < self.share <= 1,
+            "decay": 0 <= self.decay < 1,
+            "patience": self.patience >= 1,
+            "rounds": self.rounds >= 1,
+            "oversampling": 1 <= self.oversampling <= 100,
+        }
+        if wrong := [name for name, right in within.items() if not right]:
+            raise PlanError(
+                f"{wrong[0]} is out of range",
+                where=f"{WHERE}.validation.{wrong[0]}",
+                expected="threshold 0 to 1, share above 0 to 1, decay 0 to below 1, patience and rounds 1 or "
+                "more, oversampling 1 to 100",
+            )
 
 
 @dataclass(frozen=True)
@@ -271,7 +299,7 @@ def validated_join(
     pool: int,
     n_parts: int,
     score: Callable[[Positions], Floats],
-    rules: JoinRules,
+    rules: Validation,
     rng: np.random.Generator,
 ) -> ValidatedJoin:
     """Join rows of parts in rounds: shuffle each part's pool, score, take rows at the threshold and above.
