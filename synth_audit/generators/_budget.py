@@ -94,11 +94,6 @@ class PureShares:
     scale: float
 
 
-def rows_that_differ(accountant: Accountant) -> int:
-    """How many additions or removals of a row there are between neighbours."""
-    return accountant.rows * (2 if accountant.neighbouring is Neighbouring.REPLACE else 1)
-
-
 def pure_shares(accountant: Accountant, *, choices: int, tables: int, share: float) -> PureShares:
     """Divide what is left of ε: ``share`` for all choices, the rest for all tables, by basic composition.
 
@@ -106,7 +101,9 @@ def pure_shares(accountant: Accountant, *, choices: int, tables: int, share: flo
         BudgetSpent: nothing is left.
     """
     assert accountant.budget is not None
-    left = (accountant.budget.epsilon - accountant.spent().epsilon) * _ROUNDED / rows_that_differ(accountant)
+    # Additions and removals of a row between neighbours.
+    changes = accountant.rows * (2 if accountant.neighbouring is Neighbouring.REPLACE else 1)
+    left = (accountant.budget.epsilon - accountant.spent().epsilon) * _ROUNDED / changes
     if left <= 0:
         raise BudgetSpent(
             "nothing is left of the privacy budget", where="epsilon", expected="epsilon above 0"

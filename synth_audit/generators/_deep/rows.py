@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
@@ -19,14 +19,11 @@ from synth_audit.generators._deep.transforms import (
     RowLayout,
     transform_from_plain,
 )
-from synth_audit.generators._marginal.binning import Counting, bought_counts, settled
+from synth_audit.generators._marginal.binning import MOST_LABELS, Counting, bought_counts, settled
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import Bounds
 from synth_audit.table.schema import Column, PublicDomain, Schema, quantitative
 from synth_audit.table.table import Table, assemble
-
-MOST_LABELS = 10_000
-"""A column of more different labels is not learnt."""
 
 OfNumbers = Callable[[str, Floats, Bounds], ColumnTransform]
 """How a column of numbers is read: from name, values (NaN where missing) and ends, which differ."""
@@ -66,12 +63,7 @@ class Transformer:
 
     def decode(self, vectors: Floats32) -> Table:
         """Rows from vectors of shape (n, width), whose slices hold any scores: the largest wins."""
-        drawn, place = {}, 0
-        for column in self.columns:
-            width = column.numbers + sum(column.slices)
-            drawn[column.name] = column.decode(vectors[:, place : place + width])
-            place += width
-        return assemble(self.schema, drawn)
+        return assemble(self.schema, {column.name: column.decode(own) for column, own in self._own(vectors)})
 
     @property
     def knows_margins(self) -> bool:
@@ -80,13 +72,18 @@ class Transformer:
 
     def calibrated(self, vectors: Floats32) -> Transformer:
         """One that decodes vectors like these, which a network drew, to the margins that are known."""
-        calibrated, place = list[ColumnTransform](), 0
+        calibrated = (
+            column.calibrated(own) if _known(column) else column for column, own in self._own(vectors)
+        )
+        return Transformer(self.schema, tuple(calibrated))
+
+    def _own(self, vectors: Floats32) -> Iterator[tuple[ColumnTransform, Floats32]]:
+        """Each column and its own coordinates."""
+        place = 0
         for column in self.columns:
             width = column.numbers + sum(column.slices)
-            own = vectors[:, place : place + width]
-            calibrated.append(column.calibrated(own) if _known(column) else column)
+            yield column, vectors[:, place : place + width]
             place += width
-        return Transformer(self.schema, tuple(calibrated))
 
     def plain(self) -> list[dict[str, Any]]:
         """As JSON values, without the schema."""

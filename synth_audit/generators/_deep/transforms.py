@@ -16,6 +16,7 @@ from synth_audit.generators._marginal.binning import (
     MarginCells,
     adaptive_cells,
     fields_from_plain,
+    label_codes,
     rounds,
     settled,
 )
@@ -413,12 +414,9 @@ class LabelTransform:
 
     def encode(self, table: Table, rng: np.random.Generator) -> Floats32:
         """One-hot."""
-        from pandas import Index  # here, so that looking around stays light
-
         if not self.slices:
             return np.zeros((table.n_rows, 0), dtype=np.float32)
-        codes = Index(np.array(self.labels, dtype=object)).get_indexer(Index(table.labels(self.name)))
-        return one_hot(np.where(codes < 0, len(self.labels) if self.gap else 0, codes), self.slices[0])
+        return one_hot(label_codes(table.labels(self.name), self.labels, gap=self.gap), self.slices[0])
 
     def decode(self, vectors: Floats32) -> Labels:
         """The label of the largest coordinate."""

@@ -342,10 +342,7 @@ class LabelBins:
 
     def codes(self, table: Table) -> Codes:
         """Positions among the labels."""
-        from pandas import Index  # here, so that looking around stays light
-
-        found = Index(np.array(self.labels, dtype=object)).get_indexer(Index(table.labels(self.name)))
-        return np.where(found < 0, len(self.labels) if self.gap else 0, found).astype(np.int64)
+        return label_codes(table.labels(self.name), self.labels, gap=self.gap)
 
     def values(self, codes: Codes, rng: np.random.Generator) -> Labels:
         """The labels."""
@@ -428,6 +425,18 @@ class RangeBins:
     def plain(self) -> dict[str, Any]:
         """The fields."""
         return asdict(self)
+
+
+def label_codes(values: Labels, labels: Sequence[str], *, gap: bool) -> Codes:
+    """The position of each value among the labels.
+
+    What is not among them counts as missing, after the last label, or where nothing may be missing as the
+    first.
+    """
+    from pandas import Index  # here, so that looking around stays light
+
+    found = Index(np.array(labels, dtype=object)).get_indexer(Index(values))
+    return np.where(found < 0, len(labels) if gap else 0, found).astype(np.int64)
 
 
 def fields_from_plain(plain: Mapping[str, Any]) -> dict[str, Any]:

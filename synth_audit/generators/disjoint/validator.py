@@ -44,7 +44,27 @@ _FAR = 1e-6
 Parts: TypeAlias = Sequence[Floats]
 """Coordinates of the same rows, part by part, shape (n, width) each."""
 
-_Grid: TypeAlias = tuple[Mapping[str, Any], ...]
+_ONE_CLASS = ("one_class_svm", "isolation_forest")
+"""Validators that learn from real rows alone."""
+
+_SETTINGS: Mapping[ValidatorName, tuple[Mapping[str, Any], ...]] = {
+    "random_forest": (
+        {"min_samples_leaf": 1},
+        {"min_samples_leaf": 5},
+        {"min_samples_leaf": 20, "max_features": 0.5},
+    ),
+    "gradient_boosting": (
+        {"max_leaf_nodes": 7},
+        {"max_leaf_nodes": 31},
+        {"max_leaf_nodes": 7, "learning_rate": 0.03},
+    ),
+    "k_nearest": ({"n_neighbors": 5}, {"n_neighbors": 15}, {"n_neighbors": 45}),
+    "svm": ({"C": 1.0}, {"C": 10.0}),
+    "mlp": ({"alpha": 1e-4}, {"alpha": 1.0}),
+    "one_class_svm": ({"nu": 0.1}, {"nu": 0.5}),
+    "isolation_forest": ({"max_samples": "auto"}, {"max_samples": 1.0}),
+}
+"""Among which is chosen."""
 
 _PROGRESS = 0.01
 """Share of the rows still wanted from which on a round counts as progress."""
@@ -98,19 +118,18 @@ def learnt(parts: Parts, name: ValidatorName, rng: np.random.Generator, *, tuned
     rows = np.vstack([np.hstack([part[fit] for part in parts]), joins])
     real = np.arange(len(rows)) < len(fit)
     seed = as_int_seed(rng)
-    maker, one_class, grid = _MODELS[name]
     held, held_real = _with_joins(parts, choice, rng)
     best: tuple[float, Any, Mapping[str, Any]] | None = None
-    for settings in grid if tuned else grid[:1]:
-        model = maker(seed, **(settings if tuned else {}))
+    for settings in _SETTINGS[name] if tuned else ({},):
+        model = _untrained(name, seed, settings)
         with single_threaded():
-            model = _fitted(model, rows, real, one_class)
+            model = _fitted(model, rows, real, name in _ONE_CLASS)
         auc = 0.5
         if tuned:
             scores = _scores(model, held)
             auc = auroc(scores[held_real], scores[~held_real])
         if best is None or auc > best[0]:
-            best = auc, model, settings if tuned else {}
+            best = auc, model, settings
     assert best is not None
     model = best[1]
     slope, centre = 1.0, 0.0
@@ -163,66 +182,27 @@ def _sigmoid(x: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-np.clip(x, -500, 500))))
 
 
-def _random_forest(seed: int, **settings: Any) -> Any:
-    from sklearn.ensemble import RandomForestClassifier
+def _untrained(name: ValidatorName, seed: int, settings: Mapping[str, Any]) -> Any:
+    """The model of scikit-learn."""
+    from sklearn import ensemble, neighbors, neural_network, svm
 
-    return RandomForestClassifier(**{"n_estimators": 100, "n_jobs": 1, "random_state": seed, **settings})
-
-
-def _gradient_boosting(seed: int, **settings: Any) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return HistGradientBoostingClassifier(early_stopping=False, random_state=seed, **settings)
-
-
-def _k_nearest(seed: int, **settings: Any) -> Any:
-    from sklearn.neighbors import KNeighborsClassifier
-
-    return KNeighborsClassifier(**settings)
-
-
-def _svm(seed: int, **settings: Any) -> Any:
-    from sklearn.svm import SVC
-
-    return SVC(**settings)
-
-
-def _mlp(seed: int, **settings: Any) -> Any:
-    from sklearn.neural_network import MLPClassifier
-
-    return MLPClassifier(early_stopping=True, random_state=seed, **settings)
-
-
-def _one_class_svm(seed: int, **settings: Any) -> Any:
-    from sklearn.svm import OneClassSVM
-
-    return OneClassSVM(**settings)
-
-
-def _isolation_forest(seed: int, **settings: Any) -> Any:
-    from sklearn.ensemble import IsolationForest
-
-    return IsolationForest(n_jobs=1, random_state=seed, **settings)
-
-
-_MODELS: Mapping[ValidatorName, tuple[Callable[..., Any], bool, _Grid]] = {
-    "random_forest": (
-        _random_forest,
-        False,
-        ({"min_samples_leaf": 1}, {"min_samples_leaf": 5}, {"min_samples_leaf": 20, "max_features": 0.5}),
-    ),
-    "gradient_boosting": (
-        _gradient_boosting,
-        False,
-        ({"max_leaf_nodes": 7}, {"max_leaf_nodes": 31}, {"max_leaf_nodes": 7, "learning_rate": 0.03}),
-    ),
-    "k_nearest": (_k_nearest, False, ({"n_neighbors": 5}, {"n_neighbors": 15}, {"n_neighbors": 45})),
-    "svm": (_svm, False, ({"C": 1.0}, {"C": 10.0})),
-    "mlp": (_mlp, False, ({"alpha": 1e-4}, {"alpha": 1.0})),
-    "one_class_svm": (_one_class_svm, True, ({"nu": 0.1}, {"nu": 0.5})),
-    "isolation_forest": (_isolation_forest, True, ({"max_samples": "auto"}, {"max_samples": 1.0})),
-}
-"""How each is made, whether it learns from real rows alone, and the settings among which is chosen."""
+    kinds: Mapping[ValidatorName, tuple[Callable[..., Any], Mapping[str, Any]]] = {
+        "random_forest": (
+            ensemble.RandomForestClassifier,
+            {"n_estimators": 100, "n_jobs": 1, "random_state": seed},
+        ),
+        "gradient_boosting": (
+            ensemble.HistGradientBoostingClassifier,
+            {"early_stopping": False, "random_state": seed},
+        ),
+        "k_nearest": (neighbors.KNeighborsClassifier, {}),
+        "svm": (svm.SVC, {}),
+        "mlp": (neural_network.MLPClassifier, {"early_stopping": True, "random_state": seed}),
+        "one_class_svm": (svm.OneClassSVM, {}),
+        "isolation_forest": (ensemble.IsolationForest, {"n_jobs": 1, "random_state": seed}),
+    }
+    kind, fixed = kinds[name]
+    return kind(**fixed, **settings)
 
 
 @dataclass(frozen=True, kw_only=True)
