@@ -25,14 +25,15 @@ import pyarrow.parquet as pq
 from _overfitting_page import Seed, write  # beside this script
 from privacy_paper_table import Size, largest, measure
 
-from synth_audit.arrays import Floats, Floats32
+from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.audits.privacy.inference import Inference
 from synth_audit.audits.privacy.linkability import Linkability
 from synth_audit.encode.embedding import EmbeddingSettings
-from synth_audit.generators._deep import autoencoder
 from synth_audit.generators._deep.rows import Transformer, on_train
-from synth_audit.generators._deep.training import Loop, Weights, as_arrays
+from synth_audit.generators._deep.training import Training, Weights, as_arrays, drawn
 from synth_audit.generators._deep.transforms import ModeTransform
+from synth_audit.generators.tvae import Tvae
+from synth_audit.generators.tvae.network import TvaeNetwork, VariationalAutoencoder, mean_loss
 from synth_audit.plugins.audit import Subject
 from synth_audit.run.context import RunContext
 from synth_audit.run.seeds import child_rng
@@ -88,24 +89,28 @@ def train_beyond(sides: Sides, out: Path, seed: int, *, steps: int) -> None:
     """
     rng = child_rng(seed, "overfitting", "fit")
     transformer = on_train(sides.train, lambda n, values, ends: ModeTransform.of(n, values, ends, rng))
-    settings = autoencoder.VaeSettings(LATENT, HIDDEN, RATE, regularised=False)
+    settings = Tvae(latent=LATENT, hidden=HIDDEN, learning_rate=RATE, regularised=False)
     rows, held = (transformer.encode(t, rng) for t in (sides.train, sides.validation))
     floor = -2 * np.log(LEAST_DEVIATION) * len(transformer.layout.numbers)
     losses: list[tuple[int, float, float]] = []
     kept: list[Weights] = []
 
-    def watch(step: int, network: autoencoder.VariationalAutoencoder) -> bool:
+    def watch(step: int, network: VariationalAutoencoder) -> bool:
         if step % EVERY:
             return False
-        seen, unseen = (loss_of(network, transformer, settings, part) + floor for part in (rows, held))
+        seen, unseen = (loss_of(network, transformer, part) + floor for part in (rows, held))
         losses.append((step, seen, unseen))
         kept.append(as_arrays(network.decoder))
         averaged = smooth([loss for _, _, loss in losses])
         return bool(averaged[-1] > (RATIOS[-1] + 0.05) * averaged.min())
 
     draw = rng.spawn(1)[0]
-    loop = Loop(steps, lambda: draw.choice(len(rows), BATCH, replace=False), lambda step, loss: None)
-    autoencoder.fitted(rows, transformer.layout, settings, loop, rng, "cpu", watch)
+
+    def sample() -> Positions:
+        return draw.choice(len(rows), BATCH, replace=False)
+
+    training = Training(rows, transformer.layout, steps, sample, lambda step, loss: None, rng)
+    training.run(TvaeNetwork(settings, watch).learn)
     unseen = smooth([loss for _, _, loss in losses])
     best = int(unseen.argmin())
     releases = {}
@@ -115,9 +120,8 @@ def train_beyond(sides: Sides, out: Path, seed: int, *, steps: int) -> None:
             break
         at = int(reached[0])
         rows_drawn = sides.train.n_rows
-        vectors = autoencoder.drawn(
-            kept[at], transformer.layout, settings, rows_drawn, child_rng(seed, "draw")
-        )
+        network = TvaeNetwork(settings)
+        vectors = drawn(network, kept[at], transformer.layout, rows_drawn, child_rng(seed, "draw"))
         release = transformer.decode(vectors)
         columns = pa.table({n: release.column(n) for n in release.names})
         pq.write_table(columns, release_file(out, ratio))
@@ -136,9 +140,8 @@ def smooth(losses: Sequence[float]) -> Floats:
 
 
 def loss_of(
-    network: autoencoder.VariationalAutoencoder,
+    network: VariationalAutoencoder,
     transformer: Transformer,
-    settings: autoencoder.VaeSettings,
     rows: Floats32,
 ) -> float:
     """The mean loss of rows under draws that are the same each time."""
@@ -146,9 +149,7 @@ def loss_of(
 
     draws = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        return float(
-            autoencoder.mean_loss(network, transformer.layout, settings, torch.as_tensor(rows), draws)
-        )
+        return float(mean_loss(network, transformer.layout, torch.as_tensor(rows), draws))
 
 
 def release_file(folder: Path, ratio: float) -> Path:

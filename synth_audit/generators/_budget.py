@@ -17,6 +17,13 @@ _FEWEST = 64
 
 UNPAID_STEPS = "the plan declares no privacy budget, so it was trained without clipping and noise"
 
+UNPAID_COUNTS = "the plan declares no privacy budget, so rows were counted without noise"
+
+_ROUNDED = 1 - 1e-9  # sums of floats must not exceed the budget
+
+_MOST_EPSILON, _LEAST_SCALE = 999.0, 1.001e-3
+"""Beyond them nothing can be accounted for, and noise is nothing beside a count of 1."""
+
 
 UNPAID_COUNTS = "the plan declares no privacy budget, so rows were counted without noise"
 
@@ -47,16 +54,6 @@ class Steps:
             return self.context.noise.poisson_sample(self.n_rows, self.rate)
         size = min(self.n_rows, max(_FEWEST, round(self.rate * self.n_rows)))
         return np.sort(self.context.rng.choice(self.n_rows, size, replace=False))
-
-    def draws(self) -> np.random.Generator:
-        """What training draws beside noise and batches; under a budget its seed is secret and forgotten.
-
-        The rows of a batch share one stream of draws. Were it known, one row more would change what every
-        row after it is given, and with it their gradients too, which the noise does not cover.
-        """
-        if self.noise_multiplier is None:
-            return self.context.rng
-        return np.random.default_rng(self.context.noise.bits(256))
 
 
 def bought(
@@ -105,11 +102,6 @@ class PureShares:
     scale: float
 
 
-def rows_that_differ(accountant: Accountant) -> int:
-    """How many additions or removals of a row there are between neighbours."""
-    return accountant.rows * (2 if accountant.neighbouring is Neighbouring.REPLACE else 1)
-
-
 def pure_shares(accountant: Accountant, *, choices: int, tables: int, share: float) -> PureShares:
     """Divide what is left of ε: ``share`` for all choices, the rest for all tables, by basic composition.
 
@@ -117,7 +109,9 @@ def pure_shares(accountant: Accountant, *, choices: int, tables: int, share: flo
         BudgetSpent: nothing is left.
     """
     assert accountant.budget is not None
-    left = (accountant.budget.epsilon - accountant.spent().epsilon) * _ROUNDED / rows_that_differ(accountant)
+    # Additions and removals of a row between neighbours.
+    changes = accountant.rows * (2 if accountant.neighbouring is Neighbouring.REPLACE else 1)
+    left = (accountant.budget.epsilon - accountant.spent().epsilon) * _ROUNDED / changes
     if left <= 0:
         raise BudgetSpent(
             "nothing is left of the privacy budget", where="epsilon", expected="epsilon above 0"

@@ -12,9 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.dp.composition import ConcentratedFilter
-from synth_audit.errors import PlanError
 from synth_audit.generators._budget import UNPAID_COUNTS
-from synth_audit.generators._marginal.binning import check_part, counted_binning
+from synth_audit.generators._marginal.binning import check_counts, check_part, counted_binning
 from synth_audit.generators._marginal.graphical_model import (
     Attributes,
     GraphicalModel,
@@ -86,9 +85,7 @@ class Aim:
 
     def __post_init__(self) -> None:
         check_part(self.margins)
-        for name in ("bins", "degree", "rounds", "most_cells", "iterations"):
-            if getattr(self, name) < 1:
-                raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
+        check_counts(self, "bins", "degree", "rounds", "most_cells", "iterations")
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
         """Count values, measure columns, then choose and measure; each is paid for before it looks at a row.

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import ClassVar
 
 from synth_audit.generators._marginal.model import BinnedModel, CountedNetwork, information
-from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.table.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class BayesianNetwork:
+class BayesianNetwork(CountedNetwork):
     """P(x) = Π_i P(x_i | parents), each column given at most ``degree`` columns drawn before it.
 
     Greedily, the column and the parents come next whose mutual information is the largest, by Akaike's
@@ -35,19 +34,12 @@ class BayesianNetwork:
     """
 
     degree: int = 2
-    margins: float = 0.2
     bins: int = 20
-    share: float = 0.3
-    most_cells: int = 1_000_000
-    minimum_people: int = FEWEST_PEOPLE
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="Bayesian network",
         summary="Each column from counts given up to two others; with a budget, PrivBayes of that degree.",
         source="Ping et al. 2017",
     )
-
-    def __post_init__(self) -> None:
-        self._network  # noqa: B018 - it refuses what makes no sense
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
         """Choose the network and count; under a budget with noise, each paid for before it looks at a row.
@@ -55,12 +47,4 @@ class BayesianNetwork:
         Raises:
             BudgetSpent: the budget does not bear it.
         """
-        return self._network.fit(train, context, score=information, fewer=True)
-
-    def load(self, folder: Path) -> BinnedModel:
-        """The model that was saved there."""
-        return BinnedModel.load(folder)
-
-    @property
-    def _network(self) -> CountedNetwork:
-        return CountedNetwork(**asdict(self))
+        return self.fit_network(train, context, score=information, fewer=True)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
-from synth_audit.errors import PlanError
-from synth_audit.generators._deep.families import GanForm, GanTraining, fit_gan, load_gan
-from synth_audit.generators._deep.network_model import NetworkModel
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.table.table import Table
+from synth_audit.generators._deep.families import GanForm, GanTraining
+from synth_audit.generators._marginal.binning import check_share
+from synth_audit.plugins.generator import GeneratorInfo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,15 +40,9 @@ class DpCtgan(GanTraining):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.penalty < float("inf"):
-            raise PlanError("the penalty is no weight", where="generator.penalty", expected="0 or more")
-        if not 0 < self.share < 1:
-            raise PlanError("the share is no part of the budget", where="generator.share", expected="0 to 1")
+        check_share(self.share)
 
-    def fit(self, train: Table, context: FitContext) -> NetworkModel:
-        """Count labels, then train; both are paid for before a row is looked at."""
-        return fit_gan(self, GanForm(self.penalty, None, self.share), train, context)
-
-    def load(self, folder: Path) -> NetworkModel:
-        """The model that was saved there."""
-        return load_gan(self, folder)
+    @property
+    def form(self) -> GanForm:
+        """What tells it from other private GANs."""
+        return GanForm(self.penalty, None, self.share)

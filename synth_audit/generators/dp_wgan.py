@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
-from synth_audit.errors import PlanError
-from synth_audit.generators._deep.families import GanForm, GanTraining, fit_gan, load_gan
-from synth_audit.generators._deep.network_model import NetworkModel
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.table.table import Table
+from synth_audit.generators._deep.families import GanForm, GanTraining
+from synth_audit.plugins.generator import GeneratorInfo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,15 +33,7 @@ class DpWgan(GanTraining):
         trial={"steps": 3, "hidden": 8, "noise": 4, "batch": 20},
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 <= self.penalty < float("inf"):
-            raise PlanError("the penalty is no weight", where="generator.penalty", expected="0 or more")
-
-    def fit(self, train: Table, context: FitContext) -> NetworkModel:
-        """Train on ``train``; the number of steps and the noise are fixed beforehand."""
-        return fit_gan(self, GanForm(penalty=self.penalty), train, context)
-
-    def load(self, folder: Path) -> NetworkModel:
-        """The model that was saved there."""
-        return load_gan(self, folder)
+    @property
+    def form(self) -> GanForm:
+        """What tells it from other private GANs."""
+        return GanForm(penalty=self.penalty)

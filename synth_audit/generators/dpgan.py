@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
-from synth_audit.generators._deep.families import GanForm, GanTraining, fit_gan, load_gan
-from synth_audit.generators._deep.network_model import NetworkModel, check_positive
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.table.table import Table
+from synth_audit.generators._deep.families import GanForm, GanTraining
+from synth_audit.generators._deep.network_model import check_positive
+from synth_audit.plugins.generator import GeneratorInfo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +34,9 @@ class Dpgan(GanTraining):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive({}, {"weight_clip": self.weight_clip})
+        check_positive(self, (), ("weight_clip",))
 
-    def fit(self, train: Table, context: FitContext) -> NetworkModel:
-        """Train on ``train``; the number of steps and the noise are fixed beforehand."""
-        return fit_gan(self, GanForm(weight_clip=self.weight_clip), train, context)
-
-    def load(self, folder: Path) -> NetworkModel:
-        """The model that was saved there."""
-        return load_gan(self, folder)
+    @property
+    def form(self) -> GanForm:
+        """What tells it from other private GANs."""
+        return GanForm(weight_clip=self.weight_clip)

@@ -11,13 +11,13 @@ import numpy as np
 
 from synth_audit.errors import PlanError
 from synth_audit.generators._budget import UNPAID_COUNTS
-from synth_audit.generators._marginal.binning import check_part, counted_binning
+from synth_audit.generators._marginal.binning import check_counts, check_part, check_share, counted_binning
 from synth_audit.generators._marginal.graphical_model import (
     Attributes,
     NoisyCounts,
     SingleColumns,
+    cells_of,
     chosen,
-    small_enough,
 )
 from synth_audit.generators._marginal.model import BinnedModel
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
@@ -78,13 +78,10 @@ class Mst:
 
     def __post_init__(self) -> None:
         check_part(self.margins)
-        for name in ("bins", "most_cells", "iterations"):
-            if getattr(self, name) < 1:
-                raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
+        check_counts(self, "bins", "most_cells", "iterations")
         if self.score not in get_args(Score):
             raise PlanError("no such score", where="generator.score", expected=" or ".join(get_args(Score)))
-        if not 0 < self.share < 1:
-            raise PlanError("the share is no part of the budget", where="generator.share", expected="0 to 1")
+        check_share(self.share)
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
         """Count values, measure columns, choose pairs, measure them; each is paid for before it looks.
@@ -130,7 +127,7 @@ class Mst:
         weights = {
             pair: self._weight(single, pair)
             for pair in combinations(range(len(sizes)), 2)
-            if small_enough(sizes, pair, self.most_cells)
+            if cells_of(sizes, pair) <= self.most_cells
         }
         left = {p: weight * single.rows.off(p, single.independent(*p)) for p, weight in weights.items()}
         sensitivity = max(weights.values(), default=1.0)  # one row moves a distance by 1, no weight

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import ClassVar
 
 from synth_audit.generators._marginal.model import BinnedModel, CountedNetwork
-from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.table.table import Table
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivBayes:
+class PrivBayes(CountedNetwork):
     """P(x) = Π_i P(x_i | parents), each column given at most ``degree`` columns drawn before it.
 
     Under a budget the network costs ``share`` of what ``margins`` leave of ε: one exponential mechanism for
@@ -34,19 +33,12 @@ class PrivBayes:
     """
 
     degree: int = 1
-    margins: float = 0.2
     bins: int = 25
-    share: float = 0.3
-    most_cells: int = 1_000_000
-    minimum_people: int = FEWEST_PEOPLE
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="PrivBayes",
         summary="Differentially private Bayesian network, by counts with Laplace noise; δ may be 0.",
         source="Zhang et al. 2017",
     )
-
-    def __post_init__(self) -> None:
-        self._network  # noqa: B018 - it refuses what makes no sense
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
         """Count values, choose the network, count; each is paid for before it looks at a row.
@@ -54,12 +46,4 @@ class PrivBayes:
         Raises:
             BudgetSpent: the budget does not bear it.
         """
-        return self._network.fit(train, context)
-
-    def load(self, folder: Path) -> BinnedModel:
-        """The model that was saved there."""
-        return BinnedModel.load(folder)
-
-    @property
-    def _network(self) -> CountedNetwork:
-        return CountedNetwork(**asdict(self))
+        return self.fit_network(train, context)

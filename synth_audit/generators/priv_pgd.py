@@ -7,14 +7,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import ClassVar
 
-from synth_audit.errors import PlanError
 from synth_audit.generators._budget import UNPAID_COUNTS
-from synth_audit.generators._marginal.binning import binning_for
+from synth_audit.generators._marginal.binning import binning_for, check_counts
 from synth_audit.generators._marginal.graphical_model import (
     Attributes,
     NoisyCounts,
+    cells_of,
     estimated_total,
-    small_enough,
 )
 from synth_audit.generators._marginal.model import ParticleModel, TargetTable, moved_particles
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
@@ -50,9 +49,7 @@ class PrivPgd:
     )
 
     def __post_init__(self) -> None:
-        for name in ("bins", "particles", "sweeps", "most_cells"):
-            if getattr(self, name) < 1:
-                raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
+        check_counts(self, "bins", "particles", "sweeps", "most_cells")
 
     def fit(self, train: Table, context: FitContext) -> ParticleModel:
         """Measure all pairs, which is paid for before a row is looked at; then move particles.
@@ -82,7 +79,7 @@ class PrivPgd:
 
     def _tables(self, sizes: tuple[int, ...]) -> list[Attributes]:
         """All pairs that are small enough, and each column that is in none."""
-        pairs = [r for r in combinations(range(len(sizes)), 2) if small_enough(sizes, r, self.most_cells)]
+        pairs = [r for r in combinations(range(len(sizes)), 2) if cells_of(sizes, r) <= self.most_cells]
         paired = {a for r in pairs for a in r}
         return [*pairs, *((a,) for a in range(len(sizes)) if a not in paired)]
 

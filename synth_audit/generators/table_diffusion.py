@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
-from synth_audit.generators._deep.families import DiffusionTraining, fit_diffusion, load_diffusion
-from synth_audit.generators._deep.network_model import NetworkModel
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.table.table import Table
+from synth_audit.generators._deep.families import DiffusionTraining, Target
+from synth_audit.plugins.generator import GeneratorInfo
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +22,7 @@ class TableDiffusion(DiffusionTraining):
     """
 
     clip: float = 0.1
+    target: ClassVar[Target] = "noise"
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="TableDiffusion",
         summary="Differentially private diffusion that predicts the added noise.",
@@ -32,11 +30,3 @@ class TableDiffusion(DiffusionTraining):
         source="Truda 2023",
         trial={"steps": 3, "hidden": 8},
     )
-
-    def fit(self, train: Table, context: FitContext) -> NetworkModel:
-        """Train on ``train``; the number of steps and the noise are fixed beforehand."""
-        return fit_diffusion(self, "noise", train, context)
-
-    def load(self, folder: Path) -> NetworkModel:
-        """The model that was saved there."""
-        return load_diffusion(self, "noise", folder)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -9,21 +11,17 @@ import torch
 
 from synth_audit import registry
 from synth_audit.errors import DataError, PlanError, PluginError
-from synth_audit.generators._deep.attention import (
-    AttentionAutoencoder,
-    AttentionEncoder,
-    AttentionSettings,
-    ColumnHeads,
-    MixtureCodes,
-)
+from synth_audit.generators._deep.attention import AttentionAutoencoder, AttentionEncoder, ColumnHeads
+from synth_audit.generators._deep.families import AttentionTraining
 from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators.attention_ae.network import MixtureCodes
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
 ALL = pytest.mark.parametrize("name", ["attention_ae", "attention_vae", "attention_gan"])
 LAYOUT = RowLayout(numbers=(3,), slices=((0, 3), (4, 6)), width=6, choices=(0, 1))
-SETTINGS = AttentionSettings(8, 2, 8, 2, 1.0, 1.0, 1e-3)
+SETTINGS = AttentionTraining(width=8, heads=2, hidden=8, mixtures=2)
 QUICK = {
     "steps": 150,
     "batch": 64,
@@ -136,7 +134,7 @@ def test_every_column_of_a_row_reaches_its_code():
 
 
 def test_the_loss_is_cross_entropy_rmse_and_density():
-    heads, rows = ColumnHeads(LAYOUT, AttentionSettings(8, 2, 8, 2, 3.0, 2.0, 1e-3)), batch(1)
+    heads, rows = ColumnHeads(LAYOUT, replace(SETTINGS, labels_weight=3.0, numbers_weight=2.0)), batch(1)
     rows[0] = torch.tensor([0, 1, 0, 0.5, 1, 0])
     told = torch.tensor([[0.0, np.log(3), 1.5, 0.5, 0.0, np.log(2), 0, np.log(2), 0, 0, 0]])
     density = 0.25 * np.exp(-0.5) + 0.75 * 0.5

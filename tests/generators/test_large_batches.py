@@ -11,7 +11,7 @@ import pytest
 from synth_audit import registry
 from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
-from synth_audit.generators._deep.training import Loop
+from synth_audit.generators._deep.training import Training
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema import PublicDomain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
@@ -55,16 +55,16 @@ def handed(table, epsilon):
 )
 def test_no_batch_holds_more_rows_than_there_are_nor_one_twice(name, epsilon, monkeypatch):
     table, batches = seven(), []
-    begin = Loop.__init__
+    begin = Training.__init__
 
-    def watched(self, steps, sample, *more):
+    def watched(self, vectors, layout, steps, sample, *more):
         def kept():
             batches.append(sample())
             return batches[-1]
 
-        begin(self, steps, kept, *more)
+        begin(self, vectors, layout, steps, kept, *more)
 
-    monkeypatch.setattr(Loop, "__init__", watched)
+    monkeypatch.setattr(Training, "__init__", watched)
     context = handed(table, epsilon)
     model = greedy(name).fit(table, context)
     assert model.sample(20, np.random.default_rng(1)).n_rows == 20

@@ -8,10 +8,13 @@ import pytest
 
 from synth_audit import registry
 from synth_audit.errors import DataError, PlanError, PluginError
-from synth_audit.generators._deep import autoencoder, gan
 from synth_audit.generators._deep.gan import Conditions
-from synth_audit.generators._deep.training import Loop, as_arrays
+from synth_audit.generators._deep.training import Training, as_arrays
 from synth_audit.generators._deep.transforms import Modes, RowLayout
+from synth_audit.generators.ctgan import Ctgan
+from synth_audit.generators.ctgan.network import CtganTraining
+from synth_audit.generators.tvae import Tvae
+from synth_audit.generators.tvae.network import TvaeNetwork
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
@@ -52,11 +55,12 @@ def test_modes_labels_and_gaps_hang_together_as_in_train(name, rows):
 def test_who_watches_a_training_may_end_it_and_moves_nothing():
     layout = RowLayout(numbers=(0,), slices=((1, 3),), width=3)
     rows = np.eye(3, dtype=np.float32)
-    settings, seen = autoencoder.VaeSettings(2, 4, 1e-3), []
+    settings, seen = Tvae(latent=2, hidden=4), []
 
     def weights(steps, watch=None):
-        loop = Loop(steps, lambda: np.arange(3), lambda done, loss: None)
-        return autoencoder.fitted(rows, layout, settings, loop, np.random.default_rng(0), "cpu", watch)
+        rng = np.random.default_rng(0)
+        training = Training(rows, layout, steps, lambda: np.arange(3), lambda done, loss: None, rng)
+        return training.run(TvaeNetwork(settings, watch).learn)
 
     ended = weights(9, lambda step, network: seen.append(step) or step == 4)
     assert seen == [1, 2, 3, 4]
@@ -109,11 +113,11 @@ def test_small_tables_have_small_batches(settings, steps, rows, monkeypatch):
     """600 rows in batches of 500 would be one step in each epoch."""
     told = []
 
-    def fit(rows, layout, network, loop, *_):
-        told.append(loop.steps)
+    def learn(network, training):
+        told.append(training.steps)
         return {}
 
-    monkeypatch.setattr("synth_audit.generators._deep.autoencoder.fitted", fit)
+    monkeypatch.setattr(TvaeNetwork, "learn", learn)
     context = FitContext(rng=np.random.default_rng(0))
     registry.build("generator", "tvae", {"epochs": 2} | settings).fit(rows, context)
     assert told == [steps]
@@ -122,11 +126,16 @@ def test_small_tables_have_small_batches(settings, steps, rows, monkeypatch):
 def test_rows_are_drawn_with_the_running_mean_of_the_weights():
     layout = RowLayout(numbers=(0,), slices=((1, 3),), width=3, choices=(0,))
     rows = np.tile(np.eye(3, dtype=np.float32)[1:], (4, 1))
-    settings = gan.GanSettings(2, 4, 1e-2, 1, averaging=0.3)
-    training = gan._CtganTraining(rows, layout, settings, np.random.default_rng(0), "cpu")
-    seen = [as_arrays(training.generator)]
-    loop = Loop(8, lambda: np.arange(8), lambda done, loss: seen.append(as_arrays(training.generator)))
-    drawn = training.run(loop)
+    settings, seen = Ctgan(noise=2, hidden=4, learning_rate=1e-2, averaging=0.3), []
+
+    def told(done, loss):
+        seen.append(as_arrays(run.generator))
+
+    run = CtganTraining(
+        Training(rows, layout, 8, lambda: np.arange(8), told, np.random.default_rng(0)), settings
+    )
+    told(0, 0.0)
+    drawn = run.run()
     mean = seen[0]["out.weight"]
     for step, now in enumerate(seen[1:]):
         decay = min(0.3, (1 + step) / (10 + step))

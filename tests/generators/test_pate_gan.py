@@ -12,9 +12,9 @@ from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import BudgetSpent, DataError, PlanError, PluginError
-from synth_audit.generators._deep import pate
-from synth_audit.generators._deep.families import plain_generator
 from synth_audit.generators._deep.rows import on_train
+from synth_audit.generators._deep.training import Training
+from synth_audit.generators.pate_gan import network as pate
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema import PublicDomain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
@@ -105,17 +105,14 @@ def training():
     """After a step of its teachers, on rows of which some were changed."""
     table = rows()
     layout = on_train(table).layout
-    sizes = {name: size for name, size in QUICK.items() if name != "rounds"}
-    settings = pate.PateSettings(**sizes, dropout=0.5, learning_rate=1e-2, generator_rate=1e-3)
+    settings = registry.build("generator", "pate_gan", QUICK | {"dropout": 0.5, "learning_rate": 1e-2})
 
     def taught(changed=(), removed=()):
         vectors = on_train(table).encode(table, np.random.default_rng(0))
         vectors[list(changed)] = 0
-        torch.manual_seed(0)
-        chosen = registry.build("generator", "pate_gan", QUICK)
-        network = plain_generator(chosen, layout, None)
         rng = np.random.default_rng(3)
-        made = pate._PateTraining(vectors, layout, settings, network, None, rng, "cpu")
+        whole = Training(vectors, layout, 3, lambda: np.zeros(0), lambda done, loss: None, rng)
+        made = pate.PateTraining(whole, settings, None)
         made.parts = [np.setdiff1d(part, list(removed)) for part in made.parts]
         for _ in range(3):
             made._teach()

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from synth_audit.generators._deep.autoencoder import Autoencoder, AutoencoderSettings, rebuilding_losses
-from synth_audit.generators._deep.gan import AskedNet, Critic, activated, pair_losses, settled
+from synth_audit.generators._deep.gan import Critic, activated, settled
+from synth_audit.generators._deep.private_gan import AskedNet, pair_losses
 from synth_audit.generators._deep.training import NORMALISER, GradientNoise, private_gradient
 from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators.dp_auto_gan import DpAutoGan
+from synth_audit.generators.dp_auto_gan.network import Autoencoder, rebuilding_losses
 
 LAYOUT = RowLayout(numbers=(0, 1), slices=((2, 5), (5, 7)), width=7, choices=(0, 1))
 ROWS = 9
@@ -30,7 +32,7 @@ def pairs():
 
 def rebuilt():
     torch.manual_seed(0)
-    network = Autoencoder(LAYOUT.width, AutoencoderSettings(2, 6, 1e-3)).double()
+    network = Autoencoder(LAYOUT.width, DpAutoGan(latent=2, hidden=6)).double()
     rows = torch.rand(ROWS, LAYOUT.width, dtype=torch.float64)
     return network, lambda rows: rebuilding_losses(network, LAYOUT, rows), (rows,)
 

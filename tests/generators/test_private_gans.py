@@ -141,11 +141,8 @@ def test_no_seed_of_the_plan_moves_what_training_draws(name, monkeypatch):
 @EACH
 def test_rows_made_for_real_ones_do_not_depend_on_the_batch(name):
     """A layer that mixes rows, as batch normalisation does, would let a row move the gradients of others."""
-    from synth_audit.generators._deep.families import plain_generator
-
     layout, chosen = on_train(declared()).layout, generator(name)
-    network = chosen._network(chosen, layout, None) if name == "dp_auto_gan" else None
-    network = (network or plain_generator(chosen, layout, None)).train()
+    network = chosen.network().generator(layout, None).train()
     inputs = torch.randn(9, chosen.noise)
     torch.testing.assert_close(network(inputs)[:1], network(inputs[:1]), rtol=1e-5, atol=1e-6)
 

@@ -15,6 +15,7 @@ from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import BudgetSpent, DataError, PlanError, PluginError
 from synth_audit.generators._deep import diffusion
+from synth_audit.generators.table_diffusion import TableDiffusion
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema import PublicDomain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
@@ -88,7 +89,7 @@ def test_the_mean_of_the_weights_lags_behind_the_last_ones():
 
 
 def test_a_falling_rate_ends_near_nothing():
-    settings = diffusion.DiffusionSettings("noise", 3, 8, 2, 0.01, falling=True)
+    settings = TableDiffusion(learning_rate=0.01, falling=True)
     assert [settings.rate(done) for done in (0, 0.5, 0.75, 1)] == pytest.approx([0.01, 0.01, 0.005, 0])
     assert replace(settings, falling=False).rate(1) == 0.01
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from synth_audit.generators.disjoint.validator import FEWEST, JoinRules, learnt, shares_above, validated_join
+from synth_audit.generators.disjoint.validator import FEWEST, Validation, learnt, shares_above, validated_join
 
-RULES = JoinRules(threshold=None, share=0.1, decay=0.1, patience=5, rounds=100)
+RULES = Validation(patience=5, rounds=100)
 
 
 def join(score, *, n=100, pool=300, rules=RULES, parts=2):
@@ -30,12 +30,17 @@ def test_no_row_is_used_twice_and_every_round_is_counted():
 
 
 def test_a_threshold_decays_after_idle_rounds_and_patience_ends():
-    never = join(lambda rows: np.zeros(len(rows)), rules=JoinRules(0.5, 0.1, 0.5, 3, 100))
+    never = join(
+        lambda rows: np.zeros(len(rows)), rules=Validation(threshold=0.5, decay=0.5, patience=3, rounds=100)
+    )
     assert len(never.rows) == 0
     assert [r.threshold for r in never.rounds] == [0.5, 0.25, 0.125]
-    late = join(lambda rows: np.full(len(rows), 0.2), rules=JoinRules(0.5, 0.1, 0.5, 3, 100))
+    late = join(
+        lambda rows: np.full(len(rows), 0.2),
+        rules=Validation(threshold=0.5, decay=0.5, patience=3, rounds=100),
+    )
     assert [r.admitted for r in late.rounds] == [0, 0, 100]
-    few = join(alike, n=300, rules=JoinRules(None, 0.1, 0.0, 100, 4))
+    few = join(alike, n=300, rules=Validation(decay=0.0, patience=100, rounds=4))
     assert len(few.rounds) == 4
     assert 0 < len(few.rows) < 300
 

@@ -1,45 +1,39 @@
-"""What the generators by attention, by diffusion and by private GANs share: settings, fit and model."""
+"""What the generators by attention, by diffusion and by private GANs share: settings and fit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from synth_audit.arrays import Floats32
 from synth_audit.errors import PlanError
-from synth_audit.generators._budget import Steps, bought, part_of_budget
+from synth_audit.generators._budget import bought, part_of_budget
 from synth_audit.generators._deep.network_model import (
-    Draw,
-    Fit,
+    Learn,
+    NetworkGenerator,
     NetworkModel,
-    Weights,
+    RowsToLearn,
     check_positive,
+    fit_protected,
     fit_unprotected,
-    training_loop,
-    transformer_for,
 )
-from synth_audit.generators._deep.rows import with_margins
 from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
 from synth_audit.generators._marginal.binning import check_part
 from synth_audit.plugins.generator import FitContext
-from synth_audit.run.context import torch_device
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from torch import nn
-
-    from synth_audit.generators._deep.attention import AttentionSettings
-    from synth_audit.generators._deep.diffusion import DiffusionSettings, Target
     from synth_audit.generators._deep.gan import Conditions
-    from synth_audit.generators._deep.training import GradientNoise, Loop
+    from synth_audit.generators._deep.private_gan import PrivateGan
+    from synth_audit.generators._deep.training import Network, Weights
+
+Target = Literal["noise", "row"]
+"""What the network of a diffusion predicts."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionTraining:
+class AttentionTraining(NetworkGenerator):
     """How encoder and heads are built and trained.
 
     Attributes:
@@ -65,8 +59,7 @@ class AttentionTraining:
 
     def __post_init__(self) -> None:
         counts = ("steps", "batch", "width", "heads", "hidden", "mixtures")
-        sizes = ("labels_weight", "numbers_weight", "learning_rate")
-        check_positive({n: getattr(self, n) for n in counts}, {n: getattr(self, n) for n in sizes})
+        check_positive(self, counts, ("labels_weight", "numbers_weight", "learning_rate"))
         if self.width % self.heads:
             raise PlanError(
                 f"{self.width} dimensions cannot be shared by {self.heads} heads",
@@ -75,37 +68,20 @@ class AttentionTraining:
             )
 
     @property
-    def network(self) -> AttentionSettings:
-        """Of encoder and heads, for the kernel."""
-        from synth_audit.generators._deep.attention import AttentionSettings
+    def all_steps(self) -> int:
+        """Those of encoder and heads, and of what is trained after them."""
+        return self.steps
 
-        return AttentionSettings(
-            self.width,
-            self.heads,
-            self.hidden,
-            self.mixtures,
-            self.labels_weight,
-            self.numbers_weight,
-            self.learning_rate,
-        )
-
-    def fit_attention(
-        self, train: Table, context: FitContext, fit: Fit, draw: Draw, more_steps: int = 0
-    ) -> NetworkModel:
-        """Train on ``train``, by ``more_steps`` beyond those of encoder and heads."""
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Train on ``train``."""
+        normal = QuantileTransform.of
         return fit_unprotected(
-            train,
-            context,
-            steps=self.steps + more_steps,
-            batch=self.batch,
-            fit=fit,
-            draw=draw,
-            of_numbers=QuantileTransform.of,
+            self, train, context, steps=self.all_steps, batch=self.batch, of_numbers=normal
         )
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffusionTraining:
+class DiffusionTraining(NetworkGenerator):
     """How the network is built and trained.
 
     Attributes:
@@ -134,12 +110,10 @@ class DiffusionTraining:
     falling: bool = False
     averaging: float = 0.0
     temperature: float = 1.0
+    target: ClassVar[Target]
 
     def __post_init__(self) -> None:
-        counts = {"levels": self.levels, "steps": self.steps, "hidden": self.hidden, "blocks": self.blocks}
-        for name, count in counts.items():
-            if count < 1:
-                raise PlanError(f"{name} is {count}", where=f"generator.{name}", expected="1 or more")
+        check_positive(self, ("levels", "steps", "hidden", "blocks"))
         if not 0 < self.sampling_rate <= 1:
             raise PlanError("the sampling rate is no probability", where="sampling_rate", expected="0 to 1")
         check_part(self.margins)
@@ -149,76 +123,51 @@ class DiffusionTraining:
             if not 0 < getattr(self, name) < float("inf"):
                 raise PlanError(f"{name} is not positive", where=f"generator.{name}", expected="above 0")
 
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Train on ``train``; the number of steps and the noise are fixed beforehand."""
 
-def fit_diffusion(
-    settings: DiffusionTraining, target: Target, train: Table, context: FitContext
-) -> NetworkModel:
-    """Buy the steps, then take them."""
-    device = torch_device(context.device, "this generator")
-    from synth_audit.generators._deep import diffusion
-    from synth_audit.generators._deep.training import GradientNoise
+        def buy(n_rows: int, layout: RowLayout) -> Learn:
+            what, rate = "training of the network", self.sampling_rate
+            steps = bought(context, n_rows, count=self.steps, rate=rate, what=what)
 
-    train = train.released_only()
-    transformer = with_margins(transformer_for(train, context), train, context, settings.margins)
-    steps = bought(
-        context,
-        train.n_rows,
-        count=settings.steps,
-        rate=settings.sampling_rate,
-        what="training of the network",
-    )
-    noise = None
-    if steps.noise_multiplier is not None:
-        noise = GradientNoise(settings.clip, steps.noise_multiplier, context.noise.gaussian)
+            def learn(rows: RowsToLearn) -> Weights:
+                return rows.bought_training("train", steps, self.clip).run(self.network().learn)
 
-    layout, draw = transformer.layout, _draw(settings, target)
-    weights: Weights = {}
-    if layout.width:
-        loop = training_loop(context, "train", steps.count, steps.batch, steps.rate)
-        draws = steps.draws()
-        rows = transformer.encode(train, draws)
-        weights = diffusion.fit_diffusion(rows, layout, _of(settings, target), loop, noise, draws, device)
-    usual = _draw(replace(settings, temperature=1.0), target)  # margins are those of rows as they were learnt
-    return replace(NetworkModel.calibrated(transformer, weights, usual, context.rng), draw=draw)
+            return learn
+
+        usual = replace(self, temperature=1.0)  # margins are those of rows as they were learnt
+        model = fit_protected(usual, train, context, self.margins, buy)
+        return replace(model, network=self.network)
+
+    def network(self) -> Network:
+        """A residual net that sees a row behind noise."""
+        from synth_audit.generators._deep.diffusion import TableDiffusionNetwork
+
+        return TableDiffusionNetwork(self)
+
+    def rate(self, done: float) -> float:
+        """The learning rate after a share of the steps."""
+        return self.learning_rate * min(1.0, 2 * (1 - done)) if self.falling else self.learning_rate
 
 
-def load_diffusion(settings: DiffusionTraining, target: Target, folder: Path) -> NetworkModel:
-    """The model that was saved there."""
-    return NetworkModel.load(folder, _draw(settings, target))
+@dataclass(frozen=True)
+class GanForm:
+    """What tells one private GAN from another.
 
+    Attributes:
+        penalty: weight of the critic's Lipschitz penalty; 0 for none.
+        weight_clip: the largest absolute weight of the critic; None for any.
+        conditions_share: of ε, for counts of labels that are then asked for; None for a generator that is
+            not asked.
+    """
 
-def _draw(settings: DiffusionTraining, target: Target) -> Draw:
-    def draw(weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        from synth_audit.generators._deep import diffusion
-
-        return diffusion.draw_diffusion(weights, layout, _of(settings, target), n, rng)
-
-    return draw
-
-
-def _of(settings: DiffusionTraining, target: Target) -> DiffusionSettings:
-    from synth_audit.generators._deep.diffusion import DiffusionSettings
-
-    return DiffusionSettings(
-        target,
-        settings.levels,
-        settings.hidden,
-        settings.blocks,
-        settings.learning_rate,
-        settings.falling,
-        settings.averaging,
-        settings.temperature,
-    )
-
-
-BLOCKS = 2
-"""Residual blocks of a generator."""
-
-_COUNTS = "counts"
+    penalty: float = 0.0
+    weight_clip: float | None = None
+    conditions_share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class GanTraining:
+class GanTraining(NetworkGenerator):
     """How generator and critic are built and trained.
 
     Attributes:
@@ -249,149 +198,53 @@ class GanTraining:
 
     def __post_init__(self) -> None:
         counts = ("steps", "critic_steps", "batch", "noise", "hidden")
-        sizes = ("sampling_rate", "learning_rate", "generator_rate", "clip")
-        check_positive({n: getattr(self, n) for n in counts}, {n: getattr(self, n) for n in sizes})
+        check_positive(self, counts, ("sampling_rate", "learning_rate", "generator_rate", "clip"))
         if self.sampling_rate > 1:
             raise PlanError("the sampling rate is no probability", where="sampling_rate", expected="0 to 1")
-        if not 0 <= self.dropout < 1:
-            raise PlanError("the dropout is no probability", where="dropout", expected="0 to below 1")
+        check_dropout(self.dropout)
         check_part(self.margins)
+        if not 0 <= self.form.penalty < float("inf"):
+            raise PlanError("the penalty is no weight", where="generator.penalty", expected="0 or more")
+
+    @property
+    def form(self) -> GanForm:
+        """What tells it from other private GANs."""
+        raise NotImplementedError
+
+    def network(self) -> PrivateGan:
+        """Generator and critic."""
+        from synth_audit.generators._deep.private_gan import PrivateGan
+
+        return PrivateGan(self)
+
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Train on ``train``; the number of steps and the noise are fixed beforehand."""
+
+        def buy(n_rows: int, layout: RowLayout) -> Learn:
+            share = self.form.conditions_share if layout.choices else None
+            counts_noise = None if share is None else _counts_bought(share, context)
+            what, rate = "training of the critic", self.sampling_rate
+            steps = bought(context, n_rows, count=self.steps, rate=rate, what=what)
+
+            def learn(rows: RowsToLearn) -> Weights:
+                network = self.network()
+                if share is not None:
+                    network = replace(network, conditions=_counted(rows, counts_noise))
+                return rows.bought_training("train", steps, self.clip).run(network.learn)
+
+            return learn
+
+        return fit_protected(self, train, context, self.margins, buy)
 
 
-@dataclass(frozen=True)
-class GanForm:
-    """What tells one private GAN from another.
+def check_dropout(share: float) -> None:
+    """Refuse a dropout that keeps nothing.
 
-    Attributes:
-        penalty: weight of the critic's Lipschitz penalty; 0 for none.
-        weight_clip: the largest absolute weight of the critic; None for any.
-        conditions_share: of ε, for counts of labels that are then asked for; None for a generator that is
-            not asked.
+    Raises:
+        PlanError: it is below 0, or 1 or more.
     """
-
-    penalty: float = 0.0
-    weight_clip: float | None = None
-    conditions_share: float | None = None
-
-
-def fit_gan(settings: GanTraining, form: GanForm, train: Table, context: FitContext) -> NetworkModel:
-    """Buy what is to be learnt, then learn it."""
-    device = torch_device(context.device, "this generator")
-    from synth_audit.generators._deep.training import built
-
-    train = train.released_only()
-    transformer = with_margins(transformer_for(train, context), train, context, settings.margins)
-    layout = transformer.layout
-    share = form.conditions_share if layout.choices else None
-    counts_noise = None if share is None else _counts_bought(share, context)
-    what = "training of the critic"
-    rate = settings.sampling_rate
-    steps = bought(context, train.n_rows, count=settings.steps, rate=rate, what=what)
-    weights: Weights = {}
-    if layout.width:
-        draws = steps.draws()
-        rows = transformer.encode(train, draws)
-        conditions = None
-        if share is not None:
-            conditions = _counted(rows, layout, counts_noise, context)
-        network = built(lambda: plain_generator(settings, layout, conditions), draws)
-        weights = taught(settings, form, rows, layout, network, conditions, steps, draws, device)
-        if conditions is not None:
-            weights = {**weights, _COUNTS: conditions.counts.astype(np.float32)}
-    draw = draw_with(settings, plain_generator)
-    return NetworkModel.calibrated(transformer, weights, draw, context.rng)
-
-
-def load_gan(settings: GeneratorSize, folder: Path) -> NetworkModel:
-    """The model that was saved there."""
-    return NetworkModel.load(folder, draw_with(settings, plain_generator))
-
-
-def taught(
-    settings: GanTraining,
-    form: GanForm,
-    rows: Floats32,
-    layout: RowLayout,
-    network: nn.Module,
-    conditions: Conditions | None,
-    steps: Steps,
-    draws: np.random.Generator,
-    device: str,
-) -> Weights:
-    """The weights of a generator, taught by a critic whose steps were bought."""
-    from synth_audit.generators._deep import gan
-
-    how = gan.PrivateGanSettings(
-        noise=settings.noise,
-        critic_rate=settings.learning_rate,
-        generator_rate=settings.generator_rate,
-        batch=settings.batch,
-        critic_steps=settings.critic_steps,
-        hidden=settings.hidden,
-        dropout=settings.dropout,
-        penalty=form.penalty,
-        weight_clip=form.weight_clip,
-    )
-    loop, noise = loop_of(steps, "train"), noise_of(steps, settings.clip)
-    return gan.fit_private_gan(rows, layout, how, network, conditions, loop, noise, draws, device)
-
-
-def loop_of(steps: Steps, what: str) -> Loop:
-    """The steps that were bought."""
-    return training_loop(steps.context, what, steps.count, steps.batch, steps.rate)
-
-
-def noise_of(steps: Steps, clip: float) -> GradientNoise | None:
-    """The noise that was bought; None where nothing was."""
-    from synth_audit.generators._deep.training import GradientNoise
-
-    if steps.noise_multiplier is None:
-        return None
-    return GradientNoise(clip, steps.noise_multiplier, steps.context.noise.gaussian)
-
-
-class GeneratorSize(Protocol):
-    """What the form of a generator follows from."""
-
-    @property
-    def noise(self) -> int:
-        """Dimensions of its input."""
-
-    @property
-    def hidden(self) -> int:
-        """Width of its layers."""
-
-
-def plain_generator(settings: GeneratorSize, layout: RowLayout, conditions: Conditions | None) -> nn.Module:
-    """From noise and what is asked for to the scores of a row."""
-    from synth_audit.generators._deep.gan import AskedNet
-    from synth_audit.generators._deep.training import ResidualNet
-
-    if conditions is None or not conditions.width:
-        return ResidualNet(settings.noise, layout.width, settings.hidden, BLOCKS)
-    return AskedNet(settings.noise, conditions.width, layout.width, settings.hidden, BLOCKS)
-
-
-Network = Callable[[GeneratorSize, RowLayout, "Conditions | None"], "nn.Module"]
-
-
-def draw_with(settings: GeneratorSize, network: Network) -> Draw:
-    """How rows are drawn from the weights of such a network."""
-
-    def draw(weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        from synth_audit.generators._deep import gan
-        from synth_audit.generators._deep.gan import Conditions
-
-        learnt = dict(weights)
-        counts = learnt.pop(_COUNTS, None)
-        conditions = None
-        if counts is not None:
-            nobody = np.zeros((0, layout.width), dtype=np.float32)
-            conditions = Conditions(Conditions.of(nobody, layout).starts, counts.astype(np.float64))
-        made = network(settings, layout, conditions)
-        return gan.draw_private_gan(learnt, layout, settings.noise, made, conditions, n, rng)
-
-    return draw
+    if not 0 <= share < 1:
+        raise PlanError("the dropout is no probability", where="dropout", expected="0 to below 1")
 
 
 def _counts_bought(share: float, context: FitContext) -> float | None:
@@ -404,13 +257,13 @@ def _counts_bought(share: float, context: FitContext) -> float | None:
     return multiplier
 
 
-def _counted(rows: Floats32, layout: RowLayout, multiplier: float | None, context: FitContext) -> Conditions:
+def _counted(rows: RowsToLearn, multiplier: float | None) -> Conditions:
     """Counts of labels. A row is in one of each column, so that the noise grows with the root of columns."""
     from synth_audit.generators._deep.gan import Conditions
 
-    found = Conditions.of(rows, layout)
+    found = Conditions.of(rows.vectors, rows.layout)
     if multiplier is None:
         return found
-    scale = multiplier * len(layout.choices) ** 0.5
-    counts = found.counts + context.noise.gaussian(scale, found.counts.shape)
+    scale = multiplier * len(rows.layout.choices) ** 0.5
+    counts = found.counts + rows.context.noise.gaussian(scale, found.counts.shape)
     return Conditions(found.starts, np.maximum(counts, 1.0))  # each label can be asked for

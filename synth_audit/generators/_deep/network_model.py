@@ -1,4 +1,4 @@
-"""Generators by networks: settings, the loop that trains them, and the model that reads vectors as rows."""
+"""Generators by networks: how they are fitted, and the model that reads vectors as rows."""
 
 from __future__ import annotations
 
@@ -10,23 +10,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from synth_audit.arrays import Floats32, Positions
+from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.errors import PlanError
-from synth_audit.generators._deep.rows import OfNumbers, Transformer, on_declared, on_train
+from synth_audit.generators._budget import Steps
+from synth_audit.generators._deep.rows import (
+    OfNumbers,
+    Transformer,
+    on_declared,
+    on_train,
+    with_margins,
+)
 from synth_audit.generators._deep.transforms import ModeTransform, RowLayout
 from synth_audit.plugins.generator import FitContext
 from synth_audit.run.context import torch_device
+from synth_audit.table.kind import Bounds
 from synth_audit.table.schema import schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.generators._deep.training import Kept, Loop
+    from synth_audit.generators._deep.training import GradientNoise, Kept, Network, Training, Weights
 
+NO_NOISE = "the networks are trained on the rows without clipping and noise"
 
-Weights = Mapping[str, Floats32]
-
-Draw = Callable[[Weights, RowLayout, int, np.random.Generator], Floats32]
-"""Row vectors from weights: shape (n, width)."""
+_STEPS_EACH, _FEWEST = 8, 50
+"""Steps that an epoch has at least, where so many rows are in each batch."""
 
 _DRAWN = 40_000
 """Rows that are drawn to see how far margins are off."""
@@ -34,34 +41,48 @@ _DRAWN = 40_000
 _COLUMNS, _WEIGHTS = "model.json", "weights.npz"
 
 
+class NetworkGenerator:
+    """A generator whose rows are drawn by a network; its settings are the fields of a subclass."""
+
+    def network(self) -> Network:
+        """How it is trained and drawn from; torch is imported with it, and not before."""
+        raise NotImplementedError
+
+    def load(self, folder: Path) -> NetworkModel:
+        """The model that was saved there."""
+        return NetworkModel.load(folder, self.network)
+
+
 @dataclass(frozen=True, eq=False)
 class NetworkModel:
     """Weights, how rows are drawn with them, and what the vectors mean.
 
     Attributes:
-        draw: of the generator that fitted it.
+        network: of the generator that fitted it.
     """
 
     transformer: Transformer = field(repr=False)
     weights: Weights = field(repr=False)
-    draw: Draw = field(repr=False)
+    network: Callable[[], Network] = field(repr=False)
 
-    @classmethod
-    def calibrated(
-        cls, transformer: Transformer, weights: Weights, draw: Draw, rng: np.random.Generator
-    ) -> NetworkModel:
+    def calibrated(self, rng: np.random.Generator) -> NetworkModel:
         """One whose rows have the margins that the transformer knows, as far as it knows any."""
-        if transformer.knows_margins:
-            drawn = draw(weights, transformer.layout, _DRAWN, rng)
-            transformer = transformer.calibrated(drawn)
-        return cls(transformer, weights, draw)
+        if not self.transformer.knows_margins:
+            return self
+        transformer = self.transformer.calibrated(self._drawn(_DRAWN, rng))
+        return NetworkModel(transformer, self.weights, self.network)
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` rows; the same generator state gives the same rows."""
+        return self.transformer.decode(self._drawn(n, rng))
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> Floats32:
         layout = self.transformer.layout
         if not layout.width:  # no column can differ
-            return self.transformer.decode(np.zeros((n, 0), dtype=np.float32))
-        return self.transformer.decode(self.draw(self.weights, layout, n, rng))
+            return np.zeros((n, 0), dtype=np.float32)
+        from synth_audit.generators._deep.training import drawn
+
+        return drawn(self.network(), self.weights, layout, n, rng)
 
     def save(self, folder: Path) -> None:
         """Write columns as ``model.json`` and weights as ``weights.npz``."""
@@ -73,91 +94,128 @@ class NetworkModel:
         np.savez(folder / _WEIGHTS, allow_pickle=False, **self.weights)
 
     @classmethod
-    def load(cls, folder: Path, draw: Draw) -> NetworkModel:
+    def load(cls, folder: Path, network: Callable[[], Network]) -> NetworkModel:
         """The model that was saved there."""
         plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
         schema = schema_from_plain(plain["schema"])
         with np.load(folder / _WEIGHTS, allow_pickle=False) as weights:
-            return cls(Transformer.from_plain(schema, plain["columns"]), dict(weights), draw)
+            return cls(Transformer.from_plain(schema, plain["columns"]), dict(weights), network)
 
 
-def transformer_for(train: Table, context: FitContext) -> Transformer:
-    """How rows become vectors, and the accountant told where bounds and labels come from.
+@dataclass(frozen=True, eq=False)
+class RowsToLearn:
+    """What all trainings of one fit share.
 
-    Under a budget what the plan declares is all that is used; where it leaves something out, that is read off
-    train and no guarantee follows.
+    Attributes:
+        vectors: the rows, shape (n, width). layout: of their coordinates.
+        rng: first weights and draws; its seed is secret under a budget.
+    """
+
+    context: FitContext
+    vectors: Floats32
+    layout: RowLayout
+    rng: np.random.Generator
+    device: str
+
+    def training(
+        self,
+        what: str,
+        steps: int,
+        sample: Callable[[], Positions],
+        noise: GradientNoise | None = None,
+        **moved: Kept,
+    ) -> Training:
+        """So many steps; where nothing private depends on it, a training that is broken off goes on from its
+        checkpoint.
+
+        Args:
+            what: is trained, in a word or two. sample: positions of the rows of the next batch.
+            moved: what ``sample`` moves beside the context's draws.
+        """
+        from synth_audit.generators._deep.training import Resumption, Training
+
+        def told(done: int, loss: float) -> None:
+            self.context.trained(what, done, steps, loss)
+
+        def said(text: str) -> None:
+            self.context.progress(f"{what}: {text}", 0, steps)
+
+        resumption = None
+        if (folder := self.context.resumable) is not None:
+            parts = {"rng": self.context.rng, "course": self.context.course, **moved}
+            resumption = Resumption(folder, parts, said)
+        whole = (self.vectors, self.layout, steps, sample, told)
+        return Training(*whole, self.rng, self.device, noise, resumption)
+
+    def bought_training(self, what: str, steps: Steps, clip: float) -> Training:
+        """The steps that were bought, with the noise that was."""
+        from synth_audit.generators._deep.training import GradientNoise
+
+        noise = None
+        if steps.noise_multiplier is not None:
+            noise = GradientNoise(clip, steps.noise_multiplier, self.context.noise.gaussian)
+        return self.training(what, steps.count, steps.batch, noise)
+
+
+Learn = Callable[[RowsToLearn], "Weights"]
+
+
+def fit_protected(
+    generator: NetworkGenerator,
+    train: Table,
+    context: FitContext,
+    margins: float,
+    buy: Callable[[int, RowLayout], Learn],
+) -> NetworkModel:
+    """Buy all that looks at rows, then learn; without a budget nothing is bought.
+
+    Under a budget what the plan declares is all that rows are read by; where it leaves something out, that is
+    read off train and no guarantee follows.
+
+    Args:
+        margins: share of ε for counts of the values of each column.
+        buy: called with the number of rows and the layout; how the network is then trained.
 
     Raises:
         DataError: a column holds free text.
+        BudgetSpent: the budget does not bear it.
+    """
+    device = torch_device(context.device, "this generator")
+    train = train.released_only()
+    if context.accountant.budget is None:
+        transformer = on_train(train)
+    else:
+        context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
+        transformer = on_declared(train, context.public_domain)
+    transformer = with_margins(transformer, train, context, margins)
+    layout = transformer.layout
+    learn = buy(train.n_rows, layout)
+    weights: Weights = {}
+    if layout.width:
+        rng = secret_draws(context)
+        weights = learn(RowsToLearn(context, transformer.encode(train, rng), layout, rng, device))
+    return NetworkModel(transformer, weights, generator.network).calibrated(context.rng)
+
+
+def secret_draws(context: FitContext) -> np.random.Generator:
+    """What training draws beside noise and batches; under a budget its seed is secret and forgotten.
+
+    The rows of a batch share one stream of draws. Were it known, one row more would change what every row
+    after it is given, and with it their gradients too, which the noise does not cover.
     """
     if context.accountant.budget is None:
-        return on_train(train)
-    context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
-    return on_declared(train, context.public_domain)
-
-
-def training_loop(
-    context: FitContext,
-    what: str,
-    steps: int,
-    sample: Callable[[], Positions],
-    *known: object,
-    **moved: Kept,
-) -> Loop:
-    """So many steps; where nothing private depends on it, a training that is broken off goes on from its
-    checkpoint.
-
-    Args:
-        what: is trained, in a word or two. sample: positions of the rows of the next batch.
-        known: what the batches follow from beside draws.
-        moved: what ``sample`` moves beside the context's draws.
-    """
-    from synth_audit.generators._deep.training import Loop, Resumption
-
-    def told(done: int, loss: float) -> None:
-        context.trained(what, done, steps, loss)
-
-    def said(text: str) -> None:
-        context.progress(f"{what}: {text}", 0, steps)
-
-    folder = context.resumable
-    if folder is None:
-        return Loop(steps, sample, told)
-    parts = {"rng": context.rng, "course": context.course, **moved}
-    return Loop(steps, sample, told, Resumption(folder, parts, said, known))
-
-
-NO_NOISE = "the networks are trained on the rows without clipping and noise"
-
-_STEPS_EACH, _FEWEST = 8, 50
-"""Steps that an epoch has at least, where so many rows are in each batch."""
-
-Fit = Callable[[Floats32, RowLayout, "Loop", np.random.Generator, str], Weights]
-
-
-def check_positive(counts: Mapping[str, int], sizes: Mapping[str, float]) -> None:
-    """Refuse settings that make no sense.
-
-    Raises:
-        PlanError: a count is below 1, or a size is not positive and finite.
-    """
-    for name, count in counts.items():
-        if count < 1:
-            raise PlanError(f"{name} is {count}", where=f"generator.{name}", expected="1 or more")
-    for name, size in sizes.items():
-        if not 0 < size < float("inf"):
-            raise PlanError(f"{name} is {size:g}", where=f"generator.{name}", expected="above 0")
+        return context.rng
+    return np.random.default_rng(context.noise.bits(256))
 
 
 def fit_unprotected(
+    generator: NetworkGenerator,
     train: Table,
     context: FitContext,
     *,
     epochs: int = 0,
     steps: int = 0,
     batch: int,
-    fit: Fit,
-    draw: Draw,
     of_numbers: OfNumbers | None = None,
 ) -> NetworkModel:
     """Train on shuffled batches.
@@ -171,8 +229,12 @@ def fit_unprotected(
     """
     device = torch_device(context.device, "this generator")
     context.accountant.void(NO_NOISE)
-    train = train.released_only()
-    transformer = on_train(train, of_numbers or _by_modes(context.rng))
+    train, rng = train.released_only(), context.rng
+
+    def by_modes(name: str, values: Floats, ends: Bounds) -> ModeTransform:
+        return ModeTransform.of(name, values, ends, rng)
+
+    transformer = on_train(train, of_numbers or by_modes)
     layout, size = transformer.layout, min(batch, train.n_rows)
     if not steps:
         size = min(size, max(_FEWEST, train.n_rows // _STEPS_EACH))
@@ -180,16 +242,25 @@ def fit_unprotected(
 
     weights: Weights = {}
     if layout.width:
-        rows = transformer.encode(train, context.rng)
-        sample = _Shuffled(train.n_rows, size, context.rng)
-        loop = training_loop(context, "train", steps, sample, order=sample)
-        weights = fit(rows, layout, loop, context.rng, device)
-    return NetworkModel(transformer, weights, draw)
+        rows = RowsToLearn(context, transformer.encode(train, rng), layout, rng, device)
+        sample = _Shuffled(train.n_rows, size, rng)
+        training = rows.training("train", steps, sample, order=sample)
+        weights = training.run(generator.network().learn)
+    return NetworkModel(transformer, weights, generator.network)
 
 
-def _by_modes(rng: np.random.Generator) -> OfNumbers:
-    """Numbers within their modes, which are found by these draws."""
-    return lambda name, values, ends: ModeTransform.of(name, values, ends, rng)
+def check_positive(settings: object, counts: tuple[str, ...], sizes: tuple[str, ...] = ()) -> None:
+    """Refuse settings that make no sense.
+
+    Raises:
+        PlanError: a count is below 1, or a size is not positive and finite.
+    """
+    for name in counts:
+        if (count := getattr(settings, name)) < 1:
+            raise PlanError(f"{name} is {count}", where=f"generator.{name}", expected="1 or more")
+    for name in sizes:
+        if not 0 < (size := getattr(settings, name)) < float("inf"):
+            raise PlanError(f"{name} is {size:g}", where=f"generator.{name}", expected="above 0")
 
 
 class _Shuffled:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -19,14 +19,11 @@ from synth_audit.generators._deep.transforms import (
     RowLayout,
     transform_from_plain,
 )
-from synth_audit.generators._marginal.binning import Counting, bought_counts, settled
+from synth_audit.generators._marginal.binning import MOST_LABELS, Counting, bought_counts, settled
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import Bounds
 from synth_audit.table.schema import Column, PublicDomain, Schema, quantitative
 from synth_audit.table.table import Table, assemble
-
-MOST_LABELS = 10_000
-"""A column of more different labels is not learnt."""
 
 OfNumbers = Callable[[str, Floats, Bounds], ColumnTransform]
 """How a column of numbers is read: from name, values (NaN where missing) and ends, which differ."""
@@ -66,26 +63,27 @@ class Transformer:
 
     def decode(self, vectors: Floats32) -> Table:
         """Rows from vectors of shape (n, width), whose slices hold any scores: the largest wins."""
-        drawn, place = {}, 0
-        for column in self.columns:
-            width = column.numbers + sum(column.slices)
-            drawn[column.name] = column.decode(vectors[:, place : place + width])
-            place += width
-        return assemble(self.schema, drawn)
+        return assemble(self.schema, {column.name: column.decode(own) for column, own in self._own(vectors)})
 
     @property
     def knows_margins(self) -> bool:
         """Whether :meth:`calibrated` would change anything."""
-        return any(column.known for column in self.columns)
+        return any(map(_known, self.columns))
 
     def calibrated(self, vectors: Floats32) -> Transformer:
         """One that decodes vectors like these, which a network drew, to the margins that are known."""
-        calibrated, place = [], 0
+        calibrated = (
+            column.calibrated(own) if _known(column) else column for column, own in self._own(vectors)
+        )
+        return Transformer(self.schema, tuple(calibrated))
+
+    def _own(self, vectors: Floats32) -> Iterator[tuple[ColumnTransform, Floats32]]:
+        """Each column and its own coordinates."""
+        place = 0
         for column in self.columns:
             width = column.numbers + sum(column.slices)
-            calibrated.append(column.calibrated(vectors[:, place : place + width]))
+            yield column, vectors[:, place : place + width]
             place += width
-        return Transformer(self.schema, tuple(calibrated))
 
     def plain(self) -> list[dict[str, Any]]:
         """As JSON values, without the schema."""
@@ -95,6 +93,11 @@ class Transformer:
     def from_plain(cls, schema: Schema, plain: Sequence[Mapping[str, Any]]) -> Transformer:
         """What :meth:`plain` wrote."""
         return cls(schema, tuple(transform_from_plain(column) for column in plain))
+
+
+def _known(column: ColumnTransform) -> TypeGuard[RankTransform | LabelTransform]:
+    """Whether its margin was counted."""
+    return isinstance(column, RankTransform) or (isinstance(column, LabelTransform) and bool(column.shares))
 
 
 def on_train(train: Table, of_numbers: OfNumbers | None = None) -> Transformer:

@@ -1,4 +1,4 @@
-"""What every training shares: draws, device, resuming, Adam, small networks, clipped and noised gradients."""
+"""What every training shares: steps, resuming, draws, Adam, small networks, clipped and noised gradients."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -27,7 +28,36 @@ _EVERY = 30.0
 
 _DIGEST, _DONE, _SEAL = "digest", "done", "seal"
 
+_BLOCK = 2048
+"""Rows drawn at a time."""
+
+_ROWS = 4096
+"""Rows at a time whose gradients are clipped."""
+
+_ROUNDING = 1e-5
+"""Of the terms of a squared norm in single precision: added, so that none is taken for smaller than it is."""
+
+_GROUPS = 1
+"""Groups of a row's hidden coordinates that are normalised together."""
+
+MOMENTS = 0.5, 0.9
+"""Of the Adams of all GANs."""
+
+NORMALISER = 1_000.0
+"""What a private sum is divided by. A constant, since the size of a batch is private; optimisers that rescale
+their steps, as Adam does, do not feel it."""
+
 Arrays: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
+
+Weights = Mapping[str, Floats32]
+"""A trained network as arrays."""
+
+Built = TypeVar("Built", bound=nn.Module)
+
+RowLosses = Callable[..., torch.Tensor]
+"""Losses of rows, shape (b,): called with what belongs to these rows, and runs the network on them."""
+
+Calls = dict[tuple[str, nn.Module], list[tuple[torch.Tensor, torch.Tensor]]]
 
 
 @runtime_checkable
@@ -45,6 +75,166 @@ Part: TypeAlias = nn.Module | torch.optim.Optimizer | torch.Generator | np.rando
 """What a step changes: networks, optimisers, draws, the order of batches."""
 
 Parts: TypeAlias = Mapping[str, Part]
+
+
+@dataclass(frozen=True)
+class GradientNoise:
+    """How gradients are protected.
+
+    Attributes:
+        clip: the largest L2 norm C that one row may contribute.
+        multiplier: standard deviation of the noise over ``clip``.
+        gaussian: draws noise of a scale and shape; never seeded.
+    """
+
+    clip: float
+    multiplier: float
+    gaussian: Callable[[float, tuple[int, ...]], Floats]
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """Where a training may be taken up again.
+
+    Attributes:
+        folder: private, for its state. parts: what its batches and messages move.
+        said: called with the reason why a state that lies there is left alone.
+    """
+
+    folder: Path
+    parts: Parts
+    said: Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """Rows that a network learns, in how many steps, and who is told.
+
+    Attributes:
+        vectors: the rows, shape (n, width). layout: of their coordinates.
+        steps: gradient steps, or rounds of them.
+        sample: positions of the rows of the next batch.
+        told: called with the number of steps done and the loss of the last.
+        rng: first weights and draws; its seed must be secret where ``noise`` protects.
+        noise: on the gradients of real rows; None for training without protection.
+        resumption: where it goes on if it is broken off; None for from the start.
+    """
+
+    vectors: Floats32
+    layout: RowLayout
+    steps: int
+    sample: Callable[[], Positions]
+    told: Callable[[int, float], None]
+    rng: np.random.Generator
+    device: str = "cpu"
+    noise: GradientNoise | None = None
+    resumption: Resumption | None = None
+
+    @cached_property
+    def rows(self) -> torch.Tensor:
+        """The rows where the network is."""
+        return torch.as_tensor(self.vectors, device=self.device)
+
+    def run(self, learn: Callable[[Training], Weights]) -> Weights:
+        """The weights learnt: by one thread, so that it can be repeated, unless the noise is secret."""
+        if self.noise is not None:
+            return learn(self)
+        with one_thread():
+            return learn(self)
+
+    def batch(self) -> torch.Tensor:
+        """The next rows."""
+        return self.rows[torch.as_tensor(self.sample(), device=self.device)]
+
+    def built(self, make: Callable[[], Built]) -> Built:
+        """A network with first weights from the training's draws, on its device."""
+        network: Built = built(make, self.rng).to(self.device)
+        return network
+
+    def gradient(self, network: nn.Module, losses: RowLosses, *rows: torch.Tensor) -> float:
+        """Set gradients to those of a batch, protected if the training is; the mean loss."""
+        if self.noise is not None:
+            return private_gradient(network, losses, self.noise, *rows)
+        return mean_gradient(network, losses, *rows)
+
+    def taken(self, name: str, parts: Parts, *known: object, steps: range | None = None) -> Iterator[int]:
+        """The steps to be taken one by one: all, or those that are left of a training that was broken off.
+
+        The state is kept now and then, and after the last step.
+
+        Args:
+            name: of the training within the fit, for a file. parts: all that a step changes.
+            known: what else a step follows from beside rows and layout, such as settings.
+            steps: those of this training; all if left out.
+        """
+        steps = range(self.steps) if steps is None else steps
+        if self.resumption is None or not steps:
+            yield from steps
+            return
+        moved = {f"loop {key}": part for key, part in self.resumption.parts.items()}
+        known = (name, steps, self.layout, self.rows, *known)
+        kept = KeptTraining(self.resumption.folder, name, {**moved, **parts}, known)
+        done, why_not = kept.taken_up()
+        if why_not:
+            self.resumption.said(why_not)
+        for step in steps[done:]:
+            yield step
+            if kept.due or step == steps[-1]:
+                kept.keep(step + 1 - steps.start)
+
+    def done(self, step: int, lost: float, judged: float | None = None) -> None:
+        """Tell of a step that was taken.
+
+        Args:
+            lost: its loss. judged: what must be a finite number; the loss if left out.
+
+        Raises:
+            PluginError: it is NaN or infinite.
+        """
+        if not np.isfinite(lost if judged is None else judged):
+            raise PluginError(
+                "training diverged: its loss is not a number any more, and no model came of it",
+                where=f"step {step + 1:,}",
+                expected="a finite loss",
+                fix="a smaller `learning_rate`, or fewer steps",
+            )
+        self.told(step + 1, lost)
+
+    def done_in_noise(self, step: int, lost: float, network: nn.Module) -> None:
+        """Tell of a step of a network that may be protected.
+
+        A training under a budget is judged by what the network makes of a row of ones, which is no number
+        where its weights have run away. Its loss is of real rows and not paid for, and whether the training
+        ends would tell of them. Weights follow from noised gradients alone.
+        """
+        if self.noise is None:
+            return self.done(step, lost)
+        with torch.no_grad():
+            ones = torch.ones((1, self.layout.width), device=self.device)
+            self.done(step, lost, float(network(ones).sum()))
+        return None
+
+
+class Network(Protocol):
+    """What a generator's rows are drawn with."""
+
+    def learn(self, training: Training) -> Weights:
+        """Train it.
+
+        Raises:
+            PluginError: a loss is not a number any more.
+        """
+
+    def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        """``n`` row vectors, shape (n, width)."""
+
+
+def drawn(
+    network: Network, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator
+) -> Floats32:
+    """``n`` row vectors, by one thread, shape (n, width)."""
+    with one_thread(), torch.no_grad():
+        return network.draw(weights, layout, n, rng)
 
 
 class KeptTraining:
@@ -158,72 +348,6 @@ def _restore(part: Part, state: Arrays) -> None:
         part.restore(state)
 
 
-Weights = Mapping[str, Floats32]
-"""A trained network as arrays."""
-
-_BLOCK = 2048
-"""Rows drawn at a time."""
-
-Built = TypeVar("Built", bound=nn.Module)
-
-
-@dataclass(frozen=True)
-class Resumption:
-    """Where a training may be taken up again.
-
-    Attributes:
-        folder: private, for its state. parts: what its batches and tellings move.
-        said: told why a state that lies there is left alone. known: what batches follow from beside draws.
-    """
-
-    folder: Path
-    parts: Parts
-    said: Callable[[str], None]
-    known: tuple[object, ...] = ()
-
-
-@dataclass(frozen=True)
-class Loop:
-    """How often, on which rows, and who is told.
-
-    Attributes:
-        steps: gradient steps.
-        sample: positions of the rows of the next batch.
-        told: called with the number of steps done and the loss of the last.
-        resumption: where it goes on if it is broken off; None for from the start.
-    """
-
-    steps: int
-    sample: Callable[[], Positions]
-    told: Callable[[int, float], None]
-    resumption: Resumption | None = None
-
-    def taken(self, name: str, parts: Parts, *known: object, steps: range | None = None) -> Iterator[int]:
-        """The steps to be taken one by one: all, or those that are left of a training that was broken off.
-
-        The state is kept now and then, and after the last step.
-
-        Args:
-            name: of the training within the fit, for a file. parts: all that a step changes.
-            known: what else a step follows from: settings, layout, rows.
-            steps: of the loop's, those of this training; all if left out.
-        """
-        steps = range(self.steps) if steps is None else steps
-        if self.resumption is None or not steps:
-            yield from steps
-            return
-        moved = {f"loop {key}": part for key, part in self.resumption.parts.items()}
-        known = (name, steps, *self.resumption.known, *known)
-        kept = KeptTraining(self.resumption.folder, name, {**moved, **parts}, known)
-        done, why_not = kept.taken_up()
-        if why_not:
-            self.resumption.said(why_not)
-        for step in steps[done:]:
-            yield step
-            if kept.due or step == steps[-1]:
-                kept.keep(step + 1 - steps.start)
-
-
 def built(make: Callable[[], Built], rng: np.random.Generator) -> Built:
     """A network with first weights from these draws; torch's own state stays as it was."""
     with torch.random.fork_rng(devices=[]):
@@ -281,32 +405,6 @@ def averaged(mean: nn.Module, network: nn.Module, decay: float, step: int) -> No
         kept.copy_(torch.lerp(now, kept, decay) if now.is_floating_point() else now)
 
 
-def refuse_lost(loss: float, step: int) -> None:
-    """Raise where a loss is no number any more.
-
-    Raises:
-        PluginError: it is NaN or infinite.
-    """
-    if not np.isfinite(loss):
-        raise PluginError(
-            "training diverged: its loss is not a number any more, and no model came of it",
-            where=f"step {step:,}",
-            expected="a finite loss",
-            fix="a smaller `learning_rate`, or fewer steps",
-        )
-
-
-def probed(network: nn.Module, width: int) -> float:
-    """The sum of what a network makes of a row of ones: no number where its weights have run away.
-
-    A training under a budget looks at this instead of its loss: that one is of real rows and not paid for,
-    and whether the training ends would tell of them. Weights follow from noised gradients alone.
-    """
-    with torch.no_grad():
-        ones = torch.ones((1, width), device=next(network.parameters()).device)
-        return float(network(ones).sum())
-
-
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Hold torch to one thread: how it shares out a sum depends on how many there are."""
@@ -318,43 +416,39 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def follow(optimiser: torch.optim.Optimizer, loss: torch.Tensor) -> float:
+    """Take a step down the gradient of a loss, which is returned."""
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+    return float(loss.detach())
+
+
 def descend(
     network: nn.Module,
     losses: Callable[[torch.Tensor], torch.Tensor],
-    data: torch.Tensor,
-    loop: Loop,
+    training: Training,
     learning_rate: float,
-    steps: range | None = None,
     *known: object,
+    steps: range | None = None,
     draws: torch.Generator | None = None,
 ) -> None:
     """Train a network where it lies; the learning rate falls to 0 on a straight line.
 
     Args:
-        losses: of each of some rows, shape (b, width) to (b,). data: all rows, shape (n, width).
-        steps: of the loop's, those that are taken here; all if left out.
-        known: settings and layout. draws: what the losses move.
+        losses: of each of some rows, shape (b, width) to (b,).
+        known: settings. steps: those that are taken here; all if left out. draws: what the losses move.
 
     Raises:
         PluginError: the loss is not a number any more.
     """
     optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
-    steps = range(loop.steps) if steps is None else steps
+    steps = range(training.steps) if steps is None else steps
     parts = {"network": network, "optimiser": optimiser, **({} if draws is None else {"draws": draws})}
-    for step in loop.taken("network", parts, learning_rate, data, *known, steps=steps):
-        batch = data[torch.as_tensor(loop.sample(), device=data.device)]
-        loss = losses(batch).mean()
+    for step in training.taken("network", parts, learning_rate, *known, steps=steps):
+        loss = losses(training.batch()).mean()
         optimiser.param_groups[0]["lr"] = learning_rate * (1 - (step - steps.start) / len(steps))
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        lost = float(loss.detach())
-        refuse_lost(lost, step + 1)
-        loop.told(step + 1, lost)
-
-
-GROUPS = 1
-"""Groups of a row's hidden coordinates that are normalised together."""
+        training.done(step, follow(optimiser, loss))
 
 
 class ResidualBlock(nn.Module):
@@ -363,7 +457,7 @@ class ResidualBlock(nn.Module):
     def __init__(self, width: int, hidden: int) -> None:
         super().__init__()
         self.linear = nn.Linear(width, hidden)
-        self.norm = nn.GroupNorm(GROUPS, hidden)
+        self.norm = nn.GroupNorm(_GROUPS, hidden)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Shape (n, width) to (n, hidden + width)."""
@@ -435,26 +529,6 @@ class LabelSlices(nn.Module):
         return (noisy == self.largest(noisy)[:, self.owner]).to(scores.dtype)
 
 
-NORMALISER = 1_000.0
-"""What a private sum is divided by. A constant, since the size of a batch is private; optimisers that rescale
-their steps, as Adam does, do not feel it."""
-
-
-@dataclass(frozen=True)
-class GradientNoise:
-    """How gradients are protected.
-
-    Attributes:
-        clip: the largest L2 norm C that one row may contribute.
-        multiplier: standard deviation of the noise over ``clip``.
-        gaussian: draws noise of a scale and shape; never seeded.
-    """
-
-    clip: float
-    multiplier: float
-    gaussian: Callable[[float, tuple[int, ...]], Floats]
-
-
 def noised(total: dict[str, torch.Tensor], noise: GradientNoise) -> dict[str, torch.Tensor]:
     """A clipped sum with its noise, divided by the constant; in place."""
     for gradient in total.values():
@@ -462,16 +536,6 @@ def noised(total: dict[str, torch.Tensor], noise: GradientNoise) -> dict[str, to
         gradient += torch.as_tensor(drawn, dtype=gradient.dtype, device=gradient.device)
         gradient /= NORMALISER
     return total
-
-
-RowLosses = Callable[..., torch.Tensor]
-"""Losses of rows, shape (b,): called with what belongs to these rows, and runs the network on them."""
-
-_ROWS = 4096
-"""Rows at a time."""
-
-_ROUNDING = 1e-5
-"""Of the terms of a squared norm in single precision: added, so that none is taken for smaller than it is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -563,9 +627,6 @@ def _met(network: nn.Module, losses: RowLosses, *rows: torch.Tensor) -> tuple[to
         slope = [_places(next(left), len(found)) for _ in seen]
         met.append(_Meeting(prefix, layer, torch.cat(given, dim=1), torch.cat(slope, dim=1)))
     return found.detach(), met
-
-
-Calls = dict[tuple[str, nn.Module], list[tuple[torch.Tensor, torch.Tensor]]]
 
 
 @contextmanager

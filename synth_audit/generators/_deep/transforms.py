@@ -4,16 +4,60 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
 from synth_audit.arrays import Counts, Floats, Floats32, Labels, Positions
 from synth_audit.encode.univariate import NumberDomain
-from synth_audit.generators._marginal.binning import Counting, MarginCells, adaptive_cells, rounds, settled
+from synth_audit.generators._marginal.binning import (
+    Counting,
+    MarginCells,
+    adaptive_cells,
+    fields_from_plain,
+    label_codes,
+    rounds,
+    settled,
+)
 from synth_audit.table.kind import Bounds
 from synth_audit.table.table import Table
+
+_MOST, _LEAST, _ROWS_EACH = 1000, 10, 30
+"""Quantiles that are kept: one for so many rows each, but no more and no fewer than these."""
+
+_RAREST = 1e-5
+"""Ranks nearer to 0 or 1 count as this."""
+
+_KNOTS = 256
+
+_ROUNDS = 100
+
+_WORK = 2_000_000
+"""Scores that are looked at in one round at most."""
+
+_FEW = 32
+
+_LONGER, _SHORTER = 1.2, 0.5
+"""What a step is multiplied by going on, and at a turn."""
+
+_ENOUGH = 0.1
+"""Of the deviation that a draw of as many rows has by chance."""
+
+MOST = 10
+"""Modes that are tried."""
+
+_CONCENTRATION = 0.001
+"""Prior weight of each: small, so that modes which are not needed die out."""
+
+_LEAST_WEIGHT = 0.005
+"""A mode of less weight is left out."""
+
+_ROWS = 20_000
+"""Values that a mixture is fitted to at most."""
+
+_SPREAD = 4.0
+"""Standard deviations of a mode that reach from −1 to 0 and from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +84,6 @@ def one_hot(codes: Positions, width: int) -> Floats32:
     return vectors
 
 
-_MOST, _LEAST, _ROWS_EACH = 1000, 10, 30
-"""Quantiles that are kept: one for so many rows each, but no more and no fewer than these."""
-
-_RAREST = 1e-5
-"""Ranks nearer to 0 or 1 count as this."""
-
-
 @dataclass(frozen=True)
 class QuantileTransform:
     """A number x as ``Φ⁻¹(F(x))``, F linear between quantiles of train: a standard normal coordinate.
@@ -68,7 +105,6 @@ class QuantileTransform:
 
     numbers = 1
     choice = False
-    known = False
 
     @classmethod
     def of(cls, name: str, values: Floats, bounds: Bounds) -> QuantileTransform:
@@ -117,31 +153,9 @@ class QuantileTransform:
             values[vectors[:, -1] > vectors[:, -2]] = np.nan
         return values
 
-    def calibrated(self, vectors: Floats32) -> QuantileTransform:
-        """As it is."""
-        return self
-
     def plain(self) -> dict[str, Any]:
         """The fields."""
-        return {"name": self.name, "quantiles": self.quantiles, "gap": self.gap}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> QuantileTransform:
-        """What :meth:`plain` wrote."""
-        return cls(plain["name"], tuple(plain["quantiles"]), plain["gap"])
-
-
-_KNOTS = 256
-_ROUNDS = 100
-_WORK = 2_000_000
-"""Scores that are looked at in one round at most."""
-
-_FEW = 32
-_LONGER, _SHORTER = 1.2, 0.5
-"""What a step is multiplied by going on, and at a turn."""
-
-_ENOUGH = 0.1
-"""Of the deviation that a draw of as many rows has by chance."""
+        return asdict(self)
 
 
 def rank_knots(drawn: Floats32) -> Floats:
@@ -227,7 +241,6 @@ class RankTransform:
     offset: float = 0.0
 
     choice = False
-    known = True
     numbers = 1
 
     @staticmethod
@@ -301,19 +314,6 @@ def _within(places: Floats, domain: NumberDomain, rng: np.random.Generator) -> F
     return places + rng.random(len(places)) if domain.step else places
 
 
-MOST = 10
-"""Modes that are tried."""
-
-_CONCENTRATION = 0.001
-"""Prior weight of each: small, so that modes which are not needed die out."""
-
-_LEAST_WEIGHT = 0.005
-"""A mode of less weight is left out."""
-
-_ROWS = 20_000
-"""Values that a mixture is fitted to at most."""
-
-
 @dataclass(frozen=True)
 class Modes:
     """Normal modes, each of shape (k,), k ≥ 1; weights sum to 1."""
@@ -357,10 +357,6 @@ class Modes:
         return chosen
 
 
-_SPREAD = 4.0
-"""Standard deviations of a mode that reach from −1 to 0 and from 0 to 1."""
-
-
 class ColumnTransform(Protocol):
     """One column as coordinates."""
 
@@ -385,13 +381,6 @@ class ColumnTransform(Protocol):
 
     def decode(self, vectors: Floats32) -> Floats | Labels:
         """Plain values, shape (n,)."""
-
-    @property
-    def known(self) -> bool:
-        """Whether the margin is known."""
-
-    def calibrated(self, vectors: Floats32) -> ColumnTransform:
-        """Such that vectors like these, which a network drew, decode to what is known of the margin."""
 
     def plain(self) -> dict[str, Any]:
         """As JSON values; :func:`transform_from_plain` reads them."""
@@ -425,12 +414,9 @@ class LabelTransform:
 
     def encode(self, table: Table, rng: np.random.Generator) -> Floats32:
         """One-hot."""
-        from pandas import Index  # here, so that looking around stays light
-
         if not self.slices:
             return np.zeros((table.n_rows, 0), dtype=np.float32)
-        codes = Index(np.array(self.labels, dtype=object)).get_indexer(Index(table.labels(self.name)))
-        return one_hot(np.where(codes < 0, len(self.labels) if self.gap else 0, codes), self.slices[0])
+        return one_hot(label_codes(table.labels(self.name), self.labels, gap=self.gap), self.slices[0])
 
     def decode(self, vectors: Floats32) -> Labels:
         """The label of the largest coordinate."""
@@ -440,21 +426,13 @@ class LabelTransform:
         drawn: Labels = values[(vectors + np.array(self.offsets or [0.0])).argmax(axis=1)]
         return drawn
 
-    @property
-    def known(self) -> bool:
-        """Where shares are."""
-        return bool(self.shares)
-
     def calibrated(self, vectors: Floats32) -> LabelTransform:
         """With offsets by which each label is drawn as often as its share."""
-        if not self.shares:
-            return self
         return replace(self, offsets=tuple(label_offsets(vectors, np.array(self.shares)).tolist()))
 
     def plain(self) -> dict[str, Any]:
         """The fields."""
-        known = {"shares": list(self.shares), "offsets": list(self.offsets)}
-        return {"name": self.name, "labels": list(self.labels), "gap": self.gap, **known}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -471,7 +449,6 @@ class RangeTransform:
     gap: bool
 
     choice = False
-    known = False
 
     @property
     def numbers(self) -> int:
@@ -510,13 +487,9 @@ class RangeTransform:
             values[vectors[:, -1] > vectors[:, -2]] = np.nan
         return values
 
-    def calibrated(self, vectors: Floats32) -> RangeTransform:
-        """As it is."""
-        return self
-
     def plain(self) -> dict[str, Any]:
         """The fields."""
-        return {"name": self.name, "bounds": self.bounds, "gap": self.gap}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -539,7 +512,6 @@ class ModeTransform:
 
     numbers = 1
     choice = False
-    known = False
 
     @property
     def slices(self) -> tuple[int, ...]:
@@ -575,35 +547,18 @@ class ModeTransform:
         values = place * _SPREAD * np.array(self.deviations)[mode] + np.array(self.means)[mode]
         return np.where(missing, np.nan, np.clip(values, *self.bounds))
 
-    def calibrated(self, vectors: Floats32) -> ModeTransform:
-        """As it is."""
-        return self
-
     def plain(self) -> dict[str, Any]:
         """The fields."""
-        return {
-            "name": self.name,
-            "means": self.means,
-            "deviations": self.deviations,
-            "weights": self.weights,
-            "bounds": self.bounds,
-            "gap": self.gap,
-        }
+        return asdict(self)
 
 
 def transform_from_plain(plain: Mapping[str, Any]) -> ColumnTransform:
     """The transform that wrote these JSON values."""
-    if "labels" in plain:
-        known = (tuple(plain[name]) for name in ("shares", "offsets"))
-        return LabelTransform(plain["name"], tuple(plain["labels"]), plain["gap"], *known)
     if "edges" in plain:
         return RankTransform.from_plain(plain)
+    fields = fields_from_plain(plain)
+    if "labels" in plain:
+        return LabelTransform(**fields)
     if "quantiles" in plain:
-        return QuantileTransform.from_plain(plain)
-    bounds = plain["bounds"]
-    ends = None if bounds is None else (float(bounds[0]), float(bounds[1]))
-    if "means" not in plain:
-        return RangeTransform(plain["name"], ends, plain["gap"])
-    assert ends is not None
-    means, deviations, weights = (tuple(plain[name]) for name in ("means", "deviations", "weights"))
-    return ModeTransform(plain["name"], means, deviations, weights, ends, plain["gap"])
+        return QuantileTransform(**fields)
+    return ModeTransform(**fields) if "means" in plain else RangeTransform(**fields)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,6 +30,20 @@ _WIDER = 1.1
 
 _SPREAD = 1e-6
 """Share that is spread evenly, so that every place has some."""
+
+_WHAT = "counts of the values of each column"
+
+_ABOVE = 3.0
+"""Standard deviations of the noise from which a count is told from none."""
+
+_SOME, _SHARE = 10.0, 0.005
+"""Rows, and share of them, from which on cells are divided where nothing is noised."""
+
+_EXACT = 2.0**40
+"""More values than this between two bounds are drawn as if there were no spacing."""
+
+MOST_LABELS = 10_000
+"""Labels that are read off train; a plan may declare more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,15 +159,6 @@ def _joined(parts: list[tuple[Floats, Floats, float]], places: int) -> MarginCel
     return MarginCells(edges, (1 - _SPREAD) * shares[inside] + spread)
 
 
-_WHAT = "counts of the values of each column"
-
-_ABOVE = 3.0
-"""Standard deviations of the noise from which a count is told from none."""
-
-_SOME, _SHARE = 10.0, 0.005
-"""Rows, and share of them, from which on cells are divided where nothing is noised."""
-
-
 @dataclass(frozen=True)
 class Counting:
     """How counts are noised, and how many rows are told from noise."""
@@ -172,6 +177,27 @@ def check_part(share: float) -> None:
         raise PlanError(
             "the share is no part of the budget", where="generator.margins", expected="0 to below 1"
         )
+
+
+def check_counts(settings: object, *names: str) -> None:
+    """Refuse numbers of things below 1.
+
+    Raises:
+        PlanError: one is.
+    """
+    for name in names:
+        if getattr(settings, name) < 1:
+            raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
+
+
+def check_share(share: float) -> None:
+    """Refuse a share that leaves nothing on either side.
+
+    Raises:
+        PlanError: it is 0 or below, or 1 or more.
+    """
+    if not 0 < share < 1:
+        raise PlanError("the share is no part of the budget", where="generator.share", expected="0 to 1")
 
 
 def bought_counts(
@@ -274,10 +300,6 @@ class CellBins:
         return np.append(self.cells.edges[self.first], self.cells.edges[-1])
 
 
-_EXACT = 2.0**40
-"""More values than this between two bounds are drawn as if there were no spacing."""
-
-
 class BinnedColumn(Protocol):
     """The cells of one column."""
 
@@ -320,10 +342,7 @@ class LabelBins:
 
     def codes(self, table: Table) -> Codes:
         """Positions among the labels."""
-        from pandas import Index  # here, so that looking around stays light
-
-        found = Index(np.array(self.labels, dtype=object)).get_indexer(Index(table.labels(self.name)))
-        return np.where(found < 0, len(self.labels) if self.gap else 0, found).astype(np.int64)
+        return label_codes(table.labels(self.name), self.labels, gap=self.gap)
 
     def values(self, codes: Codes, rng: np.random.Generator) -> Labels:
         """The labels."""
@@ -331,7 +350,7 @@ class LabelBins:
 
     def plain(self) -> dict[str, Any]:
         """The fields."""
-        return {"name": self.name, "labels": list(self.labels), "gap": self.gap}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -405,27 +424,35 @@ class RangeBins:
 
     def plain(self) -> dict[str, Any]:
         """The fields."""
-        return {
-            "name": self.name,
-            "bounds": self.bounds,
-            "bins": self.bins,
-            "step": self.step,
-            "gap": self.gap,
-        }
+        return asdict(self)
+
+
+def label_codes(values: Labels, labels: Sequence[str], *, gap: bool) -> Codes:
+    """The position of each value among the labels.
+
+    What is not among them counts as missing, after the last label, or where nothing may be missing as the
+    first.
+    """
+    from pandas import Index  # here, so that looking around stays light
+
+    found = Index(np.array(labels, dtype=object)).get_indexer(Index(values))
+    return np.where(found < 0, len(labels) if gap else 0, found).astype(np.int64)
+
+
+def fields_from_plain(plain: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a dataclass from JSON values: lists were tuples, and bounds are floats."""
+    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
+    if (bounds := plain.get("bounds")) is not None:
+        fields["bounds"] = tuple(map(float, bounds))
+    return fields
 
 
 def column_from_plain(plain: Mapping[str, Any]) -> BinnedColumn:
     """The column that wrote these JSON values."""
     if "edges" in plain:
         return CellBins.from_plain(plain)
-    if "labels" in plain:
-        return LabelBins(plain["name"], tuple(plain["labels"]), plain["gap"])
-    ends = None if plain["bounds"] is None else (float(plain["bounds"][0]), float(plain["bounds"][1]))
-    return RangeBins(plain["name"], ends, plain["bins"], plain["step"], plain["gap"])
-
-
-MOST_LABELS = 10_000
-"""Labels that are read off train; a plan may declare more."""
+    fields = fields_from_plain(plain)
+    return LabelBins(**fields) if "labels" in plain else RangeBins(**fields)
 
 
 @dataclass(frozen=True, eq=False)

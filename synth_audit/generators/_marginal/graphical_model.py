@@ -18,6 +18,15 @@ from synth_audit.plugins.generator import FitContext
 Attributes = tuple[int, ...]
 """Positions of columns."""
 
+_VISIBLE = 3.0
+"""Standard deviations of the noise above which a cell stays on its own (McKenna, Miklau & Sheldon 2021)."""
+
+_SUFFICIENT = 0.5  # Armijo's share of what the slope promises
+
+_GROWTH, _SHRINKING = 1.5, 0.5
+
+_FEWEST_CELLS = 1e-300
+
 
 def cells_of(sizes: Sequence[int], attributes: Attributes) -> int:
     """How many cells the table of these columns has."""
@@ -67,10 +76,6 @@ def nearest_counts(counts: Floats) -> Floats:
         return no_less_than_nothing(counts)
     found: Floats = on_simplex(counts.ravel() / total).reshape(counts.shape) * total
     return found
-
-
-_VISIBLE = 3.0
-"""Standard deviations of the noise above which a cell stays on its own (McKenna, Miklau & Sheldon 2021)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,11 +269,6 @@ def _cliques(sizes: Sequence[int], together: Iterable[Attributes]) -> list[Attri
             beside[a].discard(column)
         left.remove(column)
     return [tuple(sorted(clique)) for clique in found]
-
-
-_SUFFICIENT = 0.5  # Armijo's share of what the slope promises
-_GROWTH, _SHRINKING = 1.5, 0.5
-_FEWEST_CELLS = 1e-300
 
 
 @dataclass(frozen=True, eq=False)
@@ -569,12 +569,11 @@ class SingleColumns:
         more: list[Measured],
         iterations: int,
         start: GraphicalModel | None = None,
-        tell: Callable[[], object] | None = None,
     ) -> GraphicalModel:
         """The model of these and more tables."""
         measured = [*self.measured, *more]
         tree = JunctionTree.of(self.rows.sizes, [one.attributes for one in measured])
-        check = tell or self.rows.context.deadline.check
+        check = self.rows.context.deadline.check
         return fitted(tree, measured, self.total, iterations=iterations, start=start, tell=check)
 
 
@@ -583,8 +582,3 @@ def chosen(scores: Floats, epsilon: float | None, sensitivity: float) -> int:
     if epsilon is None:
         return int(np.argmax(scores))
     return exponential_choice(scores, epsilon, sensitivity)
-
-
-def small_enough(sizes: tuple[int, ...], attributes: Attributes, most_cells: int) -> bool:
-    """Whether a table has no more cells than that."""
-    return cells_of(sizes, attributes) <= most_cells

@@ -12,26 +12,56 @@ from typing import Any
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats
-from synth_audit.dp.mechanisms import exponential_choice
-from synth_audit.errors import PlanError
 from synth_audit.generators._budget import UNPAID_COUNTS, PureShares, pure_shares
-from synth_audit.generators._marginal.binning import Binning, binning_for, check_part, counted_binning
+from synth_audit.generators._marginal.binning import (
+    Binning,
+    binning_for,
+    check_counts,
+    check_part,
+    check_share,
+    counted_binning,
+)
 from synth_audit.generators._marginal.graphical_model import (
     Attributes,
     CellMerging,
     Conditional,
     cells_of,
+    chosen,
     counted,
     drawn_rows,
     nearest_counts,
     on_simplex,
 )
 from synth_audit.plugins.fitting import check_fewest
-from synth_audit.plugins.generator import FitContext
+from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext
 from synth_audit.table.schema import schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table
 
-_COLUMNS, _TABLES = "model.json", "tables.npz"
+_COLUMNS, _TABLES, _PARTICLES = "model.json", "tables.npz", "particles.npz"
+
+DEPENDENCE_SENSITIVITY = 2.0
+"""The most that one row added or removed moves :func:`dependence`.
+
+A row in cell (a, b) moves ``c_xy − c_x c_y / n`` by exactly n / (n + 1) · (e_a − p)_x (e_b − q)_y, where p
+and q are the shares of cells before. Either factor has an L1 norm of 2 at most; half of their product is
+below 2 at every n.
+"""
+
+
+def _save(
+    folder: Path, binning: Binning, name: str, arrays: Mapping[str, Codes | Floats], **more: object
+) -> None:
+    plain = {"schema": schema_to_plain(binning.schema), "columns": binning.plain(), **more}
+    (folder / _COLUMNS).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
+    np.savez(folder / name, allow_pickle=False, **arrays)
+
+
+def _loaded(folder: Path, name: str) -> tuple[dict[str, Any], Binning, dict[str, Any]]:
+    """JSON values, cells and arrays that were saved there."""
+    plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
+    binning = Binning.from_plain(schema_from_plain(plain["schema"]), plain["columns"])
+    with np.load(folder / name, allow_pickle=False) as arrays:
+        return plain, binning, dict(arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,44 +84,26 @@ class BinnedModel:
 
     def save(self, folder: Path) -> None:
         """Write columns and steps as ``model.json``, the weights of the steps as ``tables.npz``."""
-        plain = {
-            "schema": schema_to_plain(self.binning.schema),
-            "columns": self.binning.plain(),
-            "steps": [{"given": step.given, "new": step.new} for step in self.steps],
-        }
-        (folder / _COLUMNS).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
+        steps = [{"given": step.given, "new": step.new} for step in self.steps]
         tables: dict[str, Codes | Floats] = {f"step{i}": step.weights for i, step in enumerate(self.steps)}
         if self.merging is not None:
             tables |= {f"merged{j}": cells for j, cells in enumerate(self.merging.merged)}
             tables |= {f"weights{j}": weights for j, weights in enumerate(self.merging.weights)}
-        np.savez(folder / _TABLES, allow_pickle=False, **tables)
+        _save(folder, self.binning, _TABLES, tables, steps=steps)
 
     @classmethod
     def load(cls, folder: Path) -> BinnedModel:
         """The model that was saved there."""
-        plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
-        binning = Binning.from_plain(schema_from_plain(plain["schema"]), plain["columns"])
-        with np.load(folder / _TABLES, allow_pickle=False) as tables:
-            steps = tuple(
-                Conditional(tuple(step["given"]), tuple(step["new"]), tables[f"step{i}"])
-                for i, step in enumerate(plain["steps"])
-            )
-            merging = _merging(tables, len(binning.columns)) if "merged0" in tables else None
-        return cls(binning, steps, merging)
-
-
-def _merging(tables: Mapping[str, Any], columns: int) -> CellMerging:
-    merged, weights = (tuple(tables[f"{name}{j}"] for j in range(columns)) for name in ("merged", "weights"))
-    return CellMerging(merged, weights)
-
-
-DEPENDENCE_SENSITIVITY = 2.0
-"""The most that one row added or removed moves :func:`dependence`.
-
-A row in cell (a, b) moves ``c_xy − c_x c_y / n`` by exactly n / (n + 1) · (e_a − p)_x (e_b − q)_y, where p
-and q are the shares of cells before. Either factor has an L1 norm of 2 at most; half of their product is
-below 2 at every n.
-"""
+        plain, binning, tables = _loaded(folder, _TABLES)
+        steps = tuple(
+            Conditional(tuple(step["given"]), tuple(step["new"]), tables[f"step{i}"])
+            for i, step in enumerate(plain["steps"])
+        )
+        if "merged0" not in tables:
+            return cls(binning, steps)
+        columns = range(len(binning.columns))
+        merged, weights = (tuple(tables[f"{name}{j}"] for j in columns) for name in ("merged", "weights"))
+        return cls(binning, steps, CellMerging(merged, weights))
 
 
 @dataclass(frozen=True)
@@ -278,31 +290,38 @@ def _conditional(family: Family, tables: Sequence[tuple[Family, Floats]]) -> Con
 
 @dataclass(frozen=True, kw_only=True)
 class CountedNetwork:
-    """How a network is fitted; the fields are those of ``priv_bayes`` and ``bayesian_network``.
+    """How a network is fitted.
+
+    Attributes:
+        degree: parents of a column at most.
+        bins: of a number at most.
+        share: of the rest of ε for the network.
+        most_cells: of one table; where a table would have more, a column gets fewer parents.
+        minimum_people: who have a label that is drawn, where neither the plan declares it nor a budget asks
+            for noise; another label of the column takes its place. 1 for all labels.
 
     Raises:
         PlanError: a number makes no sense.
     """
 
     degree: int
-    margins: float
+    margins: float = 0.2
     bins: int
-    share: float
-    most_cells: int
-    minimum_people: int
+    share: float = 0.3
+    most_cells: int = 1_000_000
+    minimum_people: int = FEWEST_PEOPLE
 
     def __post_init__(self) -> None:
         check_part(self.margins)
         check_fewest(self.minimum_people)
-        for name, least in {"degree": 1, "bins": 1, "most_cells": 1}.items():
-            if getattr(self, name) < least:
-                raise PlanError(
-                    f"{name} is too small", where=f"generator.{name}", expected=f"{least} or more"
-                )
-        if not 0 < self.share < 1:
-            raise PlanError("the share is no part of the budget", where="generator.share", expected="0 to 1")
+        check_counts(self, "degree", "bins", "most_cells")
+        check_share(self.share)
 
-    def fit(
+    def load(self, folder: Path) -> BinnedModel:
+        """The model that was saved there."""
+        return BinnedModel.load(folder)
+
+    def fit_network(
         self,
         train: Table,
         context: FitContext,
@@ -324,13 +343,18 @@ class CountedNetwork:
         binning = counted_binning(train, context, self.bins, self.margins, pure=True)
         shares = self._bought(public, context)
         codes, sizes = binning.codes(train), binning.sizes
+
+        def choose(scores: Floats) -> int:
+            context.deadline.check()
+            return chosen(scores, None if shares is None else shares.choice, DEPENDENCE_SENSITIVITY)
+
         families = greedy_network(
             codes,
             sizes,
             first=int(context.rng.integers(len(sizes))),
             degree=self.degree,
             most_cells=self.most_cells,
-            choose=lambda scores: _chosen(scores, shares, context),
+            choose=choose,
             score=score if shares is None else dependence,
             fewer=fewer and shares is None,
         )
@@ -358,16 +382,6 @@ class CountedNetwork:
         return shares
 
 
-def _chosen(scores: Floats, shares: PureShares | None, context: FitContext) -> int:
-    context.deadline.check()
-    if shares is None:
-        return int(np.argmax(scores))
-    return exponential_choice(scores, shares.choice, DEPENDENCE_SENSITIVITY)
-
-
-_PAIRED_COLUMNS, _PARTICLES = "model.json", "particles.npz"
-
-
 @dataclass(frozen=True, eq=False)
 class ParticleModel:
     """Particles, and what their cells mean.
@@ -385,17 +399,13 @@ class ParticleModel:
 
     def save(self, folder: Path) -> None:
         """Write columns as ``model.json`` and cells as ``particles.npz``."""
-        plain = {"schema": schema_to_plain(self.binning.schema), "columns": self.binning.plain()}
-        (folder / _PAIRED_COLUMNS).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
-        np.savez(folder / _PARTICLES, allow_pickle=False, particles=self.particles)
+        _save(folder, self.binning, _PARTICLES, {"particles": self.particles})
 
     @classmethod
     def load(cls, folder: Path) -> ParticleModel:
         """The model that was saved there."""
-        plain = json.loads((folder / _PAIRED_COLUMNS).read_text(encoding="utf-8"))
-        binning = Binning.from_plain(schema_from_plain(plain["schema"]), plain["columns"])
-        with np.load(folder / _PARTICLES, allow_pickle=False) as arrays:
-            return cls(binning, arrays["particles"])
+        _, binning, arrays = _loaded(folder, _PARTICLES)
+        return cls(binning, arrays["particles"])
 
 
 @dataclass(frozen=True, eq=False)

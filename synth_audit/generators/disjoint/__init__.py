@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from synth_audit.errors import PlanError
-from synth_audit.generators.disjoint.join import Joiner, Validation, partition_pictures
+from synth_audit.generators.disjoint.join import Joiner, partition_pictures
 from synth_audit.generators.disjoint.partition import WHERE, Groups, Partition, number_of_parts, partitioned
 from synth_audit.generators.disjoint.parts import FILE, TRAIN, DisjointModel, Part, fit_parts, part_folder
-from synth_audit.generators.disjoint.validator import FEWEST
+from synth_audit.generators.disjoint.validator import FEWEST, Validation
 from synth_audit.plugins.generator import (
     FitContext,
     Generator,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
-from pydantic import ConfigDict
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.encode.predictors import FixedDesign
-from synth_audit.errors import DataError, PlanError
+from synth_audit.errors import DataError
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.generators.disjoint.partition import (
     MOST_ROWS,
@@ -22,10 +21,9 @@ from synth_audit.generators.disjoint.partition import (
     exterior_to_interior,
 )
 from synth_audit.generators.disjoint.validator import (
-    JoinRules,
     JoinValidator,
     ValidatedJoin,
-    ValidatorName,
+    Validation,
     learnt,
     shares_above,
     validated_join,
@@ -38,6 +36,12 @@ _MOST_COLUMNS = 40
 _BINS = 10
 _STEPS = 21
 _BARS = 12
+
+_MOST_ROWS = 20_000
+"""Real rows that a validator learns from."""
+
+_AT_ONCE = 50_000
+"""Joined rows that are scored at a time."""
 
 
 def partition_pictures(
@@ -193,64 +197,6 @@ def _rounded(x: float) -> float:
     return round(x, 2)
 
 
-_MOST_ROWS = 20_000
-"""Real rows that a validator learns from."""
-
-_AT_ONCE = 50_000
-"""Joined rows that are scored at a time."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Validation:
-    """How joins are validated.
-
-    Attributes:
-        validator: random forest, gradient boosting, nearest neighbours, support vector machine or network,
-            which tell real rows from rows put together at random; or one-class SVM and isolation forest,
-            which learn real rows alone.
-        tuned: choose settings, and calibrate probabilities, on held-out rows.
-        threshold: probability from which on a join is taken; None for that of the best ``share`` of the first
-            round.
-        share: of the first round.
-        decay: what the threshold loses after a round that admits hardly anything.
-        patience: such rounds in a row after which the join gives up. rounds: at most.
-        oversampling: rows that each part draws for each row wanted.
-    """
-
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
-
-    validator: ValidatorName = "random_forest"
-    tuned: bool = True
-    threshold: float | None = None
-    share: float = 0.1
-    decay: float = 0.1
-    patience: int = 20
-    rounds: int = 200
-    oversampling: float = 3.0
-
-    def __post_init__(self) -> None:
-        within = {
-            "threshold": self.threshold is None or 0 <= self.threshold <= 1,
-            "share": 0 < self.share <= 1,
-            "decay": 0 <= self.decay < 1,
-            "patience": self.patience >= 1,
-            "rounds": self.rounds >= 1,
-            "oversampling": 1 <= self.oversampling <= 100,
-        }
-        if wrong := [name for name, right in within.items() if not right]:
-            raise PlanError(
-                f"{wrong[0]} is out of range",
-                where=f"{WHERE}.validation.{wrong[0]}",
-                expected="threshold 0 to 1, share above 0 to 1, decay 0 to below 1, patience and rounds 1 or "
-                "more, oversampling 1 to 100",
-            )
-
-    @property
-    def rules(self) -> JoinRules:
-        """When a join is taken."""
-        return JoinRules(self.threshold, self.share, self.decay, self.patience, self.rounds)
-
-
 @dataclass(frozen=True, eq=False)
 class Joiner:
     """A validator and the coordinates of each part in which it sees rows.
@@ -305,7 +251,7 @@ class Joiner:
             ]
             return np.concatenate(found)
 
-        join = validated_join(n, tables[0].n_rows, len(tables), score, self.settings.rules, rng)
+        join = validated_join(n, tables[0].n_rows, len(tables), score, self.settings, rng)
         if self.course is not None and join.rounds:
             self.course.show(acceptance(join, self.course.suppression))
             self.course.show(sweep(join, self.validator, self.course.suppression))

@@ -27,6 +27,19 @@ from synth_audit.table.table import Table
 _CELLS, _LABELS = 10, 50
 """Cells of a number, and labels of a column that are told apart."""
 
+WHERE = "generator.disjoint"
+
+FEWEST = 10
+"""Rows that a relation between two columns must rest on to decide where they go."""
+
+MOST_ROWS = 50_000
+"""Rows that relations are read off."""
+
+Partition = Literal["correlated", "random", "explicit"]
+
+Groups: TypeAlias = tuple[tuple[str, ...], ...]
+"""Names of the columns of each part."""
+
 
 @dataclass(frozen=True, eq=False)
 class TableAssociations:
@@ -127,18 +140,6 @@ def _two_parts(strength: Floats, part: Codes, room: Codes, i: int, j: int) -> tu
     ]
     _, _, a, b = min(pairs)
     return wide[a], wide[b]
-
-
-WHERE = "generator.disjoint"
-FEWEST = 10
-"""Rows that a relation between two columns must rest on to decide where they go."""
-
-MOST_ROWS = 50_000
-"""Rows that relations are read off."""
-
-Partition = Literal["correlated", "random", "explicit"]
-Groups: TypeAlias = tuple[tuple[str, ...], ...]
-"""Names of the columns of each part."""
 
 
 def number_of_parts(how: Partition, parts: int | None, columns: Groups, generators: int) -> int | None:

@@ -27,6 +27,8 @@ from synth_audit.run.workplace import Device
 from synth_audit.table.schema import PublicDomain, Schema, schema_to_plain
 from synth_audit.table.table import Table, save_table
 
+FILE, TRAIN = "disjoint.json", "train"
+
 
 @dataclass(frozen=True)
 class Part:
@@ -206,9 +208,6 @@ def _unpacked(generator: Generator, files: Mapping[str, bytes], scratch: Path | 
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         return generator.load(Path(place))
-
-
-FILE, TRAIN = "disjoint.json", "train"
 
 
 @dataclass(frozen=True, eq=False)

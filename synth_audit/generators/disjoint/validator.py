@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+from pydantic import ConfigDict
 
 from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.errors import PlanError
+from synth_audit.generators.disjoint.partition import WHERE
 from synth_audit.run.executor import single_threaded
 from synth_audit.run.seeds import as_int_seed
 from synth_audit.stats.roc import auroc
@@ -40,6 +43,31 @@ _FAR = 1e-6
 
 Parts: TypeAlias = Sequence[Floats]
 """Coordinates of the same rows, part by part, shape (n, width) each."""
+
+_ONE_CLASS = ("one_class_svm", "isolation_forest")
+"""Validators that learn from real rows alone."""
+
+_SETTINGS: Mapping[ValidatorName, tuple[Mapping[str, Any], ...]] = {
+    "random_forest": (
+        {"min_samples_leaf": 1},
+        {"min_samples_leaf": 5},
+        {"min_samples_leaf": 20, "max_features": 0.5},
+    ),
+    "gradient_boosting": (
+        {"max_leaf_nodes": 7},
+        {"max_leaf_nodes": 31},
+        {"max_leaf_nodes": 7, "learning_rate": 0.03},
+    ),
+    "k_nearest": ({"n_neighbors": 5}, {"n_neighbors": 15}, {"n_neighbors": 45}),
+    "svm": ({"C": 1.0}, {"C": 10.0}),
+    "mlp": ({"alpha": 1e-4}, {"alpha": 1.0}),
+    "one_class_svm": ({"nu": 0.1}, {"nu": 0.5}),
+    "isolation_forest": ({"max_samples": "auto"}, {"max_samples": 1.0}),
+}
+"""Among which is chosen."""
+
+_PROGRESS = 0.01
+"""Share of the rows still wanted from which on a round counts as progress."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,22 +118,26 @@ def learnt(parts: Parts, name: ValidatorName, rng: np.random.Generator, *, tuned
     rows = np.vstack([np.hstack([part[fit] for part in parts]), joins])
     real = np.arange(len(rows)) < len(fit)
     seed = as_int_seed(rng)
-    maker, one_class, grid = _MODELS[name]
-    held = _with_joins(parts, choice, rng)
+    held, held_real = _with_joins(parts, choice, rng)
     best: tuple[float, Any, Mapping[str, Any]] | None = None
-    for settings in grid if tuned else grid[:1]:
-        model = maker(seed, **(settings if tuned else {}))
+    for settings in _SETTINGS[name] if tuned else ({},):
+        model = _untrained(name, seed, settings)
         with single_threaded():
-            model = _fitted(model, rows, real, one_class)
-        auc = _auc(_scores(model, held[0]), held[1]) if tuned else 0.5
+            model = _fitted(model, rows, real, name in _ONE_CLASS)
+        auc = 0.5
+        if tuned:
+            scores = _scores(model, held)
+            auc = auroc(scores[held_real], scores[~held_real])
         if best is None or auc > best[0]:
-            best = auc, model, settings if tuned else {}
+            best = auc, model, settings
     assert best is not None
     model = best[1]
     slope, centre = 1.0, 0.0
     if tuned:
-        slope, centre = _platt(*_scored(model, _with_joins(parts, calibration, rng)))
-    scores, which = _scored(model, _with_joins(parts, told, rng))
+        others, which = _with_joins(parts, calibration, rng)
+        slope, centre = _platt(_scores(model, others), which)
+    others, which = _with_joins(parts, told, rng)
+    scores = _scores(model, others)
     probability = _sigmoid(slope * (scores - centre))
     return JoinValidator(model, slope, centre, probability[which], probability[~which], best[2])
 
@@ -136,14 +168,6 @@ def _scores(model: Any, rows: Floats) -> Floats:
         return np.asarray(model.decision_function(rows), dtype=np.float64)
 
 
-def _scored(model: Any, held: tuple[Floats, Bools]) -> tuple[Floats, Bools]:
-    return _scores(model, held[0]), held[1]
-
-
-def _auc(scores: Floats, real: Bools) -> float:
-    return auroc(scores[real], scores[~real])
-
-
 def _platt(scores: Floats, real: Bools) -> tuple[float, float]:
     """Slope and centre of the logistic curve, both kinds of row weighing the same; a slope above 0."""
     from sklearn.linear_model import LogisticRegression
@@ -158,89 +182,73 @@ def _sigmoid(x: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-np.clip(x, -500, 500))))
 
 
-def _random_forest(seed: int, **settings: Any) -> Any:
-    from sklearn.ensemble import RandomForestClassifier
+def _untrained(name: ValidatorName, seed: int, settings: Mapping[str, Any]) -> Any:
+    """The model of scikit-learn."""
+    from sklearn import ensemble, neighbors, neural_network, svm
 
-    return RandomForestClassifier(**{"n_estimators": 100, "n_jobs": 1, "random_state": seed, **settings})
-
-
-def _gradient_boosting(seed: int, **settings: Any) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
-    return HistGradientBoostingClassifier(early_stopping=False, random_state=seed, **settings)
-
-
-def _k_nearest(seed: int, **settings: Any) -> Any:
-    from sklearn.neighbors import KNeighborsClassifier
-
-    return KNeighborsClassifier(**settings)
-
-
-def _svm(seed: int, **settings: Any) -> Any:
-    from sklearn.svm import SVC
-
-    return SVC(**settings)
-
-
-def _mlp(seed: int, **settings: Any) -> Any:
-    from sklearn.neural_network import MLPClassifier
-
-    return MLPClassifier(early_stopping=True, random_state=seed, **settings)
+    kinds: Mapping[ValidatorName, tuple[Callable[..., Any], Mapping[str, Any]]] = {
+        "random_forest": (
+            ensemble.RandomForestClassifier,
+            {"n_estimators": 100, "n_jobs": 1, "random_state": seed},
+        ),
+        "gradient_boosting": (
+            ensemble.HistGradientBoostingClassifier,
+            {"early_stopping": False, "random_state": seed},
+        ),
+        "k_nearest": (neighbors.KNeighborsClassifier, {}),
+        "svm": (svm.SVC, {}),
+        "mlp": (neural_network.MLPClassifier, {"early_stopping": True, "random_state": seed}),
+        "one_class_svm": (svm.OneClassSVM, {}),
+        "isolation_forest": (ensemble.IsolationForest, {"n_jobs": 1, "random_state": seed}),
+    }
+    kind, fixed = kinds[name]
+    return kind(**fixed, **settings)
 
 
-def _one_class_svm(seed: int, **settings: Any) -> Any:
-    from sklearn.svm import OneClassSVM
-
-    return OneClassSVM(**settings)
-
-
-def _isolation_forest(seed: int, **settings: Any) -> Any:
-    from sklearn.ensemble import IsolationForest
-
-    return IsolationForest(n_jobs=1, random_state=seed, **settings)
-
-
-_Grid: TypeAlias = tuple[Mapping[str, Any], ...]
-_MODELS: Mapping[ValidatorName, tuple[Callable[..., Any], bool, _Grid]] = {
-    "random_forest": (
-        _random_forest,
-        False,
-        ({"min_samples_leaf": 1}, {"min_samples_leaf": 5}, {"min_samples_leaf": 20, "max_features": 0.5}),
-    ),
-    "gradient_boosting": (
-        _gradient_boosting,
-        False,
-        ({"max_leaf_nodes": 7}, {"max_leaf_nodes": 31}, {"max_leaf_nodes": 7, "learning_rate": 0.03}),
-    ),
-    "k_nearest": (_k_nearest, False, ({"n_neighbors": 5}, {"n_neighbors": 15}, {"n_neighbors": 45})),
-    "svm": (_svm, False, ({"C": 1.0}, {"C": 10.0})),
-    "mlp": (_mlp, False, ({"alpha": 1e-4}, {"alpha": 1.0})),
-    "one_class_svm": (_one_class_svm, True, ({"nu": 0.1}, {"nu": 0.5})),
-    "isolation_forest": (_isolation_forest, True, ({"max_samples": "auto"}, {"max_samples": 1.0})),
-}
-"""How each is made, whether it learns from real rows alone, and the settings among which is chosen."""
-
-
-_PROGRESS = 0.01
-"""Share of the rows still wanted from which on a round counts as progress."""
-
-
-@dataclass(frozen=True)
-class JoinRules:
-    """When a join is taken.
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """How joins are validated.
 
     Attributes:
-        threshold: score from which on a row is admitted; None for that of the best ``share`` of the first
+        validator: random forest, gradient boosting, nearest neighbours, support vector machine or network,
+            which tell real rows from rows put together at random; or one-class SVM and isolation forest,
+            which learn real rows alone.
+        tuned: choose settings, and calibrate probabilities, on held-out rows.
+        threshold: probability from which on a join is taken; None for that of the best ``share`` of the first
             round.
-        decay: share that the threshold loses after a round that admits hardly anything.
-        patience: such rounds in a row after which the join ends. rounds: at most.
+        share: of the first round.
+        decay: what the threshold loses after a round that admits hardly anything.
+        patience: such rounds in a row after which the join gives up. rounds: at most.
+        oversampling: rows that each part draws for each row wanted.
     """
 
-    threshold: float | None
-    share: float
-    decay: float
-    patience: int
-    rounds: int
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    validator: ValidatorName = "random_forest"
+    tuned: bool = True
+    threshold: float | None = None
+    share: float = 0.1
+    decay: float = 0.1
+    patience: int = 20
+    rounds: int = 200
+    oversampling: float = 3.0
+
+    def __post_init__(self) -> None:
+        within = {
+            "threshold": self.threshold is None or 0 <= self.threshold <= 1,
+            "share": 0 < self.share <= 1,
+            "decay": 0 <= self.decay < 1,
+            "patience": self.patience >= 1,
+            "rounds": self.rounds >= 1,
+            "oversampling": 1 <= self.oversampling <= 100,
+        }
+        if wrong := [name for name, right in within.items() if not right]:
+            raise PlanError(
+                f"{wrong[0]} is out of range",
+                where=f"{WHERE}.validation.{wrong[0]}",
+                expected="threshold 0 to 1, share above 0 to 1, decay 0 to below 1, patience and rounds 1 or "
+                "more, oversampling 1 to 100",
+            )
 
 
 @dataclass(frozen=True)
@@ -271,7 +279,7 @@ def validated_join(
     pool: int,
     n_parts: int,
     score: Callable[[Positions], Floats],
-    rules: JoinRules,
+    rules: Validation,
     rng: np.random.Generator,
 ) -> ValidatedJoin:
     """Join rows of parts in rounds: shuffle each part's pool, score, take rows at the threshold and above.

@@ -14,6 +14,23 @@ from synth_audit.errors import DataError
 from synth_audit.table.schema import Column, Role
 from synth_audit.table.table import Table
 
+Root = Literal["auto", "simplified", "per_class"]
+
+Rule = Literal["sensitive_first", "importance"]
+
+MIN_CLASS_ROWS = 30
+"""A class gets a vine of its own from this many rows on, and from some for each column (`ROWS_PER_COLUMN`).
+
+Forests trained on releases of a vine per class are no worse than those of the simplified one with as few as
+15 rows in the smallest class, and on four of five tables of 13 to 26 columns they are better with 30
+(`benchmarks/vine_root.py --rows-per-class`). The double of 15 is asked for, as single samples differ.
+"""
+
+ROWS_PER_COLUMN = {"auto": 6, "per_class": 1}
+"""So many rows of a class for each other column: one where a plan asks for a vine per class, as fewer were
+not tried; six by itself, as with five such vines followed their people more closely and were of no more use.
+"""
+
 
 @dataclass(frozen=True, eq=False)
 class ColumnCodec:
@@ -138,23 +155,6 @@ def variables_of(codings: Sequence[ColumnCodec]) -> tuple[Variable, ...]:
 def _encode(train: Table, column: Column, response: Floats | None) -> ColumnCodec:
     scale = column.kind.rank_scale(train, column, response, own_order=True)
     return ColumnCodec(column, scale.of(train), scale.labels)
-
-
-Root = Literal["auto", "simplified", "per_class"]
-Rule = Literal["sensitive_first", "importance"]
-
-MIN_CLASS_ROWS = 30
-"""A class gets a vine of its own from this many rows on, and from some for each column (`ROWS_PER_COLUMN`).
-
-Forests trained on releases of a vine per class are no worse than those of the simplified one with as few as
-15 rows in the smallest class, and on four of five tables of 13 to 26 columns they are better with 30
-(`benchmarks/vine_root.py --rows-per-class`). The double of 15 is asked for, as single samples differ.
-"""
-
-ROWS_PER_COLUMN = {"auto": 6, "per_class": 1}
-"""So many rows of a class for each other column: one where a plan asks for a vine per class, as fewer were
-not tried; six by itself, as with five such vines followed their people more closely and were of no more use.
-"""
 
 
 def ordered(

@@ -21,6 +21,16 @@ Criterion = Literal["mbicv", "bic", "aic"]
 SPARSITY = 0.7
 """ψ of mBICV: a pair copula of tree t is taken to be independence with probability 1 − ψᵗ beforehand."""
 
+Edge = Any
+"""A bivariate copula of pyvinecopulib whose first argument is the leaf and whose second is the root."""
+
+_EDGE = 1e-10  # levels stay this far from 0 and 1, as in the library
+
+Topology = Literal["c_vine", "r_vine", "r_vine_star1"]
+
+FINE_STEP = 0.02
+"""A variable whose values each have no more than this probability is fitted as a continuous one."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
@@ -153,12 +163,6 @@ def _mended(fitted: Any) -> Any:
     return Vinecop.from_structure(fitted.structure, pair_copulas=sound, var_types=fitted.var_types)
 
 
-Edge = Any
-"""A bivariate copula of pyvinecopulib whose first argument is the leaf and whose second is the root."""
-
-_EDGE = 1e-10  # levels stay this far from 0 and 1, as in the library
-
-
 @dataclass(frozen=True, eq=False)
 class CVine:
     """Pair copulas of d variables; variable d−1 is the root of the first tree, variable 0 the last leaf.
@@ -284,12 +288,6 @@ def _edge(copula: Any) -> Edge | None:
     if copula.family.name == "indep" or not np.isfinite(copula.parameters).all():
         return None
     return copula.with_var_types(["c", "c"])
-
-
-Topology = Literal["c_vine", "r_vine", "r_vine_star1"]
-
-FINE_STEP = 0.02
-"""A variable whose values each have no more than this probability is fitted as a continuous one."""
 
 
 @dataclass(frozen=True, eq=False)

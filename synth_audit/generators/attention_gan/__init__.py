@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from synth_audit.arrays import Floats32
 from synth_audit.generators._deep.families import AttentionTraining
-from synth_audit.generators._deep.network_model import NetworkModel, Weights, check_positive
-from synth_audit.generators._deep.transforms import RowLayout
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.table.table import Table
+from synth_audit.generators._deep.network_model import check_positive
+from synth_audit.plugins.generator import GeneratorInfo
 
 if TYPE_CHECKING:
-    from synth_audit.generators._deep.attention import CodeGanSettings
-    from synth_audit.generators._deep.training import Loop
+    from synth_audit.generators._deep.training import Network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,32 +49,15 @@ class AttentionGan(AttentionTraining):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        counts = ("gan_steps", "critic_steps", "noise", "gan_hidden")
-        check_positive({n: getattr(self, n) for n in counts}, {"gan_rate": self.gan_rate})
-
-    def fit(self, train: Table, context: FitContext) -> NetworkModel:
-        """Train on ``train``."""
-
-        def fit(
-            rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
-        ) -> Weights:
-            from synth_audit.generators._deep import attention
-
-            return attention.fitted_adversarial(rows, layout, self.network, self._gan, loop, rng, device)
-
-        return self.fit_attention(train, context, fit, self._draw, self.gan_steps)
-
-    def load(self, folder: Path) -> NetworkModel:
-        """The model that was saved there."""
-        return NetworkModel.load(folder, self._draw)
-
-    def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        from synth_audit.generators._deep import attention
-
-        return attention.drawn_by_generator(weights, layout, self.network, self._gan, n, rng)
+        check_positive(self, ("gan_steps", "critic_steps", "noise", "gan_hidden"), ("gan_rate",))
 
     @property
-    def _gan(self) -> CodeGanSettings:
-        from synth_audit.generators._deep.attention import CodeGanSettings
+    def all_steps(self) -> int:
+        """Those of the autoencoder, then those of the GAN's generator."""
+        return self.steps + self.gan_steps
 
-        return CodeGanSettings(self.noise, self.gan_hidden, self.gan_steps, self.critic_steps, self.gan_rate)
+    def network(self) -> Network:
+        """Encoder, heads and a generator of codes."""
+        from synth_audit.generators.attention_gan.network import CodeGanNetwork
+
+        return CodeGanNetwork(self)

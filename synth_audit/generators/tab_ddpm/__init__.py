@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from synth_audit.arrays import Floats32
-from synth_audit.generators._deep.network_model import NetworkModel, Weights, check_positive, fit_unprotected
-from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
+from synth_audit.generators._deep.network_model import (
+    NetworkGenerator,
+    NetworkModel,
+    check_positive,
+    fit_unprotected,
+)
+from synth_audit.generators._deep.transforms import QuantileTransform
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.generators._deep.diffusion import DdpmSettings
-    from synth_audit.generators._deep.training import Loop
+    from synth_audit.generators._deep.training import Network
 
 
 @dataclass(frozen=True, kw_only=True)
-class TabDdpm:
+class TabDdpm(NetworkGenerator):
     """Rows become noise level by level; a network learns the way back.
 
     Numbers, standard normal by their ranks, are noised by a Gaussian diffusion, whose noise ε the network
@@ -54,40 +54,15 @@ class TabDdpm:
     )
 
     def __post_init__(self) -> None:
-        counts = ("steps", "batch", "levels", "hidden", "layers")
-        check_positive({n: getattr(self, n) for n in counts}, {"learning_rate": self.learning_rate})
+        check_positive(self, ("steps", "batch", "levels", "hidden", "layers"), ("learning_rate",))
 
     def fit(self, train: Table, context: FitContext) -> NetworkModel:
         """Train on ``train``."""
+        normal = QuantileTransform.of
+        return fit_unprotected(self, train, context, steps=self.steps, batch=self.batch, of_numbers=normal)
 
-        def fit(
-            rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
-        ) -> Weights:
-            from synth_audit.generators._deep import diffusion
+    def network(self) -> Network:
+        """Both diffusions."""
+        from synth_audit.generators.tab_ddpm.network import TabDdpmNetwork
 
-            return diffusion.fit_tab_ddpm(rows, layout, self._settings, loop, rng, device)
-
-        return fit_unprotected(
-            train,
-            context,
-            steps=self.steps,
-            batch=self.batch,
-            fit=fit,
-            draw=self._draw,
-            of_numbers=QuantileTransform.of,
-        )
-
-    def load(self, folder: Path) -> NetworkModel:
-        """The model that was saved there."""
-        return NetworkModel.load(folder, self._draw)
-
-    def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        from synth_audit.generators._deep import diffusion
-
-        return diffusion.draw_tab_ddpm(weights, layout, self._settings, n, rng)
-
-    @property
-    def _settings(self) -> DdpmSettings:
-        from synth_audit.generators._deep.diffusion import DdpmSettings
-
-        return DdpmSettings(self.levels, self.hidden, self.layers, self.learning_rate)
+        return TabDdpmNetwork(self)

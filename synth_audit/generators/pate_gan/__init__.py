@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from synth_audit.arrays import Floats, Positions
-from synth_audit.errors import BudgetSpent, PlanError
-from synth_audit.generators._deep.families import draw_with, load_gan, plain_generator
+from synth_audit.errors import BudgetSpent
+from synth_audit.generators._deep.families import check_dropout
 from synth_audit.generators._deep.network_model import (
+    Learn,
+    NetworkGenerator,
     NetworkModel,
-    Weights,
+    RowsToLearn,
     check_positive,
-    training_loop,
-    transformer_for,
+    fit_protected,
 )
-from synth_audit.generators._deep.rows import with_margins
+from synth_audit.generators._deep.transforms import RowLayout
 from synth_audit.generators._marginal.binning import check_part
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.run.context import torch_device
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.generators._deep.pate import PateSettings
+    from synth_audit.generators._deep.training import Weights
+    from synth_audit.generators.pate_gan.network import PateNetwork
 
 UNPAID = "the plan declares no privacy budget, so the teachers voted without noise"
 
 
 @dataclass(frozen=True, kw_only=True)
-class PateGan:
+class PateGan(NetworkGenerator):
     """Teachers on disjoint parts of the rows say how real made rows look; a student learns what they say.
 
     Every row goes to one teacher by a secret throw of its own, so that a row more or less changes one vote
@@ -84,40 +84,33 @@ class PateGan:
     def __post_init__(self) -> None:
         steps = ("teacher_steps", "student_steps", "generator_steps")
         counts = ("teachers", "rounds", "votes", *steps, "batch", "noise", "hidden")
-        sizes = ("vote_noise", "learning_rate", "generator_rate")
-        check_positive({n: getattr(self, n) for n in counts}, {n: getattr(self, n) for n in sizes})
-        if not 0 <= self.dropout < 1:
-            raise PlanError("the dropout is no probability", where="dropout", expected="0 to below 1")
+        check_positive(self, counts, ("vote_noise", "learning_rate", "generator_rate"))
+        check_dropout(self.dropout)
         check_part(self.margins)
+
+    def network(self) -> PateNetwork:
+        """Teachers, student and generator."""
+        from synth_audit.generators.pate_gan.network import PateNetwork
+
+        return PateNetwork(self)
 
     def fit(self, train: Table, context: FitContext) -> NetworkModel:
         """Buy all votes, then let the teachers learn and vote."""
-        device = torch_device(context.device, "this generator")
-        from synth_audit.generators._deep import pate
-        from synth_audit.generators._deep.training import built
 
-        train = train.released_only()
-        transformer = with_margins(transformer_for(train, context), train, context, self.margins)
-        layout, (rounds, scale) = transformer.layout, self._bought(context)
-        draws = context.rng if scale is None else np.random.default_rng(context.noise.bits(256))
+        def buy(n_rows: int, layout: RowLayout) -> Learn:
+            rounds, scale = self._bought(context)
 
-        def laplace(count: int) -> Floats:
-            assert scale is not None
-            return context.noise.laplace(scale, count)
+            def laplace(count: int) -> Floats:
+                assert scale is not None
+                return context.noise.laplace(scale, count)
 
-        weights: Weights = {}
-        if layout.width:
-            loop = training_loop(context, "train", rounds, _no_rows)
-            rows = transformer.encode(train, draws)
-            network = built(lambda: plain_generator(self, layout, None), draws)
-            noise = None if scale is None else laplace
-            weights = pate.fitted(rows, layout, self._settings, network, noise, loop, draws, device)
-        draw = draw_with(self, plain_generator)
-        return NetworkModel.calibrated(transformer, weights, draw, context.rng)
+            def learn(rows: RowsToLearn) -> Weights:
+                network = replace(self.network(), laplace=None if scale is None else laplace)
+                return rows.training("train", rounds, _no_rows).run(network.learn)
 
-    def load(self, folder: Path) -> NetworkModel:
-        """The model that was saved there."""
-        return load_gan(self, folder)
+            return learn
+
+        return fit_protected(self, train, context, self.margins, buy)
 
     def _bought(self, context: FitContext) -> tuple[int, float | None]:
         """Rounds, and the scale of the noise on each sum of votes; None without a budget."""
@@ -142,24 +135,6 @@ class PateGan:
         scale = least(rounds)
         accountant.laplace(scale, what="votes of the teachers", count=rounds * self.votes)
         return rounds, scale
-
-    @property
-    def _settings(self) -> PateSettings:
-        from synth_audit.generators._deep.pate import PateSettings
-
-        return PateSettings(
-            teachers=self.teachers,
-            votes=self.votes,
-            teacher_steps=self.teacher_steps,
-            student_steps=self.student_steps,
-            generator_steps=self.generator_steps,
-            batch=self.batch,
-            noise=self.noise,
-            hidden=self.hidden,
-            dropout=self.dropout,
-            learning_rate=self.learning_rate,
-            generator_rate=self.generator_rate,
-        )
 
 
 def _no_rows() -> Positions:

@@ -17,51 +17,59 @@ from torch import nn
 from torch.nn import functional
 
 from synth_audit.arrays import Floats, Floats32, Positions
-from synth_audit.generators._deep.gan import REACH, Critic, activated
+from synth_audit.generators._deep.gan import REACH, Critic, activated, settled
+from synth_audit.generators._deep.private_gan import plain_generator
 from synth_audit.generators._deep.training import (
-    Loop,
+    MOMENTS,
     Part,
+    Training,
     Weights,
     as_arrays,
-    built,
+    drawn_in_blocks,
+    follow,
     generator_from,
-    one_thread,
-    refuse_lost,
+    with_weights,
 )
 from synth_audit.generators._deep.transforms import RowLayout
-
-_MOMENTS = 0.5, 0.9
-"""Of all Adams."""
+from synth_audit.generators.pate_gan import PateGan
 
 _LEAK = 0.2
 
 _HEARD = 10
 """Rounds whose answers the student learns from: older ones are about rows that are made no more."""
 
+Laplace = Callable[[int], Floats]
+"""The noise of so many votes."""
+
 
 @dataclass(frozen=True)
-class PateSettings:
-    """Teachers, student and generator, and how they take turns.
+class PateNetwork:
+    """Teachers, student and generator.
 
     Attributes:
-        teachers: parts of the rows. votes: rows that are voted on in a round.
-        teacher_steps, student_steps, generator_steps: of a round.
-        batch: rows of a step of teachers, student and generator.
-        noise: dimensions of the generator's input. hidden: width of the layers of teachers and student.
-        dropout: of the student. learning_rate, generator_rate: of their Adams.
+        laplace: None for training without protection.
+
+    Source: Jordon, Yoon & van der Schaar 2019.
     """
 
-    teachers: int
-    votes: int
-    teacher_steps: int
-    student_steps: int
-    generator_steps: int
-    batch: int
-    noise: int
-    hidden: int
-    dropout: float
-    learning_rate: float
-    generator_rate: float
+    settings: PateGan
+    laplace: Laplace | None = None
+
+    def learn(self, training: Training) -> Weights:
+        """The generator's weights, after as many rounds as ``training`` has steps."""
+        run = PateTraining(training, self.settings, self.laplace)
+        for step in training.taken("pate", run.moved, self.settings):
+            training.done(step, run.round())
+        return as_arrays(run.generator)
+
+    def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        """``n`` row vectors."""
+        network = with_weights(self.generator(layout), weights)
+        return settled(drawn_in_blocks(network, n, self.settings.noise, rng), layout, rng, REACH)
+
+    def generator(self, layout: RowLayout) -> nn.Module:
+        """From noise to the scores of a row."""
+        return plain_generator(self.settings.noise, self.settings.hidden, layout)
 
 
 class Teachers(nn.Module):
@@ -85,40 +93,10 @@ def parts(n: int, teachers: int, rng: np.random.Generator) -> list[Positions]:
     return [np.flatnonzero(thrown == j) for j in range(teachers)]
 
 
-def answered(votes: Floats, teachers: int, laplace: Callable[[int], Floats] | None) -> Floats32:
+def answered(votes: Floats, teachers: int, laplace: Laplace | None) -> Floats32:
     """What part of so many teachers hold each row for real, after noise on the sum of their votes."""
     noisy = votes if laplace is None else votes + laplace(len(votes))
     return np.clip(noisy / teachers, 0, 1).astype(np.float32)
-
-
-def fitted(
-    rows: Floats32,
-    layout: RowLayout,
-    settings: PateSettings,
-    network: nn.Module,
-    laplace: Callable[[int], Floats] | None,
-    loop: Loop,
-    rng: np.random.Generator,
-    device: str,
-) -> Weights:
-    """Train on rows of shape (n, width); the generator's weights.
-
-    Args:
-        laplace: the noise of so many votes; None for training without protection.
-        loop: of rounds; teachers draw their own rows.
-
-    Raises:
-        PluginError: a loss is not a number any more.
-
-    Source: Jordon, Yoon & van der Schaar 2019.
-    """
-    with one_thread():
-        training = _PateTraining(rows, layout, settings, network, laplace, rng, device)
-        for done in loop.taken("pate", training.moved, settings, layout, training.rows):
-            lost = training.round()
-            refuse_lost(lost, done + 1)
-            loop.told(done + 1, lost)
-        return as_arrays(training.generator)
 
 
 class _Heard:
@@ -154,33 +132,29 @@ class _Heard:
             self.append(asked, answers)
 
 
-class _PateTraining:
-    """One run of training; its state lives no longer than :func:`fitted`."""
+class PateTraining:
+    """One run of training."""
 
-    def __init__(
-        self,
-        rows: Floats32,
-        layout: RowLayout,
-        settings: PateSettings,
-        network: nn.Module,
-        laplace: Callable[[int], Floats] | None,
-        rng: np.random.Generator,
-        device: str,
-    ) -> None:
-        self.layout, self.settings, self.laplace, self.device = layout, settings, laplace, device
-        thrown, *self.of_teacher = rng.spawn(1 + settings.teachers)
-        self.parts = parts(len(rows), settings.teachers, thrown)
-        self.draws, self.rows = generator_from(rng), torch.as_tensor(rows, device=device)
-        width, hidden = layout.width, settings.hidden
-        self.teachers = built(lambda: Teachers(settings.teachers, width, hidden), rng).to(device)
-        self.student = built(lambda: Critic(width, hidden, settings.dropout), rng).to(device)
-        self.generator = network.to(device)
-        rate = settings.learning_rate
-        self.teaching = torch.optim.Adam(self.teachers.parameters(), lr=rate, betas=_MOMENTS)
-        self.studying = torch.optim.Adam(self.student.parameters(), lr=rate, betas=_MOMENTS)
-        learnt = self.generator.parameters()
-        self.making = torch.optim.Adam(learnt, lr=settings.generator_rate, betas=_MOMENTS)
-        self.heard = _Heard(device)
+    def __init__(self, training: Training, settings: PateGan, laplace: Laplace | None) -> None:
+        self.layout, self.settings, self.laplace = training.layout, settings, laplace
+        self.device, self.rows = training.device, training.rows
+        network = PateNetwork(settings)
+        self.generator = training.built(lambda: network.generator(self.layout))
+        thrown, *self.of_teacher = training.rng.spawn(1 + settings.teachers)
+        self.parts = parts(len(self.rows), settings.teachers, thrown)
+        self.draws = generator_from(training.rng)
+        width, hidden = self.layout.width, settings.hidden
+        self.teachers = training.built(lambda: Teachers(settings.teachers, width, hidden))
+        self.student = training.built(lambda: Critic(width, hidden, settings.dropout))
+        self.teaching, self.studying, self.making = (
+            torch.optim.Adam(network.parameters(), lr=rate, betas=MOMENTS)
+            for network, rate in (
+                (self.teachers, settings.learning_rate),
+                (self.student, settings.learning_rate),
+                (self.generator, settings.generator_rate),
+            )
+        )
+        self.heard = _Heard(self.device)
 
     @property
     def moved(self) -> dict[str, Part]:
@@ -212,9 +186,7 @@ class _PateTraining:
         real = self.teachers(self.rows[torch.as_tensor(np.stack(found), device=self.device)])
         lost = functional.softplus(-real).mean(dim=1) * has_rows
         lost = lost + functional.softplus(self.teachers(made)).mean(dim=1)
-        self.teaching.zero_grad()
-        lost.sum().backward()
-        self.teaching.step()
+        follow(self.teaching, lost.sum())
 
     def _vote(self) -> None:
         """Ask all teachers about made rows, and keep what part of them votes for each, with noise.
@@ -234,17 +206,11 @@ class _PateTraining:
         chosen = torch.randint(len(asked), (self.settings.batch,), generator=self.draws).to(self.device)
         scores = self._judged(asked[chosen])
         lost = functional.binary_cross_entropy_with_logits(scores, answers[chosen])
-        self.studying.zero_grad()
-        lost.backward()
-        self.studying.step()
-        return float(lost.detach())
+        return follow(self.studying, lost)
 
     def _make(self) -> float:
         lost = functional.softplus(-self._judged(self._made(self.settings.batch))).mean()
-        self.making.zero_grad()
-        lost.backward()
-        self.making.step()
-        return float(lost.detach())
+        return follow(self.making, lost)
 
     def _judged(self, rows: torch.Tensor) -> torch.Tensor:
         kept = self.student.kept(len(rows), self.draws).to(self.device)

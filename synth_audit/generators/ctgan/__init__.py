@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from synth_audit.arrays import Floats32
 from synth_audit.errors import PlanError
-from synth_audit.generators._deep.network_model import NetworkModel, Weights, check_positive, fit_unprotected
-from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators._deep.network_model import (
+    NetworkGenerator,
+    NetworkModel,
+    check_positive,
+    fit_unprotected,
+)
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.generators._deep.gan import GanSettings
-    from synth_audit.generators._deep.training import Loop
+    from synth_audit.generators._deep.training import Network
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ctgan:
+class Ctgan(NetworkGenerator):
     """A Wasserstein GAN that is asked for rows with a given label of a given column.
 
     While it learns labels are asked for by the logarithm of their counts, so that rare ones are learnt; when
@@ -63,31 +62,14 @@ class Ctgan:
             raise PlanError(
                 "the decay is no share", where="generator.averaging", expected="0 or more, below 1"
             )
-        check_positive({n: getattr(self, n) for n in counts}, {"learning_rate": self.learning_rate})
+        check_positive(self, counts, ("learning_rate",))
 
     def fit(self, train: Table, context: FitContext) -> NetworkModel:
         """Train on ``train``."""
+        return fit_unprotected(self, train, context, epochs=self.epochs, batch=self.batch)
 
-        def fit(
-            rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
-        ) -> Weights:
-            from synth_audit.generators._deep import gan
+    def network(self) -> Network:
+        """A generator that is asked for labels, and its critic."""
+        from synth_audit.generators.ctgan.network import CtganNetwork
 
-            return gan.fit_ctgan(rows, layout, self._settings, loop, rng, device)
-
-        return fit_unprotected(train, context, epochs=self.epochs, batch=self.batch, fit=fit, draw=self._draw)
-
-    def load(self, folder: Path) -> NetworkModel:
-        """The model that was saved there."""
-        return NetworkModel.load(folder, self._draw)
-
-    def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        from synth_audit.generators._deep import gan
-
-        return gan.draw_ctgan(weights, layout, self._settings, n, rng)
-
-    @property
-    def _settings(self) -> GanSettings:
-        from synth_audit.generators._deep.gan import GanSettings
-
-        return GanSettings(self.noise, self.hidden, self.learning_rate, self.pack, self.averaging)
+        return CtganNetwork(self)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from synth_audit.arrays import Floats32
-from synth_audit.generators._deep.network_model import NetworkModel, Weights, check_positive, fit_unprotected
-from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators._deep.network_model import (
+    NetworkGenerator,
+    NetworkModel,
+    check_positive,
+    fit_unprotected,
+)
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.generators._deep.autoencoder import VaeSettings
-    from synth_audit.generators._deep.training import Loop
+    from synth_audit.generators._deep.training import Network
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tvae:
+class Tvae(NetworkGenerator):
     """Codes of rows by a variational autoencoder; new rows are decoded from new codes.
 
     Numbers are normalised within their modes; the loss of a row is twice its negative log-likelihood given
@@ -53,31 +52,14 @@ class Tvae:
 
     def __post_init__(self) -> None:
         counts = ("epochs", "batch", "latent", "hidden")
-        check_positive({n: getattr(self, n) for n in counts}, {"learning_rate": self.learning_rate})
+        check_positive(self, counts, ("learning_rate",))
 
     def fit(self, train: Table, context: FitContext) -> NetworkModel:
         """Train on ``train``."""
+        return fit_unprotected(self, train, context, epochs=self.epochs, batch=self.batch)
 
-        def fit(
-            rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
-        ) -> Weights:
-            from synth_audit.generators._deep import autoencoder
+    def network(self) -> Network:
+        """Encoder and decoder."""
+        from synth_audit.generators.tvae.network import TvaeNetwork
 
-            return autoencoder.fitted(rows, layout, self._settings, loop, rng, device)
-
-        return fit_unprotected(train, context, epochs=self.epochs, batch=self.batch, fit=fit, draw=self._draw)
-
-    def load(self, folder: Path) -> NetworkModel:
-        """The model that was saved there."""
-        return NetworkModel.load(folder, self._draw)
-
-    def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        from synth_audit.generators._deep import autoencoder
-
-        return autoencoder.drawn(weights, layout, self._settings, n, rng)
-
-    @property
-    def _settings(self) -> VaeSettings:
-        from synth_audit.generators._deep.autoencoder import VaeSettings
-
-        return VaeSettings(self.latent, self.hidden, self.learning_rate, self.regularised)
+        return TvaeNetwork(self)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from synth_audit.arrays import Floats32
 from synth_audit.generators._deep.families import AttentionTraining
-from synth_audit.generators._deep.network_model import NetworkModel, Weights, check_positive
-from synth_audit.generators._deep.transforms import RowLayout
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.table.table import Table
+from synth_audit.generators._deep.network_model import check_positive
+from synth_audit.plugins.generator import GeneratorInfo
 
 if TYPE_CHECKING:
-    from synth_audit.generators._deep.training import Loop
+    from synth_audit.generators._deep.training import Network
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,25 +42,10 @@ class AttentionAe(AttentionTraining):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive({"components": self.components}, {})
+        check_positive(self, ("components",))
 
-    def fit(self, train: Table, context: FitContext) -> NetworkModel:
-        """Train on ``train``."""
+    def network(self) -> Network:
+        """Encoder, heads and a mixture of codes."""
+        from synth_audit.generators.attention_ae.network import MixtureNetwork
 
-        def fit(
-            rows: Floats32, layout: RowLayout, loop: Loop, rng: np.random.Generator, device: str
-        ) -> Weights:
-            from synth_audit.generators._deep import attention
-
-            return attention.fitted_mixture(rows, layout, self.network, self.components, loop, rng, device)
-
-        return self.fit_attention(train, context, fit, self._draw)
-
-    def load(self, folder: Path) -> NetworkModel:
-        """The model that was saved there."""
-        return NetworkModel.load(folder, self._draw)
-
-    def _draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        from synth_audit.generators._deep import attention
-
-        return attention.drawn_from_mixture(weights, layout, self.network, n, rng)
+        return MixtureNetwork(self)
