@@ -5,6 +5,7 @@ import math
 import pytest
 
 from synth_audit.report import words
+from synth_audit.text import clean
 
 NB = "\u00a0"
 
@@ -79,8 +80,8 @@ def test_moments() -> None:
 
 
 def test_misleading_characters_are_made_visible() -> None:
-    assert words.clean("a\u202eb\x00c\ud800") == "a\ufffdb\ufffdc\ufffd"
-    assert words.clean("two\nlines, σ × é 表") == "two\nlines, σ × é 表"
+    assert clean("a\u202eb\x00c\ud800") == "a\ufffdb\ufffdc\ufffd"
+    assert clean("two\nlines, σ × é 表") == "two\nlines, σ × é 表"
 
 
 @pytest.mark.parametrize(
