@@ -281,20 +281,24 @@ class Pen:
     """Draws strokes in (along, across) coordinates: along the values, across from one to the next."""
 
     upright: bool
-    width: float = 2.0
 
     def line(self, a: tuple[float, float], b: tuple[float, float], **more: Any) -> str:
         """A straight line."""
         (x1, y1), (x2, y2) = (reversed(a), reversed(b)) if self.upright else (a, b)
-        return line(x1, y1, x2, y2, **{"width": self.width, **more})
+        return line(x1, y1, x2, y2, **more)
 
-    def ends(self, low: float, high: float, across: float, half: float = 5.0) -> str:
+    def ends(self, low: float, high: float, across: float, half: float, *, width: float) -> str:
         """A stroke across each end of an interval."""
-        return "".join(self.line((end, across - half), (end, across + half)) for end in (low, high))
+        return "".join(
+            self.line((end, across - half), (end, across + half), width=width) for end in (low, high)
+        )
 
-    def interval(self, low: float, high: float, across: float, half: float = 5.0) -> str:
+    def interval(
+        self, low: float, high: float, across: float, *, half: float = 5.0, width: float = 2.0
+    ) -> str:
         """An interval with a stroke across each end."""
-        return self.line((low, across), (high, across)) + self.ends(low, high, across, half)
+        stroke = self.line((low, across), (high, across), width=width)
+        return stroke + self.ends(low, high, across, half, width=width)
 
 
 def hatch(name: str, class_: str, colour: str, width: float) -> str:

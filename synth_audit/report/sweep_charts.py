@@ -143,9 +143,11 @@ def _whiskers(d: Dot, x_scale: svg.Linear, y_scale: svg.Linear) -> str:
     x, y, width = x_scale(d.privacy), y_scale(d.utility), 2.0 if d.chosen else 1.0
     out = ""
     if all(map(svg.drawable, d.privacy_span)):
-        out += svg.Pen(upright=False, width=width).interval(*map(x_scale, d.privacy_span), y, 4)
+        low, high = map(x_scale, d.privacy_span)
+        out += svg.Pen(upright=False).interval(low, high, y, half=4, width=width)
     if all(map(svg.drawable, d.utility_span)):
-        out += svg.Pen(upright=True, width=width).interval(*map(y_scale, d.utility_span), x, 4)
+        low, high = map(y_scale, d.utility_span)
+        out += svg.Pen(upright=True).interval(low, high, x, half=4, width=width)
     return out
 
 
