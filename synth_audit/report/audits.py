@@ -20,6 +20,14 @@ from synth_audit.report.plot_kinds._contract import Beside, Comparison, PanelKin
 from synth_audit.report.sensitivity import MeasurementSensitivity, quantity_texts
 from synth_audit.report.view import AuditView, Cells, Fact, GateView, NumberRow, Panel, Picture, ScopeTable
 
+_OPEN_PICTURES = 4
+_FOLDED_PICTURES = 36
+_DIRECTIONS = {
+    Direction.LOWER: {True: "lower is safer", False: "lower is better"},
+    Direction.HIGHER: {True: "higher is safer", False: "higher is better"},
+    Direction.NEUTRAL: {True: "descriptive", False: "descriptive"},
+}
+
 
 def pictures_of(
     series: Sequence[Series], measurements: Sequence[Measurement], anchor: str
@@ -82,15 +90,6 @@ def references(series: Series, measurements: Iterable[Measurement]) -> Beside:
     known = {m.id: m.reference.value for m in measurements if m.reference is not None}
     own = tuple(known.get(place) for place in series.places or (series.id,) * len(series.x))
     return Beside((Comparison("reference", own),))
-
-
-_OPEN_PICTURES = 4
-_FOLDED_PICTURES = 36
-_DIRECTIONS = {
-    Direction.LOWER: {True: "lower is safer", False: "lower is better"},
-    Direction.HIGHER: {True: "higher is safer", False: "higher is better"},
-    Direction.NEUTRAL: {True: "descriptive", False: "descriptive"},
-}
 
 
 def audit_view(
@@ -166,7 +165,7 @@ class _Said:
         found = self._ratios.get(m.id)
         if found is None or not found.finite:
             return ""
-        value, interval = _texts(found)
+        value, interval = words.of_measurement(found)
         text = f"{value} times the reference" + (f" ({interval})" if interval else "")
         alike = m.reference.candidate if m.reference else None
         return text if alike is None else f"{words.number(alike.value, m.unit)} on as many rows: {text}"
@@ -192,7 +191,7 @@ class _Said:
 
 def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
     title, explained = quantity_texts(said.outcome, m.id)
-    value, interval = _texts(m)
+    value, interval = words.of_measurement(m)
     drawing = None
     if interval_charts.IntervalPlot.of_measurement(m).anything:
         drawing = Markup(interval_charts.measurement_interval_svg(m, title=title, anchor=anchor))  # noqa: S704
@@ -219,14 +218,6 @@ def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
         leak=said.leak(m),
         leak_gates=said.judging(sensitivity.restated) if sensitivity and sensitivity.restated else (),
     )
-
-
-def _texts(m: Measurement) -> tuple[str, str]:
-    if m.interval is None:
-        return words.number(m.value, m.unit), ""
-    low, high = m.interval.low, m.interval.high
-    places = words.decimals(m.unit, m.value, low=low, high=high)
-    return words.number(m.value, m.unit, places), words.interval(low, high, m.unit, places)
 
 
 def _reference(m: Measurement) -> str:
@@ -269,7 +260,8 @@ def _scope_table(group: list[Measurement], said: _Said) -> ScopeTable:
     kept = {name: say for name, say in columns.items() if any(say(m) for m in group)}
     header = ("Column or setting", "Value", "Interval", *kept)
     rows = tuple(
-        tuple(x or "–" for x in (m.id.label, *_texts(m), *(say(m) for say in kept.values()))) for m in ordered
+        tuple(x or "–" for x in (m.id.label, *words.of_measurement(m), *(say(m) for say in kept.values())))
+        for m in ordered
     )
     worst = f"{words.number(ordered[0].value, ordered[0].unit)} ({ordered[0].id.label})"
     summary = words.counted(len(group), "value")

@@ -21,7 +21,7 @@ from synth_audit.report.gates import check_sentence
 from synth_audit.report.interval_charts import examples
 from synth_audit.report.known_answer import known_answer
 from synth_audit.report.sensitivity import sensitivities
-from synth_audit.report.view import Cells, Chapter, ExposedView, Fact, GateView, RiskView
+from synth_audit.report.view import Cells, Chapter, Fact, GateView
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.criteria import Answer, answers
 from synth_audit.verdict.privacy_budget import proven_cost
@@ -32,199 +32,6 @@ _SILENT = (
 )
 _MOST_NAMES = 6
 _LEAD = "Which training records are most at risk, and is that more than chance?"
-
-
-def exposed_records(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
-    """The chapter; None where no audit of privacy could have said anything."""
-    records = evidence.records
-    if not records.groups and not any(o.family == "privacy" for o in evidence.outcomes):
-        return None
-    titles = {o.audit: _title(o) for o in evidence.outcomes}
-    known = bool(records.groups)
-    body = ExposedView(
-        lead=_LEAD if known else _SILENT,
-        likely=words.bare_number(LIKELY),
-        facts=_record_facts(evidence) if known else (),
-        groups=_groups(records.groups, titles, evidence.suppression),
-        subgroups=_subgroups(records.subgroups, titles),
-    )
-    return Chapter(ANCHOR, "Most exposed records", "exposed.html.j2", body)
-
-
-def _title(outcome: AuditOutcome) -> str:
-    return outcome.info.title if outcome.info else outcome.audit
-
-
-def _record_facts(evidence: Evidence) -> tuple[Fact, ...]:
-    records, limit = evidence.records, evidence.suppression
-    rows, others = records.train_rows, records.control_rows
-    return (
-        Fact(
-            "Exposed training records",
-            _count(records.exposed, rows, limit),
-            f"of {words.counted(rows, 'training record')}",
-        ),
-        Fact(
-            "Control records that look exposed",
-            _count(records.control_exposed, others, limit),
-            f"of {words.counted(others, 'control record')}, by chance alone",
-        ),
-    )
-
-
-def _count(n: int | None, of: int, limit: int) -> str:
-    if n is None:
-        return f"fewer than {limit:,}"
-    return f"{n:,} ({words.number(n / of, 'share')})" if n and of else f"{n:,}"
-
-
-def _rate(hit: int | None, tried: int, limit: int) -> str:
-    """``12.5 % (125 of 1,000)``, or only that it is too few to show."""
-    if not tried:
-        return "not tried"
-    if hit is None:
-        return f"fewer than {limit:,} of {tried:,}"
-    return f"{words.number(hit / tried, 'share', 1)} ({hit:,} of {tried:,})"
-
-
-def _groups(groups: Sequence[ExposedGroup], titles: dict[str, str], limit: int) -> Cells:
-    rows = tuple(
-        (
-            titles.get(g.id.audit, g.id.audit),
-            g.id.label or "–",
-            _named(g.columns),
-            _rate(g.train_hit, g.train_tried, limit),
-            _rate(g.control_hit, g.control_tried, limit),
-            _beyond(g),
-        )
-        for g in groups
-    )
-    header = (
-        "Attack",
-        "Setting",
-        "Through columns",
-        "Right about train",
-        "Right about control",
-        "Difference",
-    )
-    return Cells("How often each attack was right", header, rows)
-
-
-def _named(columns: Sequence[str]) -> str:
-    more = len(columns) - _MOST_NAMES
-    return (", ".join(columns[:_MOST_NAMES]) or "–") + (f" and {more:,} more" if more > 0 else "")
-
-
-def _beyond(g: ExposedGroup) -> str:
-    """Points by which training records were hit more often than control records."""
-    if g.train_hit is None or g.control_hit is None or not g.train_tried or not g.control_tried:
-        return "–"
-    points = 100 * (g.train_hit / g.train_tried - g.control_hit / g.control_tried)
-    sign = "+" if points >= 0.05 else ""
-    return f"{sign}{words.bare_number(points, places=1)}\u00a0points"
-
-
-def _subgroups(subgroups: Sequence[Subgroup], titles: dict[str, str]) -> Cells:
-    rows = tuple(
-        (
-            s.id.column,
-            s.category,
-            _attack(s, titles),
-            f"{s.train_rows:,}",
-            words.number(s.value, "share", places := _places(s)),
-            words.interval(s.interval.low, s.interval.high, "share", places),
-        )
-        for s in subgroups
-    )
-    header = ("Column", "Most exposed category", "Attack", "Attacked training records", "Risk", "Interval")
-    levels = dict.fromkeys(words.percent_level(s.interval.level) for s in subgroups)
-    title = f"The most exposed group of people, column by column ({' or '.join(levels)} intervals)"
-    return Cells(title, header, rows)
-
-
-def _attack(s: Subgroup, titles: dict[str, str]) -> str:
-    attack = s.id.derived_from
-    title = titles.get(s.id.audit, s.id.audit)
-    return f"{title} ({attack.label})" if attack and attack.label else title
-
-
-def _places(s: Subgroup) -> int:
-    return words.decimals("share", s.value, low=s.interval.low, high=s.interval.high)
-
-
-def certificate(
-    account: PrivacyAccount, outcomes: Sequence[AuditOutcome], training: Sequence[Series] = ()
-) -> dict[str, Any]:
-    """The section on the formal guarantee: what is claimed, what the release proves, the account, and how the
-    fit came to it."""
-    proved = proven_cost(outcomes)
-    curves = tuple(picture for picture, _ in pictures_of(training, (), "training"))
-    return {
-        "claim": _claim(account),
-        "proved": "" if proved is None else proved.sentence,
-        "reason": words.sentence(account.reason),
-        **privacy_account(account),
-        "curves": curves,
-    }
-
-
-def _claim(account: PrivacyAccount) -> str:
-    if account.guarantee is None:
-        return (
-            "The generator gives no formal privacy guarantee. "
-            "The measurements above are all there is to rely on."
-        )
-    parts = (("ε", account.guarantee.epsilon), ("δ", account.guarantee.delta))
-    known = ", ".join(f"{name} = {words.bare_number(x)}" for name, x in parts)
-    return f"The generator claims differential privacy with {known}."
-
-
-def privacy_account(account: PrivacyAccount) -> dict[str, Any]:
-    """The parts of the section on the formal guarantee; all empty where nothing was spent."""
-    if not account.mechanisms:
-        return {"facts": (), "mechanisms": Cells("", (), ()), "lists": ()}
-    rows = tuple(
-        (
-            words.sentence(m.what),
-            str(m.mechanism),
-            f"{m.count:,}",
-            "–" if m.epsilon_alone is None else words.bare_number(m.epsilon_alone),
-        )
-        for m in account.mechanisms
-    )
-    header = ("What it bought", "Mechanism", "Times", "ε alone")
-    guarantee = account.guarantee
-    listed = () if guarantee is None else (
-        ("It holds if", tuple(map(words.sentence, guarantee.assumptions))),
-        ("It does not cover", tuple(map(words.sentence, guarantee.not_protected))),
-    )  # fmt: skip
-    return {
-        "facts": _account_facts(account),
-        "mechanisms": Cells("What was spent on what", header, rows),
-        "lists": listed,
-    }
-
-
-def _account_facts(account: PrivacyAccount) -> tuple[Fact, ...]:
-    table = Fact(
-        "All fits on this table",
-        f"ε = {words.bare_number(account.table_epsilon)}, δ = {words.bare_number(account.table_delta)}",
-        "everything that was ever drawn from it, this candidate included",
-    )
-    guarantee = account.guarantee
-    if guarantee is None:
-        return (table,)
-    return (
-        Fact(
-            "This fit",
-            f"ε = {words.bare_number(guarantee.epsilon)}, δ = {words.bare_number(guarantee.delta)}",
-        ),
-        table,
-        Fact(
-            "Whose presence is hidden", f"one {guarantee.unit}", f"tables differ by: {guarantee.neighbouring}"
-        ),
-        Fact("Added up by", guarantee.accountant),
-    )
 
 
 @dataclass(frozen=True)
@@ -303,6 +110,190 @@ def chapters(evidence: Evidence, gates: Sequence[GateView]) -> tuple[Chapter, ..
     return tuple(c for c in built if c is not None)
 
 
+def exposed_records(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
+    """The chapter; None where no audit of privacy could have said anything."""
+    records = evidence.records
+    if not records.groups and not any(o.family == "privacy" for o in evidence.outcomes):
+        return None
+    titles = {o.audit: o.info.title if o.info else o.audit for o in evidence.outcomes}
+    known = bool(records.groups)
+    body = {
+        "lead": _LEAD if known else _SILENT,
+        "likely": words.bare_number(LIKELY),
+        "facts": _record_facts(evidence) if known else (),
+        "groups": _groups(records.groups, titles, evidence.suppression),
+        "subgroups": _subgroups(records.subgroups, titles),
+    }
+    return Chapter(ANCHOR, "Most exposed records", "exposed.html.j2", body)
+
+
+def _record_facts(evidence: Evidence) -> tuple[Fact, ...]:
+    records, limit = evidence.records, evidence.suppression
+    rows, others = records.train_rows, records.control_rows
+    return (
+        Fact(
+            "Exposed training records",
+            _count(records.exposed, rows, limit),
+            f"of {words.counted(rows, 'training record')}",
+        ),
+        Fact(
+            "Control records that look exposed",
+            _count(records.control_exposed, others, limit),
+            f"of {words.counted(others, 'control record')}, by chance alone",
+        ),
+    )
+
+
+def _count(n: int | None, of: int, limit: int) -> str:
+    if n is None:
+        return f"fewer than {limit:,}"
+    return f"{n:,} ({words.number(n / of, 'share')})" if n and of else f"{n:,}"
+
+
+def _rate(hit: int | None, tried: int, limit: int) -> str:
+    """``12.5 % (125 of 1,000)``, or only that it is too few to show."""
+    if not tried:
+        return "not tried"
+    if hit is None:
+        return f"fewer than {limit:,} of {tried:,}"
+    return f"{words.number(hit / tried, 'share', 1)} ({hit:,} of {tried:,})"
+
+
+def _groups(groups: Sequence[ExposedGroup], titles: dict[str, str], limit: int) -> Cells:
+    rows = tuple(
+        (
+            titles.get(g.id.audit, g.id.audit),
+            g.id.label or "–",
+            _named(g.columns),
+            _rate(g.train_hit, g.train_tried, limit),
+            _rate(g.control_hit, g.control_tried, limit),
+            _beyond(g),
+        )
+        for g in groups
+    )
+    header = (
+        "Attack",
+        "Setting",
+        "Through columns",
+        "Right about train",
+        "Right about control",
+        "Difference",
+    )
+    return Cells("How often each attack was right", header, rows)
+
+
+def _named(columns: Sequence[str]) -> str:
+    more = len(columns) - _MOST_NAMES
+    return (", ".join(columns[:_MOST_NAMES]) or "–") + (f" and {more:,} more" if more > 0 else "")
+
+
+def _beyond(g: ExposedGroup) -> str:
+    """Points by which training records were hit more often than control records."""
+    if g.train_hit is None or g.control_hit is None or not g.train_tried or not g.control_tried:
+        return "–"
+    points = 100 * (g.train_hit / g.train_tried - g.control_hit / g.control_tried)
+    sign = "+" if points >= 0.05 else ""
+    return f"{sign}{words.bare_number(points, places=1)}\u00a0points"
+
+
+def _subgroups(subgroups: Sequence[Subgroup], titles: dict[str, str]) -> Cells:
+    rows = tuple(
+        (
+            s.id.column,
+            s.category,
+            _attack(s, titles),
+            f"{s.train_rows:,}",
+            *words.measured("share", s.value, s.interval.low, s.interval.high),
+        )
+        for s in subgroups
+    )
+    header = ("Column", "Most exposed category", "Attack", "Attacked training records", "Risk", "Interval")
+    levels = dict.fromkeys(words.percent_level(s.interval.level) for s in subgroups)
+    title = f"The most exposed group of people, column by column ({' or '.join(levels)} intervals)"
+    return Cells(title, header, rows)
+
+
+def _attack(s: Subgroup, titles: dict[str, str]) -> str:
+    attack = s.id.derived_from
+    title = titles.get(s.id.audit, s.id.audit)
+    return f"{title} ({attack.label})" if attack and attack.label else title
+
+
+def certificate(
+    account: PrivacyAccount, outcomes: Sequence[AuditOutcome], training: Sequence[Series] = ()
+) -> dict[str, Any]:
+    """The section on the formal guarantee: what is claimed, what the release proves, the account, and how the
+    fit came to it."""
+    proved = proven_cost(outcomes)
+    curves = tuple(picture for picture, _ in pictures_of(training, (), "training"))
+    return {
+        "claim": _claim(account),
+        "proved": "" if proved is None else proved.sentence,
+        "reason": words.sentence(account.reason),
+        **privacy_account(account),
+        "curves": curves,
+    }
+
+
+def _claim(account: PrivacyAccount) -> str:
+    if account.guarantee is None:
+        return (
+            "The generator gives no formal privacy guarantee. "
+            "The measurements above are all there is to rely on."
+        )
+    parts = (("ε", account.guarantee.epsilon), ("δ", account.guarantee.delta))
+    known = ", ".join(f"{name} = {words.bare_number(x)}" for name, x in parts)
+    return f"The generator claims differential privacy with {known}."
+
+
+def privacy_account(account: PrivacyAccount) -> dict[str, Any]:
+    """The parts of the section on the formal guarantee; all empty where nothing was spent."""
+    if not account.mechanisms:
+        return {"facts": (), "mechanisms": Cells("", (), ()), "lists": ()}
+    rows = tuple(
+        (
+            words.sentence(m.what),
+            str(m.mechanism),
+            f"{m.count:,}",
+            "–" if m.epsilon_alone is None else words.bare_number(m.epsilon_alone),
+        )
+        for m in account.mechanisms
+    )
+    header = ("What it bought", "Mechanism", "Times", "ε alone")
+    guarantee = account.guarantee
+    listed = () if guarantee is None else (
+        ("It holds if", tuple(map(words.sentence, guarantee.assumptions))),
+        ("It does not cover", tuple(map(words.sentence, guarantee.not_protected))),
+    )  # fmt: skip
+    return {
+        "facts": _account_facts(account),
+        "mechanisms": Cells("What was spent on what", header, rows),
+        "lists": listed,
+    }
+
+
+def _account_facts(account: PrivacyAccount) -> tuple[Fact, ...]:
+    table = Fact(
+        "All fits on this table",
+        f"ε = {words.bare_number(account.table_epsilon)}, δ = {words.bare_number(account.table_delta)}",
+        "everything that was ever drawn from it, this candidate included",
+    )
+    guarantee = account.guarantee
+    if guarantee is None:
+        return (table,)
+    return (
+        Fact(
+            "This fit",
+            f"ε = {words.bare_number(guarantee.epsilon)}, δ = {words.bare_number(guarantee.delta)}",
+        ),
+        table,
+        Fact(
+            "Whose presence is hidden", f"one {guarantee.unit}", f"tables differ by: {guarantee.neighbouring}"
+        ),
+        Fact("Added up by", guarantee.accountant),
+    )
+
+
 def _how_to_read(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
     body = {"level": words.percent_level(evidence.level), "examples": examples()}
     return Chapter("how-to-read", "How to read this report", "how_to_read.html.j2", body)
@@ -330,7 +321,11 @@ def _risk_builder(risk: Risk) -> Builder:
             anchor=f"risk-{risk.name.replace(' ', '-')}",
             title=risk.title,
             template="risk.html.j2",
-            body=RiskView(risk.question, _alarm(risk, [o for _, o in mine], measured, answer), views),
+            body={
+                "question": risk.question,
+                "alarm": _alarm(risk, [o for _, o in mine], measured, answer),
+                "audits": views,
+            },
             state="missing" if not measured or (answer and answer.reason) else "measured",
             note=_coverage(len(mine), measured, answer),
         )
@@ -364,7 +359,8 @@ def _unplaced(evidence: Evidence, gates: Sequence[GateView]) -> Chapter | None:
     if not lost:
         return None
     views = tuple(audit_view(o, (), gates, _link(i)) for i, o in lost)
-    body = RiskView("These audits could not be loaded, so their section is not known.", "", views)
+    question = "These audits could not be loaded, so their section is not known."
+    body = {"question": question, "alarm": "", "audits": views}
     return Chapter("unplaced", "Audits that could not be placed", "risk.html.j2", body)
 
 

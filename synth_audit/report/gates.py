@@ -12,10 +12,9 @@ from markupsafe import Markup
 from synth_audit.findings.measurement import Measurement, MeasurementId
 from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import interval_charts, svg, words
-from synth_audit.report import svg as result_marks
 from synth_audit.report.interval_charts import units_of
 from synth_audit.report.sensitivity import quantity_texts
-from synth_audit.report.svg import RESULT_WORDS
+from synth_audit.report.svg import RESULT_CLASSES, RESULT_WORDS, result_mark
 from synth_audit.report.view import Fact, GateView, Sign, VerdictQuestion, VerdictView
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
@@ -25,6 +24,18 @@ from synth_audit.verdict.table_checks import CONTRACT, contract_part
 
 _FROM_MANY = (ANSWERS,)
 """Gates that follow from several numbers, whose explanation says it best."""
+_URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
+_WITHIN_QUOTES = str.maketrans("“”", "‘’")
+
+_NAMED = 2
+"""Advisory gates that did not pass are named beside the verdict where they are no more."""
+_BOUNDS = {
+    "upper": "The upper end of the interval is compared with the limit.",
+    "lower": "The lower end of the interval is compared with the limit.",
+    "both": "Both ends of the interval are compared with the limits.",
+    "value": "The value itself is compared with the limit.",
+}
+_MOST_NAMES = 40
 
 
 @dataclass(frozen=True)
@@ -113,11 +124,9 @@ class Outcomes:
             value, low, high = (None if x is None else max(x, 0.0) for x in (value, low, high))
         if not value and gate.result is not Result.INSUFFICIENT:
             return words.number(value, unit)
-        places = words.decimals(unit, value, low=low, high=high)
         open_ = gate.result is Result.INSUFFICIENT
-        for limit in (gate.minimum, gate.maximum):
-            for end in (value, low, high) if open_ else (value,):
-                places = words.telling_apart(places, unit, end, limit)
+        places = words.decimals(unit, value, low=low, high=high)
+        places = _apart(places, unit, gate, (value, low, high) if open_ else (value,))
         told = words.number(value, unit, places)
         if open_ and low is not None and high is not None:
             told += f" ({words.interval(low, high, unit, places)})"  # which is why it is open
@@ -140,6 +149,14 @@ class Outcomes:
         return text if gate.result is Result.PASS else f"{text}: {gate.explanation.rstrip('.')}"
 
 
+def _apart(places: int, unit: str, gate: GateResult, ends: Sequence[float | None]) -> int:
+    """As many decimals as it takes to see that these numbers are not the gate's limits."""
+    for limit in (gate.minimum, gate.maximum):
+        for end in ends:
+            places = words.telling_apart(places, unit, end, limit)
+    return places
+
+
 def _reaches_beyond(gate: GateResult) -> bool:
     """Whether what keeps a gate open is an interval that lies on both sides of a limit."""
     ends = ((gate.high, gate.maximum), (gate.minimum, gate.low))
@@ -155,31 +172,9 @@ def obstacles(outcomes: Outcomes) -> tuple[str, ...]:
     return tuple(outcomes.told(g) for r in order for g in results if g.blocking and g.result is r)
 
 
-_URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
-_WITHIN_QUOTES = str.maketrans("“”", "‘’")
-
-_NAMED = 2
-"""Advisory gates that did not pass are named beside the verdict where they are no more."""
-_BOUNDS = {
-    "upper": "The upper end of the interval is compared with the limit.",
-    "lower": "The lower end of the interval is compared with the limit.",
-    "both": "Both ends of the interval are compared with the limits.",
-    "value": "The value itself is compared with the limit.",
-}
-
-
 def sign_of(result: Result) -> Sign:
     """Shape, word and class of a result."""
-    icon = svg.element(
-        "svg",
-        result_marks.result_mark(result, 12, 12, 9),
-        class_="icon",
-        viewBox="0 0 24 24",
-        width=24,
-        height=24,
-        aria_hidden="true",
-    )
-    return Sign(result_marks.RESULT_CLASSES[result], result_marks.RESULT_WORDS[result], Markup(icon))  # noqa: S704
+    return Sign(RESULT_CLASSES[result], RESULT_WORDS[result], _icon(result_mark(result, 12, 12, 9)))
 
 
 def gate_sign(gate: GateResult) -> Sign:
@@ -205,8 +200,12 @@ def _warning_icon() -> Markup:
         "circle", class_="s-muted", cx=12, cy=12, r=8, fill="none", stroke=svg.MUTED, stroke_width=2
     )
     bar = svg.element("path", class_="s-muted", d="M12 7.5v6M12 15.6v1.4", stroke=svg.MUTED, stroke_width=2)
+    return _icon(ring + bar)
+
+
+def _icon(shapes: str) -> Markup:
     icon = svg.element(
-        "svg", ring + bar, class_="icon", viewBox="0 0 24 24", width=24, height=24, aria_hidden="true"
+        "svg", shapes, class_="icon", viewBox="0 0 24 24", width=24, height=24, aria_hidden="true"
     )
     return Markup(icon)  # noqa: S704
 
@@ -262,9 +261,9 @@ def two_answers(outcomes: Outcomes) -> tuple[VerdictQuestion, VerdictQuestion]:
     if fit is Fitness.NOT_TESTED:
         detail = "No gate on usefulness decides it, or its audits were not part of this run."
     kinds = {Fitness.YES: Result.PASS, Fitness.NO: Result.FAIL}
-    kind = result_marks.RESULT_CLASSES[kinds.get(fit, Result.INSUFFICIENT)]
+    kind = RESULT_CLASSES[kinds.get(fit, Result.INSUFFICIENT)]
     return (
-        VerdictQuestion("Safe to release", gates.safe.answer, result_marks.RESULT_CLASSES[gates.safe]),
+        VerdictQuestion("Safe to release", gates.safe.answer, RESULT_CLASSES[gates.safe]),
         VerdictQuestion("Fit for purpose", str(fit), kind, detail),
     )
 
@@ -352,9 +351,7 @@ def _gate_view(gate: GateResult, outcomes: Outcomes, place: int, *, lost: bool) 
 
 def _number_texts(gate: GateResult, unit: str) -> tuple[str, str]:
     places = words.decimals(unit, gate.value, low=gate.low, high=gate.high)
-    for limit in (gate.minimum, gate.maximum):
-        for end in (gate.value, gate.low, gate.high):
-            places = words.telling_apart(places, unit, end, limit)
+    places = _apart(places, unit, gate, (gate.value, gate.low, gate.high))
     known = gate.low is not None and gate.high is not None
     interval = words.interval(gate.low, gate.high, unit, places) if known else ""  # type: ignore[arg-type]
     return words.number(gate.value, unit, places), interval
@@ -375,9 +372,6 @@ def _advice(gate: GateResult, *, lost: bool) -> str:
     if f"{gate.n_needed:,}" not in advice and str(gate.n_needed) not in advice:
         advice += f" About {gate.n_needed:,} {MORE} would probably decide it."
     return advice.strip()
-
-
-_MOST_NAMES = 40
 
 
 def check_sentence(check: TableCheck) -> str:

@@ -26,17 +26,14 @@ def matrix_svg(names: Sequence[str], values: Matrix, *, anchor: str, title: str,
         marked: cross out what is NaN, for where a scale says what that means.
     """
     if not names:
-        body = svg.text(0, 16, "There are no correlations to draw.", muted=True)
-        return svg.document(WIDTH, 26, body, anchor=anchor, title=title, description="Nothing to draw.")
+        return svg.nothing(WIDTH, "There are no correlations to draw.", anchor=anchor, title=title)
     labels = [f"{i}  {clean(name)}" for i, name in enumerate(names, 1)]
     left = min(max(svg.text_width(label, 10) for label in labels) + 8, _NAMES)
     cell = min((WIDTH - left - 2) / len(names), _MOST_CELL)
     side = cell * len(names)
     body = _labels(labels, left, cell) + _cells(values, left, cell)
     body += _absent(values, left, cell) if marked else ""
-    body += svg.element(
-        "rect", class_="s-rule", x=left, y=_TOP, width=side, height=side, fill="none", stroke=svg.RULE
-    )
+    body += svg.frame(left, _TOP, side, side)
     return svg.document(
         WIDTH, _TOP + side + 4, body, anchor=anchor, title=title, description=describe(names, values)
     )
@@ -94,11 +91,8 @@ def _labels(labels: Sequence[str], left: float, cell: float) -> str:
 
 def _cells(values: Matrix, left: float, cell: float) -> str:
     """The diagonal says nothing, so it is shaded instead of drawn."""
-    diagonal = "".join(
-        f"M{left + i * cell:.1f} {_TOP + i * cell:.1f}h{cell:.1f}v{cell:.1f}h{-cell:.1f}z"
-        for i in range(len(values))
-    )
-    shade = svg.element("path", d=diagonal, class_="f-track", fill="#eef1f4")
+    diagonal = "".join(svg.square(left + i * cell, _TOP + i * cell, cell) for i in range(len(values)))
+    shade = svg.element("path", d=diagonal, class_="f-track", fill=svg.TRACK)
     places = [
         (left + j * cell, _TOP + i * cell, value)
         for i, row in enumerate(values)
@@ -145,4 +139,4 @@ def _square(x: float, y: float, value: float, cell: float, *, inset: float = 0.0
     if strength < 0.01 or side <= 0:
         return ""
     gap = (cell - side) / 2
-    return f"M{x + gap:.1f} {y + gap:.1f}h{side:.1f}v{side:.1f}h{-side:.1f}z"
+    return svg.square(x + gap, y + gap, side)

@@ -130,21 +130,13 @@ def _band(plot: IntervalPlot, scale: svg.Linear, anchor: str) -> str:
     whole: dict[str, Any] = {"y": _TOP, "height": _BAND}
     x0, x1 = scale.start, scale.end
     if plot.minimum is None and plot.maximum is None:
-        return svg.element("rect", class_="f-track", x=x0, width=x1 - x0, fill="#eef1f4", **whole)
-    hatch = svg.element(
-        "pattern",
-        svg.element("path", d="M0 6 L6 0", class_="s-unsafe", stroke=svg.UNSAFE, stroke_width=1.2),
-        id=f"{anchor}-hatch",
-        width=6,
-        height=6,
-        patternUnits="userSpaceOnUse",
-    )
+        return svg.element("rect", class_="f-track", x=x0, width=x1 - x0, fill=svg.TRACK, **whole)
     a = scale(plot.minimum) if plot.minimum is not None and svg.drawable(plot.minimum) else x0
     b = scale(plot.maximum) if plot.maximum is not None and svg.drawable(plot.maximum) else x1
     unsafe = svg.element("rect", x=x0, width=x1 - x0, fill=f"url(#{anchor}-hatch)", **whole)
     paper = svg.element("rect", class_="f-paper", x=a, width=max(b - a, 0), fill=svg.PAPER, **whole)
     safe = svg.element("rect", class_="f-safe", x=a, width=max(b - a, 0), fill=svg.SAFE, **whole)
-    return svg.element("defs", hatch) + unsafe + paper + safe
+    return svg.hatch(f"{anchor}-hatch", "s-unsafe", svg.UNSAFE, 1.2) + unsafe + paper + safe
 
 
 def _axis(scale: svg.Linear, unit: str) -> str:
@@ -152,10 +144,8 @@ def _axis(scale: svg.Linear, unit: str) -> str:
     out = svg.line(scale.start, _BOTTOM, scale.end, _BOTTOM, rule=True)
     for value in marks:
         x, label = scale(value), words.tick(value, step, unit)
-        half = svg.text_width(label, 10) / 2
-        place = min(max(x, half), scale.end + PAD - half)
         out += svg.line(x, _BOTTOM, x, _BOTTOM + 3, rule=True)
-        out += svg.text(place, _BOTTOM + 14, label, size=10, anchor="middle", muted=True)
+        out += svg.centred(x, _BOTTOM + 14, label, 10, scale.end + PAD)
     return out
 
 
@@ -163,10 +153,7 @@ def _interval(plot: IntervalPlot, scale: svg.Linear) -> str:
     out = ""
     low, high = plot.low, plot.high
     if low is not None and high is not None and svg.drawable(low) and svg.drawable(high):
-        x0, x1 = scale(low), scale(high)
-        out += svg.line(x0, MIDDLE, x1, MIDDLE, width=2)
-        out += svg.line(x0, MIDDLE - 5, x0, MIDDLE + 5, width=2)
-        out += svg.line(x1, MIDDLE - 5, x1, MIDDLE + 5, width=2)
+        out += svg.Pen(upright=False).interval(scale(low), scale(high), MIDDLE)
     x = scale(plot.value or 0.0)
     return out + svg.element(
         "circle",

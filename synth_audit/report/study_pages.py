@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
@@ -18,7 +17,6 @@ from synth_audit.report.heatmap import scale_svg
 from synth_audit.report.page import page
 from synth_audit.report.sweep_charts import (
     CandidateRow,
-    GateRow,
     axis_of,
     box_panels,
     candidate_rows,
@@ -42,46 +40,11 @@ _KEY = (
     (sign_of(Result.FAIL), "a deciding gate failed"),
     (sign_of(Result.INSUFFICIENT), "something could not be decided"),
 )
-
-
-@dataclass(frozen=True)
-class FrontierView:
-    """What the page shows.
-
-    Attributes:
-        todo: what to do next, one sentence each. command: what would release the chosen candidate.
-        undrawn: candidates that have no point, in a sentence. ungated: said where no gate judges privacy.
-        split: said where an earlier split is kept.
-        panels, matrices: the first of them; the others are folded away.
-    """
-
-    title: str
-    table: str
-    sign: Sign
-    headline: str
-    explanation: str
-    todo: tuple[str, ...]
-    command: str
-    facts: tuple[Fact, ...]
-    plot: Picture
-    undrawn: str
-    ungated: str
-    split: str
-    rows: tuple[CandidateRow, ...]
-    key: tuple[tuple[Sign, str], ...]
-    names: tuple[str, ...]
-    gates: tuple[GateRow, ...]
-    panels: tuple[Picture, ...]
-    more_panels: tuple[Picture, ...]
-    scale: Markup
-    matrices: tuple[Picture, ...]
-    more_matrices: tuple[Picture, ...]
-    alpha: str
-    beta: str
-    level: str
-    uncorrected: str
-    count: int
-    identity: tuple[Fact, ...]
+_UNGATED = (
+    "No deciding gate of the suite judges this measurement of privacy: it ranks the candidates that pass "
+    "and holds none back, however much it shows."
+)
+"""What to bear in mind where the measurement of privacy ranks and nothing more."""
 
 
 def render_frontier(record: FrontierRecord) -> str:
@@ -89,46 +52,44 @@ def render_frontier(record: FrontierRecord) -> str:
 
     The same record gives the same text, byte for byte.
     """
-    return page("frontier.html.j2", view=_view(record))
+    names, varied = short_names(record.candidates)
+    panels, matrices = box_panels(record, names, varied), matrix_pictures(record)
+    rows = candidate_rows(record)
+    view = {
+        "title": f"Candidates for {clean(record.table)}",
+        "table": record.table,
+        "sign": _sign(record),
+        "headline": _headline(record),
+        "explanation": clean(record.reason),
+        "todo": _todo(record),
+        "command": _command(record),
+        "facts": _facts(record),
+        "plot": _plot(record, names, rows),
+        "undrawn": _undrawn(record),
+        "ungated": "" if record.privacy_gated else _UNGATED,
+        "split": _split(record),
+        "rows": rows,
+        "key": _KEY,
+        "names": names,
+        "gates": gate_rows(record),
+        "panels": panels[:_OPEN_PANELS],
+        "more_panels": panels[_OPEN_PANELS:],
+        "scale": Markup(scale_svg("scale")),  # noqa: S704  (escapes its texts)
+        "matrices": matrices[:_OPEN_MATRICES],
+        "more_matrices": matrices[_OPEN_MATRICES:],
+        "alpha": words.number(record.alpha),
+        "beta": words.number(1 - record.alpha),
+        "level": words.percent_level(record.level),
+        "uncorrected": words.percent_level(_uncorrected(record)),
+        "count": len(record.candidates),
+        "identity": _identity(record),
+    }
+    return page("frontier.html.j2", view=view)
 
 
 def write_frontier(record: FrontierRecord, path: Path) -> Path:
     """Write the page of a sweep; returns where it stands."""
     return write_text(path, render_frontier(record))
-
-
-def _view(record: FrontierRecord) -> FrontierView:
-    names, varied = short_names(record.candidates)
-    panels, matrices = box_panels(record, names, varied), matrix_pictures(record)
-    return FrontierView(
-        title=f"Candidates for {clean(record.table)}",
-        table=record.table,
-        sign=_sign(record),
-        headline=_headline(record),
-        explanation=clean(record.reason),
-        todo=_todo(record),
-        command=_command(record),
-        facts=_facts(record),
-        plot=_plot(record, names),
-        undrawn=_undrawn(record),
-        ungated=_ungated(record),
-        split=_split(record),
-        rows=candidate_rows(record),
-        key=_KEY,
-        names=names,
-        gates=gate_rows(record),
-        panels=panels[:_OPEN_PANELS],
-        more_panels=panels[_OPEN_PANELS:],
-        scale=Markup(scale_svg("scale")),  # noqa: S704  (escapes its texts)
-        matrices=matrices[:_OPEN_MATRICES],
-        more_matrices=matrices[_OPEN_MATRICES:],
-        alpha=words.number(record.alpha),
-        beta=words.number(1 - record.alpha),
-        level=words.percent_level(record.level),
-        uncorrected=words.percent_level(_uncorrected(record)),
-        count=len(record.candidates),
-        identity=_identity(record),
-    )
 
 
 def _sign(record: FrontierRecord) -> Sign:
@@ -184,16 +145,6 @@ def _command(record: FrontierRecord) -> str:
     return f"synth-audit release PLAN --candidate {clean(record.best.slug)}"
 
 
-def _ungated(record: FrontierRecord) -> str:
-    """What to bear in mind where the measurement of privacy ranks and nothing more."""
-    if record.privacy_gated:
-        return ""
-    return (
-        "No deciding gate of the suite judges this measurement of privacy: it ranks the candidates that pass "
-        "and holds none back, however much it shows."
-    )
-
-
 def _split(record: FrontierRecord) -> str:
     if not record.split_kept:
         return ""
@@ -212,18 +163,17 @@ def _facts(record: FrontierRecord) -> tuple[Fact, ...]:
     )
 
 
-def _plot(record: FrontierRecord, names: tuple[str, ...]) -> Picture:
+def _plot(record: FrontierRecord, names: tuple[str, ...], rows: Sequence[CandidateRow]) -> Picture:
     privacy, utility = axis_of(record.privacy), axis_of(record.utility)
     pairs = list(zip(record.candidates, names, strict=True))
     dots = [d for c, name in pairs if (d := dot_of(c, name, chosen=c is record.best)) is not None]
     title = "Privacy and utility of every candidate"
     drawing = scatter_svg(dots, privacy, utility, anchor="plot", title=title)
-    rows = tuple(
-        (r.name, r.privacy, r.privacy_interval, r.utility, r.utility_interval, r.sign.word)
-        for r in candidate_rows(record)
+    cells = tuple(
+        (r.name, r.privacy, r.privacy_interval, r.utility, r.utility_interval, r.sign.word) for r in rows
     )
-    header = ("CandidateResult", privacy.title, "Interval", utility.title, "Interval", "Verdict")
-    return Picture(title, Markup(drawing), Cells(title, header, rows))  # noqa: S704  (escapes its texts)
+    header = ("Candidate", privacy.title, "Interval", utility.title, "Interval", "Verdict")
+    return Picture(title, Markup(drawing), Cells(title, header, cells))  # noqa: S704  (escapes its texts)
 
 
 def _undrawn(record: FrontierRecord) -> str:
@@ -249,42 +199,24 @@ def _identity(record: FrontierRecord) -> tuple[Fact, ...]:
     )
 
 
-@dataclass(frozen=True)
-class CalibrationView:
-    """What the page shows.
-
-    Attributes:
-        planted: what was planted, in a sentence. linear: one line per measurement without noise.
-    """
-
-    title: str
-    planted: str
-    linear: Cells
-    pictures: tuple[Picture, ...]
-    silent: tuple[tuple[str, str], ...]
-
-
 def render_calibration(calibration: Calibration) -> str:
     """The calibration as one self-contained HTML page, without scripts and without anything fetched."""
-    return page("calibration.html.j2", view=_calibration_view(calibration))
-
-
-def _calibration_view(calibration: Calibration) -> CalibrationView:
-    plain = [c for c in calibration.curves if c.noise.none]
     measured = sorted({c.id for c in calibration.curves})
-    pictures = tuple(
-        _picture([c for c in calibration.curves if c.id == measurement], f"curve-{i}")
-        for i, measurement in enumerate(measured, 1)
-    )
     p = calibration.planting
-    planted = (
-        f"Releases of {p.release_rows:,} rows were made of copies of {p.train_rows:,} training rows and of "
-        f"people who are neither in those nor among the {p.control_rows:,} control rows."
-    )
-    silent = tuple((name, words.sentence(reason)) for name, reason in calibration.silent.items())
-    return CalibrationView(
-        f"Calibration on {clean(calibration.table)}", planted, _linear(plain), pictures, silent
-    )
+    view = {
+        "title": f"Calibration on {clean(calibration.table)}",
+        "planted": (
+            f"Releases of {p.release_rows:,} rows were made of copies of {p.train_rows:,} training rows and "
+            f"of people who are neither in those nor among the {p.control_rows:,} control rows."
+        ),
+        "linear": _linear([c for c in calibration.curves if c.noise.none]),
+        "pictures": tuple(
+            _picture([c for c in calibration.curves if c.id == measurement], f"curve-{i}")
+            for i, measurement in enumerate(measured, 1)
+        ),
+        "silent": tuple((name, words.sentence(reason)) for name, reason in calibration.silent.items()),
+    }
+    return page("calibration.html.j2", view=view)
 
 
 def _linear(curves: Sequence[Curve]) -> Cells:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -14,12 +14,26 @@ from synth_audit.report import words
 from synth_audit.text import LONGEST_WORD, clean, shortened
 
 INK, MUTED, RULE, PAPER = "#1c2530", "#55606c", "#c8ced6", "#ffffff"
-SAFE, SAFE_EDGE, UNSAFE = "#d5e8dc", "#7fae93", "#d9b8b0"
+SAFE, UNSAFE, TRACK = "#d5e8dc", "#d9b8b0", "#eef1f4"
 FONT = "-apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', Arial, sans-serif"
 _DRAWABLE = 1e100
 _NARROWEST = 0.56
 """Estimated width of a narrow letter in sizes of the font."""
 _LONGEST_TITLE = 1000
+
+WIDTH = 460.0
+SIZE = 12.0
+_PLOT = 220.0
+"""Height of what lies between the axes."""
+
+_TILE: dict[str, Any] = {"width": 6, "height": 6, "patternUnits": "userSpaceOnUse"}
+_COLOURS = ("#1f5a93", "#b45309", "#17745c", "#8a3a7c", "#4a5560")
+_DASHES = (None, "7 4", "2 3", "9 3 2 3", "14 4")
+_MARKERS = ("circle", "square", "triangle", "diamond", "cross")
+
+RESULT_WORDS = {Result.PASS: "Pass", Result.FAIL: "Fail", Result.INSUFFICIENT: "Not enough evidence"}
+RESULT_COLOURS = {Result.PASS: "#1b6a44", Result.FAIL: "#a3241f", Result.INSUFFICIENT: "#855700"}
+RESULT_CLASSES = {Result.PASS: "pass", Result.FAIL: "fail", Result.INSUFFICIENT: "open"}
 
 
 @dataclass(frozen=True)
@@ -124,6 +138,14 @@ def document(width: float, height: float, body: str, *, anchor: str, title: str,
     )
 
 
+def nothing(
+    width: float, told: str, *, anchor: str, title: str, description: str = "Nothing to draw."
+) -> str:
+    """A picture that only says why there is none."""
+    body = text(0, 16, told, muted=True)
+    return document(width, 26, body, anchor=anchor, title=title, description=description)
+
+
 def text_width(content: str, size: float = 12) -> float:
     """Estimated width in pixels, on the generous side."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in content)
@@ -197,11 +219,6 @@ def _value(value: str | float) -> str:
     return "0" if rounded == "-0" else rounded
 
 
-WIDTH = 460.0
-SIZE = 12.0
-_PLOT = 220.0
-
-
 @dataclass(frozen=True)
 class Plot:
     """A drawing and the height it takes."""
@@ -219,11 +236,26 @@ def value_axis(low: float, high: float, top: float, label: str) -> tuple[Plot, L
     start = top + 22
     scale = Linear(low, high, start + _PLOT, start)
     out = text(0, top + 10, fitted(label, WIDTH, SIZE), muted=True, size=SIZE)
+    out += value_rules(marks, names, scale, left, WIDTH - 4)
+    return Plot(out, start - top + _PLOT), scale, left
+
+
+def value_rules(
+    marks: Sequence[float], names: Sequence[str], scale: Linear, left: float, right: float
+) -> str:
+    """Horizontal rules, each with its number on the left."""
+    out = ""
     for value, name in zip(marks, names, strict=True):
         y = scale(value)
-        out += line(left, y, WIDTH - 4, y, rule=True)
+        out += line(left, y, right, y, rule=True)
         out += text(left - 6, y + 4, name, size=11, anchor="end", muted=True)
-    return Plot(out, start - top + _PLOT), scale, left
+    return out
+
+
+def centred(x: float, y: float, content: str, size: float, right: float = WIDTH) -> str:
+    """A text under its place, moved inwards where the edges of the picture would cut it."""
+    half = text_width(content, size) / 2
+    return text(min(max(x, half), right - half), y, content, size=size, anchor="middle", muted=True)
 
 
 def position_labels(names: list[str], places: list[float], y: float, room: float) -> str:
@@ -232,13 +264,10 @@ def position_labels(names: list[str], places: list[float], y: float, room: float
     every = 1
     while every < len(names) and every * room < min(widest, 110):
         every += 1
-    out = ""
-    for name, x in list(zip(names, places, strict=True))[::every]:
-        shown = fitted(name, max(every * room - 4, 24), 11, middle=True)
-        half = text_width(shown, 11) / 2
-        x = min(max(x, half), WIDTH - half)
-        out += text(x, y, shown, size=11, anchor="middle", muted=True)
-    return out
+    return "".join(
+        centred(x, y, fitted(name, max(every * room - 4, 24), 11, middle=True), 11)
+        for name, x in list(zip(names, places, strict=True))[::every]
+    )
 
 
 def axis_title(label: str, left: float, y: float) -> str:
@@ -247,9 +276,50 @@ def axis_title(label: str, left: float, y: float) -> str:
     return text((left + WIDTH) / 2, y, shown, size=SIZE, anchor="middle", muted=True)
 
 
-_COLOURS = ("#1f5a93", "#b45309", "#17745c", "#8a3a7c", "#4a5560")
-_DASHES = (None, "7 4", "2 3", "9 3 2 3", "14 4")
-_MARKERS = ("circle", "square", "triangle", "diamond", "cross")
+@dataclass(frozen=True)
+class Pen:
+    """Draws strokes in (along, across) coordinates: along the values, across from one to the next."""
+
+    upright: bool
+
+    def line(self, a: tuple[float, float], b: tuple[float, float], **more: Any) -> str:
+        """A straight line."""
+        (x1, y1), (x2, y2) = (reversed(a), reversed(b)) if self.upright else (a, b)
+        return line(x1, y1, x2, y2, **more)
+
+    def ends(self, low: float, high: float, across: float, half: float, *, width: float) -> str:
+        """A stroke across each end of an interval."""
+        return "".join(
+            self.line((end, across - half), (end, across + half), width=width) for end in (low, high)
+        )
+
+    def interval(
+        self, low: float, high: float, across: float, *, half: float = 5.0, width: float = 2.0
+    ) -> str:
+        """An interval with a stroke across each end."""
+        stroke = self.line((low, across), (high, across), width=width)
+        return stroke + self.ends(low, high, across, half, width=width)
+
+
+def hatch(name: str, class_: str, colour: str, width: float) -> str:
+    """The definition of a hatched ground, to be filled with as ``url(#name)``."""
+    stroke = element("path", d="M0 6 L6 0", class_=class_, stroke=colour, stroke_width=width)
+    return element("defs", element("pattern", stroke, id=name, **_TILE))
+
+
+def frame(x: float, y: float, width: float, height: float) -> str:
+    """An empty rectangle in the faint colour of rules."""
+    return element("rect", class_="s-rule", x=x, y=y, width=width, height=height, fill="none", stroke=RULE)
+
+
+def track(x: float, y: float, width: float, height: float) -> str:
+    """The ground that an interval lies on."""
+    return element("rect", class_="f-track", x=x, y=y, width=width, height=height, fill=TRACK)
+
+
+def square(x: float, y: float, side: float) -> str:
+    """A piece of a path: many squares as elements of their own would make the page heavy."""
+    return f"M{x:.1f} {y:.1f}h{side:.1f}v{side:.1f}h{-side:.1f}z"
 
 
 @dataclass(frozen=True)
@@ -281,18 +351,16 @@ class LineStyle:
             case "circle":
                 return element("circle", cx=x, cy=y, r=r, **fill)
             case "square":
-                return element("path", d=f"M{x - r:.1f} {y - r:.1f}h{2 * r:g}v{2 * r:g}h{-2 * r:g}z", **fill)
+                shape = f"M{x - r:.1f} {y - r:.1f}h{2 * r:g}v{2 * r:g}h{-2 * r:g}z"
             case "triangle":
-                return element(
-                    "path", d=f"M{x:.1f} {y - r * 1.2:.1f}l{r * 1.2:g} {r * 2.1:g}h{-r * 2.4:g}z", **fill
-                )
+                shape = f"M{x:.1f} {y - r * 1.2:.1f}l{r * 1.2:g} {r * 2.1:g}h{-r * 2.4:g}z"
             case "diamond":
                 d = r * 1.35
-                return element(
-                    "path", d=f"M{x:.1f} {y - d:.1f}l{d:g} {d:g}l{-d:g} {d:g}l{-d:g} {-d:g}z", **fill
-                )
-        arms = f"M{x - r:.1f} {y - r:.1f}l{2 * r:g} {2 * r:g}m0 {-2 * r:g}l{-2 * r:g} {2 * r:g}"
-        return element("path", d=arms, class_=f"s-{self.name}", stroke=self.colour, stroke_width=1.8)
+                shape = f"M{x:.1f} {y - d:.1f}l{d:g} {d:g}l{-d:g} {d:g}l{-d:g} {-d:g}z"
+            case _:
+                arms = f"M{x - r:.1f} {y - r:.1f}l{2 * r:g} {2 * r:g}m0 {-2 * r:g}l{-2 * r:g} {2 * r:g}"
+                return element("path", d=arms, class_=f"s-{self.name}", stroke=self.colour, stroke_width=1.8)
+        return element("path", d=shape, **fill)
 
     def path(self, d: str) -> str:
         """A line along a path, in this line's colour and dashes."""
@@ -334,14 +402,7 @@ class LineStyle:
                 ground += element("circle", class_=f"f-{self.name}", cx=3, cy=3, r=1.5, fill=self.colour)
             case 4:
                 ground += element("path", d="M0 3H6", stroke_width=1.6, **stroke)
-        return element(
-            "pattern",
-            ground,
-            id=f"{self.anchor}-p{self.index}",
-            width=6,
-            height=6,
-            patternUnits="userSpaceOnUse",
-        )
+        return element("pattern", ground, id=f"{self.anchor}-p{self.index}", **_TILE)
 
 
 def legend(styles: Mapping[str, LineStyle], top: float, *, as_bars: bool = False) -> Plot:
@@ -359,11 +420,6 @@ def legend(styles: Mapping[str, LineStyle], top: float, *, as_bars: bool = False
         out += text(x + 38, y, shown, size=SIZE)
         x += wide
     return Plot(out, y - top + 12)
-
-
-RESULT_WORDS = {Result.PASS: "Pass", Result.FAIL: "Fail", Result.INSUFFICIENT: "Not enough evidence"}
-RESULT_COLOURS = {Result.PASS: "#1b6a44", Result.FAIL: "#a3241f", Result.INSUFFICIENT: "#855700"}
-RESULT_CLASSES = {Result.PASS: "pass", Result.FAIL: "fail", Result.INSUFFICIENT: "open"}
 
 
 def result_mark(result: Result, x: float, y: float, r: float) -> str:

@@ -34,7 +34,15 @@ _EACH = 24.0
 
 _TOP = 30.0
 _R = 7.0
+_ENDINGS = {Result.PASS: "passed", Result.FAIL: "failed", Result.INSUFFICIENT: "undecided"}
+_ABSENT = (math.nan,) * len(BOX_LINES)
+_MEDIAN = BOX_LINES.index("median")
+_SAFER: dict[Direction | None, str] = {
+    Direction.LOWER: "lower is safer",
+    Direction.HIGHER: "higher is safer",
+}
 
+Five = tuple[float, ...]
 Span = tuple[float, float]
 Frame = tuple[float, float, float, float]
 
@@ -73,22 +81,19 @@ class Axis:
 def scatter_svg(dots: Sequence[Dot], privacy: Axis, utility: Axis, *, anchor: str, title: str) -> str:
     """The plot of all candidates that have both numbers."""
     if not dots:
-        body = svg.text(0, 16, "No candidate has both numbers.", muted=True)
-        return svg.document(WIDTH, 26, body, anchor=anchor, title=title, description="Nothing to draw.")
+        return svg.nothing(WIDTH, "No candidate has both numbers.", anchor=anchor, title=title)
     bottom = _TOP + max(_PLOT, _EACH * len(dots))
     y_body, y_scale, left = _y_axis(utility, _span([(d.utility, *d.utility_span) for d in dots]), bottom)
     x_body, x_scale = _x_axis(privacy, _span([(d.privacy, *d.privacy_span) for d in dots]), left, bottom)
     body = y_body + x_body
-    for d in dots:
-        body += _whiskers(d, x_scale, y_scale)
-    for d in dots:
-        x, y = x_scale(d.privacy), y_scale(d.utility)
+    body += "".join(_whiskers(d, x_scale, y_scale) for d in dots)
+    places = [(x_scale(d.privacy), y_scale(d.utility)) for d in dots]
+    for d, (x, y) in zip(dots, places, strict=True):
         if d.chosen:
             body += svg.element(
                 "circle", class_="s-ink", cx=x, cy=y, r=_R + 5, fill="none", stroke=svg.INK, stroke_width=2.4
             )
         body += result_mark(d.result, x, y, _R)
-    places = [(x_scale(d.privacy), y_scale(d.utility)) for d in dots]
     body += _names(dots, places, (left + 2, _TOP, WIDTH - 2, bottom))
     about = _describe(dots, privacy, utility)
     return svg.document(WIDTH, bottom + 58, body, anchor=anchor, title=title, description=about)
@@ -108,10 +113,7 @@ def _y_axis(axis: Axis, span: Span, bottom: float) -> tuple[str, svg.Linear, flo
     scale = svg.Linear(*span, *ends)
     arrow = "" if axis.higher_is_better is None else "↑ more useful"
     body = _titled(axis.title, arrow, 0.0, 11.0)
-    for value, name in zip(marks, names, strict=True):
-        y = scale(value)
-        body += svg.line(left, y, WIDTH - 2, y, rule=True)
-        body += svg.text(left - 6, y + 4, name, size=11, anchor="end", muted=True)
+    body += svg.value_rules(marks, names, scale, left, WIDTH - 2)
     return body + svg.line(left, _TOP, left, bottom), scale, left
 
 
@@ -120,11 +122,9 @@ def _x_axis(axis: Axis, span: Span, left: float, bottom: float) -> tuple[str, sv
     scale = svg.Linear(*span, *((WIDTH - 2, left) if axis.turned else (left, WIDTH - 2)))
     body = ""
     for value in marks:
-        x, name = scale(value), words.tick(value, step, axis.unit)
-        half = svg.text_width(name, 11) / 2
+        x = scale(value)
         body += svg.line(x, _TOP, x, bottom, rule=True)
-        place = min(max(x, half), WIDTH - half)
-        body += svg.text(place, bottom + 16, name, size=11, anchor="middle", muted=True)
+        body += svg.centred(x, bottom + 16, words.tick(value, step, axis.unit), 11)
     arrow = "" if axis.higher_is_better is None else "safer →"
     body += _titled(axis.title, arrow, left, bottom + 38)
     if axis.turned:
@@ -143,13 +143,11 @@ def _whiskers(d: Dot, x_scale: svg.Linear, y_scale: svg.Linear) -> str:
     x, y, width = x_scale(d.privacy), y_scale(d.utility), 2.0 if d.chosen else 1.0
     out = ""
     if all(map(svg.drawable, d.privacy_span)):
-        a, b = map(x_scale, d.privacy_span)
-        out += svg.line(a, y, b, y, width=width)
-        out += "".join(svg.line(end, y - 4, end, y + 4, width=width) for end in (a, b))
+        low, high = map(x_scale, d.privacy_span)
+        out += svg.Pen(upright=False).interval(low, high, y, half=4, width=width)
     if all(map(svg.drawable, d.utility_span)):
-        a, b = map(y_scale, d.utility_span)
-        out += svg.line(x, a, x, b, width=width)
-        out += "".join(svg.line(x - 4, end, x + 4, end, width=width) for end in (a, b))
+        low, high = map(y_scale, d.utility_span)
+        out += svg.Pen(upright=True).interval(low, high, x, half=4, width=width)
     return out
 
 
@@ -229,9 +227,6 @@ def _describe(dots: Sequence[Dot], privacy: Axis, utility: Axis) -> str:
     return ". ".join(parts) + "."
 
 
-_ENDINGS = {Result.PASS: "passed", Result.FAIL: "failed", Result.INSUFFICIENT: "undecided"}
-
-
 @dataclass(frozen=True)
 class CandidateRow:
     """One candidate in the table.
@@ -271,9 +266,8 @@ def short_names(candidates: Sequence[CandidateResult]) -> tuple[tuple[str, ...],
     if all(len(c.varied) == 1 for c in candidates) and all(n.startswith(head) for n in names):
         return tuple(n.removeprefix(head) for n in names), head.removesuffix("=")
     varying = {c.generator.get("name") for c in candidates if c.varied}
-    only = (
-        f"{varying.pop()} " if len(varying) == 1 else ""
-    )  # where one generator is varied, its name says little
+    # Where one generator is varied, its name says little.
+    only = f"{varying.pop()} " if len(varying) == 1 else ""
     return tuple(n.removeprefix(only) for n in names), "candidate"
 
 
@@ -311,8 +305,8 @@ def dot_of(candidate: CandidateResult, label: str, *, chosen: bool) -> Dot | Non
 
 def candidate_rows(record: FrontierRecord) -> tuple[CandidateRow, ...]:
     """Every candidate in the order of the sweep."""
-    privacy, utility = axis_of(record.privacy), axis_of(record.utility)
-    return tuple(_row(c, privacy, utility, chosen=c is record.best) for c in record.candidates)
+    units = axis_of(record.privacy).unit, axis_of(record.utility).unit
+    return tuple(_row(c, *units, chosen=c is record.best) for c in record.candidates)
 
 
 def gate_rows(record: FrontierRecord) -> tuple[GateRow, ...]:
@@ -334,18 +328,19 @@ def _sign(result: str | None) -> Sign | None:
     return sign_of(Result(result) if result in set(Result) else Result.INSUFFICIENT)
 
 
-def _row(c: CandidateResult, privacy: Axis, utility: Axis, *, chosen: bool) -> CandidateRow:
+def _row(c: CandidateResult, privacy_unit: str, utility_unit: str, *, chosen: bool) -> CandidateRow:
     sign = sign_of(result_of(c))
     known = c.privacy_score is not None and c.utility_score is not None
+    privacy, utility = _texts(c.privacy, privacy_unit), _texts(c.utility, utility_unit)
     return CandidateRow(
         name=c.name,
         chosen=chosen,
         sign=Sign(sign.kind, "No table", sign.icon) if c.verdict == ERROR else sign,
         problem=words.sentence(c.problem),
-        privacy=_value(c.privacy, privacy.unit),
-        privacy_interval=_interval(c.privacy, privacy.unit),
-        utility=_value(c.utility, utility.unit),
-        utility_interval=_interval(c.utility, utility.unit),
+        privacy=privacy[0],
+        privacy_interval=privacy[1],
+        utility=utility[0],
+        utility_interval=utility[1],
         gates=_gates(c),
         score=words.number(c.score, places=3) if c.score is not None else "–",
         scores=(f"privacy {c.privacy_score:.2f}", f"utility {c.utility_score:.2f}") if known else (),
@@ -364,39 +359,22 @@ def _gates(c: CandidateResult) -> str:
     return ", ".join(f"{n} {word}" for n, word in counts if n)
 
 
-def _value(number: Number | None, unit: str) -> str:
+def _texts(number: Number | None, unit: str) -> tuple[str, str]:
     if number is None:
-        return "–"
-    places = words.decimals(unit, number.value, low=number.low, high=number.high)
-    return words.number(number.value, unit, places)
-
-
-def _interval(number: Number | None, unit: str) -> str:
-    if number is None:
-        return ""
-    return words.interval(number.low, number.high, unit) if number.low == number.low else "no interval"
+        return "–", ""
+    value, interval = words.measured(unit, number.value, number.low, number.high)
+    return value, "no interval" if math.isnan(number.low) else interval
 
 
 def _quantity(measurement: MeasurementId) -> Quantity | None:
-    """As the audit declares it; None when that audit is not installed here any more."""
+    """As the audit declares it; None when that audit is not installed here any more, or does not load."""
     ref = registry.catalogue("audit").get(measurement.audit)
-    return next((q for q in _declared(ref) if q.name == measurement.quantity), None) if ref else None
-
-
-def _declared(ref: registry.PluginRef) -> tuple[Quantity, ...]:
-    """The quantities of an audit; none where it does not load here any more."""
     try:
-        info: AuditInfo = ref.load().info  # type: ignore[attr-defined]
+        info: AuditInfo | None = ref.load().info if ref else None  # type: ignore[attr-defined]
     except SynthAuditError:
-        return ()
-    return (*info.quantities, *DERIVED)
-
-
-_ABSENT = (math.nan,) * len(BOX_LINES)
-_MEDIAN = BOX_LINES.index("median")
-_SAFER = {Direction.LOWER: "lower is safer", Direction.HIGHER: "higher is safer"}
-
-Five = tuple[float, ...]
+        info = None
+    declared = (*info.quantities, *DERIVED) if info else ()
+    return next((q for q in declared if q.name == measurement.quantity), None)
 
 
 @dataclass(frozen=True)
@@ -433,36 +411,50 @@ class _Panel:
         """The five numbers of a box."""
         return five(self.series, place) or _ABSENT
 
+    def median(self, label: str) -> float | None:
+        """The median of the box of that name beside it."""
+        return next((self.five(i)[_MEDIAN] for i in self.others if self.label(i) == label), None)
 
-@dataclass(frozen=True)
-class _Sweep:
-    """The candidates as an axis.
+    def over(self, panels: Sequence[_Panel | None], title: str, labels: tuple[str, ...]) -> Series:
+        """This box of every candidate, the candidates as an axis."""
+        values = [_ABSENT if p is None else p.five(p.place) for p in panels]
+        safer = _SAFER.get(direction_of(self.series.id))
+        return Series(
+            id=self.series.id,
+            title=self.title,
+            kind="box",
+            x_label=title,
+            y_label=f"{self.series.y_label} ({safer})" if safer else self.series.y_label,
+            x=labels,
+            lines={line: tuple(v[j] for v in values) for j, line in enumerate(BOX_LINES)},
+        )
 
-    Attributes:
-        title: what tells them apart. strong: the label of the chosen one.
-        reach: ends of all boxes of a series, by what it pictures, so that its pictures can be compared.
-    """
-
-    title: str
-    labels: tuple[str, ...]
-    strong: frozenset[str]
-    reach: Mapping[MeasurementId, Five]
+    def compared(self, panels: Sequence[_Panel | None]) -> tuple[Comparison, ...]:
+        """The boxes beside it, by their medians in every candidate."""
+        names = map(self.label, self.others)
+        return tuple(Comparison(n, tuple(None if p is None else p.median(n) for p in panels)) for n in names)
 
 
 def box_panels(record: FrontierRecord, names: Sequence[str], varied: str) -> tuple[Picture, ...]:
-    """One picture for each box of the games, with that box of every candidate in the order of the sweep."""
+    """One picture for each box of the games, with that box of every candidate in the order of the sweep.
+
+    Args:
+        varied: what tells the candidates apart.
+    """
     found = [{p.key: p for series in c.boxes for p in _panels(series)} for c in record.candidates]
-    kinds = {key: panel for panels in reversed(found) for key, panel in panels.items()}
-    order = dict.fromkeys(key for panels in found for key in panels)
-    reach = {key[0]: _reach(found, key[0]) for key in order}
+    first: dict[tuple[MeasurementId, str], _Panel] = {}
+    for panels in found:
+        first = {**first, **panels, **first}
     chosen = [c is record.best for c in record.candidates]
     labels = tuple(f"{n}*" if best else n for n, best in zip(names, chosen, strict=True))
     strong = frozenset(label for label, best in zip(labels, chosen, strict=True) if best)
-    sweep = _Sweep(f"{varied} (* chosen)" if strong else varied, labels, strong, reach)
-    return tuple(
-        _picture(kinds[key], [panels.get(key) for panels in found], sweep, f"panel-{i}")
-        for i, key in enumerate(order, 1)
-    )
+    title = f"{varied} (* chosen)" if strong else varied
+    pictures = []
+    for i, (key, panel) in enumerate(first.items(), 1):
+        others = [panels.get(key) for panels in found]
+        beside = Beside(panel.compared(others), strong, _reach(found, key[0]))
+        pictures.append(picture_of(panel.over(others, title, labels), f"panel-{i}", beside=beside))
+    return tuple(pictures)
 
 
 def _panels(series: Series) -> Iterator[_Panel]:
@@ -476,38 +468,11 @@ def _panels(series: Series) -> Iterator[_Panel]:
         yield _Panel(series, i, ())
 
 
-def _picture(kind: _Panel, panels: Sequence[_Panel | None], sweep: _Sweep, anchor: str) -> Picture:
-    values = [_ABSENT if p is None else p.five(p.place) for p in panels]
-    comparisons = tuple(
-        Comparison(kind.label(other), tuple(_median(p, kind.label(other)) for p in panels))
-        for other in kind.others
-    )
-    direction = direction_of(kind.series.id)
-    safer = _SAFER.get(direction) if direction else None
-    panel = Series(
-        id=kind.series.id,
-        title=kind.title,
-        kind="box",
-        x_label=sweep.title,
-        y_label=f"{kind.series.y_label} ({safer})" if safer else kind.series.y_label,
-        x=sweep.labels,
-        lines={line: tuple(v[j] for v in values) for j, line in enumerate(BOX_LINES)},
-    )
-    return picture_of(panel, anchor, beside=Beside(comparisons, sweep.strong, sweep.reach[kind.key[0]]))
-
-
 def _reach(found: Sequence[Mapping[tuple[MeasurementId, str], _Panel]], series: MeasurementId) -> Five:
+    """Ends of all boxes of one series, so that its pictures can be compared."""
     values = [v for panels in found for key, p in panels.items() if key[0] == series for v in p.five(p.place)]
     known = [v for v in values if math.isfinite(v)]
     return (min(known), max(known)) if known else ()
-
-
-def _median(panel: _Panel | None, label: str) -> float | None:
-    """The median of the box of that name in a candidate's own series."""
-    if panel is None:
-        return None
-    place = next((i for i in panel.others if panel.label(i) == label), None)
-    return None if place is None else panel.five(place)[_MEDIAN]
 
 
 def matrix_pictures(record: FrontierRecord) -> tuple[Picture, ...]:

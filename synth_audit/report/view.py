@@ -196,15 +196,6 @@ class AuditView:
 
 
 @dataclass(frozen=True)
-class RiskView:
-    """One section: a risk, or a kind of usefulness, with its audits."""
-
-    question: str
-    alarm: str
-    audits: tuple[AuditView, ...]
-
-
-@dataclass(frozen=True)
 class Shown:
     """What a measurement showed at one planted share; ``verdict`` says whether that was called a leak."""
 
@@ -240,39 +231,6 @@ class LeakRow:
     sentence: str
     drawing: Markup
     numbers: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class KnownAnswerView:
-    """What was planted, what saw it, and what the candidate's numbers amount to.
-
-    Attributes:
-        rows, more_rows: measurements, blind ones first, and those that are folded away.
-        leaks, more_leaks: leak-equivalents, worst first, likewise.
-    """
-
-    headline: str
-    planted: str
-    alarm: str
-    header: tuple[str, ...]
-    rows: tuple[SensitivityRow, ...]
-    more_rows: tuple[SensitivityRow, ...]
-    picture: Picture | None
-    best: Cells
-    leaks: tuple[LeakRow, ...]
-    more_leaks: tuple[LeakRow, ...]
-    leak_table: Cells
-
-
-@dataclass(frozen=True)
-class ExposedView:
-    """What may be known of exposed records without naming one."""
-
-    lead: str
-    likely: str
-    facts: tuple[Fact, ...]
-    groups: Cells
-    subgroups: Cells
 
 
 @dataclass(frozen=True)

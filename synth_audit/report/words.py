@@ -18,6 +18,10 @@ _COUNT_UNITS = frozenset({"count", "rows", "records", "columns"})
 _SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
 _MAX_DECIMALS = 6
 _NBSP = "\u00a0"
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 
 
 def sentence(text: str, end: str = ".") -> str:
@@ -96,6 +100,19 @@ def interval(low: float, high: float, unit: str = "", places: int | None = None)
         return NOT_COMPUTED
     places = decimals(unit, low=low, high=high) if places is None else places
     return f"{bare_number(low, unit, places)} to {number(high, unit, places)}"
+
+
+def measured(unit: str, value: float | None, low: float | None, high: float | None) -> tuple[str, str]:
+    """A number and its interval, as exact as the interval is wide; a missing interval is no text."""
+    if low is None or high is None:
+        return number(value, unit), ""
+    places = decimals(unit, value, low=low, high=high)
+    return number(value, unit, places), interval(low, high, unit, places)
+
+
+def of_measurement(m: Measurement) -> tuple[str, str]:
+    """A measurement and its interval, see :func:`measured`."""
+    return measured(m.unit, m.value, *((m.interval.low, m.interval.high) if m.interval else (None, None)))
 
 
 def copied(share: float, places: int | None = None) -> str:
@@ -191,20 +208,15 @@ def moment(iso: str, *, day_only: bool = False) -> str:
     return f"{day}, {when:%H:%M}{zone}"
 
 
-_MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
+def compared(now: Measurement, previous: Evidence | None) -> str:
+    """``not distinguishable: was 1.2 % (0.4 to 2.0 %)``; empty without an earlier release."""
+    if previous is None:
+        return ""
+    before = next((m for m in previous.measurements if m.id == now.id and math.isfinite(m.value)), None)
+    if before is None:
+        return "not measured then"
+    value, span = of_measurement(before)
+    return f"{change(now, before)}: was {value}" + (f" ({span})" if span else "")
 
 
 def _factor(unit: str) -> float:
@@ -224,18 +236,3 @@ def _signed(text: str) -> str:
 def _scientific(value: float) -> str:
     mantissa, exponent = f"{value:.1e}".split("e")
     return f"{_signed(mantissa)} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
-
-
-def compared(now: Measurement, previous: Evidence | None) -> str:
-    """``not distinguishable: was 1.2 % (0.4 to 2.0 %)``; empty without an earlier release."""
-    if previous is None:
-        return ""
-    before = next((m for m in previous.measurements if m.id == now.id and math.isfinite(m.value)), None)
-    if before is None:
-        return "not measured then"
-    told = number(before.value, before.unit)
-    if before.interval is not None:
-        places = decimals(before.unit, before.value, low=before.interval.low, high=before.interval.high)
-        span = interval(before.interval.low, before.interval.high, before.unit, places)
-        told = f"{number(before.value, before.unit, places)} ({span})"
-    return f"{change(now, before)}: was {told}"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from types import SimpleNamespace
 
 from synth_audit.report.gates import gate_views
 from synth_audit.report.known_answer import known_answer
 from synth_audit.report.sensitivity import MeasurementSensitivity, sensitivities, sensitivity_line
-from synth_audit.report.view import KnownAnswerView, SensitivityLine
+from synth_audit.report.view import SensitivityLine
 from synth_audit.store.evidence import Evidence
 
 
@@ -16,10 +17,10 @@ def found_in(evidence: Evidence) -> tuple[MeasurementSensitivity, ...]:
     return sensitivities(evidence, gate_views(evidence))
 
 
-def view_of(evidence: Evidence) -> KnownAnswerView:
+def view_of(evidence: Evidence) -> SimpleNamespace:
     body = known_answer(evidence, gate_views(evidence)).body
-    assert isinstance(body, KnownAnswerView)
-    return body
+    assert isinstance(body, dict)
+    return SimpleNamespace(**body)
 
 
 def line_of(evidence: Evidence) -> SensitivityLine:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html import unescape
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -11,15 +11,14 @@ from synth_audit.findings.measurement import MeasurementId
 from synth_audit.findings.sensitivity import ExposedGroup, RecordView
 from synth_audit.report import render_report
 from synth_audit.report.chapters import exposed_records
-from synth_audit.report.view import ExposedView
 from synth_audit.store.evidence import Evidence
 
 
-def view_of(evidence: Evidence) -> ExposedView:
+def view_of(evidence: Evidence) -> SimpleNamespace:
     chapter = exposed_records(evidence, ())
     assert chapter is not None
-    assert isinstance(chapter.body, ExposedView)
-    return chapter.body
+    assert isinstance(chapter.body, dict)
+    return SimpleNamespace(**chapter.body)
 
 
 def section(page: str) -> str:

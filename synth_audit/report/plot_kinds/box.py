@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from synth_audit.findings.measurement import BOX_LINES, Series
 from synth_audit.report import svg, words
 from synth_audit.report.plot_kinds._contract import Beside, ChartKind, Rows, Styles
-from synth_audit.report.svg import WIDTH, Plot, axis_title, position_labels, value_axis
+from synth_audit.report.svg import WIDTH, Pen, Plot, axis_title, position_labels, value_axis
 from synth_audit.text import clean
 
 MOST_BOXES = 40
@@ -18,34 +17,6 @@ _WIDEST = 15.0
 _DASHES = {"dashed": "5 3", "dotted": "1.5 2.5", "dash and dot": "7 2 1.5 2"}
 _SAME = 0.02
 """Comparisons whose values differ by less than this share of the axis are one line."""
-
-
-@dataclass(frozen=True)
-class _Pen:
-    """Draws in (along, across) coordinates: along the values, across from box to box."""
-
-    upright: bool
-
-    def line(self, a: tuple[float, float], b: tuple[float, float], **more: float | str) -> str:
-        (x1, y1), (x2, y2) = (reversed(a), reversed(b)) if self.upright else (a, b)
-        return svg.line(x1, y1, x2, y2, **more)  # type: ignore[arg-type]
-
-    def box(self, start: float, end: float, centre: float, half: float, width: float) -> str:
-        low, length = min(start, end), abs(end - start)
-        x, y, wide, high = (low, centre - half, length, 2 * half)
-        if self.upright:
-            x, y, wide, high = (centre - half, low, 2 * half, length)
-        return svg.element(
-            "rect",
-            class_="f-track s-ink",
-            x=x,
-            y=y,
-            width=max(wide, 0.6),
-            height=max(high, 0.6),
-            fill="#eef1f4",
-            stroke=svg.INK,
-            stroke_width=width,
-        )
 
 
 def draw(series: Series, styles: Styles, top: float, beside: Beside) -> Plot:
@@ -119,8 +90,8 @@ def _standing(series: Series, top: float, beside: Beside) -> Plot:
     bottom = top + axis.height
     body = axis.body + svg.line(left, bottom, WIDTH - 4, bottom)
     centres = [left + (i + 0.5) * slot for i in range(len(series.x))]
-    body += _boxes(series, centres, slot, scale, beside, _Pen(upright=True))
-    body += _compared(beside, centres, slot, scale, _Pen(upright=True))
+    body += _boxes(series, centres, slot, scale, beside, Pen(upright=True))
+    body += _compared(beside, centres, slot, scale, Pen(upright=True))
     body += position_labels(_names(series), centres, bottom + 17, slot)
     return Plot(body + axis_title(series.x_label, left, bottom + 36), axis.height + 44)
 
@@ -142,8 +113,8 @@ def _lying(series: Series, top: float, beside: Beside) -> Plot:
     centres = [start + (i + 0.5) * _ROW for i in range(shown)]
     for name, y in zip(_fitted(names, left - 10), centres, strict=True):
         body += svg.text(left - 8, y + 4, name, anchor="end")
-    body += _boxes(series, centres, _ROW, scale, beside, _Pen(upright=False))
-    body += _compared(beside, centres, _ROW, scale, _Pen(upright=False))
+    body += _boxes(series, centres, _ROW, scale, beside, Pen(upright=False))
+    body += _compared(beside, centres, _ROW, scale, Pen(upright=False))
     title = svg.fitted(series.y_label, WIDTH - left, 12)
     body += svg.text((left + WIDTH) / 2, bottom + 34, title, anchor="middle", muted=True)
     height = bottom + 42
@@ -163,7 +134,7 @@ def _fitted(names: Sequence[str], room: float) -> list[str]:
 
 
 def _boxes(
-    series: Series, centres: Sequence[float], slot: float, scale: svg.Linear, beside: Beside, pen: _Pen
+    series: Series, centres: Sequence[float], slot: float, scale: svg.Linear, beside: Beside, pen: Pen
 ) -> str:
     half = min(slot * 0.32, _WIDEST)
     body = ""
@@ -176,24 +147,42 @@ def _boxes(
     return body
 
 
-def _glyph(places: Sequence[float], centre: float, half: float, pen: _Pen, *, strong: bool) -> str:
+def _glyph(places: Sequence[float], centre: float, half: float, pen: Pen, *, strong: bool) -> str:
     low, lower, median, upper, high = places
     thin = 2.0 if strong else 1.0
     body = pen.line((low, centre), (lower, centre), width=thin)
     body += pen.line((upper, centre), (high, centre), width=thin)
-    for end in (low, high):
-        body += pen.line((end, centre - half / 2), (end, centre + half / 2), width=thin)
-    body += pen.box(lower, upper, centre, half, thin)
+    body += pen.ends(low, high, centre, half / 2, width=thin)
+    body += _middle(lower, upper, centre, half, pen, thin)
     return body + pen.line((median, centre - half), (median, centre + half), width=3.0)
 
 
-def _nothing(centre: float, scale: svg.Linear, pen: _Pen) -> str:
+def _middle(lower: float, upper: float, centre: float, half: float, pen: Pen, width: float) -> str:
+    """The box itself: the middle half of the values."""
+    low, length = min(lower, upper), abs(upper - lower)
+    x, y, wide, high = low, centre - half, length, 2 * half
+    if pen.upright:
+        x, y, wide, high = centre - half, low, 2 * half, length
+    return svg.element(
+        "rect",
+        class_="f-track s-ink",
+        x=x,
+        y=y,
+        width=max(wide, 0.6),
+        height=max(high, 0.6),
+        fill=svg.TRACK,
+        stroke=svg.INK,
+        stroke_width=width,
+    )
+
+
+def _nothing(centre: float, scale: svg.Linear, pen: Pen) -> str:
     if pen.upright:
         return svg.text(centre, scale.start - 5, "?", size=11, anchor="middle", muted=True)
     return svg.text(scale.start + 5, centre + 4, words.NOT_COMPUTED, size=10, muted=True)
 
 
-def _compared(beside: Beside, centres: Sequence[float], slot: float, scale: svg.Linear, pen: _Pen) -> str:
+def _compared(beside: Beside, centres: Sequence[float], slot: float, scale: svg.Linear, pen: Pen) -> str:
     """A line through all boxes where the values are the same for the eye, else one across each box."""
     body = ""
     for dash, comparison in zip(_DASHES.values(), beside.told, strict=False):

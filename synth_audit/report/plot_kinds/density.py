@@ -58,7 +58,7 @@ def fullest(series: Iterable[Series]) -> float:
     return max(0.0, *shares) if shares else 0.0
 
 
-def density_svg(series: Series, *, most: float, anchor: str, title: str) -> str:
+def density_svg(series: Series, most: float, anchor: str, title: str) -> str:
     """One density.
 
     Args:
@@ -66,8 +66,8 @@ def density_svg(series: Series, *, most: float, anchor: str, title: str) -> str:
     """
     description = describe(series)
     if most <= 0 or not series.x:
-        body = svg.text(0, 16, "There are no values to draw.", muted=True)
-        return svg.document(WIDTH, 26, body, anchor=anchor, title=title, description=description)
+        told = "There are no values to draw."
+        return svg.nothing(WIDTH, told, anchor=anchor, title=title, description=description)
     across, up = _Side.of(series.x), _Side.of(list(series.lines))
     marks, step = svg.ticks(*up.span, 4)
     names = [words.tick(v, step) for v in marks]
@@ -76,9 +76,7 @@ def density_svg(series: Series, *, most: float, anchor: str, title: str) -> str:
     x = svg.Linear(*across.span, left, left + side)
     y = svg.Linear(*up.span, top + side, top)
     body = svg.text(0, 12, svg.fitted(series.y_label, WIDTH, 12), size=12, muted=True)
-    body += svg.element(
-        "rect", class_="s-rule", x=left, y=top, width=side, height=side, fill="none", stroke=svg.RULE
-    )
+    body += svg.frame(left, top, side, side)
     for value, name in zip(marks, names, strict=True):
         body += svg.line(left - 4, y(value), left, y(value))
         body += svg.text(left - 7, y(value) + 4, name, size=12, anchor="end", muted=True)
@@ -93,10 +91,8 @@ def scale_svg(most: float, anchor: str) -> str:
     for share in dict.fromkeys(_round_share(most / part) for part in (1, 5, 25)):
         size = _LARGEST * math.sqrt(share / most)
         start = x + (_LARGEST - size) / 2
-        body += svg.element(
-            "rect", class_="s-rule", x=x, y=1, width=_LARGEST, height=_LARGEST, fill="none", stroke=svg.RULE
-        )
-        body += _path([f"M{start:.1f} {(_LARGEST - size) / 2 + 1:.1f}h{size:.1f}v{size:.1f}h{-size:.1f}z"])
+        body += svg.frame(x, 1, _LARGEST, _LARGEST)
+        body += _path([svg.square(start, (_LARGEST - size) / 2 + 1, size)])
         name = words.number(share, "share")
         body += svg.text(x + _LARGEST + 6, 18, name, size=12)
         x += _LARGEST + 6 + svg.text_width(name, 12) + 18
@@ -158,7 +154,7 @@ def _squares(series: Series, most: float, corner: tuple[float, float], side: flo
             size = max(room * math.sqrt(min(share / most, 1.0)), _SPECK)
             x = corner[0] + (j + 0.5) * wide - size / 2
             y = corner[1] + side - (i - 0.5) * high - size / 2
-            found.append(f"M{x:.1f} {y:.1f}h{size:.1f}v{size:.1f}h{-size:.1f}z")
+            found.append(svg.square(x, y, size))
     return _path(found)
 
 
@@ -170,14 +166,10 @@ def _x_axis(x: svg.Linear, bottom: float, label: str) -> str:
     marks, step = svg.ticks(x.low, x.high, 5)
     out = ""
     for value in marks:
-        name = words.tick(value, step)
-        half = svg.text_width(name, 12) / 2
         out += svg.line(x(value), bottom, x(value), bottom + 4)
-        out += svg.text(min(x(value), WIDTH - half), bottom + 17, name, size=12, anchor="middle", muted=True)
+        out += svg.centred(x(value), bottom + 17, words.tick(value, step), 12, WIDTH)
     shown = svg.fitted(label, WIDTH - x.start + 20, 12)
-    half = svg.text_width(shown, 12) / 2
-    middle = max(min((x.start + x.end) / 2, WIDTH - half), half)
-    return out + svg.text(middle, bottom + 36, shown, size=12, anchor="middle", muted=True)
+    return out + svg.centred((x.start + x.end) / 2, bottom + 36, shown, 12, WIDTH)
 
 
 def _density_table(series: Sequence[Series], title: str) -> Cells:
@@ -190,7 +182,8 @@ def _density_table(series: Sequence[Series], title: str) -> Cells:
         for i, across in enumerate(places):
             shares = [s.lines[up][i] for s in alike]
             if any(svg.drawable(share) for share in shares):
-                rows.append((_cell(across, up), *(_share(share) for share in shares)))
+                cell = f"{place_name(across)} across, {place_name(up)} up"
+                rows.append((cell, *(_share(share) for share in shares)))
     header = ("Cell", *(s.id.label or title for s in alike))
     return Cells(
         f"{title}: shares of rows; cells that are not listed hold none or too few to tell",
@@ -199,27 +192,15 @@ def _density_table(series: Sequence[Series], title: str) -> Cells:
     )
 
 
-def _cell(across: float | str, up: str) -> str:
-    return f"{place_name(across)} across, {place_name(up)} up"
-
-
 def _share(share: float) -> str:
     return words.number(share, "share") if svg.drawable(share) else "–"
 
 
-def _draw(series: Series, most: float, anchor: str, title: str) -> str:
-    return density_svg(series, most=most, anchor=anchor, title=title)
-
-
-def _scale(series: Sequence[Series], most: float, anchor: str) -> str:
-    return scale_svg(most, anchor)
-
-
 PLOT = PanelKind(
     most=fullest,
-    draw=_draw,
+    draw=density_svg,
     describe=describe,
-    scale=_scale,
+    scale=lambda series, most, anchor: scale_svg(most, anchor),
     table=_density_table,
     note="The more of its cell a square fills, the larger the share of rows in it, in all panels "
     "alike; a blank cell holds none or too few to tell.",

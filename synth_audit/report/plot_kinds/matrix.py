@@ -59,17 +59,9 @@ def _matrix_table(series: Sequence[Series], title: str) -> Cells:
     return Cells(caption, ("Columns", *labels), shown)
 
 
-def _most(series: Sequence[Series]) -> float:
-    return 1.0  # a correlation
-
-
 def _draw(series: Series, most: float, anchor: str, title: str) -> str:
     names, values = _matrix(series)
     return heatmap.matrix_svg(names, values, anchor=anchor, title=title, marked=True)
-
-
-def _describe(series: Series) -> str:
-    return heatmap.describe(*_matrix(series))
 
 
 def _scale(series: Sequence[Series], most: float, anchor: str) -> str:
@@ -78,9 +70,9 @@ def _scale(series: Sequence[Series], most: float, anchor: str) -> str:
 
 
 PLOT = PanelKind(
-    most=_most,
+    most=lambda series: 1.0,  # a correlation
     draw=_draw,
-    describe=_describe,
+    describe=lambda series: heatmap.describe(*_matrix(series)),
     scale=_scale,
     table=_matrix_table,
     note="A full square is a positive relation, a hollow one a negative; the larger, the stronger.",
