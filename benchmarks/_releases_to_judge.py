@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 
 from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.execution.seeds import child_rng
 from synth_audit.pipeline.stages import anchored_subject
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import RandomSplit, Subject
 from synth_audit.plugins.generator import FitContext
 from synth_audit.registry import build
-from synth_audit.run.seeds import child_rng
 from synth_audit.table.schema import PublicColumn, PublicDomain
 
 sys.path.insert(0, str(Path(__file__).parent / "leak_zoo"))

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 
+from synth_audit.execution.context import Cache, RunContext
 from synth_audit.findings.measurement import Measurement, MeasurementId
 from synth_audit.pipeline.stages import anchored_subject
 from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.fitting import FitRecipe, draw, fit_shared
-from synth_audit.run.context import Cache, RunContext
 
 Found = Mapping[MeasurementId, Measurement]
 

@@ -27,14 +27,14 @@ import tables
 from _releases_to_judge import Case
 
 from synth_audit.arrays import Bools
-from synth_audit.audits.recognition.detection import detection_limits, view_rng
+from synth_audit.audits.recognition.detection_limits import detection_limits, view_rng
 from synth_audit.audits.recognition.engine import FAMILY, p_value
 from synth_audit.audits.recognition.leak_classes import LeakClass, planted
 from synth_audit.audits.recognition.people import PooledPeople, pooled
 from synth_audit.audits.recognition.view import scored
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import child_rng
 from synth_audit.plan.plan import Plan
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import child_rng
 
 PEOPLE = 2000
 """People of either side at most, as the audit's default."""

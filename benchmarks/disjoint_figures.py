@@ -28,6 +28,7 @@ from synth_audit.arrays import Floats
 from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.errors import DataError
+from synth_audit.execution.seeds import child_rng
 from synth_audit.generators.disjoint.join import Joiner
 from synth_audit.generators.disjoint.partition import Groups, TableAssociations, exterior_to_interior
 from synth_audit.generators.disjoint.parts import DisjointModel
@@ -35,7 +36,6 @@ from synth_audit.generators.disjoint.validator import Validation
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext, Model
 from synth_audit.plugins.plugin_config import build_generator
-from synth_audit.run.seeds import child_rng
 from synth_audit.stats.distributions import hellinger
 from synth_audit.stats.roc import auroc
 from synth_audit.table.schema import PublicDomain, quantitative

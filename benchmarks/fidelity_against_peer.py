@@ -21,9 +21,9 @@ import pyarrow as pa
 
 from synth_audit.audits.fidelity.marginals import Marginals
 from synth_audit.audits.fidelity.projection import Projection
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Measurement
 from synth_audit.plugins.audit import Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats.association import (
     JackknifeRows,
     contingency,

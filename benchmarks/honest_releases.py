@@ -47,10 +47,10 @@ from _releases_to_judge import (
 )
 from _verdicts_compared import compared
 
+from synth_audit.execution.context import Cache, RunContext
+from synth_audit.execution.seeds import Salt
 from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
 from synth_audit.registry import build
-from synth_audit.run.context import Cache, RunContext
-from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.suite import load_suite
 

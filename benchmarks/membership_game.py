@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from synth_audit import registry
+from synth_audit.execution.context import Cache, RunContext
 from synth_audit.findings.measurement import Findings
 from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.audit import Subject
-from synth_audit.run.context import Cache, RunContext
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import Table, read_table
 

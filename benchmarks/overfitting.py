@@ -29,14 +29,14 @@ from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.audits.privacy.inference import Inference
 from synth_audit.audits.privacy.linkability import Linkability
 from synth_audit.encode.embedding import EmbeddingSettings
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import child_rng
 from synth_audit.generators._deep.rows import Transformer, on_train
 from synth_audit.generators._deep.training import Training, Weights, as_arrays, drawn
 from synth_audit.generators._deep.transforms import ModeTransform
 from synth_audit.generators.tvae import Tvae
 from synth_audit.generators.tvae.network import TvaeNetwork, VariationalAutoencoder, mean_loss
 from synth_audit.plugins.audit import Subject
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import child_rng
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import Table, read_table
 

@@ -32,13 +32,13 @@ from synth_audit.audits.published.closest_record.distances import privacy_score
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.errors import SynthAuditError
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Measurement
 from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.euclidean import nearest
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import child_rng
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import Table, read_table
 

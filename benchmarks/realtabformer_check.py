@@ -26,12 +26,12 @@ from disjoint_paper import on_file  # beside this script
 
 from synth_audit import registry
 from synth_audit.examination.audit_runner import run_audits
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext
 from synth_audit.report.plot_kinds import series_svg
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import child_rng
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import Table, read_table
 

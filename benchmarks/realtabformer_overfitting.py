@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from _overfitting_page import Seed, Study, section  # beside this script
 from overfitting import RATIOS, TABLES, Sides, collect, on_file
 
+from synth_audit.execution.context import for_other_programs
 from synth_audit.generators.external.recipe import RecipeEnvironment, recipes
-from synth_audit.run.context import for_other_programs
 
 NETWORK: dict[str, Any] = {
     **{"layers": 2, "width": 64, "heads": 4, "dropout": 0.0},

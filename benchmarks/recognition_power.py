@@ -23,9 +23,9 @@ import tables
 from _releases_to_judge import Case
 
 from synth_audit.audits.recognition import EXCESS, FOUND, Recognition
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import child_rng
 from synth_audit.plan.plan import Plan
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import child_rng
 
 HONEST = ("fresh", "independent", "vine", "cart")
 """Releases of nobody: fresh rows, and generators at their defaults."""

@@ -23,9 +23,9 @@ import numpy as np
 from synth_audit.arrays import Bools, Codes, Floats
 from synth_audit.audits.fidelity._propensity import MOST_LABELS, by_frequency
 from synth_audit.encode.codes import codes
+from synth_audit.execution.executor import single_threaded
 from synth_audit.inputs import as_arrow, as_plan
 from synth_audit.pipeline.stages import anchored_subject
-from synth_audit.run.executor import single_threaded
 from synth_audit.table.kind import NumberPart
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table

@@ -31,11 +31,11 @@ from _tvinesynth_page import write
 
 from synth_audit import registry
 from synth_audit.arrays import Floats
+from synth_audit.execution.context import Cache, RunContext
+from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Findings
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import FitRecipe, draw, fit_shared
-from synth_audit.run.context import Cache, RunContext
-from synth_audit.run.seeds import child_rng
 from synth_audit.table.table import Table
 
 Run = dict[str, Any]

@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 
 from synth_audit import registry
 from synth_audit.examination.audit_runner import run_audits
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Measurement
 from synth_audit.pipeline.stages import anchored_subject
 from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.audit import AuditOutcome
-from synth_audit.run.context import RunContext
 
 PLAN = {
     "columns": {"income": {"role": "target"}},

@@ -20,12 +20,12 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import Salt, child_rng
 from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.generator import FitContext
 from synth_audit.registry import build
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import Salt, child_rng
 
 sys.path.insert(0, str(Path(__file__).parent / "leak_zoo"))
 import tables

@@ -21,11 +21,11 @@ import pyarrow.parquet as pq
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
+from synth_audit.execution.seeds import child_rng
 from synth_audit.generators.vine import MIN_ROWS, Vine
 from synth_audit.generators.vine import columns as column_order
 from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.generator import FitContext
-from synth_audit.run.seeds import child_rng
 from synth_audit.table.schema import quantitative
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import Table, read_table

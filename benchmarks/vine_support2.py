@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import child_rng
 from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import child_rng
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 

@@ -32,6 +32,8 @@ from synth_audit.inputs import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from synth_audit.execution.context import Progress, RunContext
+    from synth_audit.execution.seeds import Salt
     from synth_audit.generators.external.recipe import RecipeEnvironment, Setting
     from synth_audit.inputs import Frame
     from synth_audit.mechanism_test.distinguishing import MechanismResult
@@ -40,8 +42,6 @@ if TYPE_CHECKING:
     from synth_audit.pipeline.verify import Check
     from synth_audit.plan.plan import Plan
     from synth_audit.plugins.audit import Audit, Subject
-    from synth_audit.run.context import Progress, RunContext
-    from synth_audit.run.seeds import Salt
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.purge import PurgeRecord, Sweep
     from synth_audit.store.workspace import Workspace
@@ -118,9 +118,9 @@ def _audited(
     Many rows of files are laid out once, in a folder that is there as long as the audits are, so that all
     processes map the same pages.
     """
+    from synth_audit.execution.seeds import Salt
     from synth_audit.files import temporary_folder
     from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
-    from synth_audit.run.seeds import Salt
 
     with temporary_folder(scratch) as folder:
         subject = _subject_of(plan, frames, Path(folder))

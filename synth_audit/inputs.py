@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from synth_audit.execution.context import Progress, RunContext
+    from synth_audit.execution.workplace import Device, ExecutorName
     from synth_audit.plan.plan import Plan
     from synth_audit.plugins.source import Source
-    from synth_audit.run.context import Progress, RunContext
-    from synth_audit.run.workplace import Device, ExecutorName
     from synth_audit.store.workspace import Workspace
     from synth_audit.table.arrow import PlacedRows
 
@@ -125,8 +125,8 @@ def run_context(plan: Plan, scratch: Path | None = None, **running: Unpack[Runni
     Args:
         scratch: where temporary folders are made; the system's place for them if None.
     """
-    from synth_audit.run.context import RunContext, silent, spoken
-    from synth_audit.run.executor import Deadline, opened
+    from synth_audit.execution.context import RunContext, silent, spoken
+    from synth_audit.execution.executor import Deadline, opened
 
     progress = running.pop("progress", None)
     rewritten = progress is None and _in_notebook()

@@ -19,7 +19,7 @@ LAYERS = (
     ),
     ("synth_audit.findings",),
     ("synth_audit.table",),
-    ("synth_audit.run",),
+    ("synth_audit.execution",),
     ("synth_audit.stats",),
     ("synth_audit.dp",),
     ("synth_audit.neighbours",),

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from synth_audit.dp import mechanisms
-from synth_audit.run import seeds
+from synth_audit.execution import seeds
 
 _default_rng = np.random.default_rng
 

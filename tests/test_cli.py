@@ -18,9 +18,9 @@ from click.testing import CliRunner
 from synth_audit import api, cli, registry
 from synth_audit.build import build_version
 from synth_audit.cli.group import CommandJob
+from synth_audit.execution import executor
+from synth_audit.execution.executor import Executor
 from synth_audit.plan.plan import load_plan
-from synth_audit.run import executor
-from synth_audit.run.executor import Executor
 from synth_audit.store.evidence import read_evidence
 from synth_audit.store.workspace import Workspace
 

@@ -15,8 +15,7 @@ os.environ["DAGSTER_DISABLE_TELEMETRY"] = "1"
 import dagster as dg
 
 from synth_audit import api, cli
-from synth_audit.dagster import AuditedTable
-from synth_audit.dagster.component import TableSettings
+from synth_audit.dagster.component import AuditedTable, TableSettings
 from synth_audit.store.evidence import Evidence, read_evidence
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.content_hash import fingerprint

@@ -44,7 +44,7 @@ def _command(*words: str) -> str:
 
 
 def test_the_function_run_stays_where_the_package_of_that_name_is_loaded():
-    code = "import synth_audit, synth_audit.run.context; assert callable(synth_audit.run)"
+    code = "import synth_audit, synth_audit.execution.context; assert callable(synth_audit.execution)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

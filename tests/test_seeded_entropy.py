@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from synth_audit.dp.mechanisms import laplace_noise, poisson_sample, random_bits
-from synth_audit.run.seeds import Salt
+from synth_audit.execution.seeds import Salt
 
 DRAWS = {
     "laplace": lambda: laplace_noise(1.0, 3).tolist(),

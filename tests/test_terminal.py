@@ -148,7 +148,7 @@ def test_an_interrupt_ends_in_one_line(monkeypatch):
 
 
 def test_where_no_bar_can_be_drawn_a_line_comes_now_and_then(monkeypatch):
-    from synth_audit.run import context
+    from synth_audit.execution import context
 
     clock = iter([0.0, 5.0, 25.0, 30.0, 50.0])
     monkeypatch.setattr(context.time, "monotonic", lambda: next(clock))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Floats32, Positions
+from synth_audit.execution.executor import over_blocks, single_threaded
+from synth_audit.execution.seeds import as_int_seed
 from synth_audit.neighbours.search import Nearest
-from synth_audit.run.executor import over_blocks, single_threaded
-from synth_audit.run.seeds import as_int_seed
 from synth_audit.stats.roc import PlacementValues
 
 _TOUCHING = 1e-9

@@ -21,9 +21,9 @@ from synth_audit.cli.exits import plain, say, say_json, say_whole
 from synth_audit.text import one_line, shortened
 
 if TYPE_CHECKING:
+    from synth_audit.execution.context import Progress
     from synth_audit.pipeline.verify import Check
     from synth_audit.report.view import GateView
-    from synth_audit.run.context import Progress
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.workspace import Workspace
 
@@ -45,7 +45,7 @@ _OFF_TERMINAL = 110
 def progress_bar() -> Iterator[Progress]:
     """A progress bar on the terminal's error stream; a line now and then where it is none, such as a log."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        from synth_audit.run.context import spoken
+        from synth_audit.execution.context import spoken
 
         yield spoken(partial(say, err=True))
         return

@@ -21,7 +21,7 @@ from synth_audit.errors import PlanError, SynthAuditError
 from synth_audit.inputs import run_context
 
 if TYPE_CHECKING:
-    from synth_audit.run.context import RunContext
+    from synth_audit.execution.context import RunContext
 
 WORKERS = "SYNTH_AUDIT_WORKERS"
 """Environment variable: processes that an audit is spread over; the numbers do not depend on it."""

@@ -119,8 +119,8 @@ def _environment(settings: Mapping[str, str]) -> Iterator[None]:
 
 def _place_salt(folder: Path, table: str) -> None:
     """Give a table of the demo, which is public, a salt that everybody knows, so that it ends alike."""
+    from synth_audit.execution.seeds import LENGTH, Salt
     from synth_audit.files import create_once
-    from synth_audit.run.seeds import LENGTH, Salt
     from synth_audit.store.workspace import Workspace
 
     workspace = Workspace(folder / f"{table}-audit").prepare()

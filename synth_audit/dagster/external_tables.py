@@ -13,8 +13,8 @@ from synth_audit.plugins.plugin_config import Location
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from synth_audit.execution.context import RunContext
     from synth_audit.pipeline.release import ReleaseRecord
-    from synth_audit.run.context import RunContext
     from synth_audit.store.evidence import Evidence
 
 ROLES = ("train", "control", "synthetic")

@@ -14,9 +14,9 @@ from synth_audit.arrays import Codes, Floats, Labels
 from synth_audit.encode.cells import row_groups
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext, torch_device
+from synth_audit.execution.seeds import child_sequence
 from synth_audit.neighbours.coordinates import Coordinates
-from synth_audit.run.context import RunContext, torch_device
-from synth_audit.run.seeds import child_sequence
 from synth_audit.table.kind import NumberPart
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from synth_audit import registry
 from synth_audit.errors import OUT_OF_TIME, PROCESS_LOST, NotApplicable, PluginError, ProcessLost
+from synth_audit.execution.context import RunContext, silent
+from synth_audit.execution.executor import Ending, Executor, Piece
 from synth_audit.findings.measurement import Exposure, Findings
 from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.neighbours.gpu_scores import scored_on
 from synth_audit.plugins.audit import Audit, AuditInfo, AuditOutcome, Need, Status, Subject
 from synth_audit.plugins.generator import refits
-from synth_audit.run.context import RunContext, silent
-from synth_audit.run.executor import Ending, Executor, Piece
 from synth_audit.table.schema import Role
 
 _ROUNDING = 1e-9

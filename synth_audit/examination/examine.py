@@ -21,12 +21,12 @@ from synth_audit.examination.exposed_records import (
 )
 from synth_audit.examination.known_answer import with_answers
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import Salt, public_seed
 from synth_audit.findings.measurement import Direction, Estimate, Interval, Measurement, Reference
 from synth_audit.findings.sensitivity import REFERENCE_RATIO, PlantedLeaks, RecordView
 from synth_audit.plan.sections import KnownAnswerSpec
 from synth_audit.plugins.audit import Audit, AuditOutcome, Leak, Need, Status, Subject
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import Salt, public_seed
 from synth_audit.table.coarsening import NO_COARSENING
 from synth_audit.table.table import Table
 

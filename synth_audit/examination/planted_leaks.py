@@ -15,10 +15,10 @@ from synth_audit.audits._weak_blocks import few_labels
 from synth_audit.encode.codes import codes
 from synth_audit.encode.distances import plain_numbers
 from synth_audit.errors import DataError
+from synth_audit.execution.seeds import as_int_seed, child_rng, public_key
 from synth_audit.findings.sensitivity import PlantedLeaks
 from synth_audit.plugins.audit import Leak, Subject
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.run.seeds import as_int_seed, child_rng, public_key
 from synth_audit.stats.distributions import entropy
 from synth_audit.table.people import key_columns, split
 from synth_audit.table.schema import Column, quantitative

@@ -10,6 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats
 from synth_audit.errors import PlanError
+from synth_audit.execution.context import SERIAL, RunContext
 from synth_audit.mechanism_test import distinguishing
 from synth_audit.mechanism_test.claim import Claim, Job, RunnableMechanism
 from synth_audit.mechanism_test.distinguishing import (
@@ -22,7 +23,6 @@ from synth_audit.mechanism_test.distinguishing import (
     rules_to_test,
 )
 from synth_audit.mechanism_test.table_mechanisms import FAILED
-from synth_audit.run.context import SERIAL, RunContext
 
 LEVEL = 0.999
 """A true claim is called violated with probability 1 − LEVEL at most: a tenth of it for repeated noise, two

@@ -16,11 +16,11 @@ from synth_audit.arrays import Bools, Floats, Integers, Labels
 from synth_audit.dp.accountant import Accountant, FitTerms
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.errors import SynthAuditError
+from synth_audit.execution.context import RunContext
 from synth_audit.generators.external.program import Format, PrivateFolder, Program
 from synth_audit.mechanism_test.claim import Claim, Job, Neighbours, Value, range_of
 from synth_audit.plugins.fitting import draw, fit, fit_context, untrusted
 from synth_audit.plugins.generator import Generator
-from synth_audit.run.context import RunContext
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table, read_table
 

@@ -18,12 +18,12 @@ from synth_audit.dp.composition import spent
 from synth_audit.dp.guarantee import Mechanism, MechanismRecord, Neighbouring
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import PlanError, PluginError
+from synth_audit.execution.context import RunContext
 from synth_audit.generators._marginal.graphical_model import NoisyCounts
 from synth_audit.mechanism_test.claim import Claim, Job
 from synth_audit.mechanism_test.distinguishing import Finding
 from synth_audit.plugins.fitting import fit, fit_context, untrusted
 from synth_audit.plugins.generator import FitContext
-from synth_audit.run.context import RunContext
 
 if TYPE_CHECKING:
     import torch

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Floats, Integers, Positions, Scores
+from synth_audit.execution.executor import allowed_threads, over_blocks
 from synth_audit.neighbours import gpu_scores, memory
-from synth_audit.run.executor import allowed_threads, over_blocks
 
 _MANY, _LARGE, _WIDE = 512, 4096, 64
 """Queries and reference rows from which on leaves are worth their making, and columns up to which they are:

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from synth_audit.errors import PlanError
+from synth_audit.execution.seeds import Salt
 from synth_audit.plan.plan import Plan
 from synth_audit.plan.sections import ColumnCoarsening, span_grid
-from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import GeneratorRecord, TableRecord
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import table_ledger

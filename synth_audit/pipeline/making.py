@@ -15,6 +15,8 @@ from synth_audit.dp.accountant import Accountant, PrivacyAccount
 from synth_audit.dp.guarantee import Budget
 from synth_audit.dp.mechanisms import bound_contributions
 from synth_audit.errors import DataError, OutOfTime, PluginError
+from synth_audit.execution.context import SERIAL, RunContext
+from synth_audit.execution.seeds import Salt
 from synth_audit.pipeline.coarsening import coarsening_of
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins import source as sources
@@ -30,8 +32,6 @@ from synth_audit.plugins.generator import (
     training_series,
 )
 from synth_audit.registry import config_of
-from synth_audit.run.context import SERIAL, RunContext
-from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import GeneratorRecord, TableRecord
 from synth_audit.store.files import map_parquet
 from synth_audit.store.journal import read_journal

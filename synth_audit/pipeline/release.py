@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from synth_audit.errors import DataError, NotAsAudited, PlanError, ReleaseRefused
+from synth_audit.execution.seeds import Salt
 from synth_audit.files import place, temporary_folder
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline.approval import refuse_unless_approved
@@ -19,7 +20,6 @@ from synth_audit.pipeline.verify import NEWEST, RECORDED, RELEASED, SEAL, Proven
 from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.source import Locatable, Selective, Target, without_transport
-from synth_audit.run.seeds import Salt
 from synth_audit.store.approvals import approvals_in
 from synth_audit.store.evidence import Evidence, TableRecord, evidence_of
 from synth_audit.store.evidence_store import EvidenceStore, evidence_store

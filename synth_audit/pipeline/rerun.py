@@ -9,6 +9,8 @@ from pathlib import Path
 
 from synth_audit.errors import DataError
 from synth_audit.examination.audit_runner import describe_error
+from synth_audit.execution.context import SERIAL, RunContext
+from synth_audit.execution.seeds import Salt
 from synth_audit.files import temporary_folder
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.making import (
@@ -22,8 +24,6 @@ from synth_audit.pipeline.making import (
 from synth_audit.pipeline.verify import Check, content_check, content_of
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import AuditOutcome
-from synth_audit.run.context import SERIAL, RunContext
-from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import Evidence, installed_versions
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.locate import newest_evidence

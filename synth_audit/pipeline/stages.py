@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 from synth_audit import registry
 from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.examination.examine import run_examination, seed_of_draws
+from synth_audit.execution.context import SERIAL, RunContext
+from synth_audit.execution.seeds import Salt
 from synth_audit.files import temporary_folder
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline.coarsening import (
@@ -52,8 +54,6 @@ from synth_audit.pipeline.warnings import (
 )
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Audit, RandomSplit, Subject
-from synth_audit.run.context import SERIAL, RunContext
-from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import (
     EarlierAudit,
     Evidence,

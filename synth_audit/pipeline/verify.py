@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from synth_audit.errors import DataError, GateError, LedgerDamaged
+from synth_audit.execution.seeds import Salt
 from synth_audit.findings.verdict import GateResult, Result
-from synth_audit.run.seeds import Salt
 from synth_audit.store.approvals import KEY_VARIABLE, seal_holds
 from synth_audit.store.evidence import Evidence, evidence_of, sha256_of
 from synth_audit.store.evidence_store import EvidenceStore, FiledAudit, evidence_store

@@ -11,11 +11,11 @@ import pyarrow.compute as pc
 
 from synth_audit.encode.cells import row_groups
 from synth_audit.encode.codes import cells_of
+from synth_audit.execution.seeds import Salt
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import rare_label_columns
 from synth_audit.plugins.generator import FEWEST_PEOPLE, minimum_people, refits
-from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import GeneratorRecord
 from synth_audit.store.reports import FEWEST, ReportStanding
 from synth_audit.store.salts import TrainingTable

@@ -23,8 +23,8 @@ from synth_audit.table.schema import Column, Schema
 from synth_audit.table.table import Table, joined
 
 if TYPE_CHECKING:
+    from synth_audit.execution.context import RunContext
     from synth_audit.plugins.generator import Generator
-    from synth_audit.run.context import RunContext
 
 
 class Need(StrEnum):

@@ -16,6 +16,7 @@ import pyarrow as pa
 from synth_audit.arrays import Bools, Floats, Labels
 from synth_audit.dp.accountant import NO_BUDGET, FitTerms
 from synth_audit.errors import PlanError, PluginError
+from synth_audit.execution.context import RunContext
 from synth_audit.plugins.generator import (
     FitContext,
     Generator,
@@ -27,7 +28,6 @@ from synth_audit.plugins.generator import (
     needs_of,
 )
 from synth_audit.registry import config_of
-from synth_audit.run.context import RunContext
 from synth_audit.table.coarsening import NO_COARSENING, Coarsening
 from synth_audit.table.people import key_columns, persons
 from synth_audit.table.schema import Column, PublicDomain, nominal

@@ -14,8 +14,9 @@ from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import interval_charts, svg, words
 from synth_audit.report.interval_charts import units_of
 from synth_audit.report.sensitivity import quantity_texts
-from synth_audit.report.svg import RESULT_CLASSES, RESULT_WORDS, result_mark
+from synth_audit.report.svg import RESULT_CLASSES, result_mark
 from synth_audit.report.view import Fact, GateView, Sign, VerdictQuestion, VerdictView
+from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
 from synth_audit.verdict.criteria import ANSWERS, answers

@@ -16,8 +16,9 @@ from synth_audit.report.certificate import counting_approvals, wanted_approvals
 from synth_audit.report.criteria import used
 from synth_audit.report.gates import Outcomes, obstacles, sign_of, verdict_sign
 from synth_audit.report.page import page
-from synth_audit.report.svg import RESULT_WORDS, result_mark
+from synth_audit.report.svg import result_mark
 from synth_audit.report.view import Fact, Panel, Sign
+from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.files import read_plain
 from synth_audit.store.history import PastAudit, TableHistory
 from synth_audit.verdict.criteria import answers

@@ -12,8 +12,9 @@ from synth_audit.findings.measurement import Measurement, MeasurementId
 from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import svg, words
-from synth_audit.report.svg import RESULT_WORDS, result_mark
+from synth_audit.report.svg import result_mark
 from synth_audit.report.view import Cells, Picture
+from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.criteria import ANSWERS
 

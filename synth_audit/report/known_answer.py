@@ -21,15 +21,7 @@ from synth_audit.report.sensitivity import (
     sensitivities,
     sharpest,
 )
-from synth_audit.report.view import (
-    Cells,
-    Chapter,
-    GateView,
-    LeakRow,
-    SensitivityRow,
-    Shown,
-    Sign,
-)
+from synth_audit.report.view import Cells, Chapter, GateView, LeakRow, SensitivityRow, Shown, Sign
 from synth_audit.store.evidence import Evidence
 
 ANCHOR = "known-answer"

@@ -31,7 +31,6 @@ _COLOURS = ("#1f5a93", "#b45309", "#17745c", "#8a3a7c", "#4a5560")
 _DASHES = (None, "7 4", "2 3", "9 3 2 3", "14 4")
 _MARKERS = ("circle", "square", "triangle", "diamond", "cross")
 
-RESULT_WORDS = {Result.PASS: "Pass", Result.FAIL: "Fail", Result.INSUFFICIENT: "Not enough evidence"}
 RESULT_COLOURS = {Result.PASS: "#1b6a44", Result.FAIL: "#a3241f", Result.INSUFFICIENT: "#855700"}
 RESULT_CLASSES = {Result.PASS: "pass", Result.FAIL: "fail", Result.INSUFFICIENT: "open"}
 

@@ -23,8 +23,9 @@ from synth_audit.report.heatmap import matrix_svg
 from synth_audit.report.plot_kinds import full_title
 from synth_audit.report.plot_kinds._contract import Beside, Comparison
 from synth_audit.report.plot_kinds.box import five
-from synth_audit.report.svg import RESULT_WORDS, WIDTH, result_mark
+from synth_audit.report.svg import WIDTH, result_mark
 from synth_audit.report.view import Cells, Picture, Sign
+from synth_audit.report.words import RESULT_WORDS
 from synth_audit.studies.frontier import ERROR, CandidateResult, Correlations, FrontierRecord, Number
 from synth_audit.text import clean
 

@@ -7,8 +7,11 @@ import re
 from datetime import datetime, timedelta
 
 from synth_audit.findings.measurement import Measurement
+from synth_audit.findings.verdict import Result
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.comparison import change
+
+RESULT_WORDS = {Result.PASS: "Pass", Result.FAIL: "Fail", Result.INSUFFICIENT: "Not enough evidence"}
 
 NOT_COMPUTED = "not computed"
 _BARE_UNITS = frozenset(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes, Counts32, Floats, Floats32
-from synth_audit.run.executor import single_threaded_algebra
+from synth_audit.execution.executor import single_threaded_algebra
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes, Counts8, Floats, Integers, Target
-from synth_audit.run.executor import single_threaded
+from synth_audit.execution.executor import single_threaded
 from synth_audit.stats.roc import resampled_auroc
 
 ModelName = Literal["random_forest", "logistic", "gradient_boosting", "knn"]

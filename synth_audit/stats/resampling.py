@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Codes, Floats, Positions
+from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import BOX_LINES, Interval
-from synth_audit.run.seeds import child_rng
 
 
 def critical_value(level: float) -> float:

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field, with_config
 
 from synth_audit.errors import DataError
+from synth_audit.execution.context import EVIDENCE_KEY
 from synth_audit.files import create_once
 from synth_audit.plan.sections import KEY_PREFIX, key_bytes
-from synth_audit.run.context import EVIDENCE_KEY
 from synth_audit.store.files import making, read_plain, sha256_of_bytes
 from synth_audit.store.records import SCHEMA_VERSION, STRICT, Digest, parse_strict, to_json
 

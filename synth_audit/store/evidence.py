@@ -20,6 +20,7 @@ from synth_audit.build import build_version
 from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.dp.guarantee import MechanismRecord
 from synth_audit.errors import DataError, MeasurementNameError, PluginError
+from synth_audit.execution.seeds import Salt
 from synth_audit.files import load_json
 from synth_audit.findings.measurement import Measurement, MeasurementId, Series, read, read_scoped
 from synth_audit.findings.sensitivity import (
@@ -31,7 +32,6 @@ from synth_audit.findings.sensitivity import (
 )
 from synth_audit.findings.verdict import Fitness, GateReport, Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.run.seeds import Salt
 from synth_audit.store.files import read_plain
 from synth_audit.store.journal import Head
 from synth_audit.store.notebook import NotebookPage, Pictures, line_of, measurements_as_frame
@@ -98,7 +98,7 @@ class TableRecord:
     stands here of a candidate that passed alone, whose cells everybody may see.
 
     Attributes:
-        hmac: of the content hash, under the salt; see :meth:`synth_audit.run.seeds.Salt.digest`.
+        hmac: of the content hash, under the salt; see :meth:`synth_audit.execution.seeds.Salt.digest`.
         sha256: the content hash itself, by which everybody can tell what passed; None for anything else.
     """
 

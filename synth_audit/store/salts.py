@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synth_audit.errors import DataError
+from synth_audit.execution.seeds import Salt
 from synth_audit.files import create_once
-from synth_audit.run.seeds import Salt
 from synth_audit.store.files import make_private
 from synth_audit.store.ledger import Ledger
 from synth_audit.store.scratch import in_use

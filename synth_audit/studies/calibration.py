@@ -15,11 +15,11 @@ from synth_audit.arrays import Floats, Labels
 from synth_audit.errors import DataError, PlanError
 from synth_audit.examination.audit_runner import AuditTask, TaskResult, run_tasks
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Direction, MeasurementId
 from synth_audit.findings.sensitivity import PlantedLeaks
 from synth_audit.plugins.audit import Audit, Status, Subject
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import child_rng
 from synth_audit.table.kind import Disturbance
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table, assemble

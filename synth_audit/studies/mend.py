@@ -15,6 +15,7 @@ from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.arrays import Floats
 from synth_audit.errors import DataError, PlanError
+from synth_audit.execution.context import SERIAL, RunContext
 from synth_audit.files import temporary_folder
 from synth_audit.findings.measurement import MeasurementId
 from synth_audit.findings.verdict import GateResult, Result
@@ -23,7 +24,6 @@ from synth_audit.pipeline.coarsening import coarsening_of
 from synth_audit.pipeline.making import MadeCandidate
 from synth_audit.plan.plan import Plan
 from synth_audit.plan.sections import INTO, CoarsenSpec, ColumnCoarsening, span_grid
-from synth_audit.run.context import SERIAL, RunContext
 from synth_audit.store.evidence import Evidence, TableRecord
 from synth_audit.store.files import write_text
 from synth_audit.store.journal import read_journal

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synth_audit.errors import DataError
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import Salt, child_rng
 from synth_audit.pipeline.making import fit_plan, pull_source, split_source
 from synth_audit.pipeline.stages import examine, preflight, subject_of
 from synth_audit.plan.plan import Plan
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import Salt, child_rng
 from synth_audit.table.table import Table
 
 SIZES = (1_000, 4_000)

@@ -12,14 +12,14 @@ from datetime import UTC, datetime
 
 from synth_audit.errors import DataError, SynthAuditError
 from synth_audit.examination.audit_runner import describe_error
+from synth_audit.execution.context import SERIAL, RunContext
+from synth_audit.execution.seeds import Salt
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.making import kept_because, real_tables
 from synth_audit.pipeline.verify import verify
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.generator import finished, refits
 from synth_audit.registry import config_of
-from synth_audit.run.context import SERIAL, RunContext
-from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import Evidence, TableRecord, installed_versions
 from synth_audit.store.files import hash_parquet, link_or_copy, read_parquet, replacing_folder, write_text
 from synth_audit.store.journal import private_lock

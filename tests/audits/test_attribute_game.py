@@ -15,10 +15,10 @@ from synth_audit.audits.privacy.attribute_game import AttributeGame
 from synth_audit.dp.accountant import FitTerms
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.errors import NotApplicable, PluginError
+from synth_audit.execution.context import Cache, RunContext
 from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.run.context import Cache, RunContext
 from synth_audit.stats.epsilon import most_advantage
 from synth_audit.table.table import Table, assemble, load_table, save_table
 

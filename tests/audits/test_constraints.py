@@ -11,9 +11,9 @@ import pytest
 
 from synth_audit.audits.fidelity.constraints import Constraints
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
 from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.audit import Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats.attack_success import corrected_level
 from synth_audit.stats.proportions import wilson
 from synth_audit.table.schema_inference import infer_schema

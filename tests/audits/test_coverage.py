@@ -19,8 +19,8 @@ from synth_audit.audits.fidelity.coverage.balls import (
 )
 from synth_audit.encode.embedding import EmbeddingSettings
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
 from synth_audit.neighbours.coordinates import Coordinates
-from synth_audit.run.context import RunContext
 
 AUDIT = Coverage(n_bootstrap=100)
 SCORES = ("alpha_precision", "beta_recall", "auprc")

@@ -11,9 +11,9 @@ from synth_audit import registry
 from synth_audit.encode import embedding
 from synth_audit.errors import PlanError
 from synth_audit.examination.audit_runner import run_audits
+from synth_audit.execution.context import RunContext
 from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.audit import Status
-from synth_audit.run.context import RunContext
 
 SETTINGS = {"width": 8, "depth": 1, "max_epochs": 2, "batch": 32}
 ASKED = {

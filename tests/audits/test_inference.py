@@ -14,7 +14,7 @@ from synth_audit.audits.privacy import inference
 from synth_audit.audits.privacy.inference import Inference, targets
 from synth_audit.encode.predictors import Equality, GuessTolerance
 from synth_audit.errors import NotApplicable
-from synth_audit.run.context import RunContext
+from synth_audit.execution.context import RunContext
 from synth_audit.stats.attack_success import SuccessCount, corrected_level, risk
 
 

@@ -30,11 +30,11 @@ from synth_audit.dp.accountant import FitTerms
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.errors import DataError, NotApplicable, PluginError
 from synth_audit.examination.audit_runner import run_audits
+from synth_audit.execution.context import Cache, RunContext
 from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
 from synth_audit.plugins.audit import Status, Subject
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.run.context import Cache, RunContext
 from synth_audit.stats.epsilon import most_found
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, load_table, read_table, save_table
@@ -267,7 +267,7 @@ def test_reference_samples_hold_no_target_and_the_others_exactly_one():
 
 
 def targets_of(train, game, seed=0):
-    from synth_audit.run.seeds import child_rng
+    from synth_audit.execution.seeds import child_rng
 
     wanted = {kind: getattr(game, kind) for kind in KINDS}
     rng = child_rng(seed, "membership_game", "targets")

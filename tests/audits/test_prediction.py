@@ -9,7 +9,7 @@ import pytest
 
 from synth_audit.audits.utility.prediction import Prediction
 from synth_audit.errors import NotApplicable
-from synth_audit.run.context import RunContext
+from synth_audit.execution.context import RunContext
 
 FAST = Prediction(models=("logistic",), repeats=1, n_bootstrap=100)
 

@@ -46,7 +46,7 @@ def published(audit, subject):
 
 
 def context():
-    from synth_audit.run.context import RunContext
+    from synth_audit.execution.context import RunContext
 
     return RunContext(seed=0, draws=np.random.default_rng(0))
 

@@ -16,13 +16,13 @@ from conformance_readme import README_AUDIT
 from synth_audit import registry
 from synth_audit.examination.audit_runner import candidate_tasks, run_tasks
 from synth_audit.examination.examine import run_examination
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import in_processes
 from synth_audit.findings.measurement import Direction
 from synth_audit.findings.sensitivity import Sensitivity
 from synth_audit.plan.sections import KnownAnswerSpec
 from synth_audit.plugins.audit import Leak, Need, RandomSplit, Status
 from synth_audit.report.plot_kinds import plot_kinds
-from synth_audit.run.context import RunContext
-from synth_audit.run.executor import in_processes
 from synth_audit.stats import prediction
 
 AUDITS = tuple(dict.fromkeys((*registry.catalogue("audit"), README_AUDIT)))

@@ -15,8 +15,8 @@ import pytest
 from dask import config
 
 from synth_audit.errors import PlanError, Unavailable, may_pass
-from synth_audit.run.context import RunContext
-from synth_audit.run.executor import opened
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import opened
 
 pytestmark = pytest.mark.xdist_group("dask")
 KEYS = ("ca-file", "client.cert", "client.key")

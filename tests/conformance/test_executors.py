@@ -15,12 +15,12 @@ from synth_audit import build
 from synth_audit.errors import OutOfTime, PlanError, PluginError, Unavailable
 from synth_audit.examination.audit_runner import AuditTask, _run_one, run_audits
 from synth_audit.examination.examine import run_examination
+from synth_audit.execution import dask_cluster
+from synth_audit.execution.context import Cache, RunContext
+from synth_audit.execution.executor import Deadline, Ending, opened
 from synth_audit.generators.independent import Independent
 from synth_audit.plan.sections import KnownAnswerSpec
 from synth_audit.plugins.audit import Status
-from synth_audit.run import dask_cluster
-from synth_audit.run.context import Cache, RunContext
-from synth_audit.run.executor import Deadline, Ending, opened
 
 pytestmark = pytest.mark.xdist_group("dask")
 SUITE = ("exact_match", "closest_record", "linkability", "marginals", "prediction")

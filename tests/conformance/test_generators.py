@@ -13,11 +13,11 @@ from conformance_readme import EXAMPLE_GENERATOR
 
 from synth_audit import registry
 from synth_audit.errors import DataError
+from synth_audit.execution.context import RunContext
 from synth_audit.plugins import generator as generator_needs
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import fit
 from synth_audit.plugins.generator import FitContext, batches
-from synth_audit.run.context import RunContext
 from synth_audit.table.schema import nominal
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, read_table

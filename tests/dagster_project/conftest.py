@@ -23,8 +23,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from synth_audit import registry
-from synth_audit.dagster import AuditedTable
-from synth_audit.dagster.component import TableSettings
+from synth_audit.dagster.component import AuditedTable, TableSettings
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.table import Table

@@ -11,7 +11,7 @@ import dagster as dg
 import pytest
 
 from dagster_project import defs as tables
-from synth_audit.dagster import load_tables
+from synth_audit.dagster.loading import load_tables
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::dagster.BetaWarning"),

@@ -19,8 +19,7 @@ from dagster.components.testing import create_defs_folder_sandbox
 
 from dagster_project.definitions import defs
 from synth_audit import build
-from synth_audit.dagster import AuditedTable
-from synth_audit.dagster.component import TableSettings
+from synth_audit.dagster.component import AuditedTable, TableSettings
 from synth_audit.errors import GateError, PlanError
 from synth_audit.plan.plan import Plan, parse_plan
 from synth_audit.verdict.judge import BUILT_IN

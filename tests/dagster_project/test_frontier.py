@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from synth_audit.dagster import AuditedTable
+from synth_audit.dagster.component import AuditedTable
 from synth_audit.errors import PlanError
 from synth_audit.studies.frontier import read_frontier
 

@@ -15,7 +15,8 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from synth_audit.dagster import AuditedTable, failures, verdict_message
+from synth_audit.dagster import failures, verdict_message
+from synth_audit.dagster.component import AuditedTable
 from synth_audit.dagster.outcomes import OUTCOME, VERDICT
 from synth_audit.errors import ReleaseUncertain, Unavailable
 from synth_audit.generators import independent

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
-from synth_audit.dagster import AuditedTable
+from synth_audit.dagster.component import AuditedTable
 from synth_audit.errors import BudgetSpent
-from synth_audit.run.seeds import Salt
+from synth_audit.execution.seeds import Salt
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.content_hash import fingerprint
 

@@ -13,7 +13,8 @@ import dagster as dg
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.dagster import AuditedTable, snapshots
+from synth_audit.dagster import snapshots
+from synth_audit.dagster.component import AuditedTable
 from synth_audit.errors import PlanError
 from synth_audit.store.workspace import Workspace
 

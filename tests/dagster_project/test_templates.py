@@ -11,7 +11,7 @@ import pytest
 from dagster.components.core.component_tree import ComponentTreeException
 from dagster.components.testing import create_defs_folder_sandbox
 
-from synth_audit.dagster import AuditedTable
+from synth_audit.dagster.component import AuditedTable
 from synth_audit.errors import PlanError
 from synth_audit.plan.plan import Plan
 

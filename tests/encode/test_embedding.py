@@ -13,8 +13,8 @@ import torch
 from synth_audit.encode import contrastive, embedding
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.errors import NotApplicable, PluginError
+from synth_audit.execution.context import Cache, RunContext
 from synth_audit.neighbours.euclidean import nearest
-from synth_audit.run.context import Cache, RunContext
 from synth_audit.table.schema import quantitative
 from synth_audit.table.table import Table
 

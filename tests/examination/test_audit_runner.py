@@ -17,10 +17,10 @@ from pydantic import TypeAdapter
 from synth_audit import registry
 from synth_audit.errors import DataError, NotApplicable, PluginError, ProcessLost
 from synth_audit.examination.audit_runner import run_audits
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import Deadline, Executor
 from synth_audit.findings.measurement import Exposure, Findings, Quantity
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Need, Status, Subject
-from synth_audit.run.context import RunContext
-from synth_audit.run.executor import Deadline, Executor
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 

@@ -10,11 +10,11 @@ from synth_audit.audits._targets import drawn
 from synth_audit.audits.privacy.linkability import Linkability
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.examination.examine import seed_of_draws
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import Salt, child_rng
 from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Subject
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import Salt, child_rng
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 

@@ -16,11 +16,11 @@ from synth_audit.examination.planted_leaks import (
     prepare_injection,
     telling_columns,
 )
+from synth_audit.execution.context import Cache, RunContext
 from synth_audit.findings.sensitivity import PlantedLeaks
 from synth_audit.plan.sections import KnownAnswerSpec
 from synth_audit.plugins.audit import Leak, RandomSplit, Subject
 from synth_audit.plugins.generator import FitContext
-from synth_audit.run.context import Cache, RunContext
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 

@@ -10,12 +10,12 @@ import pytest
 from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.errors import DataError, PlanError, PluginError
+from synth_audit.execution.executor import Executor
 from synth_audit.generators.disjoint.join import calibration, sweep
 from synth_audit.generators.disjoint.validator import JoinValidator, ValidatedJoin
 from synth_audit.plugins.fitting import fit
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, column_groups
 from synth_audit.plugins.plugin_config import build_generator
-from synth_audit.run.executor import Executor
 from synth_audit.table.schema import PublicDomain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table

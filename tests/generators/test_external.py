@@ -15,12 +15,12 @@ import pytest
 
 from synth_audit.errors import DataError, PlanError
 from synth_audit.examination.audit_runner import run_audits
+from synth_audit.execution.context import RunContext
 from synth_audit.generators.external import External
 from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext, batches, column_groups
 from synth_audit.registry import build, config_of
-from synth_audit.run.context import RunContext
 from synth_audit.sources.duckdb import DuckDB
 from synth_audit.sources.parquet import Parquet
 

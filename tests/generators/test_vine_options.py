@@ -11,13 +11,13 @@ import pytest
 
 from synth_audit.encode.ranks import kendall
 from synth_audit.errors import DataError, PlanError
+from synth_audit.execution.context import RunContext
 from synth_audit.generators.vine import Vine, conditional_draws
 from synth_audit.generators.vine.columns import fewest_class_rows
 from synth_audit.generators.vine.model import VineModel
 from synth_audit.plugins.fitting import FitRecipe, fit_shared
 from synth_audit.plugins.generator import FitContext, Truncatable
 from synth_audit.registry import build, config_of
-from synth_audit.run.context import RunContext
 
 from .conftest import make_table, mixed_columns
 

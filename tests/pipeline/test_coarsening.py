@@ -12,6 +12,7 @@ from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee, Unit
 from synth_audit.errors import PlanError
 from synth_audit.examination.examine import Views
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.coarsening import coarsening_of, without_void_guarantee
@@ -19,7 +20,6 @@ from synth_audit.pipeline.making import real_tables
 from synth_audit.pipeline.rerun import rerun
 from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.fitting import CoarsenedModel, FitRecipe, fit_shared
-from synth_audit.run.context import RunContext
 from synth_audit.store.evidence import GeneratorRecord
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.verdict.suite import load_suite

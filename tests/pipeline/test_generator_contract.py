@@ -17,12 +17,12 @@ import pytest
 
 from synth_audit import registry
 from synth_audit.errors import DataError
+from synth_audit.execution import executor
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import Deadline
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.making import fit_plan, real_tables
 from synth_audit.plugins.generator import BATCH, GeneratorInfo
-from synth_audit.run import executor
-from synth_audit.run.context import RunContext
-from synth_audit.run.executor import Deadline
 from synth_audit.store.files import read_parquet, write_batches
 from synth_audit.store.salts import known_salt
 from synth_audit.table.table import Table

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit.errors import DataError, ReleaseRefused
+from synth_audit.execution.seeds import Salt
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.release import refuse_unless_allowed
 from synth_audit.report import write_report
-from synth_audit.run.seeds import Salt
 from synth_audit.store.salts import known_salt
 from synth_audit.table.content_hash import fingerprint
 

@@ -13,10 +13,10 @@ import pytest
 from synth_audit import api, registry
 from synth_audit.dp.guarantee import Mechanism, MechanismRecord
 from synth_audit.errors import DataError
+from synth_audit.execution.seeds import Salt
 from synth_audit.generators.independent import Independent, IndependentModel
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.rerun import rerun
-from synth_audit.run.seeds import Salt
 from synth_audit.store.workspace import Workspace
 from synth_audit.table import arrow
 

@@ -15,6 +15,7 @@ from synth_audit import registry
 from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.dp.guarantee import Neighbouring, Unit
 from synth_audit.errors import BudgetSpent, DataError, LedgerDamaged, PlanError
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.making import real_tables
@@ -23,7 +24,6 @@ from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.fitting import FitRecipe, fit_shared
 from synth_audit.plugins.generator import GeneratorInfo
 from synth_audit.report import render_report
-from synth_audit.run.context import RunContext
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import FILE, table_ledger
 from synth_audit.table.table import Table

@@ -9,9 +9,9 @@ import pytest
 
 from synth_audit import registry
 from synth_audit.errors import PlanError
+from synth_audit.execution.seeds import Salt
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline.verify import verify
-from synth_audit.run.seeds import Salt
 from synth_audit.store.evidence import parse_evidence
 from synth_audit.table.content_hash import fingerprint
 

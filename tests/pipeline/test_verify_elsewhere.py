@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from synth_audit import api, cli
 from synth_audit.cli.exits import Exit, verify_code
 from synth_audit.errors import DataError
-from synth_audit.run.seeds import Salt
+from synth_audit.execution.seeds import Salt
 from synth_audit.store.salts import known_salt
 from synth_audit.store.workspace import Workspace
 

@@ -13,11 +13,11 @@ import pytest
 from synth_audit.dp.accountant import NO_BUDGET, FitTerms
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.errors import DataError, NotApplicable, OutOfTime, PlanError, PluginError
+from synth_audit.execution.context import Cache, RunContext
+from synth_audit.execution.executor import Deadline
 from synth_audit.plugins import generator as generator_needs
 from synth_audit.plugins.fitting import FitRecipe, draw, fit, fit_context, fit_shared
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, Needs, batches, needs_of
-from synth_audit.run.context import Cache, RunContext
-from synth_audit.run.executor import Deadline
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, read_table
 

@@ -11,7 +11,7 @@ import pytest
 
 from synth_audit import files
 from synth_audit.errors import DataError
-from synth_audit.run import seeds
+from synth_audit.execution import seeds
 from synth_audit.store.salts import known_salt, read_salt, workspace_salt
 from synth_audit.store.workspace import Workspace
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from synth_audit.errors import DataError
+from synth_audit.execution import dask_cluster
 from synth_audit.files import lasting_folder, temporary_folder
 from synth_audit.generators.external.program import _run
-from synth_audit.run import dask_cluster
 from synth_audit.store.journal import open_journal
 from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace
@@ -182,8 +182,8 @@ def test_a_program_is_not_handed_the_key_of_evidence(monkeypatch, tmp_path):
 RUN = """
 import os, signal, sys, tempfile
 from pathlib import Path
-from synth_audit.run.context import RunContext
-from synth_audit.run.executor import in_processes
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import in_processes
 from synth_audit.plan.plan import load_plan
 from synth_audit.pipeline import stages
 from synth_audit.store.scratch import in_use

@@ -17,13 +17,13 @@ import pytest
 from synth_audit import api, registry
 from synth_audit.dp.guarantee import Mechanism, MechanismRecord
 from synth_audit.errors import DataError, PlanError, ReleaseRefused, SynthAuditError
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import Deadline, in_processes
 from synth_audit.generators.resample import Resample, ResampleModel
 from synth_audit.generators.vine import Vine
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.verify import verify
 from synth_audit.plugins.fitting import FitRecipe, fit_shared
-from synth_audit.run.context import RunContext
-from synth_audit.run.executor import Deadline, in_processes
 from synth_audit.store.evidence import read_evidence
 from synth_audit.store.files import link_or_copy, replacing_folder
 from synth_audit.store.salts import known_salt

@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from synth_audit.errors import DataError
-from synth_audit.run.seeds import Salt, public_key
+from synth_audit.execution.seeds import Salt, public_key
 from synth_audit.table import people as entities
 from synth_audit.table.people import entities_of, in_control, key_columns, set_aside, split
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema

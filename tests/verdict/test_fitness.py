@@ -14,13 +14,13 @@ from synth_audit import api, registry
 from synth_audit.errors import GateError, ReleaseRefused
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.examination.examine import with_ratios
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Interval, Measurement, read_scoped
 from synth_audit.findings.verdict import FITNESS, Fitness, Result, TableCheck
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.release import refuse_unless_allowed
 from synth_audit.pipeline.verify import verify
 from synth_audit.plugins.audit import AuditOutcome, Status, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 from synth_audit.verdict.judge import judge

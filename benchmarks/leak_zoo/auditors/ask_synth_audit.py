@@ -14,11 +14,11 @@ import pandas as pd
 import pyarrow as pa
 from serving import Answer, Tables, serve
 
+from synth_audit.execution.context import Cache, RunContext
+from synth_audit.execution.seeds import Salt
 from synth_audit.pipeline.stages import MADE_ELSEWHERE, anchored_subject, examine
 from synth_audit.plan.plan import Plan
 from synth_audit.registry import build
-from synth_audit.run.context import Cache, RunContext
-from synth_audit.run.seeds import Salt
 from synth_audit.verdict.suite import load_suite
 
 PLAN = Plan()

@@ -11,8 +11,8 @@ from synth_audit.arrays import Bools, Codes, Floats
 from synth_audit.audits._density import MOST_BINS, SMALLEST_LEAF, TreeFeatures
 from synth_audit.encode.codes import codes
 from synth_audit.encode.ranks import scale_by_frequency
+from synth_audit.execution.executor import single_threaded, single_threaded_algebra
 from synth_audit.neighbours.coordinates import MISSING, labels_that_fit
-from synth_audit.run.executor import single_threaded, single_threaded_algebra
 from synth_audit.stats.regression import SMALLEST, Scaling
 from synth_audit.table.kind import NumberPart
 from synth_audit.table.schema import Column

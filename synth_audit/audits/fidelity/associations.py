@@ -12,6 +12,7 @@ from synth_audit.arrays import Bools, Floats
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.encode.cells import ColumnCells, readable_pairs, told_pairs
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
     Estimate,
@@ -22,7 +23,6 @@ from synth_audit.findings.measurement import (
     Series,
 )
 from synth_audit.plugins.audit import AuditInfo, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats import association as kernel
 from synth_audit.stats.association import JackknifeRows
 from synth_audit.table.schema import Column

@@ -14,6 +14,7 @@ from synth_audit.audits.fidelity._reference import measured
 from synth_audit.encode.cells import row_groups
 from synth_audit.encode.codes import codes
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
     Estimate,
@@ -25,7 +26,6 @@ from synth_audit.findings.measurement import (
 )
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.plugins.audit import AuditInfo, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats.attack_success import corrected_level, worst_interval
 from synth_audit.stats.proportions import SOURCE, proportion_interval
 from synth_audit.table.kind import NumberPart

@@ -11,6 +11,7 @@ import numpy as np
 
 from synth_audit.arrays import Codes, Floats
 from synth_audit.audits.fidelity._reference import Found, measured_together
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
     Estimate,
@@ -21,7 +22,6 @@ from synth_audit.findings.measurement import (
     Series,
 )
 from synth_audit.plugins.audit import AuditInfo, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats import distributions as dist
 from synth_audit.stats.attack_success import corrected_level, worst_interval
 from synth_audit.stats.distributions import SortedNumbers, SortedPair, distance_interval, tellable

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes
 from synth_audit.encode.texts import greatest_similarity
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Direction, Findings, Quantity
 from synth_audit.plugins.audit import AuditInfo, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats.proportions import chance_of_more
 from synth_audit.table.kind import Aspect, Novelty
 from synth_audit.table.label_forms import column_forms

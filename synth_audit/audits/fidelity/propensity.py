@@ -14,6 +14,7 @@ from synth_audit.audits import _density as trees
 from synth_audit.audits.fidelity._propensity import PropensityFit, propensity_terms, tree_features
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
     Estimate,
@@ -24,7 +25,6 @@ from synth_audit.findings.measurement import (
     Series,
 )
 from synth_audit.plugins.audit import AuditInfo, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats import roc
 from synth_audit.stats.resampling import critical_value
 from synth_audit.table.table import Table

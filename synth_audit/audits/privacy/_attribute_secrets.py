@@ -10,9 +10,9 @@ import numpy as np
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.audits._targets import named
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Measurement, Quantity
 from synth_audit.plugins.audit import Subject
-from synth_audit.run.seeds import child_rng
 from synth_audit.stats.attack_success import worst_interval
 from synth_audit.stats.regression import Regression, Scaling, correlation
 from synth_audit.stats.resampling import reference_rows

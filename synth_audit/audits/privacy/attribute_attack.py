@@ -24,11 +24,11 @@ from synth_audit.audits.privacy._attribute_secrets import (
 )
 from synth_audit.encode.codes import label_forms
 from synth_audit.errors import PluginError
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import single_threaded_algebra
+from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Findings, Interval, Measurement
 from synth_audit.plugins.audit import AuditInfo, Leak, Subject
-from synth_audit.run.context import RunContext
-from synth_audit.run.executor import single_threaded_algebra
-from synth_audit.run.seeds import child_rng
 from synth_audit.stats.attack_success import corrected_level
 from synth_audit.stats.regression import (
     GroupMeans,

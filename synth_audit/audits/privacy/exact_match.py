@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from synth_audit.arrays import Bools, Codes, Codes32, Floats
 from synth_audit.encode.cells import row_groups, row_groups_but_one, split_rows
 from synth_audit.encode.codes import codes
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
     Exposure,
@@ -25,7 +26,6 @@ from synth_audit.findings.measurement import (
 )
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.plugins.audit import AuditInfo, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats.attack_success import corrected_level, worst_interval
 from synth_audit.stats.proportions import SOURCE, WeightedCount, proportion_difference, proportion_interval
 from synth_audit.table.label_forms import column_forms

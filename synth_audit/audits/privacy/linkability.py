@@ -22,10 +22,10 @@ from synth_audit.audits.privacy._known_columns import (
 from synth_audit.encode.codes import codes
 from synth_audit.encode.distances import GowerEncoder, varies
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Direction, Exposure, Findings, Measurement, Quantity, Reference
 from synth_audit.neighbours.gower import Mixed, nearest_k
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats.attack_success import SuccessCount, risk
 from synth_audit.stats.distributions import entropy
 from synth_audit.table.schema import Column

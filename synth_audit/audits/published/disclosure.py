@@ -12,10 +12,10 @@ from synth_audit.arrays import Bools, Codes
 from synth_audit.audits._targets import named
 from synth_audit.encode.codes import codes
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Direction, Findings, Measurement, Quantity, Reference
 from synth_audit.neighbours.repeats import row_kinds
 from synth_audit.plugins.audit import AuditInfo, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats.distributions import entropy
 from synth_audit.stats.proportions import proportion_interval
 from synth_audit.table.schema import Column, Role, quantitative

@@ -13,10 +13,10 @@ from synth_audit.audits._targets import drawn
 from synth_audit.audits.privacy._known_columns import different_people
 from synth_audit.encode.codes import value_ranks
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Findings, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats.proportions import proportion_interval
 from synth_audit.stats.roc import auroc, auroc_interval, precision
 

@@ -9,13 +9,19 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools
-from synth_audit.audits.recognition.detection import DetectionLimit, classes_of, detection_limits, view_rng
+from synth_audit.audits.recognition.detection_limits import (
+    DetectionLimit,
+    classes_of,
+    detection_limits,
+    view_rng,
+)
 from synth_audit.audits.recognition.engine import FAMILY, Recognised, p_value, recognise
 from synth_audit.audits.recognition.people import Sides, pooled
 from synth_audit.audits.recognition.row_nearness import RowNearness, row_nearness
 from synth_audit.audits.recognition.side_test import NAMED, SideTest, side_test
 from synth_audit.audits.recognition.view import ScoredPeople, ScoreInfo, scored
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Exposure,
     Findings,
@@ -26,7 +32,6 @@ from synth_audit.findings.measurement import (
     SampleCounts,
 )
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats.attack_success import corrected_level
 from synth_audit.stats.roc import auroc
 from synth_audit.table.schema import Column, nominal
@@ -115,9 +120,9 @@ class Recognition:
 
     A leak is *found* when the permutation test's p is at most 0.01. It exceeds the tolerance when the lower
     bound of the excess does. With ``detection``, what would have been found is measured by planted
-    leaks (:mod:`synth_audit.audits.recognition.detection`), unless a leak beyond the tolerance was found.
+    leaks (`detection_limits.py`), unless a leak beyond the tolerance was found.
     Where rows are so near to people that the generator must have seen control people too
-    (:mod:`synth_audit.audits.recognition.row_nearness`), comparison with control finds nothing, and no limit
+    (`row_nearness.py`), comparison with control finds nothing, and no limit
     is established.
 
     Where the split was not made here, training and control people must not differ by themselves

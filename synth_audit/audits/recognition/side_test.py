@@ -9,7 +9,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
-from synth_audit.run.executor import single_threaded
+from synth_audit.execution.executor import single_threaded
 from synth_audit.stats.roc import auroc
 
 ROUNDS, LEAVES, RATE = 40, 8, 0.1

@@ -9,10 +9,10 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Integers, Positions, Target
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import Estimate, Interval, Measurement, Quantity, Reference
 from synth_audit.neighbours.coordinates import MOST_ONE_HOT
 from synth_audit.plugins.audit import Subject
-from synth_audit.run.seeds import as_int_seed
 from synth_audit.stats.prediction import ModelName, Predictor, fit
 from synth_audit.stats.resampling import critical_value
 from synth_audit.table.people import persons

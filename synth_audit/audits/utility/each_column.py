@@ -19,10 +19,10 @@ from synth_audit.audits.utility._prediction_task import (
     worst_loss,
 )
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import Estimate, Findings, Interval, Measurement, Quantity
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import as_int_seed
 from synth_audit.stats.prediction import one_against_rest_auroc, r_squared, resampled_counts, scored
 from synth_audit.stats.resampling import critical_value, enough_draws
 from synth_audit.table.schema import Column

@@ -12,17 +12,11 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.errors import PlanError
+from synth_audit.execution.context import torch_device
 from synth_audit.generators._budget import Steps
-from synth_audit.generators._deep.rows import (
-    OfNumbers,
-    Transformer,
-    on_declared,
-    on_train,
-    with_margins,
-)
+from synth_audit.generators._deep.rows import OfNumbers, Transformer, on_declared, on_train, with_margins
 from synth_audit.generators._deep.transforms import ModeTransform, RowLayout
 from synth_audit.plugins.generator import FitContext
-from synth_audit.run.context import torch_device
 from synth_audit.table.kind import Bounds
 from synth_audit.table.schema import schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from synth_audit.errors import PlanError
+from synth_audit.execution.seeds import as_int_seed
 from synth_audit.generators.disjoint.join import Joiner, partition_pictures
 from synth_audit.generators.disjoint.partition import WHERE, Groups, Partition, number_of_parts, partitioned
 from synth_audit.generators.disjoint.parts import FILE, TRAIN, DisjointModel, Part, fit_parts, part_folder
@@ -25,7 +26,6 @@ from synth_audit.plugins.generator import (
     repeats,
 )
 from synth_audit.plugins.plugin_config import build_generator
-from synth_audit.run.seeds import as_int_seed
 from synth_audit.table.schema import schema_from_plain
 from synth_audit.table.table import Table, load_table
 

@@ -16,14 +16,14 @@ from synth_audit.arrays import Integers
 from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Unit
 from synth_audit.errors import PluginError, SynthAuditError
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import Deadline
+from synth_audit.execution.workplace import Device
 from synth_audit.files import temporary_folder
 from synth_audit.generators.disjoint.join import Joiner
 from synth_audit.generators.disjoint.partition import WHERE, Groups
 from synth_audit.plugins.fitting import fitted_model
 from synth_audit.plugins.generator import FitContext, Generator, Model, TrainingCourse, column_groups
-from synth_audit.run.context import RunContext
-from synth_audit.run.executor import Deadline
-from synth_audit.run.workplace import Device
 from synth_audit.table.schema import PublicDomain, Schema, schema_to_plain
 from synth_audit.table.table import Table, save_table
 

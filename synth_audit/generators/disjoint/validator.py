@@ -11,9 +11,9 @@ from pydantic import ConfigDict
 
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.errors import PlanError
+from synth_audit.execution.executor import single_threaded
+from synth_audit.execution.seeds import as_int_seed
 from synth_audit.generators.disjoint.partition import WHERE
-from synth_audit.run.executor import single_threaded
-from synth_audit.run.seeds import as_int_seed
 from synth_audit.stats.roc import auroc
 
 ValidatorName: TypeAlias = Literal[

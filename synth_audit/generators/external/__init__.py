@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from synth_audit import registry
 from synth_audit.errors import DataError, PlanError
+from synth_audit.execution.seeds import as_int_seed
 from synth_audit.generators.external.program import PLACEHOLDERS, Format, PrivateFolder, Program
 from synth_audit.generators.external.recipe import RecipeEnvironment, Setting, recipe_named
 from synth_audit.generators.external.recipe_model import WHERE as RECIPE
@@ -23,7 +24,6 @@ from synth_audit.plugins import source as sources
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.plugins.plugin_config import Location, PluginChoice
 from synth_audit.plugins.source import Source
-from synth_audit.run.seeds import as_int_seed
 from synth_audit.table.schema import PublicDomain, Schema, schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table, read_table
 

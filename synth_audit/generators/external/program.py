@@ -21,9 +21,9 @@ import pyarrow as pa
 
 from synth_audit import registry
 from synth_audit.errors import DataError
+from synth_audit.execution.context import for_other_programs
 from synth_audit.files import lasting_folder
 from synth_audit.plugins.source import hand_over
-from synth_audit.run.context import for_other_programs
 from synth_audit.table.schema import PublicDomain, Schema, quantitative
 from synth_audit.table.table import Table
 

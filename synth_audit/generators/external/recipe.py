@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from synth_audit import registry
 from synth_audit.errors import DataError, PlanError, PluginError, problems_of
+from synth_audit.execution.context import for_other_programs
 from synth_audit.generators.external.program import PLACEHOLDERS
-from synth_audit.run.context import for_other_programs
 
 Setting = bool | int | float | str
 

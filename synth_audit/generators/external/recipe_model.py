@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from synth_audit.arrays import Floats, Labels
 from synth_audit.errors import DataError
+from synth_audit.execution.seeds import as_int_seed
 from synth_audit.generators.external.program import PrivateFolder, Program
 from synth_audit.generators.external.recipe import Recipe, RecipeEnvironment, Setting
-from synth_audit.run.seeds import as_int_seed
 from synth_audit.table.schema import Column, Schema, quantitative, schema_to_plain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, assemble, read_table

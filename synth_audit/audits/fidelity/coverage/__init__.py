@@ -23,6 +23,7 @@ from synth_audit.audits.fidelity.coverage.balls import (
 )
 from synth_audit.encode.cells import row_groups
 from synth_audit.encode.embedding import EmbeddingSettings
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
     Estimate,
@@ -35,7 +36,6 @@ from synth_audit.findings.measurement import (
 from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.table.table import Table
 
 ALPHA_PRECISION = Quantity(

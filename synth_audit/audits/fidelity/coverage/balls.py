@@ -13,13 +13,13 @@ from synth_audit.encode.cells import row_groups
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import over_blocks, single_threaded_algebra
 from synth_audit.findings.measurement import Estimate, Interval, MeasurementId, Series
 from synth_audit.neighbours.coordinates import Coordinates, add_unlike, drawn_in, small_codes
 from synth_audit.neighbours.euclidean import nearest, nearest_other
 from synth_audit.neighbours.search import Nearest
 from synth_audit.plugins.audit import Subject
-from synth_audit.run.context import RunContext
-from synth_audit.run.executor import over_blocks, single_threaded_algebra
 from synth_audit.stats.attack_success import SuccessCount
 from synth_audit.stats.proportions import unseen_share
 from synth_audit.stats.resampling import critical_value

@@ -13,9 +13,9 @@ from synth_audit.audits.fidelity._reference import Found, measured, sampled, sam
 from synth_audit.audits.fidelity.projection import components as pca
 from synth_audit.audits.fidelity.projection.components import StandardisedCoordinates
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Estimate, Findings, Interval, MeasurementId, Quantity, Series
 from synth_audit.plugins.audit import AuditInfo, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats.resampling import normal_interval
 from synth_audit.table.table import Table
 

@@ -10,8 +10,8 @@ import numpy as np
 from synth_audit.arrays import Bools, Counts, Floats, Positions
 from synth_audit.encode.codes import anchored_codes, codes
 from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.execution.executor import over_blocks, single_threaded_algebra
 from synth_audit.neighbours.coordinates import MISSING, NOWHERE, CoordinateRows, labels_that_fit
-from synth_audit.run.executor import over_blocks, single_threaded_algebra
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 

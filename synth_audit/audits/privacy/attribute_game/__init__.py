@@ -27,6 +27,8 @@ from synth_audit.audits.privacy.attribute_game.iterations import (
     IterationResult,
     play,
 )
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.findings.measurement import (
     Direction,
     Findings,
@@ -37,8 +39,6 @@ from synth_audit.findings.measurement import (
     Series,
 )
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
-from synth_audit.run.context import RunContext
-from synth_audit.run.executor import single_threaded_algebra
 from synth_audit.stats.attack_success import corrected_level
 from synth_audit.stats.resampling import box_lines, mean_interval, ratio_interval
 

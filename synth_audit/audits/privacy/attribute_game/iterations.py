@@ -12,11 +12,11 @@ from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._targets import most_isolated
 from synth_audit.audits.privacy._attribute_secrets import FEWEST_SCORED, FOLDS, STREAM, DesignMatrix, Secret
 from synth_audit.dp.guarantee import PrivacyGuarantee
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import single_threaded_algebra
+from synth_audit.execution.seeds import as_int_seed
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import FitRecipe, draw, fit_shared
-from synth_audit.run.context import RunContext
-from synth_audit.run.executor import single_threaded_algebra
-from synth_audit.run.seeds import as_int_seed
 from synth_audit.stats.regression import Regression, Scaling, correlation, signed_r_squared
 from synth_audit.stats.resampling import iteration_rng, reference_rows
 from synth_audit.table.table import Table

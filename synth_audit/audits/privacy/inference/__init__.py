@@ -38,10 +38,10 @@ from synth_audit.audits.privacy.inference.targets import (
 )
 from synth_audit.encode.predictors import predicted
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Findings, Measurement
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.table.schema import Column, Role
 
 MOST_LEARNT = 5_000

@@ -24,11 +24,11 @@ from synth_audit.audits.privacy.membership_game.shadow_game import (
     outlier_columns,
 )
 from synth_audit.dp.guarantee import PrivacyGuarantee
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import as_int_seed, child_rng
 from synth_audit.findings.measurement import Exposure, Findings, Measurement
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.plugins.fitting import FitRecipe
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import as_int_seed, child_rng
 from synth_audit.stats.attack_success import corrected_level
 from synth_audit.stats.resampling import mean_interval
 

@@ -15,13 +15,13 @@ from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.encode.codes import coded, label_counts
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import single_threaded_algebra
+from synth_audit.execution.seeds import as_int_seed, child_rng
 from synth_audit.neighbours.euclidean import nearest_other
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import FitRecipe, Fitted, draw, fit_shared
 from synth_audit.plugins.generator import Model
-from synth_audit.run.context import RunContext
-from synth_audit.run.executor import single_threaded_algebra
-from synth_audit.run.seeds import as_int_seed, child_rng
 from synth_audit.stats.resampling import iteration_rng, reference_rows
 from synth_audit.table.schema import Column, Role, quantitative
 from synth_audit.table.table import Table

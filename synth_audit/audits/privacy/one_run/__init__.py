@@ -14,6 +14,8 @@ from synth_audit.audits.privacy.one_run.people import ClaimablePeople, PeopleSco
 from synth_audit.dp.composition import gaussian_epsilon
 from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import as_int_seed, public_key
 from synth_audit.findings.measurement import (
     Direction,
     Findings,
@@ -24,8 +26,6 @@ from synth_audit.findings.measurement import (
     SampleCounts,
 )
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import as_int_seed, public_key
 from synth_audit.stats.epsilon import (
     LARGEST,
     Chances,

@@ -23,9 +23,9 @@ from synth_audit.audits.privacy.partial_knowledge.column_sets import (
     weak_sets,
 )
 from synth_audit.errors import NotApplicable
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Findings
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.table.kind import TIME
 
 

@@ -26,6 +26,7 @@ from synth_audit.audits.published.closest_record.distances import (
 from synth_audit.audits.published.closest_record.neighbour_measures import Fellows, StandIns
 from synth_audit.encode.distances import robust_cells
 from synth_audit.encode.embedding import EmbeddingSettings
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
     Findings,
@@ -38,7 +39,6 @@ from synth_audit.findings.measurement import (
 from synth_audit.neighbours.gower import least_disagreement, least_disagreement_among
 from synth_audit.neighbours.search import Nearest, most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats.resampling import enough_draws, percentile_interval, resampled_quantile
 
 AGREEMENT = "agreement"

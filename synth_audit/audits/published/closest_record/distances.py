@@ -17,6 +17,7 @@ from synth_audit.arrays import Codes, Floats, Integers, Positions
 from synth_audit.encode.codes import Wanted, cells_of, codes, wanted_codes, wanted_rows
 from synth_audit.encode.distances import EuclideanEncoder, GowerEncoder, RobustEuclideanEncoder, varies
 from synth_audit.encode.embedding import EmbeddingSettings, embed
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
     Interval,
@@ -30,7 +31,6 @@ from synth_audit.neighbours import euclidean, gower
 from synth_audit.neighbours.coordinates import MISSING, Coordinates, side_by_side
 from synth_audit.neighbours.search import Nearest
 from synth_audit.plugins.audit import Subject
-from synth_audit.run.context import RunContext
 from synth_audit.stats.proportions import proportion_interval
 from synth_audit.stats.resampling import quantile_rank
 from synth_audit.table.kind import LabelPart, NumberPart, Part

@@ -26,10 +26,10 @@ from synth_audit.audits.utility.prediction.numbers import (
     score_bars,
     subgroups,
 )
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import Findings
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import as_int_seed
 from synth_audit.stats.prediction import SEEDED, ModelName
 from synth_audit.stats.resampling import enough_draws
 

@@ -10,9 +10,9 @@ import numpy as np
 from synth_audit.arrays import Bools, Counts8, Floats, Integers, Positions
 from synth_audit.audits.utility._prediction_task import Loss, PredictionTask, worst_loss
 from synth_audit.encode.codes import codes
+from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import Estimate
 from synth_audit.plugins.audit import Subject
-from synth_audit.run.seeds import as_int_seed
 from synth_audit.stats.prediction import ModelName, Predictor, Score, resampled_counts, scored, sides
 from synth_audit.stats.roc import auroc_influence
 from synth_audit.table.schema import Column, Role, nominal

@@ -20,6 +20,7 @@ from synth_audit.audits.utility._prediction_task import (
     untold,
 )
 from synth_audit.audits.utility.prediction.groups import Importances
+from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import (
     Direction,
     Estimate,
@@ -31,7 +32,6 @@ from synth_audit.findings.measurement import (
     Series,
 )
 from synth_audit.plugins.audit import Subject
-from synth_audit.run.seeds import as_int_seed
 from synth_audit.stats.prediction import (
     ModelName,
     Score,

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from synth_audit.run.seeds import Salt
+from synth_audit.execution.seeds import Salt
 
 FIXED = Salt(bytes(range(32)))
 

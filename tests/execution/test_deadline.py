@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from synth_audit.errors import NotApplicable, OutOfTime
-from synth_audit.run import executor
-from synth_audit.run.executor import NEVER, Deadline
+from synth_audit.execution import executor
+from synth_audit.execution.executor import NEVER, Deadline
 
 
 @pytest.fixture

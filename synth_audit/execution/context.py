@@ -16,11 +16,11 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 
 from synth_audit.errors import OutOfTime, PluginError, ProcessLost
+from synth_audit.execution.executor import NEVER, Deadline, Ending, Executor, Piece
+from synth_audit.execution.seeds import child_rng
+from synth_audit.execution.workplace import Device
 from synth_audit.files import replacing, temporary_folder
 from synth_audit.hashing import framed
-from synth_audit.run.executor import NEVER, Deadline, Ending, Executor, Piece
-from synth_audit.run.seeds import child_rng
-from synth_audit.run.workplace import Device
 
 Item = TypeVar("Item")
 

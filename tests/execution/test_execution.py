@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from synth_audit.errors import NotApplicable, PluginError
-from synth_audit.run.context import Cache, RunContext, silent
-from synth_audit.run.executor import NEVER, Deadline, Ending, Executor, attempt, in_processes
+from synth_audit.execution.context import Cache, RunContext, silent
+from synth_audit.execution.executor import NEVER, Deadline, Ending, Executor, attempt, in_processes
 
 
 def running(workers: int) -> RunContext:
@@ -197,7 +197,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored wh
 import test_execution
 from functools import partial
 from pathlib import Path
-from synth_audit.run.executor import in_processes
+from synth_audit.execution.executor import in_processes
 
 if __name__ == "__main__":
     nap = partial(test_execution.asleep, {log!r})

@@ -24,8 +24,8 @@ import pyarrow as pa
 from threadpoolctl import ThreadpoolController
 
 from synth_audit.errors import OutOfTime
+from synth_audit.execution.workplace import ExecutorName
 from synth_audit.files import temporary_folder
-from synth_audit.run.workplace import ExecutorName
 from synth_audit.table.arrow import Place, Shelf
 from synth_audit.table.table import Table
 
@@ -401,7 +401,7 @@ def opened(name: ExecutorName, workers: int = 1, scheduler: str | None = None) -
     elif name == "processes":
         yield Executor(_processes(workers))
     else:
-        from synth_audit.run.dask_cluster import connected
+        from synth_audit.execution.dask_cluster import connected
 
         with connected(workers, scheduler) as cluster:
             yield Executor(cluster)

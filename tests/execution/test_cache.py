@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from synth_audit.run.context import Cache
+from synth_audit.execution.context import Cache
 
 
 def test_the_same_inputs_are_made_once(tmp_path):

@@ -10,8 +10,8 @@ import pytest
 import sklearn.ensemble  # noqa: F401  (brings libraries of its own)
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from synth_audit.run import executor as parallel
-from synth_audit.run.executor import over_blocks, single_threaded
+from synth_audit.execution import executor as parallel
+from synth_audit.execution.executor import over_blocks, single_threaded
 
 
 @pytest.mark.parametrize("n", [0, 1, 7, 100])

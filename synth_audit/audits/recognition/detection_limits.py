@@ -23,8 +23,8 @@ from synth_audit.audits.recognition.engine import CLEAR, FAMILY, ViewScores, rec
 from synth_audit.audits.recognition.leak_classes import CLASSES, LeakClass, planted
 from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.audits.recognition.view import scored
-from synth_audit.run.context import RunContext
-from synth_audit.run.seeds import child_rng
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.seeds import child_rng
 
 FIRST_SHARE = 0.03
 """Share of the people planted first, in every class."""

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.errors import DataError
+from synth_audit.execution.context import RunContext
+from synth_audit.execution.executor import WORTH_A_FILE, Packed, in_processes, packed
 from synth_audit.files import scratch_in
-from synth_audit.run.context import RunContext
-from synth_audit.run.executor import WORTH_A_FILE, Packed, in_processes, packed
 from synth_audit.table import arrow
 from synth_audit.table.arrow import PlacedRows, Shelf
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.run.seeds import as_int_seed, child_rng, child_sequence
+from synth_audit.execution.seeds import as_int_seed, child_rng, child_sequence
 
 
 def test_streams_are_stable():
