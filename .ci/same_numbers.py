@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from synth_audit.execution.seeds import LENGTH, Salt
 from synth_audit.registry import default_audits
-from synth_audit.run.seeds import LENGTH, Salt
 from synth_audit.store.workspace import Workspace
 
 ROOT = Path(__file__).resolve().parents[1]
