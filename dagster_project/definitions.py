@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 
 from dagster_project import defs as tables
-from synth_audit.dagster.loading import load_tables
+from synth_audit.dagster import load_tables
 
 
 @dg.definitions
