@@ -18,6 +18,13 @@ _TOUCHING = 1e-9
 """Added to every distance, as little as distances are rounded to, so that a copy has a finite logarithm."""
 
 
+SMALLEST_LEAF, LEAVES, MOST_BINS = 20, 15, 255
+"""Rows in a leaf, leaves of a tree, and values it tells apart; fewer where no leaf could hold so few rows."""
+
+SHUFFLED_ROWS = 10_000
+"""Rows scored in each fold to learn what its columns give away, whatever their number."""
+
+
 def log_density_ratio(to_synthetic: Nearest, to_reference: Nearest, n_columns: int) -> Floats:
     """How much denser the release is around each record than the population, in log units up to a constant.
 
@@ -97,13 +104,6 @@ def log_frequency_ratio(of_synthetic: Codes, of_reference: Codes) -> Floats:
     scale = np.log((len(of_reference) - 1) / len(of_synthetic))
     ratio: Floats = np.round(np.log(made + 0.5) - np.log(real - 0.5) + scale, 9)
     return ratio
-
-
-SMALLEST_LEAF, LEAVES, MOST_BINS = 20, 15, 255
-"""Rows in a leaf, leaves of a tree, and values it tells apart; fewer where no leaf could hold so few rows."""
-
-SHUFFLED_ROWS = 10_000
-"""Rows scored in each fold to learn what its columns give away, whatever their number."""
 
 
 @dataclass(frozen=True, eq=False)

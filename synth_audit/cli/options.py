@@ -25,29 +25,6 @@ candidate = click.option(
 )
 
 
-def plugin_names(_: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Names of audits for options about audits, else of every plug-in, each with its title."""
-    from synth_audit import registry
-
-    rooms: tuple[registry.PluginGroup, ...] = ("audit",)
-    if param.name == "name":
-        rooms = ("source", "generator", "audit")
-    return [
-        CompletionItem(name, help=str(vars(ref.load())["info"].title))
-        for room in rooms
-        for name, ref in registry.catalogue(room).items()
-        if name.startswith(incomplete)
-    ]
-
-
-def suite_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Suites that ship, beside files."""
-    from synth_audit.verdict.suite import shipped_suites
-
-    found = [CompletionItem(name) for name in shipped_suites() if name.startswith(incomplete)]
-    return found or [CompletionItem(incomplete, type="file")]
-
-
 _RUNNING = (
     click.option(
         "--workers",
@@ -72,6 +49,29 @@ _RUNNING = (
         help="What networks are computed on; cpu if left out.",
     ),
 )
+
+
+def plugin_names(_: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of audits for options about audits, else of every plug-in, each with its title."""
+    from synth_audit import registry
+
+    rooms: tuple[registry.PluginGroup, ...] = ("audit",)
+    if param.name == "name":
+        rooms = ("source", "generator", "audit")
+    return [
+        CompletionItem(name, help=str(vars(ref.load())["info"].title))
+        for room in rooms
+        for name, ref in registry.catalogue(room).items()
+        if name.startswith(incomplete)
+    ]
+
+
+def suite_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Suites that ship, beside files."""
+    from synth_audit.verdict.suite import shipped_suites
+
+    found = [CompletionItem(name) for name in shipped_suites() if name.startswith(incomplete)]
+    return found or [CompletionItem(incomplete, type="file")]
 
 
 def running(command: Command) -> Command:

@@ -29,6 +29,17 @@ _RARER, _UNSEEN, _MISSING = 0, 1, 2
 """Cells after those of the labels: rarer labels of train, labels that train lacks, no value."""
 
 
+_MISSING_LABEL = "missing"
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+_FEW = 0.125
+"""Share of all rows up to which a column is coded for the rows at hand alone."""
+
+_WORTHWHILE = 0.75
+"""Share of the rows at hand that may stay when those that agree with no other are dropped."""
+
+
 @dataclass(frozen=True, eq=False)
 class NumberCells:
     """Cells of about equal mass in train, and a last one of missing numbers, which correlations pass over.
@@ -106,9 +117,6 @@ def _frequent(counts: Mapping[str, int], most: int) -> frozenset[str]:
     ordered = sorted(counts.values(), reverse=True)
     fewest = ordered[most] + 1 if len(ordered) > most else 0
     return frozenset(label for label, n in counts.items() if n >= fewest)
-
-
-_MISSING_LABEL = "missing"
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,15 +405,6 @@ class LabelGroups:
 def _missing_first(table: Table, name: str) -> tuple[Codes, Bools]:
     """Group 0 for every row, shape (n,), and which rows have a value to be grouped by."""
     return np.zeros(table.n_rows, dtype=np.int64), ~table.missing(name)
-
-
-Scalar = TypeVar("Scalar", bound=np.generic)
-
-_FEW = 0.125
-"""Share of all rows up to which a column is coded for the rows at hand alone."""
-
-_WORTHWHILE = 0.75
-"""Share of the rows at hand that may stay when those that agree with no other are dropped."""
 
 
 def row_groups(tables: Sequence[Table], columns: Sequence[Column]) -> list[Codes]:

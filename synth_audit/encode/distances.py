@@ -24,6 +24,31 @@ _LOOK = 1000
 """Rows that are looked at first."""
 
 
+_FARTHEST = 1e100
+"""Standard deviations from train's mean beyond which no number counts: every distance is then finite."""
+
+_GOWER_LABEL = 1e110
+"""Numbers that are labels are put at multiples of it: at least 1 from all else."""
+
+_CELL_LABEL = 1e7
+"""Numbers that are labels are put at multiples of it: beyond all numbers, below what is missing."""
+
+_LABEL_BESIDE = 0.5
+"""Weight of a label beside other parts of its column, few labels or many. An equal label among thousands
+gives a person away where a number that is near does not: with less weight, strangers whose numbers are near
+by chance hide records of which some codes were copied."""
+
+_NEAR_ROBUST = 18
+"""Two numbers wholly disagree when they differ by 1/18 of the robust range or more. Of a normal column that
+is a fifth of its deviation, as 1/30 of the whole range of a thousand rows is."""
+
+_NEAR_VECTORS = 2
+"""Two vectors wholly disagree when they differ by 1/2 of what unrelated ones do, or more."""
+
+_FEWEST = 13
+"""Different numbers in train: fewer are labels that happen to be numbers."""
+
+
 @dataclass(frozen=True, eq=False)
 class ScaledNumbers:
     """Numbers of a column, with the scale on which they are compared."""
@@ -99,10 +124,6 @@ def varies(train: Table, column: Column) -> bool:
         if len(found) and (found != found[0]).any():
             return True
     return False
-
-
-_FARTHEST = 1e100
-"""Standard deviations from train's mean beyond which no number counts: every distance is then finite."""
 
 
 @dataclass(frozen=True)
@@ -254,10 +275,6 @@ class RobustEuclideanEncoder:
         return placed
 
 
-_GOWER_LABEL = 1e110
-"""Numbers that are labels are put at multiples of it: at least 1 from all else."""
-
-
 @dataclass(frozen=True, eq=False)
 class _RangedNumbers:
     """Numbers of a column, in units of their range in train from the least one."""
@@ -402,22 +419,6 @@ def _range(values: Floats) -> tuple[float, float]:
     return float(known.min()), float(min(half, np.finfo(np.float64).max / 2)) * 2
 
 
-_CELL_LABEL = 1e7
-"""Numbers that are labels are put at multiples of it: beyond all numbers, below what is missing."""
-
-_LABEL_BESIDE = 0.5
-"""Weight of a label beside other parts of its column, few labels or many. An equal label among thousands
-gives a person away where a number that is near does not: with less weight, strangers whose numbers are near
-by chance hide records of which some codes were copied."""
-
-_NEAR_ROBUST = 18
-"""Two numbers wholly disagree when they differ by 1/18 of the robust range or more. Of a normal column that
-is a fifth of its deviation, as 1/30 of the whole range of a thousand rows is."""
-
-_NEAR_VECTORS = 2
-"""Two vectors wholly disagree when they differ by 1/2 of what unrelated ones do, or more."""
-
-
 def cells(
     tables: Sequence[Table], columns: Sequence[Column], *, rows: Wanted | None = None
 ) -> list[MixedCells]:
@@ -508,10 +509,6 @@ def _scaled(values: Floats, low: float, unit: float) -> Floats32:
     with np.errstate(over="ignore"):  # infinitely far is far
         inside = np.clip(values / unit - low / unit, -FAR, FAR)
     return np.where(np.isnan(values), MISSING_NUMBER, inside).astype(np.float32)
-
-
-_FEWEST = 13
-"""Different numbers in train: fewer are labels that happen to be numbers."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,16 @@ FEWEST_ROWS = 8
 """With fewer training rows there is nothing to tell a row from, once some are kept for validation."""
 
 
+FAR = 10.0
+"""Standard deviations from the mean beyond which only the logarithm grows."""
+
+DECIMALS = 6
+"""Coordinates are rounded to this, far above the rounding of products in double precision."""
+
+MASKED, MISSING, UNSEEN, FIRST_LABEL = range(4)
+"""Codes that every discrete column has before those of its labels."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class EmbeddingSettings:
     """How the network is built and trained, in a plan the ``embedding_settings`` of an audit.
@@ -91,16 +101,6 @@ class EmbeddingSettings:
     def dimension_for(self, n_columns: int) -> int:
         """Dimension of the sphere for ``n_columns`` columns that vary in train."""
         return self.dimension or 10 * max(1, (n_columns - 5) // 10)
-
-
-FAR = 10.0
-"""Standard deviations from the mean beyond which only the logarithm grows."""
-
-DECIMALS = 6
-"""Coordinates are rounded to this, far above the rounding of products in double precision."""
-
-MASKED, MISSING, UNSEEN, FIRST_LABEL = range(4)
-"""Codes that every discrete column has before those of its labels."""
 
 
 def embed(

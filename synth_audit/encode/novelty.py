@@ -22,6 +22,18 @@ _ARITHMETIC = 1e-9
 """Quotients of powers of ten miss a whole number by less."""
 
 
+_LONGER = 2
+
+_NEVER_LONG = 16
+"""Text of so many letters is no longer than labels may be."""
+
+_HIDDEN = r"[\p{Cc}\p{Cf}\p{Co}]"
+"""Characters that nobody sees."""
+
+_FAR = 10.0
+"""Spans of a column's numbers beyond its ends: one more digit in front."""
+
+
 @dataclass(frozen=True)
 class FinestDigits:
     """Digits finer than a column's resolution that a release may have: those that some training numbers have.
@@ -67,17 +79,6 @@ class FinestDigits:
         with np.errstate(divide="ignore"):
             size = np.floor(np.log10(np.abs(values)))
         return np.fmax(step, 10.0 ** (size + 1 - digits))
-
-
-_LONGER = 2
-_NEVER_LONG = 16
-"""Text of so many letters is no longer than labels may be."""
-
-_HIDDEN = r"[\p{Cc}\p{Cf}\p{Co}]"
-"""Characters that nobody sees."""
-
-_FAR = 10.0
-"""Spans of a column's numbers beyond its ends: one more digit in front."""
 
 
 def label_novelties(

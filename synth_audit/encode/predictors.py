@@ -21,6 +21,25 @@ from synth_audit.table.kind import GuessRule, NumberPart
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
+RARE = 0.02
+"""A category or a gap that a smaller share of train has gets no number of its own: a set of some hundred rows
+holds too few of it to estimate anything, and each indicator adds noise to the attack."""
+
+_FAR = 10.0
+"""Standard deviations beyond which a number counts no more."""
+
+_CENTRES = (0.05, 0.01, 0.0)
+"""Tails left out of the central range, tried in turn until a range is left."""
+
+_BINS = 20
+"""Parts of equal weight into which a model cuts a number; a value as common as a part gets its own."""
+
+_MOST_CLASSES = 64
+"""Rarer labels are not told apart by the model, so that its memory does not grow with them."""
+
+_BEYOND = 1e6
+"""Numbers further than this from train's range are alike to the model."""
+
 
 def standardised_target(
     tables: Sequence[Table], train: Table, column: Column, far: float
@@ -61,11 +80,6 @@ def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:
     n = 1 + max(int(c.max()) for c in shifted)
     place = scale_by_frequency(shifted[-1], n)
     return [place[c] for c in shifted]
-
-
-RARE = 0.02
-"""A category or a gap that a smaller share of train has gets no number of its own: a set of some hundred rows
-holds too few of it to estimate anything, and each indicator adds noise to the attack."""
 
 
 @dataclass(frozen=True)
@@ -209,10 +223,6 @@ def _counted(train: Table, name: str) -> tuple[npt.NDArray[np.str_], Counts]:
     return np.unique(known, return_counts=True)
 
 
-_FAR = 10.0
-"""Standard deviations beyond which a number counts no more."""
-
-
 @dataclass(frozen=True, eq=False)
 class FixedDesign:
     """Coordinates that train alone fixes: a row has the same beside whatever other rows.
@@ -254,19 +264,6 @@ class FixedDesign:
         most = min(self.labels, int(known.max(initial=-1)) + 1)
         hot = codes[:, None] == np.arange(most)
         return np.column_stack([hot, ~hot.any(axis=1)]).astype(np.float64)
-
-
-_CENTRES = (0.05, 0.01, 0.0)
-"""Tails left out of the central range, tried in turn until a range is left."""
-
-_BINS = 20
-"""Parts of equal weight into which a model cuts a number; a value as common as a part gets its own."""
-
-_MOST_CLASSES = 64
-"""Rarer labels are not told apart by the model, so that its memory does not grow with them."""
-
-_BEYOND = 1e6
-"""Numbers further than this from train's range are alike to the model."""
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,68 @@ _MOST_KEPT = 2**17
 """Vectors that are kept in a process: 8 MiB, and as much again for the hashes of their texts."""
 
 
+LEAST_READ = 0.9
+"""Share of distinct labels that a convention must read."""
+
+_FEWEST_NUMBERS = 3
+"""Two numbers are as far apart as two labels."""
+
+_FIRST_LOOK = 200
+"""Distinct labels by which a convention may be ruled out at once."""
+
+Quantity = tuple[float, str]
+"""A number and its unit, with a currency before it; empty where there is none."""
+
+_SIGN = r"(?P<sign>[-+\N{MINUS SIGN}]?)"
+
+_MONEY = r"(?P<money>[$\N{EURO SIGN}\N{POUND SIGN}\N{YEN SIGN}]|usd|eur|gbp|chf)?\s*"
+
+_BOUND = r"[<>~\N{LESS-THAN OR EQUAL TO}\N{GREATER-THAN OR EQUAL TO}]?\s*"
+
+_UNIT = r"(?:\s*(?P<unit>[^\d\s.,:+\-\N{MINUS SIGN}/][^\s,]{0,15}(?: [a-z]{1,10})?))?"
+
+_POWER = r"(?:e[-+]?\d{1,3}(?!\d))?"
+
+_TIME = r"(?:[t ]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?)?"
+
+_GROUPED = re.compile(r"[,' ](?=\d{3}(?!\d))")
+
+_END = r"[-+\N{MINUS SIGN}]?(?:[1-9]\d{0,2}(?:[,' ]\d{3})+|\d+)(?:[.,]\d+)?"
+
+_BEFORE = (
+    r"under|below|less than|fewer than|up to|at most|until|over|above|more than|at least|from|older than|"
+    r"younger than|[<>]=?|\N{LESS-THAN OR EQUAL TO}|\N{GREATER-THAN OR EQUAL TO}"
+)
+
+_AFTER = r"(?:or|and) (?:more|less|over|under|above|below|older|younger|fewer|up|later|earlier)|plus|\+"
+
+_BETWEEN = r"-|\N{EN DASH}|\N{EM DASH}|to|through|until|\.{2,3}|/|;"
+
+_OPEN = r"[-+]?(?:\d+(?:\.\d+)?|inf)"
+
+_INTERVAL = re.compile(rf"[\[(\]] ?({_OPEN}) ?[,;] ?({_OPEN}) ?[\])\[]")
+
+_NAME = r"[a-z%$\N{EURO SIGN}]{1,8}"
+
+_BAND = re.compile(
+    rf"(?:(?:{_BEFORE}) ?)?(?P<first>{_END})(?: ?(?P<unit>{_NAME}))??"
+    rf"(?: ?(?:{_BETWEEN}) ?(?P<second>{_END})(?: ?(?P<other>{_NAME}))?)?(?: ?(?:{_AFTER}))?"
+)
+
+_DAY, _MONTH, _YEAR = r"(?P<day>\d{1,2})", r"(?P<month>\d{1,2})", r"(?P<year>\d{4})"
+
+_DATES = ("ISO dates", "year/month/day", "day.month.year", "day/month/year", "month/day/year")
+
+_NUMBER = re.compile(r"(?:(?<![\w.)])[-+\N{MINUS SIGN}])?\d+(?:[.,]\d+)?")
+"""A sign behind a digit or a letter stands between two numbers instead."""
+
+_LONGEST_COMPOSITE = 200
+"""Letters of a text that is read; a longer one is no composite."""
+
+FEWEST_LABELS, _MOST_NUMBERS = 30, 6
+"""Labels that a composite has more of, fewer being groups such as bands of ages; most numbers of a text."""
+
+
 def ngram_vectors(texts: Sequence[str]) -> Floats32:
     """Vectors of length 1 (0 for a text without letters), shape (n, :data:`WIDTH`).
 
@@ -123,42 +185,6 @@ def _counted(texts: Sequence[str]) -> Any:
     return HashingVectorizer(
         analyzer="char_wb", ngram_range=_N_GRAMS, n_features=_BUCKETS, lowercase=False, dtype=np.float32
     ).transform([text[:_LONGEST_TEXT] for text in texts])
-
-
-LEAST_READ = 0.9
-"""Share of distinct labels that a convention must read."""
-
-_FEWEST_NUMBERS = 3
-"""Two numbers are as far apart as two labels."""
-
-_FIRST_LOOK = 200
-"""Distinct labels by which a convention may be ruled out at once."""
-
-Quantity = tuple[float, str]
-"""A number and its unit, with a currency before it; empty where there is none."""
-
-_SIGN = r"(?P<sign>[-+\N{MINUS SIGN}]?)"
-_MONEY = r"(?P<money>[$\N{EURO SIGN}\N{POUND SIGN}\N{YEN SIGN}]|usd|eur|gbp|chf)?\s*"
-_BOUND = r"[<>~\N{LESS-THAN OR EQUAL TO}\N{GREATER-THAN OR EQUAL TO}]?\s*"
-_UNIT = r"(?:\s*(?P<unit>[^\d\s.,:+\-\N{MINUS SIGN}/][^\s,]{0,15}(?: [a-z]{1,10})?))?"
-_POWER = r"(?:e[-+]?\d{1,3}(?!\d))?"
-_TIME = r"(?:[t ]+(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?)?"
-_GROUPED = re.compile(r"[,' ](?=\d{3}(?!\d))")
-_END = r"[-+\N{MINUS SIGN}]?(?:[1-9]\d{0,2}(?:[,' ]\d{3})+|\d+)(?:[.,]\d+)?"
-_BEFORE = (
-    r"under|below|less than|fewer than|up to|at most|until|over|above|more than|at least|from|older than|"
-    r"younger than|[<>]=?|\N{LESS-THAN OR EQUAL TO}|\N{GREATER-THAN OR EQUAL TO}"
-)
-_AFTER = r"(?:or|and) (?:more|less|over|under|above|below|older|younger|fewer|up|later|earlier)|plus|\+"
-_BETWEEN = r"-|\N{EN DASH}|\N{EM DASH}|to|through|until|\.{2,3}|/|;"
-_OPEN = r"[-+]?(?:\d+(?:\.\d+)?|inf)"
-_INTERVAL = re.compile(rf"[\[(\]] ?({_OPEN}) ?[,;] ?({_OPEN}) ?[\])\[]")
-_NAME = r"[a-z%$\N{EURO SIGN}]{1,8}"
-_BAND = re.compile(
-    rf"(?:(?:{_BEFORE}) ?)?(?P<first>{_END})(?: ?(?P<unit>{_NAME}))??"
-    rf"(?: ?(?:{_BETWEEN}) ?(?P<second>{_END})(?: ?(?P<other>{_NAME}))?)?(?: ?(?:{_AFTER}))?"
-)
-_DAY, _MONTH, _YEAR = r"(?P<day>\d{1,2})", r"(?P<month>\d{1,2})", r"(?P<year>\d{4})"
 
 
 def _number_pattern(point: str, comma: str) -> re.Pattern[str]:
@@ -256,8 +282,6 @@ CONVENTIONS: Mapping[str, Callable[[str], Quantity | None]] = {
 """Each reads a text in standard form as a number, None where it is none. Dates are microseconds since 1970
 (UTC), times of day seconds; a band is its middle, an open one its bound."""
 
-_DATES = ("ISO dates", "year/month/day", "day.month.year", "day/month/year", "month/day/year")
-
 
 @dataclass(frozen=True)
 class Reading:
@@ -319,16 +343,6 @@ def _common_unit(convention: str, labels: Sequence[str]) -> Reading | None:
         return None
     unit, n = units.most_common(1)[0]
     return Reading(convention, unit) if n >= len(labels[::step]) * LEAST_READ / 2 else None
-
-
-_NUMBER = re.compile(r"(?:(?<![\w.)])[-+\N{MINUS SIGN}])?\d+(?:[.,]\d+)?")
-"""A sign behind a digit or a letter stands between two numbers instead."""
-
-_LONGEST_COMPOSITE = 200
-"""Letters of a text that is read; a longer one is no composite."""
-
-FEWEST_LABELS, _MOST_NUMBERS = 30, 6
-"""Labels that a composite has more of, fewer being groups such as bands of ages; most numbers of a text."""
 
 
 @dataclass(frozen=True)

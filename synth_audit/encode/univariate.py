@@ -16,6 +16,14 @@ from synth_audit.table.resolution import Resolution, ValueGrid
 from synth_audit.table.schema import Column, range_to_plain
 from synth_audit.table.table import Table
 
+_TOGETHER = 10
+"""Extreme values whose mean stands for the end of a range, so that nobody's own extreme is drawn."""
+
+_PLACES = 4096
+"""Of a number that may lie anywhere between its ends."""
+
+_MOST_PLACES = 2**31
+
 
 def margin_to_plain(margin: DistributionFunction) -> dict[str, Any]:
     """Knots, levels, step and limits."""
@@ -88,15 +96,6 @@ def from_plain(plain: Mapping[str, Any]) -> Univariate:
         return Categories(np.array(plain["labels"], dtype=object), np.array(plain["shares"]))
     margin = None if plain["margin"] is None else margin_from_plain(plain["margin"])
     return NumbersWithGaps(margin, plain["missing"])
-
-
-_TOGETHER = 10
-"""Extreme values whose mean stands for the end of a range, so that nobody's own extreme is drawn."""
-
-_PLACES = 4096
-"""Of a number that may lie anywhere between its ends."""
-
-_MOST_PLACES = 2**31
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,24 @@ _BYTE = 255
 """As many unlike labels as a byte can count."""
 
 
+Indicators = npt.NDArray[np.int32]
+
+NOWHERE = -1
+"""Place of what has no coordinate: one more than there are, and cut off."""
+
+MISSING = -1
+"""Code of a missing value."""
+
+MOST_ONE_HOT = 64
+"""A column with more categories keeps its codes, so that memory does not grow with the categories."""
+
+FAR = 10.0
+"""Standard deviations beyond which only the logarithm grows."""
+
+_LABELS = 1024
+"""Labels of a column told apart; of more, those with the same remainder are taken for one."""
+
+
 def told_apart(labels: Integers, others: Integers) -> Bools:
     """The columns in which not all rows of two tables agree, shape (q,); what is the same adds nothing."""
     [first] = labels[:1] if len(labels) else others[:1]
@@ -91,21 +109,6 @@ def _count_unlike(
             count += unlike
         elif len(columns) > 1:
             count[:] = unlike
-
-
-Indicators = npt.NDArray[np.int32]
-
-NOWHERE = -1
-"""Place of what has no coordinate: one more than there are, and cut off."""
-
-MISSING = -1
-"""Code of a missing value."""
-
-MOST_ONE_HOT = 64
-"""A column with more categories keeps its codes, so that memory does not grow with the categories."""
-
-FAR = 10.0
-"""Standard deviations beyond which only the logarithm grows."""
 
 
 def drawn_in(values: Floats, far: float = FAR) -> Floats:
@@ -215,10 +218,6 @@ def labels_that_fit(counts: Sequence[int], room: int, most: int) -> int:
     while kept > 1 and sum(min(n, kept) for n in counts) > room:
         kept -= 1
     return max(kept, 1)
-
-
-_LABELS = 1024
-"""Labels of a column told apart; of more, those with the same remainder are taken for one."""
 
 
 @dataclass(frozen=True, eq=False)

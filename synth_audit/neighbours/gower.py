@@ -49,6 +49,22 @@ _MOST_SHORT = 0.75
 """Share of the columns that are short enough where it is worth while."""
 
 
+MISSING = 1e300
+"""A missing number: at no distance from itself, and at least 1 from everything else."""
+
+NEAR = 30
+"""Two numbers wholly disagree when they differ by 1/30 of the column's range in train, or more."""
+
+FAR, MISSING_NUMBER = 1e6, 1e9
+"""Where values far outside train's range, and missing ones, are put: in agreement only with themselves."""
+
+_BLOCK = 2**17
+"""Rows of the reference that are in a tree at a time."""
+
+_APART, _ROUNDING = 4.0, 1e-5
+"""Distance between rows whose labels differ, more than what counts as near; rounding of single precision."""
+
+
 @dataclass(frozen=True, eq=False)
 class GridColumns:
     """Numbers of queries and a reference on the grid, in one type.
@@ -287,10 +303,6 @@ def _fitting(spans: Floats, weights: Floats, error: int) -> tuple[np.dtype[Any],
     return np.dtype(np.float64), float(_FINE), none
 
 
-MISSING = 1e300
-"""A missing number: at no distance from itself, and at least 1 from everything else."""
-
-
 @dataclass(frozen=True, eq=False)
 class Mixed:
     """Rows of mixed columns, prepared for Gower's distance to other rows of the same preparation.
@@ -523,19 +535,6 @@ class _GowerPairs:
                 unlike = self.queries.labels[rows, j - p] != self.reference.labels[columns, j - p]
                 total += weight * unlike
         return total
-
-
-NEAR = 30
-"""Two numbers wholly disagree when they differ by 1/30 of the column's range in train, or more."""
-
-FAR, MISSING_NUMBER = 1e6, 1e9
-"""Where values far outside train's range, and missing ones, are put: in agreement only with themselves."""
-
-_BLOCK = 2**17
-"""Rows of the reference that are in a tree at a time."""
-
-_APART, _ROUNDING = 4.0, 1e-5
-"""Distance between rows whose labels differ, more than what counts as near; rounding of single precision."""
 
 
 @dataclass(frozen=True, eq=False)

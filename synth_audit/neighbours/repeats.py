@@ -12,15 +12,15 @@ import numpy.typing as npt
 from synth_audit.arrays import Floats, Integers, Positions
 from synth_audit.neighbours.search import Hidden, Nearest, SearchSpace, search
 
+_LOOK = 1000
+"""Rows looked at to see whether duplicates abound."""
+
 
 class _Takes(Protocol):
     def take(self, rows: Positions, /) -> Self: ...
 
 
 Prepared = TypeVar("Prepared", bound=_Takes)
-
-_LOOK = 1000
-"""Rows looked at to see whether duplicates abound."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -34,6 +34,9 @@ _MOST_NAMES = 6
 _LEAD = "Which training records are most at risk, and is that more than chance?"
 
 
+Builder = Callable[[Evidence, Sequence[GateView]], "Chapter | None"]
+
+
 @dataclass(frozen=True)
 class Risk:
     """A section of the report that audits belong to."""
@@ -87,8 +90,6 @@ RISKS = (
         "whether the synthetic table is of any use",
     ),
 )
-
-Builder = Callable[[Evidence, Sequence[GateView]], "Chapter | None"]
 
 
 def chapters(evidence: Evidence, gates: Sequence[GateView]) -> tuple[Chapter, ...]:

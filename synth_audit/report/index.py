@@ -27,6 +27,17 @@ WIDTH, HEIGHT = 300.0, 96.0
 _TOP, _BOTTOM, _RIGHT = 8.0, 78.0, 10.0
 
 
+_MARK = '<main id="main" data-index="audits">'
+
+_MOST_TRENDS = 12
+"""Charts of one table, those nearest to their limits first."""
+
+_MOST_AUDITS = 30
+"""Audits in one chart, the newest."""
+
+STATES = {"released": "Released", "pass": "Passed, not released", "fail": "Failed", "open": "Not decided"}
+
+
 @dataclass(frozen=True)
 class TrendPoint:
     """A gate in one audit.
@@ -87,15 +98,6 @@ def _told(point: TrendPoint, unit: str) -> str:
     span = f" ({words.interval(gate.low, gate.high, unit)})" if known else ""  # type: ignore[arg-type]
     out = ", released" if point.released else ""
     return f"{point.day}: {words.number(gate.value, unit)}{span}, {RESULT_WORDS[gate.result].lower()}{out}"
-
-
-_MARK = '<main id="main" data-index="audits">'
-_MOST_TRENDS = 12
-"""Charts of one table, those nearest to their limits first."""
-_MOST_AUDITS = 30
-"""Audits in one chart, the newest."""
-
-STATES = {"released": "Released", "pass": "Passed, not released", "fail": "Failed", "open": "Not decided"}
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,15 @@ PAD, _TOP, _BAND = 10.0, 17.0, 20.0
 MIDDLE, _BOTTOM = _TOP + _BAND / 2, _TOP + _BAND
 
 
+_CASES = (
+    (Result.PASS, "Pass: the whole interval is on the safe side", 0.03, 0.02, 0.05),
+    (Result.FAIL, "Fail: the whole interval is beyond the limit", 0.15, 0.12, 0.18),
+    (Result.INSUFFICIENT, "Not enough evidence: the limit lies inside the interval", 0.08, 0.04, 0.13),
+)
+
+_LIMIT = 0.09
+
+
 @dataclass(frozen=True)
 class IntervalPlot:
     """What is drawn: a value, its interval, the limits it is judged by, a value to compare with."""
@@ -255,14 +264,6 @@ def units_of(evidence: Evidence) -> dict[MeasurementId, str]:
         for q in (*(o.info.quantities if o.info else ()), *DERIVED)
     }
     return declared | {m.id.whole: m.unit for m in evidence.measurements}
-
-
-_CASES = (
-    (Result.PASS, "Pass: the whole interval is on the safe side", 0.03, 0.02, 0.05),
-    (Result.FAIL, "Fail: the whole interval is beyond the limit", 0.15, 0.12, 0.18),
-    (Result.INSUFFICIENT, "Not enough evidence: the limit lies inside the interval", 0.08, 0.04, 0.13),
-)
-_LIMIT = 0.09
 
 
 def examples() -> tuple[Picture, ...]:

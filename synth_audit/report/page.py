@@ -31,6 +31,14 @@ _LONGEST = 200_000
 """Letters of one text on a page; only a plan comes near it."""
 
 
+_TABLES = ("source", "train", "control", "synthetic")
+
+_NAMES = {"source": "Real table", "train": "Train", "control": "Control", "synthetic": "Synthetic table"}
+
+_SHARED = " Share the file that synth-audit wrote of it, not the file that was audited."
+"""Of a release that passed: the file that was audited may hold more than its rows."""
+
+
 def page(template: str, *, extra_style: str = "", **values: object) -> str:
     """Fill a template; the page may load and run nothing but its own style sheet.
 
@@ -68,10 +76,6 @@ def _cleaned(value: object) -> object:
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
     return clean(shortened(value, _LONGEST))
-
-
-_TABLES = ("source", "train", "control", "synthetic")
-_NAMES = {"source": "Real table", "train": "Train", "control": "Control", "synthetic": "Synthetic table"}
 
 
 def render(evidence: Evidence, *, full: bool = False) -> str:
@@ -135,10 +139,6 @@ def _split(evidence: Evidence) -> str:
     if split.get("made_elsewhere"):
         return f" The {review.get('owner') or 'plan'} states that chance alone chose the control set."
     return " Assumed: the control set is a random sample of the same population."
-
-
-_SHARED = " Share the file that synth-audit wrote of it, not the file that was audited."
-"""Of a release that passed: the file that was audited may hold more than its rows."""
 
 
 def _attempt(evidence: Evidence) -> str:

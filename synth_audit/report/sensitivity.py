@@ -18,6 +18,16 @@ from synth_audit.report.svg import WIDTH, LineStyle, axis_title, legend, positio
 from synth_audit.report.view import Cells, GateView, Picture, SensitivityLine
 from synth_audit.store.evidence import Evidence
 
+_TITLE = "How likely each audit is to notice a leak, by its size"
+
+_DECADES = (0.0001, 0.001, 0.01, 0.1, 1.0)
+
+_PER_DECADE = 24
+
+_MOST_LINES = 8
+
+_LISTED = (*(d * f for d in _DECADES[:-1] for f in (1, 2, 5)), 1.0)
+
 
 @dataclass(frozen=True)
 class MeasurementSensitivity:
@@ -182,13 +192,6 @@ def _rests_on(gate: GateView, response: SensitivityCurve, outcome: AuditOutcome)
     if gate.every:  # its result names only the worst
         judged += [m.id for m in outcome.measurements if m.id.whole == gate.about.whole]
     return any((x.derived_from or x) == response.id for x in judged)
-
-
-_TITLE = "How likely each audit is to notice a leak, by its size"
-_DECADES = (0.0001, 0.001, 0.01, 0.1, 1.0)
-_PER_DECADE = 24
-_MOST_LINES = 8
-_LISTED = (*(d * f for d in _DECADES[:-1] for f in (1, 2, 5)), 1.0)
 
 
 def detection_picture(found: Sequence[MeasurementSensitivity], anchor: str) -> Picture | None:

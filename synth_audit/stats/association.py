@@ -20,6 +20,13 @@ _MOST_CELLS, _MOST_ROWS = 512, 8192
 """Cells and rows that are multiplied at a time: some 40 MiB with the counts of twenty groups."""
 
 
+_STEPS, _LARGEST = 256, 8
+"""Steps of the table to a unit of ``√λ``, and the ``√λ`` beyond which it is level."""
+
+_NO_SPREAD = 1e-12
+"""Variance, in units of the column's own, that is nothing but rounding."""
+
+
 @dataclass(frozen=True, eq=False)
 class JackknifeRows:
     """Rows of one table in groups, each of which is left out once.
@@ -155,10 +162,6 @@ def divided(a: Floats, b: Floats, above: float = 0.0) -> Floats:
     return np.divide(a, b, out=np.zeros(np.broadcast_shapes(a.shape, b.shape)), where=b > above)
 
 
-_STEPS, _LARGEST = 256, 8
-"""Steps of the table to a unit of ``√λ``, and the ``√λ`` beyond which it is level."""
-
-
 def chance_information(of_a: Floats, of_b: Floats, n: int) -> Floats:
     """What each cell of a table of two independent columns adds to ``n I`` on average, given its margins.
 
@@ -195,10 +198,6 @@ def _of_poisson() -> tuple[Floats, Floats]:
         counts * np.log(np.maximum(counts, 1)) - 2 * (counts + 1) * logs + (counts + 2) * np.log(counts + 2)
     )
     return mean * ((share * logs).sum(axis=1) - np.log(mean)), mean * (share * bent).sum(axis=1) / 2
-
-
-_NO_SPREAD = 1e-12
-"""Variance, in units of the column's own, that is nothing but rounding."""
 
 
 def pearson(rows: JackknifeRows) -> Floats:

@@ -17,6 +17,42 @@ _QUANTILES, _EXTREMES = 128, 16
 """Fine cells of about equal mass, and values at either end with a cell of their own: tails weigh most."""
 
 
+GROUPS = 1000
+"""Rows are resampled in at most so many groups, so that a resample costs no more for a larger table."""
+
+_LARGE = 1e100
+"""Squares of this, summed, are finite."""
+
+FARTHEST = 1e9
+"""Standard deviations beyond which a value is no farther away, so that sums stay finite."""
+
+CENTRAL = 0.05, 0.95
+"""Quantiles that bound the central range."""
+
+NEAR = 30
+"""A number within 1/30 of the range from a value that most rows share is that value."""
+
+REGULAR, MISSING, FIRST_LABEL = range(3)
+"""What a cell is: a number; missing; from here on one of the values that are labels."""
+
+_FREQUENT = 3
+"""An isolated extreme that occurs less often is a number that lies far away."""
+
+_MOST_LABELS = 16
+
+_MOST_EXTREMES = 64
+"""Values at either end that are looked at."""
+
+FAR = 1e100
+"""Where numbers beyond all reason are put, so that no difference overflows."""
+
+_SHARED = 0.8
+"""Share of regular values that are one value, from which the central range counts as empty."""
+
+_NORMAL = 0.9117604
+"""Standard deviation of a normal variable that is clipped to its central range."""
+
+
 @dataclass(frozen=True, eq=False)
 class SortedNumbers:
     """A sample.
@@ -150,16 +186,6 @@ def _last_of_equals(ascending: Floats) -> Codes:
 def _cell_sizes(ascending: Floats, edges: Floats) -> Codes:
     """A cell holds what is above the edge below it, and up to its own edge."""
     return np.diff(ascending.searchsorted(edges, "right"), prepend=0, append=len(ascending))
-
-
-GROUPS = 1000
-"""Rows are resampled in at most so many groups, so that a resample costs no more for a larger table."""
-
-_LARGE = 1e100
-"""Squares of this, summed, are finite."""
-
-FARTHEST = 1e9
-"""Standard deviations beyond which a value is no farther away, so that sums stay finite."""
 
 
 def in_deviations(values: Floats, anchor: Floats) -> Floats | None:
@@ -357,32 +383,6 @@ def entropy(codes: Codes) -> float:
     """
     shares = np.sort(np.unique(codes, return_counts=True)[1]) / len(codes)
     return abs(float(np.sum(shares * np.log2(shares))))
-
-
-CENTRAL = 0.05, 0.95
-"""Quantiles that bound the central range."""
-
-NEAR = 30
-"""A number within 1/30 of the range from a value that most rows share is that value."""
-
-REGULAR, MISSING, FIRST_LABEL = range(3)
-"""What a cell is: a number; missing; from here on one of the values that are labels."""
-
-_FREQUENT = 3
-"""An isolated extreme that occurs less often is a number that lies far away."""
-
-_MOST_LABELS = 16
-_MOST_EXTREMES = 64
-"""Values at either end that are looked at."""
-
-FAR = 1e100
-"""Where numbers beyond all reason are put, so that no difference overflows."""
-
-_SHARED = 0.8
-"""Share of regular values that are one value, from which the central range counts as empty."""
-
-_NORMAL = 0.9117604
-"""Standard deviation of a normal variable that is clipped to its central range."""
 
 
 @dataclass(frozen=True, eq=False)

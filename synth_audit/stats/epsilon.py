@@ -17,6 +17,14 @@ LARGEST = 32.0
 _STEPS, _ROUNDS = 32, 4
 
 
+_FINENESS = 1.25
+"""Numbers of claims that are tried grow by this factor. With smaller steps the best one reaches beyond those
+whom the release knows, to the first who happens not to be a member."""
+
+LARGEST_EPSILON = 700.0
+"""Of a larger one the exponential overflows, and nothing is promised anyway."""
+
+
 @dataclass(frozen=True)
 class Claims:
     """How many claims were made, and how many were right.
@@ -251,11 +259,6 @@ def _largest(chance: Callable[[Floats], Floats], alpha: float, most: float) -> f
     return low
 
 
-_FINENESS = 1.25
-"""Numbers of claims that are tried grow by this factor. With smaller steps the best one reaches beyond those
-whom the release knows, to the first who happens not to be a member."""
-
-
 @dataclass(frozen=True)
 class ClaimThreshold:
     """A score, by its position, and the value from which on it is claimed (up to which, of low scores)."""
@@ -388,10 +391,6 @@ def beyond_most(isolation: Floats, among: Floats, most: int) -> Bools:
         return np.ones(len(isolation), dtype=bool)
     found: Bools = isolation > np.sort(among)[len(among) - 1 - most]
     return found
-
-
-LARGEST_EPSILON = 700.0
-"""Of a larger one the exponential overflows, and nothing is promised anyway."""
 
 
 def most_found(false_alarms: float, epsilon: float, delta: float) -> float:

@@ -26,6 +26,23 @@ SEEDED: frozenset[ModelName] = frozenset({"random_forest"})
 """The models that draw at random; the others give the same for every seed."""
 
 
+_TRIED = 1 / 3
+"""Share of the features tried at each split of a regression tree: half the time of all of them, and better
+where no single column says it all. Source: Breiman 2001."""
+
+_BOOSTING = {"max_iter": 50, "max_leaf_nodes": 15, "early_stopping": False, "random_state": 0}
+"""Small trees, and few: on 5,000 rows of Adult as good as the library's own in half of the time."""
+
+Score = Callable[[Floats, npt.NDArray[Any], Floats], Floats]
+"""Predictions, truths, shape (m,), and how often each row counts, shape (d, m), to scores, shape (d,)."""
+
+_BLOCK = 2**21
+"""Weights held at a time: 16 MiB."""
+
+_FLAT = 1e-12
+"""A resample that varies by less than this part of the sample's variance holds one value and rounding."""
+
+
 @dataclass(frozen=True, eq=False)
 class Predictor:
     """A fitted model.
@@ -127,21 +144,6 @@ def _regressor(name: ModelName, seed: int, n: int) -> Any:
             return KNeighborsRegressor(min(NEIGHBOURS, n), algorithm="brute")
 
 
-_TRIED = 1 / 3
-"""Share of the features tried at each split of a regression tree: half the time of all of them, and better
-where no single column says it all. Source: Breiman 2001."""
-
-_BOOSTING = {"max_iter": 50, "max_leaf_nodes": 15, "early_stopping": False, "random_state": 0}
-"""Small trees, and few: on 5,000 rows of Adult as good as the library's own in half of the time."""
-
-
-Score = Callable[[Floats, npt.NDArray[Any], Floats], Floats]
-"""Predictions, truths, shape (m,), and how often each row counts, shape (d, m), to scores, shape (d,)."""
-
-_BLOCK = 2**21
-"""Weights held at a time: 16 MiB."""
-
-
 def resampled_counts(m: int, n_draws: int, rng: np.random.Generator) -> Counts8:
     """How often each of m rows counts: once in the first line, then in ``n_draws`` bootstrap resamples.
 
@@ -232,10 +234,6 @@ def r_squared(predicted: Floats, y: Floats, weights: Floats) -> Floats:
     missed = np.einsum("dm,m->d", weights, (y - predicted) ** 2)
     varies = around > _FLAT * n * np.var(y)
     return np.where(varies, 1.0 - missed / np.where(varies, around, 1.0), np.nan)
-
-
-_FLAT = 1e-12
-"""A resample that varies by less than this part of the sample's variance holds one value and rounding."""
 
 
 def _total(weights: Floats, chosen: Bools) -> Floats:

@@ -19,6 +19,13 @@ _FARTHEST = float(np.finfo(np.float64).max) / 2
 """Numbers further out count as here: the difference of any two is then finite."""
 
 
+BELIEVED = 5
+"""The mean of a group of so many rows is drawn half way to 0: means of few rows are mostly noise."""
+
+MIN_PAIRS = 10
+"""Columns that are present together in fewer rows count as unrelated."""
+
+
 @dataclass(frozen=True)
 class Scaling:
     """Mean and standard deviation (n − 1) of columns, shape (p,) each; infinite scale where all are equal."""
@@ -147,10 +154,6 @@ class Regression:
         return np.asarray(1 - (1 - explained) * (self.n - 1) / free)
 
 
-BELIEVED = 5
-"""The mean of a group of so many rows is drawn half way to 0: means of few rows are mostly noise."""
-
-
 @dataclass(frozen=True)
 class GroupMeans:
     """Means of responses in the groups of one grouping, drawn towards 0: ``S_g / (n_g + m)``.
@@ -227,10 +230,6 @@ def share_overlooked(used: int, free: int, chance: float, level: float) -> float
     edge = float(fdtri(used, free - used, 1 - chance))
     apart = float(ncfdtrinc(used, free - used, 0.5 - level / 2, edge))
     return apart / (apart + free + 1) if math.isfinite(apart) and apart > 0 else 1.0
-
-
-MIN_PAIRS = 10
-"""Columns that are present together in fewer rows count as unrelated."""
 
 
 def fill_scores(scores: Floats, rng: np.random.Generator) -> Floats:

@@ -15,6 +15,10 @@ _ROUNDING = 1e-9
 """Weights of people are summed in another order by the library than by whoever asks for so many of them."""
 
 
+FEW = 5
+"""Of fewer numbers in a group no spread can be told: another is drawn from anywhere in the column."""
+
+
 @dataclass(frozen=True, eq=False)
 class Tree:
     """A binary tree: from an inner node a row goes left where its value is at most the threshold.
@@ -133,10 +137,6 @@ def _first_axis(labels: Codes, k: int, target: Codes, counts: Floats) -> Floats:
     axis = axes[:, -1]
     scores: Floats = centred @ (axis * np.sign(axis[np.abs(axis).argmax()]))
     return scores
-
-
-FEW = 5
-"""Of fewer numbers in a group no spread can be told: another is drawn from anywhere in the column."""
 
 
 def rare_numbers(numbers: Floats, weights: Floats, fewest: float) -> Bools:

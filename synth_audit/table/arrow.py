@@ -20,6 +20,24 @@ import pyarrow.compute as pc
 from synth_audit.errors import DataError
 from synth_audit.files import scratch, temporary_folder
 
+_EXACT_POWER = 22
+"""Greatest power of ten that float64 holds."""
+
+_WHOLE_SINGLES = 2.0**24
+"""From here on all numbers with 32 bits are whole."""
+
+MOST_HELD = 2**23
+"""Bytes of rows that are held in memory rather than put into a file."""
+
+Key = tuple[Any, ...]
+"""Where the values of a column lie in memory: equal keys of two columns at one time mean equal columns."""
+
+WRITTEN_AS = "__index_level_0__"
+"""What an index without a name is called in Parquet."""
+
+_UNNAMED = re.compile(r"__index_level_\d+__|Unnamed: 0")
+"""The names that Parquet files have it under, and that pandas reads back from CSV."""
+
 
 def is_text(kind: pa.DataType) -> bool:
     """True for text in any layout; not for text behind a dictionary."""
@@ -36,13 +54,6 @@ def is_binary(kind: pa.DataType) -> bool:
 def is_datetime(kind: pa.DataType) -> bool:
     """True for dates and timestamps."""
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
-
-
-_EXACT_POWER = 22
-"""Greatest power of ten that float64 holds."""
-
-_WHOLE_SINGLES = 2.0**24
-"""From here on all numbers with 32 bits are whole."""
 
 
 def labels_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -180,13 +191,6 @@ def _float_labels(values: pa.ChunkedArray) -> pa.ChunkedArray:
     whole = pc.and_(exact, pc.equal(pc.round(values), values))
     integers = pc.if_else(whole, values, pa.scalar(None, values.type)).cast(pa.int64())
     return pc.if_else(whole, integers.cast(pa.string()), values.cast(pa.string()))
-
-
-MOST_HELD = 2**23
-"""Bytes of rows that are held in memory rather than put into a file."""
-
-Key = tuple[Any, ...]
-"""Where the values of a column lie in memory: equal keys of two columns at one time mean equal columns."""
 
 
 @dataclass(frozen=True)
@@ -363,13 +367,6 @@ class Shelf:
         write_arrow(path, whole.schema, whole.to_batches())
         self._known.update({key: (path, i, table) for i, key in enumerate(keys)})
         return Place(path, tuple(range(len(keys))), tuple(table.column_names))
-
-
-WRITTEN_AS = "__index_level_0__"
-"""What an index without a name is called in Parquet."""
-
-_UNNAMED = re.compile(r"__index_level_\d+__|Unnamed: 0")
-"""The names that Parquet files have it under, and that pandas reads back from CSV."""
 
 
 def index_columns(names: Iterable[str], declared: Collection[str] = ()) -> tuple[str, ...]:

@@ -22,6 +22,11 @@ from synth_audit.table.schema import Column, Schema
 from synth_audit.table.schema_inference import ColumnSpec
 from synth_audit.table.table import Table
 
+_INWARDS = ROUND_CEILING, ROUND_FLOOR
+
+_MOST_DIGITS = 400
+"""Of a bound, before and after the point: a float64 has up to 309, and a decimal up to 76 after it."""
+
 
 class ColumnRule(Protocol):
     """What becomes of the values of one column; immutable, and the same when it is applied again."""
@@ -243,12 +248,6 @@ def holds_label(column: Column, label: str) -> bool:
 def _is_in(texts: pa.ChunkedArray, labels: frozenset[str]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     known = pa.array(sorted(labels), texts.type)
     return np.asarray(pc.is_in(texts, value_set=known).to_numpy(), dtype=bool)
-
-
-_INWARDS = ROUND_CEILING, ROUND_FLOOR
-
-_MOST_DIGITS = 400
-"""Of a bound, before and after the point: a float64 has up to 309, and a decimal up to 76 after it."""
 
 
 @dataclass(frozen=True)

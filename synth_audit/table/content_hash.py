@@ -24,6 +24,13 @@ _BATCH = 2**16
 """Rows whose bytes are held at a time."""
 
 
+_UNITS = ("s", "ms", "us", "ns")
+
+_DICTIONARY = re.compile(r"dictionary<values=([^,]+), .*>")
+
+_TIMED = re.compile(r"(?:timestamp|time32|time64)\[(s|ms|us|ns)(?:, tz=(.+))?\]")
+
+
 def fingerprint(data: pa.Table) -> str:
     """SHA-256 over the column names and types and the sorted SHA-256 digests of all rows.
 
@@ -160,11 +167,6 @@ def _text_bytes(values: pa.ChunkedArray) -> Bytes:
     codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
     rows: Bytes = lookup[codes]
     return rows
-
-
-_UNITS = ("s", "ms", "us", "ns")
-_DICTIONARY = re.compile(r"dictionary<values=([^,]+), .*>")
-_TIMED = re.compile(r"(?:timestamp|time32|time64)\[(s|ms|us|ns)(?:, tz=(.+))?\]")
 
 
 def canonical(data: pa.Table, storage: Mapping[str, str], key: bytes) -> pa.Table:

@@ -22,6 +22,23 @@ if TYPE_CHECKING:
     from synth_audit.table.table import Table
 
 
+MarginMethod: TypeAlias = Literal["kde", "empirical"]
+"""How a distribution of numbers is learnt: a kernel density, or the sample's own distribution."""
+
+TimeUnit: TypeAlias = Literal["year", "month", "day", "hour", "minute", "second", "millisecond"]
+
+Precision: TypeAlias = float | TimeUnit
+"""What a plan declares of how finely a column is given: a step of numbers, or a unit of time."""
+
+TIME = "time"
+"""Unit of dates and times."""
+
+Bounds = tuple[float, float]
+
+DomainTerm: TypeAlias = Literal["bounds", "categories"]
+"""By what a plan declares which values may occur."""
+
+
 class Grouping(Protocol):
     """Groups of the values of one column, as train has them."""
 
@@ -90,10 +107,6 @@ class Countable(Protocol):
     def outlying(self, table: Table, column: Column, tail: float) -> Positions:
         """Rows beyond the tails of the numbers, of the rarest labels, or of the texts least like all others,
         a share ``tail``, ascending."""
-
-
-MarginMethod: TypeAlias = Literal["kde", "empirical"]
-"""How a distribution of numbers is learnt: a kernel density, or the sample's own distribution."""
 
 
 class DistributionFunction(Protocol):
@@ -169,11 +182,6 @@ class Distributed(Protocol):
             response: shape (n,), NaN where missing.
             own_order: labels that have an order of their own keep it.
         """
-
-
-TimeUnit: TypeAlias = Literal["year", "month", "day", "hour", "minute", "second", "millisecond"]
-Precision: TypeAlias = float | TimeUnit
-"""What a plan declares of how finely a column is given: a step of numbers, or a unit of time."""
 
 
 class Aspect(StrEnum):
@@ -314,10 +322,6 @@ class Predictable(Protocol):
         """
 
 
-TIME = "time"
-"""Unit of dates and times."""
-
-
 @dataclass(frozen=True, eq=False)
 class NumberPart:
     """Values whose differences have a meaning.
@@ -364,12 +368,6 @@ class VectorPart:
 
 
 Part = NumberPart | LabelPart | VectorPart
-
-
-Bounds = tuple[float, float]
-
-DomainTerm: TypeAlias = Literal["bounds", "categories"]
-"""By what a plan declares which values may occur."""
 
 
 class Scale(StrEnum):

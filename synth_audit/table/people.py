@@ -49,6 +49,15 @@ _HALVINGS = 9
 _Keys = npt.NDArray[np.uint64]
 
 
+_SCALE = 2**64
+
+_BY_KEY, _BY_ROW, _AGAIN = frame("entity"), frame("row"), frame("again")
+
+_BYTES = 32
+
+SIGNS = 8 * _BYTES
+
+
 def alike_by_chance(table: Table) -> Bools:
     """Which rows equal another one as rows of different people do in a table so dense, shape (n,).
 
@@ -190,11 +199,6 @@ def _codes(labels: pa.ChunkedArray) -> Codes32:
     return np.asarray(found.to_numpy(), dtype=np.int32)
 
 
-_SCALE = 2**64
-
-_BY_KEY, _BY_ROW, _AGAIN = frame("entity"), frame("row"), frame("again")
-
-
 def split(table: Table, control: float, key: bytes) -> tuple[Table, Table]:
     """Divide a table into train and control.
 
@@ -324,10 +328,6 @@ def _frames(labels: Labels) -> list[bytes]:
     """Each label in its frame; equal ones are framed once."""
     known: dict[str | None, bytes] = {}
     return [known.get(label) or known.setdefault(label, frame(label)) for label in labels.tolist()]
-
-
-_BYTES = 32
-SIGNS = 8 * _BYTES
 
 
 @dataclass(frozen=True)

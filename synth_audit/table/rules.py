@@ -27,6 +27,19 @@ _ENDLESS = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _MOST_SHOWN = 8
 
 
+FORMS = (
+    "`age between 18 and 110`, `age >= 18`, `stage in [I, II, 'III b']`, `admitted <= discharged` or "
+    "`zip, street -> city`; operators <, <=, >, >= and ==, dates as 2024-12-31, and column names with spaces "
+    "or signs in backticks"
+)
+
+_LONGEST = 20_000
+"""Characters of a rule; a list of more labels than fit is no rule that anybody checks."""
+
+_SHOWN = 200
+"""Characters of a rule, or of what is wrong in it, that an error repeats."""
+
+
 @dataclass(frozen=True)
 class Within:
     """A column's values lie between two ends, which may be left open or excluded."""
@@ -237,19 +250,6 @@ def _unfit(rule: Rule, columns: Sequence[Column]) -> tuple[str, str, str] | None
                 "correct the values, or declare `kind: categorical` under `columns`",
             )
     return None
-
-
-FORMS = (
-    "`age between 18 and 110`, `age >= 18`, `stage in [I, II, 'III b']`, `admitted <= discharged` or "
-    "`zip, street -> city`; operators <, <=, >, >= and ==, dates as 2024-12-31, and column names with spaces "
-    "or signs in backticks"
-)
-
-_LONGEST = 20_000
-"""Characters of a rule; a list of more labels than fit is no rule that anybody checks."""
-
-_SHOWN = 200
-"""Characters of a rule, or of what is wrong in it, that an error repeats."""
 
 
 def parse_rules(texts: Sequence[str]) -> tuple[Rule, ...]:

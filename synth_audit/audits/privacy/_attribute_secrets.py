@@ -20,6 +20,33 @@ from synth_audit.table.kind import Coding
 from synth_audit.table.schema import Column, Role
 from synth_audit.table.table import Table
 
+STREAM = "attribute_game"
+"""Random stream of attack and games, so that both look for ties in the same training rows."""
+
+FEWEST_ROWS = 50
+"""Fewer training rows than this hold little but chance associations."""
+
+FEWEST_SCORED = 50
+"""Guesses at fewer rows than this say little of an attack."""
+
+FOLDS = 10
+"""Where nobody is left outside, real rows teach by nine parts of ten and are scored on the tenth."""
+
+ROWS_EACH = 4
+"""With fewer rows than this for each number that predicts a secret nothing is said of R²: sets drawn with
+replacement repeat rows, and would soon be explained wholly, by chance."""
+
+MOST_TESTED = 10_000
+"""Training rows that are looked at to see whether a secret is associated with anything at all."""
+
+RETAINED = Quantity(
+    "retained",
+    "Real associations of the secret that are handed on",
+    range=(0.0, float("inf")),
+    proportional=False,  # what the columns of a mixed table explain is no mixture of what its parts explain
+    help="0: other columns tell nothing of the secret in the release; 1: as much as they do in real rows.",
+)
+
 
 @dataclass(frozen=True)
 class Secret:
@@ -90,34 +117,6 @@ class DesignMatrix:
             predictors=np.array([p for c in others for p in c.regressors], dtype=np.intp),
             groups=np.array([i for i, c in enumerate(others) for _ in c.regressors], dtype=np.intp),
         )
-
-
-STREAM = "attribute_game"
-"""Random stream of attack and games, so that both look for ties in the same training rows."""
-
-FEWEST_ROWS = 50
-"""Fewer training rows than this hold little but chance associations."""
-
-FEWEST_SCORED = 50
-"""Guesses at fewer rows than this say little of an attack."""
-
-FOLDS = 10
-"""Where nobody is left outside, real rows teach by nine parts of ten and are scored on the tenth."""
-
-ROWS_EACH = 4
-"""With fewer rows than this for each number that predicts a secret nothing is said of R²: sets drawn with
-replacement repeat rows, and would soon be explained wholly, by chance."""
-
-MOST_TESTED = 10_000
-"""Training rows that are looked at to see whether a secret is associated with anything at all."""
-
-RETAINED = Quantity(
-    "retained",
-    "Real associations of the secret that are handed on",
-    range=(0.0, float("inf")),
-    proportional=False,  # what the columns of a mixed table explain is no mixture of what its parts explain
-    help="0: other columns tell nothing of the secret in the release; 1: as much as they do in real rows.",
-)
 
 
 @dataclass(frozen=True)

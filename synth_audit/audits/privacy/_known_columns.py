@@ -43,6 +43,41 @@ _TEXT_WIDTH = 4
 fast."""
 
 
+Places = npt.NDArray[np.int32]
+
+_NEAR = 0.02
+"""Share of the release that is near a number."""
+
+_FAR = 10.0
+"""A pair of rare values agrees no more than so much: one person must not decide for all."""
+
+_ROWS = 2**16
+"""Rows of the release whose products are taken at a time."""
+
+_WORK, _FEWEST, _MOST = 2e10, 25, 250
+"""Products that may be taken, and people of each side that are looked at in any case and at most."""
+
+Names = tuple[str, ...]
+
+Known = tuple[Names, ...]
+"""Columns that an attacker knows: in one source, or in each of two."""
+
+FEW = (2, 3, 4, 5)
+"""Columns that who knows little knows."""
+
+_MOST_COLUMNS, _MOST_ROWS = 50, 4_000
+"""Columns, and rows of the release, in which a look at all pairs of columns is taken."""
+
+_ATTEMPTS = 20
+"""Draws in a row that may give what is there already."""
+
+MOST, MOST_NUMBERS = 12, 4
+"""Differences that are taken at most, and such of other numbers than dates and times among them."""
+
+_OVERLAP = 0.5
+"""Part of the narrower central range that must lie in the other for numbers to be of one sort."""
+
+
 @dataclass(frozen=True, eq=False)
 class KnownColumn:
     """One column of several tables, their rows one below the other: codes and what they stand for.
@@ -173,21 +208,6 @@ def _dense(values: Codes | Floats) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Different values, ascending, and the place of each among them in the smallest type, shape (n,)."""
     found, places = np.unique(values, return_inverse=True)
     return found, places.astype(smallest_type(places))
-
-
-Places = npt.NDArray[np.int32]
-
-_NEAR = 0.02
-"""Share of the release that is near a number."""
-
-_FAR = 10.0
-"""A pair of rare values agrees no more than so much: one person must not decide for all."""
-
-_ROWS = 2**16
-"""Rows of the release whose products are taken at a time."""
-
-_WORK, _FEWEST, _MOST = 2e10, 25, 250
-"""Products that may be taken, and people of each side that are looked at in any case and at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -364,20 +384,6 @@ def looked_at(columns: Sequence[KnownColumn], n_release: int, people: AskedPeopl
     return co_agreement(cells, people.member[people.of(half)], SECRET_STEP)
 
 
-Names = tuple[str, ...]
-Known = tuple[Names, ...]
-"""Columns that an attacker knows: in one source, or in each of two."""
-
-FEW = (2, 3, 4, 5)
-"""Columns that who knows little knows."""
-
-_MOST_COLUMNS, _MOST_ROWS = 50, 4_000
-"""Columns, and rows of the release, in which a look at all pairs of columns is taken."""
-
-_ATTEMPTS = 20
-"""Draws in a row that may give what is there already."""
-
-
 @dataclass(frozen=True)
 class KnownSets:
     """What an attacker may know, each once.
@@ -541,13 +547,6 @@ class SetTrials:
         cells = (*self.made[:1], *self.right[:1], *self.made[1:], *self.right[1:])
         excess, chosen = held_out_excess(ClaimTable(self.people.sizes, *cells), self.able, level)
         return quantity.at(excess.value, interval=excess.interval, reference=null, **counts), chosen
-
-
-MOST, MOST_NUMBERS = 12, 4
-"""Differences that are taken at most, and such of other numbers than dates and times among them."""
-
-_OVERLAP = 0.5
-"""Part of the narrower central range that must lie in the other for numbers to be of one sort."""
 
 
 def differences(

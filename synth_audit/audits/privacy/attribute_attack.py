@@ -52,6 +52,25 @@ CHANCE = 0.01
 """What tests find with this probability by chance is not believed."""
 
 
+_MOST_LEARNT = 20_000
+
+_MOST_SCORED = 5_000
+
+_DRAWS = 200
+
+_FEWEST_RARE = 10
+
+_MOST_RARE = 50
+"""A rare label of a secret is attacked if it has so many training rows, and no more labels than these."""
+
+_LEAST_TOLD = 0.1
+"""Rare labels are not judged where real rows explain less of them: a ratio of two small numbers from a few
+rows would leave every release undecided, and there is little to give away."""
+
+RARE_LABELS = "rare labels"
+"""Setting in which the labels of a secret that share one number are attacked apart."""
+
+
 @dataclass(frozen=True)
 class Rows:
     """People who have a secret, as the attack sees them.
@@ -175,18 +194,6 @@ def _least_squares(x: Floats, y: Floats) -> Floats:
     return Regression.on(correlation(x), np.zeros(x.shape[1], dtype=np.intp), len(x)).coefficients(
         x.T @ y / n
     )
-
-
-_MOST_LEARNT = 20_000
-_MOST_SCORED = 5_000
-_DRAWS = 200
-_FEWEST_RARE = 10
-_MOST_RARE = 50
-"""A rare label of a secret is attacked if it has so many training rows, and no more labels than these."""
-
-_LEAST_TOLD = 0.1
-"""Rare labels are not judged where real rows explain less of them: a ratio of two small numbers from a few
-rows would leave every release undecided, and there is little to give away."""
 
 
 @dataclass(frozen=True)
@@ -371,10 +378,6 @@ def _between(groups: list[Codes], y: Floats) -> float:
         sums = [np.bincount(group, weights=column, minlength=len(sizes)) for column in y.T]
         shares.append(max(float((s**2 / sizes).sum()) for s in sums) / len(y))
     return max(shares)
-
-
-RARE_LABELS = "rare labels"
-"""Setting in which the labels of a secret that share one number are attacked apart."""
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,66 @@ _RARELY = 1e-3
 """So many keys or more are found by chance with a probability below this: they were copied."""
 
 
+DENSE = 0.01
+"""Share of control rows that equal a training row, above which it is asked how much that tells."""
+
+_COPIED = 0.05
+"""The share of copied people of whom the weights tell most."""
+
+_MOST_CONTROL = 5_000
+"""With more control rows the natural rate is known well enough without weights."""
+
+SHARE = Quantity(
+    "share",
+    "Synthetic rows equal to a training row",
+    proportional=False,  # natural duplicates are the more frequent the larger the table
+    help="Every released column agrees.",
+)
+
+CONTROL_SHARE = Quantity(
+    "control_share",
+    "Control rows equal to a training row",
+    direction=Direction.NEUTRAL,
+    help="How often two different people agree in every column by nature.",
+)
+
+EXCESS = Quantity(
+    "excess",
+    "Copies beyond the natural rate of duplicates",
+    range=(-1.0, 1.0),
+    help="Share of synthetic rows equal to a training row, less the same share of control rows.",
+)
+
+UNIQUE_EXCESS = Quantity(
+    "unique_excess",
+    "Copies of records that occur once, beyond chance",
+    range=(float("-inf"), 1.0),
+    help="Only real rows that no other real row equals count, so that natural duplicates hide nothing.",
+)
+
+RECORD_EXCESS = Quantity(
+    "record_excess",
+    "Training records with a copy in the release, beyond the natural rate",
+    range=(-1.0, 1.0),
+    help="Counts people and not synthetic rows: a large release may hold everybody and much else.",
+)
+
+ALL_BUT_ONE_EXCESS = Quantity(
+    "all_but_one_excess",
+    "Copies with one column changed, beyond the natural rate",
+    range=(-1.0, 1.0),
+    help="The same when one column is left out of the comparison; the worst choice of that column.",
+)
+
+IDENTIFIER_REUSE = Quantity(
+    "identifier_reuse",
+    "Synthetic rows that carry an identifier of a real entity",
+    help="Zero when the release has no identifier column, as it should.",
+)
+
+_NATURAL = Reference(0.0, "as many as among people the generator never saw")
+
+
 def reused_identifiers(subject: Subject) -> Bools:
     """Rows of the release that hold an identifier or split key of a real row, shape (n,).
 
@@ -101,16 +161,6 @@ def _holds(table: Table, name: str, keys: pa.Array) -> Bools:
     """Where a column's label has the form of one of the keys, shape (n,)."""
     found = pc.is_in(_forms(table, name), value_set=keys)
     return np.asarray(found.to_numpy(), dtype=bool)
-
-
-DENSE = 0.01
-"""Share of control rows that equal a training row, above which it is asked how much that tells."""
-
-_COPIED = 0.05
-"""The share of copied people of whom the weights tell most."""
-
-_MOST_CONTROL = 5_000
-"""With more control rows the natural rate is known well enough without weights."""
 
 
 @dataclass(frozen=True)
@@ -183,51 +233,6 @@ def telling(rows: CodedOnce, columns: Sequence[Column], groups: Sequence[Codes])
     weights[np.concatenate([train, control])] = _COPIED / (_COPIED + expected)
     found = Telling(weights, float(weights[train].mean()))
     return min(plain, found, key=lambda x: x.error(train, control))
-
-
-SHARE = Quantity(
-    "share",
-    "Synthetic rows equal to a training row",
-    proportional=False,  # natural duplicates are the more frequent the larger the table
-    help="Every released column agrees.",
-)
-CONTROL_SHARE = Quantity(
-    "control_share",
-    "Control rows equal to a training row",
-    direction=Direction.NEUTRAL,
-    help="How often two different people agree in every column by nature.",
-)
-EXCESS = Quantity(
-    "excess",
-    "Copies beyond the natural rate of duplicates",
-    range=(-1.0, 1.0),
-    help="Share of synthetic rows equal to a training row, less the same share of control rows.",
-)
-UNIQUE_EXCESS = Quantity(
-    "unique_excess",
-    "Copies of records that occur once, beyond chance",
-    range=(float("-inf"), 1.0),
-    help="Only real rows that no other real row equals count, so that natural duplicates hide nothing.",
-)
-RECORD_EXCESS = Quantity(
-    "record_excess",
-    "Training records with a copy in the release, beyond the natural rate",
-    range=(-1.0, 1.0),
-    help="Counts people and not synthetic rows: a large release may hold everybody and much else.",
-)
-ALL_BUT_ONE_EXCESS = Quantity(
-    "all_but_one_excess",
-    "Copies with one column changed, beyond the natural rate",
-    range=(-1.0, 1.0),
-    help="The same when one column is left out of the comparison; the worst choice of that column.",
-)
-IDENTIFIER_REUSE = Quantity(
-    "identifier_reuse",
-    "Synthetic rows that carry an identifier of a real entity",
-    help="Zero when the release has no identifier column, as it should.",
-)
-
-_NATURAL = Reference(0.0, "as many as among people the generator never saw")
 
 
 @dataclass(frozen=True, kw_only=True)

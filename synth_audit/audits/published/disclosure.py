@@ -21,6 +21,34 @@ from synth_audit.stats.proportions import proportion_interval
 from synth_audit.table.schema import Column, Role, quantitative
 from synth_audit.table.table import Table
 
+REP_U = Quantity(
+    "rep_u",
+    "Replicated uniques (RepU)",
+    proportional=False,  # depends on the sizes of both tables
+    help="People whose keys are unique in train and unique in the release; read it beside that of strangers.",
+)
+
+UNIQUE_IN_ORIGINAL = Quantity(
+    "unique_in_original",
+    "Uniques in train (UiO)",
+    direction=Direction.NEUTRAL,
+    help="People whose keys nobody else in train has: those whom a copy of train would single out.",
+)
+
+DISCO = Quantity(
+    "disco",
+    "Disclosed by the release, and correctly (DiSCO)",
+    proportional=False,
+    help="People whose keys lead to one value in the release, which is theirs; read it beside strangers'.",
+)
+
+DISCLOSIVE_IN_ORIGINAL = Quantity(
+    "disclosive_in_original",
+    "Disclosed by train itself (Dorig)",
+    direction=Direction.NEUTRAL,
+    help="People whose keys lead to one value in train: what a copy of train would disclose.",
+)
+
 
 def unique_rows(keys: Codes) -> Bools:
     """Rows whose key no other row of the table has, shape (n,)."""
@@ -59,32 +87,6 @@ def disclosed_target(keys: Codes, targets: Codes, of_keys: Codes, of_targets: Co
     only[key] = target
     only[np.bincount(key, minlength=size) != 1] = -1
     return np.asarray(only[keys] == targets, dtype=np.bool_)
-
-
-REP_U = Quantity(
-    "rep_u",
-    "Replicated uniques (RepU)",
-    proportional=False,  # depends on the sizes of both tables
-    help="People whose keys are unique in train and unique in the release; read it beside that of strangers.",
-)
-UNIQUE_IN_ORIGINAL = Quantity(
-    "unique_in_original",
-    "Uniques in train (UiO)",
-    direction=Direction.NEUTRAL,
-    help="People whose keys nobody else in train has: those whom a copy of train would single out.",
-)
-DISCO = Quantity(
-    "disco",
-    "Disclosed by the release, and correctly (DiSCO)",
-    proportional=False,
-    help="People whose keys lead to one value in the release, which is theirs; read it beside strangers'.",
-)
-DISCLOSIVE_IN_ORIGINAL = Quantity(
-    "disclosive_in_original",
-    "Disclosed by train itself (Dorig)",
-    direction=Direction.NEUTRAL,
-    help="People whose keys lead to one value in train: what a copy of train would disclose.",
-)
 
 
 @dataclass(frozen=True, kw_only=True)

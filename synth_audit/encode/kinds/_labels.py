@@ -48,6 +48,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_FEW_LABELS = 30
+
+_LABEL_AMONG_MANY = 0.1
+"""Weight of the label, beside other parts, in a column of more labels than that."""
+
+_MANY_LABELS, _OFTEN_NEW = 100, 0.05
+"""More labels than this, and than this share of the rows, are names, lists or codes rather than groups."""
+
+_MOSTLY_ITS_OWN = 0.5
+"""Share of rows with a label of their own from which a category looks like a name."""
+
+
 class LabelViews:
     """Categories, their frequencies and equality."""
 
@@ -107,17 +119,6 @@ class LabelViews:
     ) -> tuple[list[Floats], Equality]:
         """Given by codes that the tables share, guessed right when equal."""
         return [np.where(x == MISSING, np.nan, x) for x in codes(tables, column)], Equality()
-
-
-_FEW_LABELS = 30
-_LABEL_AMONG_MANY = 0.1
-"""Weight of the label, beside other parts, in a column of more labels than that."""
-
-_MANY_LABELS, _OFTEN_NEW = 100, 0.05
-"""More labels than this, and than this share of the rows, are names, lists or codes rather than groups."""
-
-_MOSTLY_ITS_OWN = 0.5
-"""Share of rows with a label of their own from which a category looks like a name."""
 
 
 class TextLabels(LabelViews):

@@ -58,6 +58,16 @@ _YEARS_1_TO_9999 = (-62_135_596_800e6, 253_402_214_400e6)
 _NANOSECONDS = (-9.2e15, 9.2e15)  # what 64-bit nanoseconds can hold, in microseconds
 
 
+_EDGE_DIGITS = 2
+"""Digits of an edge beyond the first one of the span of all edges: more would not be read."""
+
+_SAME = 1e-9
+"""Edges that differ by less, relative to their size, surround one value."""
+
+_FIRST = 1000
+"""Rows that are looked at first."""
+
+
 def number_margin(
     values: Floats, storage: pa.DataType, method: MarginMethod, *, step: float, bounds: Bounds | None
 ) -> Margin:
@@ -95,13 +105,6 @@ def storage_limits(storage: pa.DataType) -> Bounds:
         whole = np.iinfo(storage.to_pandas_dtype())
         return max(float(whole.min), -MOST_EXACT), min(float(whole.max), MOST_EXACT)
     return -np.inf, np.inf
-
-
-_EDGE_DIGITS = 2
-"""Digits of an edge beyond the first one of the span of all edges: more would not be read."""
-
-_SAME = 1e-9
-"""Edges that differ by less, relative to their size, surround one value."""
 
 
 class NumberViews:
@@ -366,10 +369,6 @@ def _as_narrow(values: pa.ChunkedArray, storage: pa.DataType) -> pa.ChunkedArray
     narrow = values.cast(storage, safe=False)
     same = pc.all(pc.equal(narrow.cast(values.type), values)).as_py()
     return values if same is False else narrow
-
-
-_FIRST = 1000
-"""Rows that are looked at first."""
 
 
 def counts(values: pa.ChunkedArray, clues: Clues) -> bool:

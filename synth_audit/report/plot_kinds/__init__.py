@@ -11,6 +11,10 @@ from synth_audit.report import svg, words
 from synth_audit.report.plot_kinds._contract import Beside, ChartKind, PanelKind, Styles
 from synth_audit.report.svg import WIDTH, LineStyle, Plot, legend
 
+_NOTHING = "There are no values to draw."
+
+_UNKNOWN = "This version draws no such picture; its numbers are in the table."
+
 
 @cache
 def plot_kinds() -> frozenset[str]:
@@ -76,7 +80,3 @@ def _legend(kind: ChartKind, series: Series, styles: Styles, top: float) -> Plot
     if kind.legend == "none" or only in ("", series.y_label, series.title):
         return Plot("", 4.0)
     return legend(styles, top, as_bars=kind.legend == "bars")
-
-
-_NOTHING = "There are no values to draw."
-_UNKNOWN = "This version draws no such picture; its numbers are in the table."

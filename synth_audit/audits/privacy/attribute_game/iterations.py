@@ -21,6 +21,12 @@ from synth_audit.stats.regression import Regression, Scaling, correlation, signe
 from synth_audit.stats.resampling import iteration_rng, reference_rows
 from synth_audit.table.table import Table
 
+TARGETS = 4
+"""Targets of either kind in each iteration, as in the paper."""
+
+_MOST_SCORED = 2_000
+"""Rows that the guesses of one iteration are scored on."""
+
 
 @dataclass(frozen=True)
 class FittedAttack:
@@ -131,13 +137,6 @@ class GuessTest:
 
     def _score(self, guesses: Floats) -> float:
         return float(signed_r_squared(guesses, self.truth) @ self.weights)
-
-
-TARGETS = 4
-"""Targets of either kind in each iteration, as in the paper."""
-
-_MOST_SCORED = 2_000
-"""Rows that the guesses of one iteration are scored on."""
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,40 @@ MODEL_RATE = Quantity(
 )
 
 
+EXCESS = Quantity(
+    "excess_people",
+    "People given away to one who knows a few columns or half of them",
+    range=(-1.0, 1.0),
+    proportional=False,  # a guess that is right by luck is no excess, and luck differs by secret
+    help="Share of people in the training data whose secret is guessed rightly beyond what guesses about "
+    "strangers come to, for the worst of several sets of known columns; 0 is none.",
+)
+
+_MOST_TOGETHER = 30
+"""Sets of columns that the generator drew together, each of which takes a search."""
+
+_LEVELS = np.linspace(0, 1, 9)
+"""Shares of the release rows, by how sure the forest is of them, that the margin may take over."""
+
+RECONSTRUCTION_RISK = Quantity(
+    "reconstruction_risk",
+    "Inference risk by a model of the release",
+    range=(float("-inf"), 1.0),
+    direction=Direction.NEUTRAL,
+    help="Part of the people in the training data whose secret is remembered by a model learnt from the "
+    "release; 0 is none. A plain number: no gate reads it.",
+)
+
+RECONSTRUCTION_RATE = Quantity(
+    "reconstruction_rate",
+    "Training records guessed by a model of the release",
+    direction=Direction.NEUTRAL,
+    help="Right guesses of that model, from all known columns.",
+)
+
+_TREES, _MOST_LEARNT = 10, 5_000
+
+
 @dataclass(frozen=True)
 class SecretAttack:
     """What became of the guesses at one secret.
@@ -190,20 +224,6 @@ def _risk_as(
         n_minimum=FEWEST_GUESSES,
         reference=_NULL,
     )
-
-
-EXCESS = Quantity(
-    "excess_people",
-    "People given away to one who knows a few columns or half of them",
-    range=(-1.0, 1.0),
-    proportional=False,  # a guess that is right by luck is no excess, and luck differs by secret
-    help="Share of people in the training data whose secret is guessed rightly beyond what guesses about "
-    "strangers come to, for the worst of several sets of known columns; 0 is none.",
-)
-
-
-_MOST_TOGETHER = 30
-"""Sets of columns that the generator drew together, each of which takes a search."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,10 +357,6 @@ def _joint_sets(
     return list(found)
 
 
-_LEVELS = np.linspace(0, 1, 9)
-"""Shares of the release rows, by how sure the forest is of them, that the margin may take over."""
-
-
 def reconstructed(
     judge: GuessRule, known: Mixed, secrets: Floats, asked: Mixed, n_trees: int, seed: int
 ) -> tuple[Floats, float]:
@@ -399,24 +415,6 @@ def _threshold(votes: Floats, classes: Codes, common: int) -> tuple[float, float
     taken: list[Bools] = [sureness >= limit for limit in limits]
     best = int(np.argmax([np.where(t, right, plain).mean() for t in taken]))
     return float(limits[best]), float(taken[best].mean())
-
-
-RECONSTRUCTION_RISK = Quantity(
-    "reconstruction_risk",
-    "Inference risk by a model of the release",
-    range=(float("-inf"), 1.0),
-    direction=Direction.NEUTRAL,
-    help="Part of the people in the training data whose secret is remembered by a model learnt from the "
-    "release; 0 is none. A plain number: no gate reads it.",
-)
-RECONSTRUCTION_RATE = Quantity(
-    "reconstruction_rate",
-    "Training records guessed by a model of the release",
-    direction=Direction.NEUTRAL,
-    help="Right guesses of that model, from all known columns.",
-)
-
-_TREES, _MOST_LEARNT = 10, 5_000
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,88 @@ SURE = 0.5
 """The attacker says *learnt* above this probability."""
 
 
+ONE_PERCENT, ONE_PER_MILLE = 0.01, 0.001
+
+FEWEST_GAMES = 10
+"""With fewer games of one kind, an iteration and a target each, single models decide the number."""
+
+_LEAST_GAIN = 1e-300
+
+PRIVACY_GAIN = Quantity(
+    "privacy_gain",
+    "Privacy gain against membership inference",
+    unit="score",
+    direction=Direction.HIGHER,
+    range=(0.0, 2.0),
+    proportional=False,  # it rests on a few people, most of them chosen for standing alone
+    help="1: the attacker does no better than by guessing; 0: it always knows, as with the real table.",
+)
+
+MEDIAN_GAIN = Quantity(
+    "median_gain",
+    "Median privacy gain over iterations and targets",
+    unit="score",
+    direction=Direction.NEUTRAL,  # half of the targets may be found out and it stays where it is
+    range=(0.0, 2.0),
+    help="As TVineSynth reports it. The mean beside it is what is judged.",
+)
+
+WORST_TARGET = Quantity(
+    "worst_target_gain",
+    "Privacy gain of the target that is found most often",
+    unit="score",
+    direction=Direction.HIGHER,
+    range=(0.0, 2.0),
+    proportional=False,  # the least of many noisy numbers
+    help="Least gain over single targets. By chance it is below 1; near 0 one of them is always found.",
+)
+
+AUC = Quantity(
+    "auc",
+    "Area under the attacker's curve",
+    unit="probability",
+    proportional=False,  # see above
+    help="Chance that a set learnt with the target looks more like it than one without. 0.5: guessing.",
+)
+
+TPR_1 = Quantity(
+    "tpr_at_fpr_1pct",
+    "Targets found at 1 % false alarms",
+    proportional=False,  # see above
+    help="Share of sets with the target that the attacker names while it names 1 % of those without.",
+)
+
+TPR_01 = Quantity(
+    "tpr_at_fpr_01pct",
+    "Targets found at 0.1 % false alarms",
+    proportional=False,  # see above
+    help="Share of sets with the target that the attacker names while it names 0.1 % of those without.",
+)
+
+EPSILON_REFUTED = Quantity(
+    "epsilon_refuted",
+    "Epsilon that the game proves beyond the one guaranteed",
+    unit="epsilon",
+    range=(-math.inf, math.inf),
+    proportional=False,  # a logarithm
+    help="How far the epsilon that explains the attacker's success lies above the guarantee; 0: it holds.",
+)
+
+_POOLED = (PRIVACY_GAIN, AUC, TPR_1, TPR_01)
+
+QUANTITIES = (PRIVACY_GAIN, MEDIAN_GAIN, WORST_TARGET, AUC, TPR_1, TPR_01, EPSILON_REFUTED)
+
+_REFERENCES = {
+    PRIVACY_GAIN: Reference(1.0, "a generator that the target leaves no trace in"),
+    WORST_TARGET: Reference(1.0, "a generator that no target leaves a trace in"),
+    AUC: Reference(0.5, "guessing"),
+    TPR_1: Reference(ONE_PERCENT, "naming sets with the target no more often than others"),
+    TPR_01: Reference(ONE_PER_MILLE, "naming sets with the target no more often than others"),
+}
+
+_RATES = {TPR_1: ONE_PERCENT, TPR_01: ONE_PER_MILLE}
+
+
 @dataclass(frozen=True, eq=False)
 class Played:
     """Scores of all games about targets of one kind with one feature set, shape (M, T, E) each.
@@ -169,78 +251,6 @@ def _widest(over_iterations: Interval, counted: Interval, level: float) -> Inter
     )
 
 
-ONE_PERCENT, ONE_PER_MILLE = 0.01, 0.001
-
-FEWEST_GAMES = 10
-"""With fewer games of one kind, an iteration and a target each, single models decide the number."""
-
-_LEAST_GAIN = 1e-300
-
-PRIVACY_GAIN = Quantity(
-    "privacy_gain",
-    "Privacy gain against membership inference",
-    unit="score",
-    direction=Direction.HIGHER,
-    range=(0.0, 2.0),
-    proportional=False,  # it rests on a few people, most of them chosen for standing alone
-    help="1: the attacker does no better than by guessing; 0: it always knows, as with the real table.",
-)
-MEDIAN_GAIN = Quantity(
-    "median_gain",
-    "Median privacy gain over iterations and targets",
-    unit="score",
-    direction=Direction.NEUTRAL,  # half of the targets may be found out and it stays where it is
-    range=(0.0, 2.0),
-    help="As TVineSynth reports it. The mean beside it is what is judged.",
-)
-WORST_TARGET = Quantity(
-    "worst_target_gain",
-    "Privacy gain of the target that is found most often",
-    unit="score",
-    direction=Direction.HIGHER,
-    range=(0.0, 2.0),
-    proportional=False,  # the least of many noisy numbers
-    help="Least gain over single targets. By chance it is below 1; near 0 one of them is always found.",
-)
-AUC = Quantity(
-    "auc",
-    "Area under the attacker's curve",
-    unit="probability",
-    proportional=False,  # see above
-    help="Chance that a set learnt with the target looks more like it than one without. 0.5: guessing.",
-)
-TPR_1 = Quantity(
-    "tpr_at_fpr_1pct",
-    "Targets found at 1 % false alarms",
-    proportional=False,  # see above
-    help="Share of sets with the target that the attacker names while it names 1 % of those without.",
-)
-TPR_01 = Quantity(
-    "tpr_at_fpr_01pct",
-    "Targets found at 0.1 % false alarms",
-    proportional=False,  # see above
-    help="Share of sets with the target that the attacker names while it names 0.1 % of those without.",
-)
-EPSILON_REFUTED = Quantity(
-    "epsilon_refuted",
-    "Epsilon that the game proves beyond the one guaranteed",
-    unit="epsilon",
-    range=(-math.inf, math.inf),
-    proportional=False,  # a logarithm
-    help="How far the epsilon that explains the attacker's success lies above the guarantee; 0: it holds.",
-)
-_POOLED = (PRIVACY_GAIN, AUC, TPR_1, TPR_01)
-QUANTITIES = (PRIVACY_GAIN, MEDIAN_GAIN, WORST_TARGET, AUC, TPR_1, TPR_01, EPSILON_REFUTED)
-
-_REFERENCES = {
-    PRIVACY_GAIN: Reference(1.0, "a generator that the target leaves no trace in"),
-    WORST_TARGET: Reference(1.0, "a generator that no target leaves a trace in"),
-    AUC: Reference(0.5, "guessing"),
-    TPR_1: Reference(ONE_PERCENT, "naming sets with the target no more often than others"),
-    TPR_01: Reference(ONE_PER_MILLE, "naming sets with the target no more often than others"),
-}
-
-
 _ESTIMATORS: Mapping[Quantity, Callable[[Played, float], GameEstimate]] = {
     PRIVACY_GAIN: gain,
     WORST_TARGET: gain,
@@ -248,7 +258,6 @@ _ESTIMATORS: Mapping[Quantity, Callable[[Played, float], GameEstimate]] = {
     TPR_1: lambda game, level: rate(game, ONE_PERCENT, level),
     TPR_01: lambda game, level: rate(game, ONE_PER_MILLE, level),
 }
-_RATES = {TPR_1: ONE_PERCENT, TPR_01: ONE_PER_MILLE}
 
 
 def measured(games: Sequence[Played], requested: Mapping[str, int], level: float) -> list[Measurement]:

@@ -33,6 +33,45 @@ _FAR = 1e6
 """Standard deviations beyond which a number is as good as infinitely far, so that no square overflows."""
 
 
+FeatureSet = Literal["naive", "histogram", "correlations", "target_distance", "all"]
+
+Classifier = Literal["random_forest", "logistic", "nearest_neighbours"]
+
+PARTS: tuple[FeatureSet, ...] = ("naive", "histogram", "correlations", "target_distance")
+
+FEATURE_SETS: tuple[FeatureSet, ...] = (*PARTS, "all")
+
+CLASSIFIERS: tuple[Classifier, ...] = ("random_forest", "logistic", "nearest_neighbours")
+
+BINS = 10
+"""Bins of equal width between the least and the largest value of the reference; two more lie beyond."""
+
+NEIGHBOURS = (1, 2, 5, 10)
+"""Which of the nearest synthetic rows of a target are measured."""
+
+_DECIMALS = 9
+
+_DECIMALS_OF_GUESSES = 6
+"""An iterative fit is no more exact than this."""
+
+Parts = dict[FeatureSet, Floats]
+
+GAME = "membership_game"
+"""Names the streams of draws that all candidates of a sweep share."""
+
+LARGEST_PART = 0.8
+"""A sample takes no more than this of the rows it is drawn from, so that two samples differ."""
+
+FEWEST_ROWS = 20
+"""With fewer rows to draw from, a sample says nothing of how the generator behaves."""
+
+_BLOCK = 2**23
+"""Values of coded sets held at a time: 64 MiB."""
+
+MOST_SEARCHED = 20_000
+"""At most this many rows are looked at, drawn at random, for those farthest from all others."""
+
+
 @dataclass(frozen=True, eq=False)
 class ReferenceScaler:
     """The attacker's units, read off the reference rows, which hold no target.
@@ -107,23 +146,6 @@ def _bins_of_labels(codes: Floats, n_labels: int) -> Integers:
     bins = np.empty(len(counts), dtype=np.int64)
     bins[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
     return np.minimum(bins, MOST_LABELS - 1)
-
-
-FeatureSet = Literal["naive", "histogram", "correlations", "target_distance", "all"]
-Classifier = Literal["random_forest", "logistic", "nearest_neighbours"]
-
-
-PARTS: tuple[FeatureSet, ...] = ("naive", "histogram", "correlations", "target_distance")
-FEATURE_SETS: tuple[FeatureSet, ...] = (*PARTS, "all")
-CLASSIFIERS: tuple[Classifier, ...] = ("random_forest", "logistic", "nearest_neighbours")
-
-BINS = 10
-"""Bins of equal width between the least and the largest value of the reference; two more lie beyond."""
-
-NEIGHBOURS = (1, 2, 5, 10)
-"""Which of the nearest synthetic rows of a target are measured."""
-
-_DECIMALS = 9
 
 
 def naive(sets: Floats, scaler: ReferenceScaler) -> Floats:
@@ -267,10 +289,6 @@ def guesses(classifier: Classifier, known: Floats, learnt: Bools, asked: Floats,
     return found
 
 
-_DECIMALS_OF_GUESSES = 6
-"""An iterative fit is no more exact than this."""
-
-
 def _classifier(name: Classifier, seed: int) -> Any:
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.linear_model import LogisticRegression
@@ -306,21 +324,6 @@ def _rounded(parts: Sequence[npt.NDArray[np.generic]]) -> Floats:
     """The parts side by side, rounded, so that no last bit of a product decides a split of a classifier."""
     joined = np.concatenate(parts, axis=1).astype(np.float64)
     return np.asarray(np.round(joined, _DECIMALS), dtype=np.float64)
-
-
-Parts = dict[FeatureSet, Floats]
-
-GAME = "membership_game"
-"""Names the streams of draws that all candidates of a sweep share."""
-
-LARGEST_PART = 0.8
-"""A sample takes no more than this of the rows it is drawn from, so that two samples differ."""
-
-FEWEST_ROWS = 20
-"""With fewer rows to draw from, a sample says nothing of how the generator behaves."""
-
-_BLOCK = 2**23
-"""Values of coded sets held at a time: 64 MiB."""
 
 
 @dataclass(frozen=True)
@@ -489,10 +492,6 @@ class ShadowGame:
                 judged.append(guesses(self.classifier, known[i], learnt, both[i], seed))
             outside[name], inside[name] = np.split(np.array(judged), 2, axis=1)
         return Scores(inside, outside, asked.guarantee)
-
-
-MOST_SEARCHED = 20_000
-"""At most this many rows are looked at, drawn at random, for those farthest from all others."""
 
 
 def outlier_columns(subject: Subject, names: Sequence[str]) -> tuple[Column, ...]:

@@ -48,6 +48,94 @@ _HALVINGS = 20
 """Of the interval of μ: to 1e-5."""
 
 
+USUAL_DELTA = 1e-5
+"""δ of the conversion without a guarantee that has one; usual for tables of up to 100,000 people."""
+
+FEWEST_GUESSES = 10
+"""With fewer guesses almost no μ is refuted, and each number of guesses has its share of α."""
+
+EMPIRICAL_EPSILON = Quantity(
+    "empirical_epsilon",
+    "Epsilon that this release costs at least",
+    unit="epsilon",
+    range=(0.0, LARGEST),
+    proportional=False,  # a logarithm
+    help="No smaller epsilon allows claims of who was in train to be right so often. 0 proves nothing.",
+)
+
+CEILING = Quantity(
+    "epsilon_ceiling",
+    "Largest epsilon that could be shown here",
+    unit="epsilon",
+    direction=Direction.NEUTRAL,
+    range=(0.0, LARGEST),
+    proportional=False,
+    help="What claims about everybody whose side was secret would prove if all were right.",
+)
+
+BEYOND_CHANCE = Quantity(
+    "beyond_chance",
+    "Right claims beyond those of guessing",
+    direction=Direction.NEUTRAL,
+    range=(-1.0, 1.0),
+    proportional=False,  # claims are of those that look most like it
+    help="Share of the claims that were right, less the share that guessing by the split's odds has right.",
+)
+
+EPSILON_REFUTED = Quantity(
+    "epsilon_refuted",
+    "Epsilon that one run proves beyond the one guaranteed",
+    unit="epsilon",
+    range=(-math.inf, math.inf),
+    proportional=False,  # a logarithm
+    help="How far the epsilon that explains the claims lies above the guarantee; at most 0: it holds.",
+)
+
+GAUSSIAN_MU = Quantity(
+    "gaussian_mu",
+    "Lower bound on mu under the Gaussian model",
+    unit="score",
+    direction=Direction.NEUTRAL,  # no gate rests on it
+    range=(0.0, LARGEST_MU),
+    proportional=False,
+    help="If the generator protects people as Gaussian noise does, mu is at least this. 0 proves nothing.",
+)
+
+GAUSSIAN_MU_CONVERTED = Quantity(
+    "gaussian_mu_converted",
+    "The same, converted at a delta under the Gaussian model",
+    unit="score",
+    direction=Direction.NEUTRAL,
+    range=(0.0, math.inf),
+    proportional=False,
+    help="What Gaussian noise of this mu costs, at the delta in the notes. It bounds no other generator.",
+)
+
+QUANTITIES = (
+    EMPIRICAL_EPSILON,
+    CEILING,
+    BEYOND_CHANCE,
+    EPSILON_REFUTED,
+    GAUSSIAN_MU,
+    GAUSSIAN_MU_CONVERTED,
+)
+
+FEWEST_JUDGED = 10
+"""With fewer claims about people whose side was secret the number is no evidence."""
+
+_METHOD = "binomial tail of right claims"
+
+FEWEST_PEOPLE, FEWEST_PLANTED = 200, 60
+"""Of fewer people no claims could be right often enough to prove much, nor, among those of a planted leak, to
+tell a full copy from none."""
+
+FEWEST_CLAIMS = 30
+"""No rule is chosen that claims fewer on the half where sides are known."""
+
+_SPENT_ON_DELTA = 0.2
+"""Share of α that δ may take; the pool of people is cut down until it does."""
+
+
 def mu_at_least(sides: Coins | FixedSizes, guesses: Claims, alpha: float) -> float:
     """Return the largest μ refuted at level α: a lower bound on μ under the Gaussian model.
 
@@ -129,13 +217,6 @@ def _refuted(mu: float, right: Floats, wrong: Floats, alpha: float) -> bool:
     return False
 
 
-USUAL_DELTA = 1e-5
-"""δ of the conversion without a guarantee that has one; usual for tables of up to 100,000 people."""
-
-FEWEST_GUESSES = 10
-"""With fewer guesses almost no μ is refuted, and each number of guesses has its share of α."""
-
-
 @dataclass(frozen=True)
 class GaussianBound:
     """Whether a μ-GDP mechanism could have let so many guesses be right.
@@ -205,72 +286,6 @@ def _right(scores: Floats, wanted: Bools, known: Bools, sizes: list[int]) -> lis
         for half in (known, ~known)
     )
     return [int(on_secret[np.argmax(on_known[:, g - 1]), g - 1]) for g in sizes]
-
-
-EMPIRICAL_EPSILON = Quantity(
-    "empirical_epsilon",
-    "Epsilon that this release costs at least",
-    unit="epsilon",
-    range=(0.0, LARGEST),
-    proportional=False,  # a logarithm
-    help="No smaller epsilon allows claims of who was in train to be right so often. 0 proves nothing.",
-)
-CEILING = Quantity(
-    "epsilon_ceiling",
-    "Largest epsilon that could be shown here",
-    unit="epsilon",
-    direction=Direction.NEUTRAL,
-    range=(0.0, LARGEST),
-    proportional=False,
-    help="What claims about everybody whose side was secret would prove if all were right.",
-)
-BEYOND_CHANCE = Quantity(
-    "beyond_chance",
-    "Right claims beyond those of guessing",
-    direction=Direction.NEUTRAL,
-    range=(-1.0, 1.0),
-    proportional=False,  # claims are of those that look most like it
-    help="Share of the claims that were right, less the share that guessing by the split's odds has right.",
-)
-EPSILON_REFUTED = Quantity(
-    "epsilon_refuted",
-    "Epsilon that one run proves beyond the one guaranteed",
-    unit="epsilon",
-    range=(-math.inf, math.inf),
-    proportional=False,  # a logarithm
-    help="How far the epsilon that explains the claims lies above the guarantee; at most 0: it holds.",
-)
-GAUSSIAN_MU = Quantity(
-    "gaussian_mu",
-    "Lower bound on mu under the Gaussian model",
-    unit="score",
-    direction=Direction.NEUTRAL,  # no gate rests on it
-    range=(0.0, LARGEST_MU),
-    proportional=False,
-    help="If the generator protects people as Gaussian noise does, mu is at least this. 0 proves nothing.",
-)
-GAUSSIAN_MU_CONVERTED = Quantity(
-    "gaussian_mu_converted",
-    "The same, converted at a delta under the Gaussian model",
-    unit="score",
-    direction=Direction.NEUTRAL,
-    range=(0.0, math.inf),
-    proportional=False,
-    help="What Gaussian noise of this mu costs, at the delta in the notes. It bounds no other generator.",
-)
-QUANTITIES = (
-    EMPIRICAL_EPSILON,
-    CEILING,
-    BEYOND_CHANCE,
-    EPSILON_REFUTED,
-    GAUSSIAN_MU,
-    GAUSSIAN_MU_CONVERTED,
-)
-
-FEWEST_JUDGED = 10
-"""With fewer claims about people whose side was secret the number is no evidence."""
-
-_METHOD = "binomial tail of right claims"
 
 
 @dataclass(frozen=True)
@@ -385,17 +400,6 @@ def gaussian_told(found: GaussianBound, level: float, *, fixed: bool) -> str:
         "is no bound on epsilon: the generator need not be Gaussian. No mu above "
         f"{found.best:.2f} could be shown here"
     )
-
-
-FEWEST_PEOPLE, FEWEST_PLANTED = 200, 60
-"""Of fewer people no claims could be right often enough to prove much, nor, among those of a planted leak, to
-tell a full copy from none."""
-
-FEWEST_CLAIMS = 30
-"""No rule is chosen that claims fewer on the half where sides are known."""
-
-_SPENT_ON_DELTA = 0.2
-"""Share of α that δ may take; the pool of people is cut down until it does."""
 
 
 @dataclass(frozen=True, kw_only=True)

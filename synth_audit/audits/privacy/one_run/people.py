@@ -27,6 +27,13 @@ _PLACE = np.dtype(">u8")
 """What is drawn for an entity: its place among all."""
 
 
+_FEWEST, _MOST = 2, 5
+"""Columns that somebody knows who knows few."""
+
+_CELLS = 20
+"""Cells of a number's robust range in which two numbers agree that are near."""
+
+
 @dataclass(frozen=True, eq=False)
 class ClaimablePeople:
     """Entities of train and control together, in random order, with their rows in one pooled table.
@@ -134,13 +141,6 @@ def _of_kind(column: Column, values: pa.ChunkedArray, ranked: bool) -> Column:
     )
     found = kind_of(values, clues)
     return column if found is None else replace(column, kind=found)
-
-
-_FEWEST, _MOST = 2, 5
-"""Columns that somebody knows who knows few."""
-
-_CELLS = 20
-"""Cells of a number's robust range in which two numbers agree that are near."""
 
 
 @dataclass(frozen=True, eq=False)

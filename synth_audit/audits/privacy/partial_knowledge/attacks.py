@@ -48,6 +48,59 @@ _SAME = 1e-9
 """Distances that differ by less are tied."""
 
 
+TOLERANCE = 0.045
+"""Robust ranges by which a guessed number may be off: 5 % of the range of the central nine tenths."""
+
+_CAUTION_EQUAL = 2.0
+"""Standard errors by which claims from many equal values must stand out: of many, some do by chance."""
+
+_FEWEST_GAPS = 0.05
+"""Share of people whose value is missing, or is not, from which on it is a secret whether it is."""
+
+_FEWEST_EQUAL = 3
+"""Columns drawn together from which on claims are made of all equal rows too."""
+
+_NO_GUESS = -1.0
+"""What a release row guesses that has no value there: no secret lies near it."""
+
+_FEWEST_CLAIMED = 10
+"""Control people of a half of whom claims must be made; where hardly any are, single columns tell enough."""
+
+EXCESS = Quantity(
+    "excess_people",
+    "People given away to one who knows a few columns",
+    range=(-1.0, 1.0),
+    proportional=False,  # a claim that is right by luck is no excess, and luck differs by column
+    help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
+    "claims about strangers come to; 0 is none.",
+)
+
+CLAIMED = Quantity(
+    "claimed",
+    "Training people of whom a claim is made",
+    direction=Direction.NEUTRAL,
+    help="Those as near to the release as the nearest strangers, on whom all nearest rows agree.",
+)
+
+TRAIN_RATE = Quantity(
+    "train_rate",
+    "Training people claimed rightly",
+    direction=Direction.NEUTRAL,
+    help="Share of training people of whom a claim is made that is right, in the worst set of columns.",
+)
+
+CONTROL_RATE = Quantity(
+    "control_rate",
+    "Control people claimed rightly",
+    direction=Direction.NEUTRAL,
+    help="The same for people the generator never saw: what the population gives away, not the release.",
+)
+
+QUANTITIES = (EXCESS, CLAIMED, TRAIN_RATE, CONTROL_RATE)
+
+_SIZES = {2: "pairs", 3: "triples", 4: "quadruples", 5: "quintuples"}
+
+
 @dataclass(frozen=True, eq=False)
 class KnownCells:
     """Cells of some columns, those of the release in the first rows.
@@ -250,22 +303,6 @@ def _rows_of(combinations: _Combinations, used: Positions) -> tuple[Positions, P
     return combinations.order[np.repeat(combinations.starts[used], sizes) + inside], starts
 
 
-TOLERANCE = 0.045
-"""Robust ranges by which a guessed number may be off: 5 % of the range of the central nine tenths."""
-
-_CAUTION_EQUAL = 2.0
-"""Standard errors by which claims from many equal values must stand out: of many, some do by chance."""
-
-_FEWEST_GAPS = 0.05
-"""Share of people whose value is missing, or is not, from which on it is a secret whether it is."""
-
-_FEWEST_EQUAL = 3
-"""Columns drawn together from which on claims are made of all equal rows too."""
-
-_NO_GUESS = -1.0
-"""What a release row guesses that has no value there: no secret lies near it."""
-
-
 @dataclass(frozen=True)
 class Knowledge:
     """What an adversary knows.
@@ -452,10 +489,6 @@ class _Search:
         )
 
 
-_FEWEST_CLAIMED = 10
-"""Control people of a half of whom claims must be made; where hardly any are, single columns tell enough."""
-
-
 def pooled_excess(attacks: Attacks, blocks: Sequence[tuple[int, ...]], level: float) -> Estimate | None:
     """Share of train people claimed rightly beyond luck, on average over the columns of a block.
 
@@ -515,38 +548,6 @@ def excess_of_shares(
     error = np.sqrt(beyond[train].var() / train.sum() + more**2 * beyond[control].var() / control.sum())
     value, half_width = float(beyond[train].mean()), critical_value(level) * float(error)
     return Estimate(value, Interval(value - half_width, value + half_width, level, "delta, by person"))
-
-
-EXCESS = Quantity(
-    "excess_people",
-    "People given away to one who knows a few columns",
-    range=(-1.0, 1.0),
-    proportional=False,  # a claim that is right by luck is no excess, and luck differs by column
-    help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
-    "claims about strangers come to; 0 is none.",
-)
-CLAIMED = Quantity(
-    "claimed",
-    "Training people of whom a claim is made",
-    direction=Direction.NEUTRAL,
-    help="Those as near to the release as the nearest strangers, on whom all nearest rows agree.",
-)
-TRAIN_RATE = Quantity(
-    "train_rate",
-    "Training people claimed rightly",
-    direction=Direction.NEUTRAL,
-    help="Share of training people of whom a claim is made that is right, in the worst set of columns.",
-)
-CONTROL_RATE = Quantity(
-    "control_rate",
-    "Control people claimed rightly",
-    direction=Direction.NEUTRAL,
-    help="The same for people the generator never saw: what the population gives away, not the release.",
-)
-
-QUANTITIES = (EXCESS, CLAIMED, TRAIN_RATE, CONTROL_RATE)
-
-_SIZES = {2: "pairs", 3: "triples", 4: "quadruples", 5: "quintuples"}
 
 
 def measured(attacks: Attacks, subject: Subject, requested: int) -> Findings:

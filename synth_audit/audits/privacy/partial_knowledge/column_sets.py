@@ -21,6 +21,25 @@ _NARROW = 4
 """Columns up to which single ones are tried too."""
 
 
+Look = Callable[[int], Floats]
+"""How much each pair of columns stands out on one half of the people; (d, d)."""
+
+Parents = Sequence[tuple[int, ...]]
+"""Of each column, the two whose difference it is; empty for a column of the table."""
+
+FEWEST, MOST = 6, 16
+"""Columns of a set."""
+
+BLOCKS = (8, 11, 14)
+"""Surest columns of a block of which all but one are known, each the secret in turn."""
+
+_MOST_BITS = 3.0
+"""A column tells little where two rows agree in it by a chance of one in eight, or more."""
+
+_LABELS = 8
+"""Labels of such a column by which blocks are searched for, the rarest together."""
+
+
 @dataclass(frozen=True)
 class ColumnSets:
     """Sets of columns, by position, each ascending.
@@ -48,10 +67,6 @@ class ColumnSets:
         different = {*self.drawn, *(s for half in self.guided for s in half)}
         tried = Counter(map(len, different))
         return {k: (tried[k], n) for k, n in self.possible.items() if n}
-
-
-Look = Callable[[int], Floats]
-"""How much each pair of columns stands out on one half of the people; (d, d)."""
 
 
 def column_sets(d: int, budget: int, look: Look, rng: np.random.Generator) -> ColumnSets:
@@ -93,10 +108,6 @@ def drawn_of(d: int, k: int, most: int, rng: np.random.Generator) -> list[tuple[
     while len(found) < most:
         found[tuple(sorted(rng.choice(d, k, replace=False).tolist()))] = None
     return list(found)
-
-
-Parents = Sequence[tuple[int, ...]]
-"""Of each column, the two whose difference it is; empty for a column of the table."""
 
 
 def derived_sets(
@@ -179,19 +190,6 @@ def _of_group(group: list[int], budget: int, rng: np.random.Generator) -> list[t
     for k in range(3, min(LARGEST, len(group) - 2) + 1):
         places += drawn_of(len(group), k, max(0, budget - len(places)) // (LARGEST + 1 - k), rng)
     return [tuple(group[i] for i in chosen) for chosen in places]
-
-
-FEWEST, MOST = 6, 16
-"""Columns of a set."""
-
-BLOCKS = (8, 11, 14)
-"""Surest columns of a block of which all but one are known, each the secret in turn."""
-
-_MOST_BITS = 3.0
-"""A column tells little where two rows agree in it by a chance of one in eight, or more."""
-
-_LABELS = 8
-"""Labels of such a column by which blocks are searched for, the rarest together."""
 
 
 def weak_columns(columns: Sequence[KnownColumn]) -> list[int]:

@@ -29,6 +29,19 @@ _PAIRS = 2**20
 """Pairs of a predicate and a row looked at at a time."""
 
 
+_BATCH = 4096
+"""Most predicates drawn at a time."""
+
+_SIEVES = (512, 2**13)
+"""Synthetic rows among which predicates that are not unique mostly show it, before all rows are asked."""
+
+_ROUNDS = 8
+"""How often each outlier is described, every time by other columns."""
+
+Bins = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
+"""Ends of the range of codes into which each code of a column falls, shape (last + 1,) each."""
+
+
 @dataclass(frozen=True, eq=False)
 class ColumnCodebook:
     """What the codes of each column stand for.
@@ -270,16 +283,6 @@ def _reach(rows: CodedRows, predicates: Predicates) -> Integers:
     return np.maximum(reach, 0)
 
 
-_BATCH = 4096
-"""Most predicates drawn at a time."""
-
-_SIEVES = (512, 2**13)
-"""Synthetic rows among which predicates that are not unique mostly show it, before all rows are asked."""
-
-_ROUNDS = 8
-"""How often each outlier is described, every time by other columns."""
-
-
 def univariate(synthetic: CodedRows, lexicon: ColumnCodebook, n: int, rng: np.random.Generator) -> Predicates:
     """Every predicate on one column that matches exactly one synthetic row, or a random n of them.
 
@@ -461,10 +464,6 @@ def _median_code(rows: CodedRows, j: int) -> int:
 def _subsets(d: int, k: int, size: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:
     """``size`` random sets of k of d columns, shape (size, k), ascending."""
     return np.sort(np.argsort(rng.random((size, d)), axis=1)[:, :k], axis=1).astype(np.int32)
-
-
-Bins = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
-"""Ends of the range of codes into which each code of a column falls, shape (last + 1,) each."""
 
 
 def _bins(rows: CodedRows, lexicon: ColumnCodebook, j: int, n_bins: int) -> Bins:

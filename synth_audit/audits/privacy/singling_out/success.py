@@ -39,6 +39,78 @@ from synth_audit.stats.attack_success import (
 )
 from synth_audit.stats.proportions import middle_and_half_width, proportion_interval, unknown_proportion
 
+RISK = Quantity(
+    "risk",
+    "Singling-out risk",
+    range=(float("-inf"), 1.0),
+    proportional=False,  # a joined guess at a copied row fits others in train too, unless all of it is copied
+    help="0: guesses single out training rows no more often than strangers; 1: every guess does.",
+)
+
+WORST = Quantity(
+    "worst_risk",
+    "Singling-out risk, worst attack",
+    range=(float("-inf"), 1.0),
+    proportional=False,  # generators that draw exact values of single columns reach 1 without copying a row
+    help="The riskiest of the attack's settings; its interval allows for their number.",
+)
+
+TRAIN_RATE = Quantity(
+    "train_rate",
+    "Guesses that match exactly one training row",
+    direction=Direction.NEUTRAL,
+    help="Includes what chance and general knowledge of the population achieve.",
+)
+
+CONTROL_RATE = Quantity(
+    "control_rate",
+    "Guesses that would match exactly one of as many strangers",
+    direction=Direction.NEUTRAL,
+    help="From control rows, at the size of the training table.",
+)
+
+NAIVE_RATE = Quantity(
+    "naive_rate",
+    "Random guesses that match exactly one training row",
+    direction=Direction.NEUTRAL,
+    help="Predicates of the same kind made without the release.",
+)
+
+PAIRED_RISK = Quantity(
+    "paired_risk",
+    "Singling-out risk, guess by guess",
+    direction=Direction.NEUTRAL,
+    range=(float("-inf"), 1.0),
+    help="The same risk with each guess's outcome on train and control paired; where they are of equal size.",
+)
+
+PUBLISHED_RISK = Quantity(
+    "published_risk",
+    "Singling-out risk, control rate corrected as published",
+    direction=Direction.NEUTRAL,
+    range=(float("-inf"), 1.0),
+    help="To compare with figures in the literature; it takes an honest release for a risk.",
+)
+
+EXACT_VALUES = Quantity(
+    "exact_values",
+    "Values of a column that belong to exactly one training row, beyond strangers",
+    range=(float("-inf"), 1.0),
+    proportional=False,
+    help="Above 0 the column leaves with exact values of real people, whether or not their rows do.",
+)
+
+_FEWEST = 20
+"""Guesses on a column below which nothing is said of it."""
+
+_NAMED = 10
+"""Columns that the note names."""
+
+_HONEST = Reference(0.0, "a release that is independent of the training rows")
+
+_MOST_COLUMNS = 5
+"""An exposure names at most this many columns."""
+
 
 @dataclass(frozen=True)
 class IsolationRate:
@@ -289,70 +361,6 @@ def _independent(found: Interval) -> Interval:
     return Interval(found.low, found.high, found.level, f"{found.method} on independent guesses")
 
 
-RISK = Quantity(
-    "risk",
-    "Singling-out risk",
-    range=(float("-inf"), 1.0),
-    proportional=False,  # a joined guess at a copied row fits others in train too, unless all of it is copied
-    help="0: guesses single out training rows no more often than strangers; 1: every guess does.",
-)
-WORST = Quantity(
-    "worst_risk",
-    "Singling-out risk, worst attack",
-    range=(float("-inf"), 1.0),
-    proportional=False,  # generators that draw exact values of single columns reach 1 without copying a row
-    help="The riskiest of the attack's settings; its interval allows for their number.",
-)
-TRAIN_RATE = Quantity(
-    "train_rate",
-    "Guesses that match exactly one training row",
-    direction=Direction.NEUTRAL,
-    help="Includes what chance and general knowledge of the population achieve.",
-)
-CONTROL_RATE = Quantity(
-    "control_rate",
-    "Guesses that would match exactly one of as many strangers",
-    direction=Direction.NEUTRAL,
-    help="From control rows, at the size of the training table.",
-)
-NAIVE_RATE = Quantity(
-    "naive_rate",
-    "Random guesses that match exactly one training row",
-    direction=Direction.NEUTRAL,
-    help="Predicates of the same kind made without the release.",
-)
-PAIRED_RISK = Quantity(
-    "paired_risk",
-    "Singling-out risk, guess by guess",
-    direction=Direction.NEUTRAL,
-    range=(float("-inf"), 1.0),
-    help="The same risk with each guess's outcome on train and control paired; where they are of equal size.",
-)
-PUBLISHED_RISK = Quantity(
-    "published_risk",
-    "Singling-out risk, control rate corrected as published",
-    direction=Direction.NEUTRAL,
-    range=(float("-inf"), 1.0),
-    help="To compare with figures in the literature; it takes an honest release for a risk.",
-)
-EXACT_VALUES = Quantity(
-    "exact_values",
-    "Values of a column that belong to exactly one training row, beyond strangers",
-    range=(float("-inf"), 1.0),
-    proportional=False,
-    help="Above 0 the column leaves with exact values of real people, whether or not their rows do.",
-)
-
-
-_FEWEST = 20
-"""Guesses on a column below which nothing is said of it."""
-
-_NAMED = 10
-"""Columns that the note names."""
-
-_HONEST = Reference(0.0, "a release that is independent of the training rows")
-
-
 def exact_values(
     trial: PredicateTrial | None, lexicon: ColumnCodebook, level: float
 ) -> tuple[list[Measurement], tuple[str, ...]]:
@@ -391,10 +399,6 @@ def _note(columns: list[str]) -> tuple[str, ...]:
         "need be copied for that: a value that one person alone has tells that the person was in train. "
         "Round these columns or put their values into coarser classes",
     )
-
-
-_MOST_COLUMNS = 5
-"""An exposure names at most this many columns."""
 
 
 def exposure_of(

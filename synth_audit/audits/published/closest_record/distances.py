@@ -42,6 +42,60 @@ Places = npt.NDArray[np.int32]
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
+_UNIT = np.sqrt(12.0)
+"""Ranks over n are uniform on [0, 1]; times this their standard deviation is 1, as that of other numbers."""
+
+_BEYOND = 2**24
+"""Before the codes of labels that have no position: more than any column has."""
+
+FAMILIAR = 0.5
+"""A column of which so many rows have labels of train was not recoded, of as many as strangers have."""
+
+Distance = Literal["euclidean", "robust", "gower", "ranks", "mirrored_ranks", "embedding"]
+
+TableName = Literal["train", "control", "synthetic"]
+
+Rows = TypeVar("Rows", Coordinates, gower.Mixed)
+
+DISTANCES: tuple[Distance, ...] = ("euclidean", "robust", "gower", "ranks", "mirrored_ranks", "embedding")
+
+FEWEST_ROWS = 100
+"""Fewer synthetic rows than this decide nothing."""
+
+SHARE = Quantity(
+    "share",
+    "Synthetic rows nearer to train than to control",
+    proportional=False,  # its scale depends on the sizes of train and control
+)
+
+SHARE_EXCESS = Quantity(
+    "share_excess",
+    "Closest-record share beyond chance",
+    range=(-1.0, 1.0),
+    proportional=False,
+    help="The share less what a release that is independent of train would show.",
+)
+
+SHARE_LEAK = Quantity(
+    "share_leak",
+    "Copied rows that would explain the closest-record share",
+    range=(float("-inf"), 1.0),
+    help="0: none; 1: all. The excess over chance as a part of the most that the split allows.",
+)
+
+SHARE_P_VALUE = Quantity(
+    "share_p_value",
+    "p-value of the closest-record share",
+    unit="probability",
+    direction=Direction.HIGHER,
+    help="Chance of so large a share if the release were independent of train.",
+)
+
+QUANTITIES = (SHARE, SHARE_EXCESS, SHARE_LEAK, SHARE_P_VALUE)
+
+_INDEPENDENT = "a release that is independent of the split"
+
+
 class Threshold(NamedTuple):
     """The α-quantile of the real distances, with the part of its ties that makes up exactly α."""
 
@@ -235,16 +289,6 @@ def distance_ratio(found: Nearest) -> Floats:
     return np.divide(found.first, found.second, out=np.ones_like(found.first), where=told)
 
 
-_UNIT = np.sqrt(12.0)
-"""Ranks over n are uniform on [0, 1]; times this their standard deviation is 1, as that of other numbers."""
-
-_BEYOND = 2**24
-"""Before the codes of labels that have no position: more than any column has."""
-
-FAMILIAR = 0.5
-"""A column of which so many rows have labels of train was not recoded, of as many as strangers have."""
-
-
 @dataclass(frozen=True)
 class RankEncoder:
     """Coordinates of each row by where its values stand in a table, not by what they are.
@@ -365,13 +409,6 @@ def _frequency_order(scale: Codes, values: Codes) -> Codes:
     return np.where(values == MISSING, MISSING, np.append(position, MISSING)[values])
 
 
-Distance = Literal["euclidean", "robust", "gower", "ranks", "mirrored_ranks", "embedding"]
-TableName = Literal["train", "control", "synthetic"]
-Rows = TypeVar("Rows", Coordinates, gower.Mixed)
-
-DISTANCES: tuple[Distance, ...] = ("euclidean", "robust", "gower", "ranks", "mirrored_ranks", "embedding")
-
-
 @dataclass(frozen=True, eq=False)
 class Space(Generic[Rows]):
     """Rows of train and control, some of the release, and the search that belongs to their distance."""
@@ -433,39 +470,6 @@ def space_of(
         case "euclidean":
             placed = EuclideanEncoder.anchored_on(subject.train, columns).encode(tables, few)
     return Space(dict(zip(parts, placed, strict=True)), euclidean.nearest, euclidean.nearest_other)
-
-
-FEWEST_ROWS = 100
-"""Fewer synthetic rows than this decide nothing."""
-
-SHARE = Quantity(
-    "share",
-    "Synthetic rows nearer to train than to control",
-    proportional=False,  # its scale depends on the sizes of train and control
-)
-SHARE_EXCESS = Quantity(
-    "share_excess",
-    "Closest-record share beyond chance",
-    range=(-1.0, 1.0),
-    proportional=False,
-    help="The share less what a release that is independent of train would show.",
-)
-SHARE_LEAK = Quantity(
-    "share_leak",
-    "Copied rows that would explain the closest-record share",
-    range=(float("-inf"), 1.0),
-    help="0: none; 1: all. The excess over chance as a part of the most that the split allows.",
-)
-SHARE_P_VALUE = Quantity(
-    "share_p_value",
-    "p-value of the closest-record share",
-    unit="probability",
-    direction=Direction.HIGHER,
-    help="Chance of so large a share if the release were independent of train.",
-)
-QUANTITIES = (SHARE, SHARE_EXCESS, SHARE_LEAK, SHARE_P_VALUE)
-
-_INDEPENDENT = "a release that is independent of the split"
 
 
 def shares(

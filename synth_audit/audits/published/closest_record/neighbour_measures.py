@@ -29,6 +29,60 @@ from synth_audit.stats.proportions import proportion_difference, proportion_inte
 from synth_audit.table.people import entities_of, key_columns, persons
 from synth_audit.table.table import Table
 
+FEWEST_ROWS = 100
+"""Fewer rows than this on either side decide nothing: the interval of a share is then wider than ±0.1."""
+
+EPSILON = Quantity(
+    "epsilon_identifiability",
+    "Training rows nearer to the release than to one another",
+    proportional=False,  # copies of others stand nearer to a record that was not copied, too
+    help="About half for a faithful release of the same size; its reference is the same for control rows.",
+)
+
+EPSILON_LOSS = Quantity(
+    "epsilon_identifiability_loss",
+    "Identifiability beyond that of strangers",
+    range=(-1.0, 1.0),
+    proportional=False,  # f / (2 − f) at a share f of copies
+    help="0: training rows are no nearer to the release than strangers are; 1: every one of them is.",
+)
+
+NNAA = Quantity(
+    "nnaa",
+    "Nearest-neighbour adversarial accuracy",
+    direction=Direction.HIGHER,
+    proportional=False,  # what a poor generator adds hides what copies take away
+    help="0.5: release and train mix like two samples; below: copies; above: easily told apart.",
+)
+
+NNAA_LOSS = Quantity(
+    "nnaa_loss",
+    "Adversarial accuracy lost on train beside control",
+    range=(-1.0, 1.0),
+    help="0: the release mixes with train no more closely than with control.",
+)
+
+HITTING_RATE = Quantity(
+    "hitting_rate",
+    "Training rows with a near copy in the release",
+    proportional=False,  # natural near copies are the more frequent the larger the table
+    help="Within 1/30 of the range in every number and equal in every label.",
+)
+
+HITTING_EXCESS = Quantity(
+    "hitting_excess",
+    "Near copies of training rows beyond those of strangers",
+    range=(-1.0, 1.0),
+    help="Share of training rows with a near copy, less the same share of control rows.",
+)
+
+QUANTITIES = (EPSILON, EPSILON_LOSS, NNAA, NNAA_LOSS, HITTING_RATE, HITTING_EXCESS)
+
+_INDEPENDENT = "a release that is independent of the training rows"
+
+ENOUGH_STRANGERS = 2_000
+"""Control rows from which on nobody stands in."""
+
 
 @dataclass(frozen=True, eq=False)
 class Fellows:
@@ -73,53 +127,6 @@ class Fellows:
 def most_independent(table: Table, rows: Positions) -> float:
     """How many draws some rows are worth at most: rows of one person may all say the same."""
     return float(len(np.unique(persons(table.take(rows))))) if key_columns(table.schema) else np.inf
-
-
-FEWEST_ROWS = 100
-"""Fewer rows than this on either side decide nothing: the interval of a share is then wider than ±0.1."""
-
-EPSILON = Quantity(
-    "epsilon_identifiability",
-    "Training rows nearer to the release than to one another",
-    proportional=False,  # copies of others stand nearer to a record that was not copied, too
-    help="About half for a faithful release of the same size; its reference is the same for control rows.",
-)
-EPSILON_LOSS = Quantity(
-    "epsilon_identifiability_loss",
-    "Identifiability beyond that of strangers",
-    range=(-1.0, 1.0),
-    proportional=False,  # f / (2 − f) at a share f of copies
-    help="0: training rows are no nearer to the release than strangers are; 1: every one of them is.",
-)
-NNAA = Quantity(
-    "nnaa",
-    "Nearest-neighbour adversarial accuracy",
-    direction=Direction.HIGHER,
-    proportional=False,  # what a poor generator adds hides what copies take away
-    help="0.5: release and train mix like two samples; below: copies; above: easily told apart.",
-)
-NNAA_LOSS = Quantity(
-    "nnaa_loss",
-    "Adversarial accuracy lost on train beside control",
-    range=(-1.0, 1.0),
-    help="0: the release mixes with train no more closely than with control.",
-)
-HITTING_RATE = Quantity(
-    "hitting_rate",
-    "Training rows with a near copy in the release",
-    proportional=False,  # natural near copies are the more frequent the larger the table
-    help="Within 1/30 of the range in every number and equal in every label.",
-)
-HITTING_EXCESS = Quantity(
-    "hitting_excess",
-    "Near copies of training rows beyond those of strangers",
-    range=(-1.0, 1.0),
-    help="Share of training rows with a near copy, less the same share of control rows.",
-)
-
-QUANTITIES = (EPSILON, EPSILON_LOSS, NNAA, NNAA_LOSS, HITTING_RATE, HITTING_EXCESS)
-
-_INDEPENDENT = "a release that is independent of the training rows"
 
 
 @dataclass(frozen=True)
@@ -335,10 +342,6 @@ def _unless_all(rows: Positions, n: int) -> Positions | None:
 def _draw(n: int, most: int, rng: np.random.Generator) -> Positions:
     """Positions of all rows, or of a random subset, in ascending order."""
     return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
-
-
-ENOUGH_STRANGERS = 2_000
-"""Control rows from which on nobody stands in."""
 
 
 @dataclass(frozen=True, eq=False)
