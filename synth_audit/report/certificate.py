@@ -12,7 +12,6 @@ from synth_audit.report import words
 from synth_audit.report.audits import has_numbers
 from synth_audit.report.chapters import RISKS
 from synth_audit.report.criteria import (
-    CertificateView,
     SignatureRow,
     criterion_rows,
     demand_rows,
@@ -99,39 +98,39 @@ def _check_other_build(
 
 def certificate_view(
     evidence: Evidence, approvals: Sequence[Approval] = (), previous: Evidence | None = None
-) -> CertificateView:
-    """Everything the certificate shows."""
+) -> dict[str, Any]:
+    """Everything the certificate shows, by its name in the template."""
     alerts = alerts_of(evidence)
     verdict = verdict_view(evidence, unmeasured=_unmeasured(evidence), sound=not alerts)
     reasons = (verdict.explanation,) if alerts else _reasons(evidence)
     scope = _scope(evidence)
     marks = {**audit_marks(evidence), WRITTEN_BY: build_version()}
-    return CertificateView(
-        title=f"Certificate of an audit: {clean(evidence.table)}",
-        table=evidence.table,
-        subject=subject_of(evidence),
-        alerts=alerts,
-        sign=verdict.sign,
-        headline=verdict.headline,
-        questions=verdict.questions,
-        reasons=reasons[:_MOST_REASONS],
-        more_reasons=_more(len(reasons) - _MOST_REASONS),
-        silence=verdict.silence,
-        warnings=_warnings(evidence),
-        scope=scope,
-        no_scope="" if scope else "The plan states no purpose, recipient or owner (key `review`).",
-        criteria=criterion_rows(evidence, previous),
-        people_note=_people_note(evidence),
-        sharpness=sharpness(evidence, gate_views(evidence)),
-        comparison=_comparison(previous),
-        compared=previous is not None,
-        demands=demand_rows(evidence, _said(evidence, scope, previous)),
-        signatures=tuple(_signature(a, evidence) for a in approvals),
-        waiting=_waiting(evidence, approvals),
-        statement=_statement(evidence, sound=not alerts),
-        facts=_facts(evidence),
-        marks=marks if previous is None else {**marks, COMPARED_WITH: previous.digest},
-    )
+    return {
+        "title": f"Certificate of an audit: {clean(evidence.table)}",
+        "table": evidence.table,
+        "subject": subject_of(evidence),
+        "alerts": alerts,
+        "sign": verdict.sign,
+        "headline": verdict.headline,
+        "questions": verdict.questions,
+        "reasons": reasons[:_MOST_REASONS],
+        "more_reasons": _more(len(reasons) - _MOST_REASONS),
+        "silence": verdict.silence,
+        "warnings": _warnings(evidence),
+        "scope": scope,
+        "no_scope": "" if scope else "The plan states no purpose, recipient or owner (key `review`).",
+        "criteria": criterion_rows(evidence, previous),
+        "people_note": _people_note(evidence),
+        "sharpness": sharpness(evidence, gate_views(evidence)),
+        "comparison": _comparison(previous),
+        "compared": previous is not None,
+        "demands": demand_rows(evidence, _said(evidence, scope, previous)),
+        "signatures": tuple(_signature(a, evidence) for a in approvals),
+        "waiting": _waiting(evidence, approvals),
+        "statement": _statement(evidence, sound=not alerts),
+        "facts": _facts(evidence),
+        "marks": marks if previous is None else {**marks, COMPARED_WITH: previous.digest},
+    }
 
 
 def _reasons(evidence: Evidence) -> tuple[str, ...]:

@@ -16,10 +16,15 @@ from synth_audit.report import words
 from synth_audit.report.audits import has_numbers
 from synth_audit.report.gates import Outcomes
 from synth_audit.report.sensitivity import MeasurementSensitivity, sensitivities, sensitivity_line, sharpest
-from synth_audit.report.view import Fact, GateView, SensitivityLine, Sign, VerdictQuestion
+from synth_audit.report.view import GateView, SensitivityLine
 from synth_audit.report.words import compared
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.criteria import CRITERIA, Answer, AnswerState, answers
+
+DETECTION_LIMIT = "detection_limit"
+"""The quantity by which an audit states from which share of the people on it finds a class of leak."""
+FILE = "demands.yaml"
+_KINDS = {AnswerState.ANSWERED: "pass", AnswerState.UNDECIDED: "open", AnswerState.NOT_ASKED: "open"}
 
 
 @dataclass(frozen=True)
@@ -65,44 +70,6 @@ class SignatureRow:
     note: str
     key: str
     doubt: str = ""
-
-
-@dataclass(frozen=True)
-class CertificateView:
-    """Two pages for the one who signs.
-
-    Attributes:
-        questions: whether it is safe to release, and whether it is fit for purpose.
-        reasons: of the verdict, in plain words. silence: what was not measured beside the criteria.
-        sharpness: the smallest leak that would have been seen, and the widest that numbers alone allow.
-        comparison: with what release numbers are compared, or that there is none.
-        waiting: how many approvals there are of how many; empty where the plan asks for none.
-    """
-
-    title: str
-    table: str
-    subject: str
-    alerts: tuple[str, ...]
-    sign: Sign
-    headline: str
-    questions: tuple[VerdictQuestion, ...]
-    reasons: tuple[str, ...]
-    more_reasons: str
-    silence: str
-    warnings: tuple[str, ...]
-    scope: tuple[Fact, ...]
-    no_scope: str
-    criteria: tuple[CriterionRow, ...]
-    people_note: str
-    sharpness: tuple[str, ...]
-    comparison: str
-    compared: bool
-    demands: tuple[DemandRow, ...]
-    signatures: tuple[SignatureRow, ...]
-    waiting: str
-    statement: str
-    facts: tuple[Fact, ...]
-    marks: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -203,9 +170,6 @@ def _as_share(m: Measurement, others: Sequence[Measurement]) -> Measurement | No
     )
 
 
-_KINDS = {AnswerState.ANSWERED: "pass", AnswerState.UNDECIDED: "open", AnswerState.NOT_ASKED: "open"}
-
-
 def criterion_rows(evidence: Evidence, previous: Evidence | None) -> tuple[CriterionRow, ...]:
     """One row for each criterion, in their order.
 
@@ -263,9 +227,6 @@ def _with_people(row: CriterionRow, risk: ResidualRisk, gate: GateResult, eviden
     )
 
 
-FILE = "demands.yaml"
-
-
 def frameworks() -> tuple[Mapping[str, Any], ...]:
     """The guidelines with their demands, as they stand in the file."""
     text = (resource_folder("reports_templates") / FILE).read_text(encoding="utf-8")
@@ -318,10 +279,6 @@ def sharpness(evidence: Evidence, gates: Sequence[GateView]) -> tuple[str, ...]:
     if best is not None and widest is not None and best is not widest:
         told.append(_bridge(best, widest))
     return tuple(told)
-
-
-DETECTION_LIMIT = "detection_limit"
-"""The quantity by which an audit states from which share of the people on it finds a class of leak."""
 
 
 def detection_limits(evidence: Evidence) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def test_it_is_made_of_any_evidence_and_names_it_to_machines(build: ModuleType, 
 
 
 def test_every_criterion_has_a_row_whatever_became_of_it(build: ModuleType) -> None:
-    rows = {row.criterion.lower(): row for row in certificate_view(build.passing()).criteria}
+    rows = {row.criterion.lower(): row for row in certificate_view(build.passing())["criteria"]}
     assert tuple(rows) == CRITERIA
     assert rows["singling out"].state == "answered"
     assert rows["singling out"].share == "1.2\u00a0% (0.6 to 1.8\u00a0%)"
@@ -53,15 +53,15 @@ def test_a_refusal_says_why_in_plain_words_and_no_signature_releases_it(build: M
     }
     failed = replace(failed, gates=replace(failed.gates, suite=suite)).sealed()
     view = certificate_view(failed)
-    assert view.reasons[0] == "Fail: 2.14\u00a0% of rows are copies; 0.1\u00a0% allowed."
-    assert "stays in" in view.statement
+    assert view["reasons"][0] == "Fail: 2.14\u00a0% of rows are copies; 0.1\u00a0% allowed."
+    assert "stays in" in view["statement"]
 
 
 def test_the_scope_of_the_plan_is_shown_and_its_absence_is_said(build: ModuleType) -> None:
     evidence = build.passing()
     assert "states no purpose" in text(render_certificate(evidence))
     scoped = replace(evidence, plan={**evidence.plan, "review": REVIEW}).sealed()
-    shown = {f.label: f.value for f in certificate_view(scoped).scope}
+    shown = {f.label: f.value for f in certificate_view(scoped)["scope"]}
     assert shown == {"Purpose": "teaching", "Recipient": "a university", "Valid until": "30 November 2027"}
 
 
@@ -102,7 +102,7 @@ def test_a_share_of_one_subgroup_is_not_counted_over_all_of_train(
 
     known = [of_a_subgroup(risk) for risk in criteria.residual_risks(build.passing())]
     monkeypatch.setattr(criteria, "residual_risks", lambda evidence: known)
-    rows = {row.criterion.lower(): row for row in certificate_view(build.passing()).criteria}
+    rows = {row.criterion.lower(): row for row in certificate_view(build.passing())["criteria"]}
     assert rows["singling out"].share == "1.2\u00a0% (0.6 to 1.8\u00a0%)"
     assert rows["singling out"].people == "of those in one subgroup"
     assert rows["singling out"].allowed_people == ""
@@ -145,7 +145,7 @@ def test_it_compares_with_the_last_release(build: ModuleType) -> None:
 
 
 def test_demands_are_said_to_be_measured_only_where_they_were(build: ModuleType) -> None:
-    rows = certificate_view(build.passing()).demands
+    rows = certificate_view(build.passing())["demands"]
     assert len(rows) == sum(len(f["demands"]) for f in frameworks())
     told = {row.demand: row for row in rows}
     assert told["Nobody can be singled out"].measured
@@ -177,7 +177,7 @@ def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> N
     limits = [measured_limit(name, share) for name, share in shares.items()]
     outcome = replace(build.singling_out(), audit="recognition", measurements=tuple(limits), responses=())
     found = replace(build.passing(), outcomes=(outcome,)).sealed()
-    told, left = certificate_view(found).sharpness
+    told, left = certificate_view(found)["sharpness"]
     assert "the training people on: copies 2.3\u00a0%, near copies 8\u00a0%." in told
     assert left == "No such share is established for: mixtures."
     assert build_view(found).sensitivity.text.startswith("Had 8\u00a0% of the people left a trace")
@@ -190,7 +190,7 @@ def test_it_says_how_the_control_set_came_about(build: ModuleType) -> None:
     evidence = build.passing()
 
     def said(**plan: object) -> str:
-        return certificate_view(replace(evidence, plan=plan).sealed()).subject
+        return certificate_view(replace(evidence, plan=plan).sealed())["subject"]
 
     assert said(name="t").endswith("Assumed: the control set is a random sample of the same population.")
     by_chance = said(name="t", split={"made_elsewhere": "random"}, review={"owner": "registry"})
