@@ -27,7 +27,7 @@ import tables
 from _releases_to_judge import Case
 
 from synth_audit.arrays import Bools
-from synth_audit.audits.recognition.detection_limits import detection_limits, view_rng
+from synth_audit.audits.recognition.detection_limit import detection_limits, view_rng
 from synth_audit.audits.recognition.engine import FAMILY, p_value
 from synth_audit.audits.recognition.leak_classes import LeakClass, planted
 from synth_audit.audits.recognition.people import PooledPeople, pooled

@@ -98,7 +98,7 @@ def account(monkeypatch: pytest.MonkeyPatch) -> None:
 def _few_plantings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """One planted leak of each class: how large detection limits are is asked in the tests of recognition."""
     if "recognition" not in request.path.parts:
-        monkeypatch.setattr("synth_audit.audits.recognition.detection_limits.PLANTINGS", (1, 1))
+        monkeypatch.setattr("synth_audit.audits.recognition.detection_limit.PLANTINGS", (1, 1))
 
 
 @pytest.fixture(scope="session")

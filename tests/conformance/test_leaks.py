@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pytest
 
 from synth_audit import registry
-from synth_audit.audits.recognition import detection_limits
+from synth_audit.audits.recognition import detection_limit
 from synth_audit.examination.examine import run_examination
 from synth_audit.execution.context import Cache, RunContext
 from synth_audit.findings.verdict import Result
@@ -35,7 +35,7 @@ alone: where one fails on what these say, it fails whatever the others would say
 releases meet all."""
 
 
-PLANTINGS = detection_limits.PLANTINGS
+PLANTINGS = detection_limit.PLANTINGS
 """As they ship: conftest.py plants fewer."""
 
 
@@ -270,7 +270,7 @@ def test_an_honest_release_passes(verdict_of, as_subject, population):
 @pytest.mark.slow
 def test_an_honest_release_of_three_numbers_is_undecided(verdict_of, as_subject, monkeypatch):
     """Of three numbers near copies cannot be told from other people, so none would be found."""
-    monkeypatch.setattr(detection_limits, "PLANTINGS", PLANTINGS)
+    monkeypatch.setattr(detection_limit, "PLANTINGS", PLANTINGS)
     train, control, fresh = (measurements(n, seed, width=3) for n, seed in ((700, 1), (300, 2), (700, 3)))
     assert verdict_of(as_subject(train, control, fresh), limits=True) is Result.INSUFFICIENT
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from synth_audit.audits import recognition
-from synth_audit.audits.recognition import detection_limits
-from synth_audit.audits.recognition.detection_limits import DetectionLimit, classes_of
+from synth_audit.audits.recognition import detection_limit
+from synth_audit.audits.recognition.detection_limit import DetectionLimit, classes_of
 from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.dagster import demo
 from synth_audit.pipeline import stages
@@ -57,7 +57,7 @@ QUICK = {
 """Settings that only save time; every other audit, and every gate, is as the demo ships."""
 
 
-PLANTINGS = detection_limits.PLANTINGS
+PLANTINGS = detection_limit.PLANTINGS
 """As they ship: conftest.py plants fewer, which establishes no limit, so that no table would be released."""
 
 
@@ -85,7 +85,7 @@ def _demo(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(prediction, "TREES", 20)
         monkeypatch.setattr(recognition, "detection_limits", stated)
     else:
-        monkeypatch.setattr(detection_limits, "PLANTINGS", PLANTINGS)
+        monkeypatch.setattr(detection_limit, "PLANTINGS", PLANTINGS)
 
 
 @pytest.mark.usefixtures("_demo")

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools
-from synth_audit.audits.recognition.detection_limits import (
+from synth_audit.audits.recognition.detection_limit import (
     DetectionLimit,
     classes_of,
     detection_limits,
@@ -120,7 +120,7 @@ class Recognition:
 
     A leak is *found* when the permutation test's p is at most 0.01. It exceeds the tolerance when the lower
     bound of the excess does. With ``detection``, what would have been found is measured by planted
-    leaks (`detection_limits.py`), unless a leak beyond the tolerance was found.
+    leaks (`detection_limit.py`), unless a leak beyond the tolerance was found.
     Where rows are so near to people that the generator must have seen control people too
     (`row_nearness.py`), comparison with control finds nothing, and no limit
     is established.

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from synth_audit.audits.recognition import Recognition, detection_limits
-from synth_audit.audits.recognition.detection_limits import LARGEST_SHARE, WANTED, next_share, reached
+from synth_audit.audits.recognition import Recognition, detection_limit
+from synth_audit.audits.recognition.detection_limit import LARGEST_SHARE, WANTED, next_share, reached
 from synth_audit.audits.recognition.leak_classes import CLASSES, planted
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, PooledWords, pooled
 from synth_audit.audits.recognition.side_test import side_test
@@ -126,7 +126,7 @@ def test_a_strength_that_falls_again_moves_the_limit_up():
 
 
 def test_examples_in_docstrings_hold():
-    assert doctest.testmod(detection_limits) == (0, 1)
+    assert doctest.testmod(detection_limit) == (0, 1)
 
 
 def people_of(n, seed):
@@ -150,14 +150,14 @@ def tables():
 
 
 def run(subject, *, detection=False, **settings):
-    return Recognition(draws=1, detection=detection_limits, **settings).run(
+    return Recognition(draws=1, detection=detection_limit, **settings).run(
         subject, RunContext(seed=1, draws=np.random.default_rng(1))
     )
 
 
 @pytest.mark.parametrize("names", [("copies", "mixtures"), pytest.param(tuple(OF), marks=pytest.mark.slow)])
 def test_fresh_rows_pass_with_limits_stated(names, subject_of, tables, monkeypatch):
-    monkeypatch.setattr(detection_limits, "CLASSES", tuple(OF[name] for name in names))
+    monkeypatch.setattr(detection_limit, "CLASSES", tuple(OF[name] for name in names))
     found = values_of(run(subject_of(*tables), max_people=150, detection=True))
     assert found["found", ""] == found["found_in_subgroup", ""] == 0
     limits = {setting: value for (name, setting), value in found.items() if name == "detection_limit"}
