@@ -97,7 +97,8 @@ def test_a_sweep_waits_for_what_any_of_its_candidates_needs(pools: Pools) -> Non
 
 
 def test_the_example_deployment_is_one_that_dagster_takes(tmp_path: Path) -> None:
-    example, *_ = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    examples = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    [example] = (text for text in examples if text.startswith("concurrency:"))
     with dg.DagsterInstance.local_temp(str(tmp_path), overrides=yaml.safe_load(example)) as instance:
         config = instance.get_concurrency_config()
         assert config.pool_config.default_pool_limit == 1
