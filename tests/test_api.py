@@ -311,11 +311,11 @@ def test_the_workspace_lies_beside_the_plan(tmp_path):
 def test_the_whole_way_from_a_mapping(plan, tmp_path):
     TRAIN.to_parquet(tmp_path / "people.parquet", index=False)
     plan |= {"source": "people.parquet", "generator": "independent", "release": "released.parquet"}
-    evidence = synth_audit.execution(plan, release=False)
+    evidence = synth_audit.run(plan, release=False)
     assert evidence.verdict is Result.PASS
     assert Workspace(tmp_path / "table-audit").report.exists()
     assert not (tmp_path / "released.parquet").exists()
-    assert synth_audit.execution(plan).digest == evidence.digest
+    assert synth_audit.run(plan).digest == evidence.digest
     assert pq.read_metadata(tmp_path / "released.parquet").num_rows == evidence.tables["synthetic"].rows
 
 

@@ -58,7 +58,7 @@ def test_a_run_leaves_the_index_of_its_source_out_and_the_evidence_says_so(tmp_p
     )
     plan = {**PLAN, "gates": str(gates), "source": str(file), "generator": "independent"}
     plan["release"] = str(tmp_path / "out.parquet")
-    found = synth_audit.execution(plan, tmp_path / "work", release=False)
+    found = synth_audit.run(plan, tmp_path / "work", release=False)
     assert any("source has the column '__index_level_0__'" in w for w in found.warnings)
     checks = synth_audit.verify(tmp_path / "work", {"source": file})
     (source,) = [c for c in checks if "source" in c.what]

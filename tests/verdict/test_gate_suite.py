@@ -15,7 +15,7 @@ from synth_audit import registry
 from synth_audit.errors import GateError, PluginError
 from synth_audit.store.evidence import sha256_of
 from synth_audit.verdict.suite import MEASUREMENT_TYPE, load_suite, parse_suite, table_expectation_types
-from synth_audit.verdict.table_checks import check_suite
+from synth_audit.verdict.table_checks import check_buildable
 
 PLAIN = {
     "name": "test",
@@ -67,7 +67,7 @@ def test_a_sound_suite():
         ("rows", False, True),
     ]
     assert [g.title for g in suite.gates] == ["copies.excess at most 0.02", "Some rows"]
-    check_suite(suite)
+    check_buildable(suite.on_table)
 
 
 def put(**kwargs):
@@ -191,7 +191,7 @@ def test_blocking_can_be_stated():
 def test_arguments_are_checked_by_great_expectations(change):
     suite = parse_suite(changed(lambda s, _: change(s)))
     with pytest.raises(GateError, match="Great Expectations refuses"):
-        check_suite(suite)
+        check_buildable(suite.on_table)
 
 
 def test_files(tmp_path):
@@ -290,7 +290,7 @@ def test_the_shipped_suite(tmp_path):
     assert limit.id == "detection_limit"
     assert limit.blocking
     assert all(len(g.reason) > 100 and g.advice for g in suite.gates)
-    check_suite(suite)
+    check_buildable(suite.on_table)
 
 
 @pytest.mark.usefixtures("shipped")
@@ -306,7 +306,7 @@ def test_the_other_suites_differ_by_stricter_numbers(tmp_path, name):
         [strict_side], [usual_side] = other.limit.sides, one.limit.sides
         assert abs(strict_side.number) <= abs(usual_side.number)
         assert len(other.reason) > 100
-    check_suite(strict)
+    check_buildable(strict.on_table)
 
 
 def test_a_plan_s_own_file_comes_before_the_shipped_one(tmp_path):
@@ -330,7 +330,7 @@ def test_a_type_whose_file_registers_nothing_is_refused_when_built():
     kind = "expect_column_bootstrapped_ks_test_p_value_to_be_greater_than"
     suite = parse_suite(changed(lambda s, _: s["expectations"][1].update(type=kind)))
     with pytest.raises(GateError, match="ExpectationNotFoundError"):
-        check_suite(suite)
+        check_buildable(suite.on_table)
 
 
 def test_without_checks_of_the_table_great_expectations_stays_unimported():
@@ -338,10 +338,10 @@ def test_without_checks_of_the_table_great_expectations_stays_unimported():
         "import sys\n"
         "from synth_audit.verdict.judge import judge\n"
         "from synth_audit.verdict.suite import parse_suite\n"
-        "from synth_audit.verdict.table_checks import check_suite\n"
+        "from synth_audit.verdict.table_checks import check_buildable\n"
         "s = parse_suite({'name': 'x', 'expectations': [{'type': 'expect_measurement_to_be_within',"
         "'kwargs': {'name': 'a.b', 'maximum': 1}, 'meta': {'id': 'a', 'reason': 'r'}}]}, installed=False)\n"
-        "check_suite(s)\n"
+        "check_buildable(s.on_table)\n"
         "assert str(judge(s, (), ()).verdict) == 'insufficient evidence'\n"
         "sys.exit(any(m.split('.')[0] == 'great_expectations' for m in sys.modules))"
     )
