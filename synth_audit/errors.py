@@ -18,7 +18,6 @@ _MOST_PROBLEMS = 10
 _LONGEST_FIX = 10_000
 """A plug-in that does not import shows its whole traceback here."""
 
-
 OUT_OF_TIME = "ran out of time"
 
 PROCESS_LOST = "a process ended before it answered: killed, out of memory, or broken by a library"

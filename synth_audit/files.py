@@ -22,7 +22,6 @@ TEMPORARY = "synth-audit-"
 
 _SCRATCH: ContextVar[Path | None] = ContextVar("scratch", default=None)
 
-
 MOST_BYTES = 64 * 2**20
 """Of a file that people write; what is longer, perhaps endless such as a device, is none."""
 

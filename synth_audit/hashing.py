@@ -8,7 +8,6 @@ from collections.abc import Iterable
 _MISSING, _TEXT, _BYTES = b"\x00", b"\x01", b"\x02"
 _WIDTH = 8
 
-
 _BLOCK = 64
 """Bytes of a block of SHA-256."""
 

@@ -17,7 +17,6 @@ from synth_audit.stats.roc import PlacementValues
 _TOUCHING = 1e-9
 """Added to every distance, as little as distances are rounded to, so that a copy has a finite logarithm."""
 
-
 SMALLEST_LEAF, LEAVES, MOST_BINS = 20, 15, 255
 """Rows in a leaf, leaves of a tree, and values it tells apart; fewer where no leaf could hold so few rows."""
 

@@ -22,7 +22,6 @@ from synth_audit.table.table import Table
 FEWEST_GUESSES = 100
 """With fewer guesses on either side a success rate may be more than ten points off, which decides nothing."""
 
-
 _ISOLATED_FROM = 5
 """Nearest other rows to which the mean distance says how isolated a row is."""
 

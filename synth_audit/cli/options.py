@@ -24,7 +24,6 @@ candidate = click.option(
     "--candidate", metavar="NAME", help="A candidate that `frontier` tried, instead of the plan's own."
 )
 
-
 _RUNNING = (
     click.option(
         "--workers",

@@ -231,14 +231,12 @@ STAGES = (
     Stage("release", "Releases exactly the audited bytes, or refuses.", "table", _release),
 )
 
-
 ELSEWHERE = (
     replace(STAGES[2], run=_audit_elsewhere),
     STAGES[3],
     replace(STAGES[4], run=_release_elsewhere),
 )
 """The stages of a table that others made: nothing is split or fitted."""
-
 
 FRONTIER = Stage(
     "frontier", "Tries every candidate of the plan and chooses among those that pass.", "html", _frontier

@@ -17,7 +17,6 @@ from synth_audit.errors import BudgetSpent, PluginError
 _STEP = 2e-3  # relative; the coarse grid of losses costs a little more
 _LEAST, _MOST = 0.01, 1e5
 
-
 Origin = Literal["declared", "bought", "inferred"]
 
 _FIXED = (

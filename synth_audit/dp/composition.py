@@ -20,7 +20,6 @@ from synth_audit.errors import BudgetSpent, PluginError
 _CURVE_ROUNDED = 1 - 1e-6  # of delta: far more than floats lose on the way, and less than 1e-6 of epsilon
 _HALVINGS = 100  # more than floats have
 
-
 BASIC = "basic composition"
 
 RDP = "Rényi differential privacy (dp-accounting)"

@@ -28,7 +28,6 @@ from synth_audit.table.table import Table
 _RARER, _UNSEEN, _MISSING = 0, 1, 2
 """Cells after those of the labels: rarer labels of train, labels that train lacks, no value."""
 
-
 _MISSING_LABEL = "missing"
 
 Scalar = TypeVar("Scalar", bound=np.generic)

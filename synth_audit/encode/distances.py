@@ -23,7 +23,6 @@ from synth_audit.table.table import Table
 _LOOK = 1000
 """Rows that are looked at first."""
 
-
 _FARTHEST = 1e100
 """Standard deviations from train's mean beyond which no number counts: every distance is then finite."""
 

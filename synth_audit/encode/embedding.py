@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 FEWEST_ROWS = 8
 """With fewer training rows there is nothing to tell a row from, once some are kept for validation."""
 
-
 FAR = 10.0
 """Standard deviations from the mean beyond which only the logarithm grows."""
 

@@ -21,7 +21,6 @@ _FINER = 100
 _ARITHMETIC = 1e-9
 """Quotients of powers of ten miss a whole number by less."""
 
-
 _LONGER = 2
 
 _NEVER_LONG = 16

@@ -31,13 +31,11 @@ _LONGEST_TEXT = 2_000
 _SEED = 20_240_301
 """Of the projection, which is the same for every table and run, so that no data move it."""
 
-
 _BLOCK = 200
 """Texts that are compared at once."""
 
 _MOST_KEPT = 2**17
 """Vectors that are kept in a process: 8 MiB, and as much again for the hashes of their texts."""
-
 
 LEAST_READ = 0.9
 """Share of distinct labels that a convention must read."""

@@ -32,7 +32,6 @@ from synth_audit.table.table import Table
 
 _USEFULNESS = ("fidelity", "utility")
 
-
 DIGITS = 4
 """Decimals of a number that compares tables. All digits of several such numbers are equations for counts."""
 

@@ -23,7 +23,6 @@ from synth_audit.stats.resampling import critical_value
 DETECTED = 0.95
 """Probability with which the minimum detectable leak must show."""
 
-
 NO_LEAK = Reference(0.0, "a release without a copied row")
 
 

@@ -30,7 +30,6 @@ _CELLS = 16
 _ENOUGH = 300
 """Pairs of people that agree in all columns chosen, with fewer of which nothing is asked of them."""
 
-
 _MOST_TOGETHER = 5
 """Columns that are copied together at most."""
 

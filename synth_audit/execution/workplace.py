@@ -7,6 +7,5 @@ from typing import Literal
 ExecutorName = Literal["serial", "processes", "dask"]
 """Who does equal pieces of work."""
 
-
 Device = Literal["cpu", "cuda", "auto"]
 """What networks are computed on; ``auto`` for a GPU where there is one."""

@@ -22,7 +22,6 @@ _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"\w[\w.-]*")
 _BY, _OF = "by", "of"
 
-
 BOX_LINES = ("low", "lower quartile", "median", "upper quartile", "high")
 
 

@@ -38,7 +38,6 @@ _DERIVED = {"privacy": (LEAK_EQUIVALENT, WORST_SUBGROUP)}
 DERIVED = (LEAK_EQUIVALENT, WORST_SUBGROUP, REFERENCE_RATIO)
 """Quantities that are worked out from what an audit returns, without its doing."""
 
-
 CHECK_CUT_SHORT = "it ran out of time on a planted leak, or its process was lost"
 """Why a measurement is blind that might see another time: nothing says that it has nothing to tell."""
 

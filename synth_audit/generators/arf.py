@@ -26,7 +26,6 @@ _ANYWHERE = 0.5, 100.0
 GAP = -1.0
 """What trees see where a value is missing: below all levels and codes."""
 
-
 _NO_NOISE = "the leaves and what they hold are learnt from train without noise"
 
 _COLUMNS, _LEAVES = "model.json", "leaves.npz"

@@ -17,7 +17,6 @@ from synth_audit.neighbours.search import Leaves
 _BYTE = 255
 """As many unlike labels as a byte can count."""
 
-
 Indicators = npt.NDArray[np.int32]
 
 NOWHERE = -1

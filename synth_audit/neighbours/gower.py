@@ -48,7 +48,6 @@ most columns short enough for it."""
 _MOST_SHORT = 0.75
 """Share of the columns that are short enough where it is worth while."""
 
-
 MISSING = 1e300
 """A missing number: at no distance from itself, and at least 1 from everything else."""
 

@@ -37,7 +37,6 @@ COLUMN_MARGIN = 0.05
 TABLE_MARGIN = 0.02
 """The same of all cells together, where single columns' deviations average out."""
 
-
 _DIGITS = re.compile(r"decimal\d+\(.*?\)")
 """How many digits decimals have follows from their values where a warehouse does not say."""
 

@@ -47,7 +47,6 @@ _FEWEST_REPEATED = 20
 _TOLD, _ALIKE, _VARIED = 3, 0.95, 0.8
 """So many other columns must be the same in nearly all rows of a key, though few rows agree in them."""
 
-
 _HEAD = """\
 # A plan decides everything about one table. `synth-audit schema` prints its JSON Schema,
 # `synth-audit list` every source, generator and audit, `synth-audit describe NAME` their settings.

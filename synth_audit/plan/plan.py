@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 LONGEST_NAME = 200
 DEFAULT_GATES = "expectations/release.json"
 
-
 _TEMPLATE = re.compile(r"\{\{\s*env\b")
 """How a template begins that Dagster fills in; other braces may be text of the table."""
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _DRIVER = Path("/dev/nvidiactl")
 
-
 LOSS, EPSILON = MeasurementId("generator", "loss"), MeasurementId("generator", "epsilon")
 
 _POINTS = 100

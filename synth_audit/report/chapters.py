@@ -33,7 +33,6 @@ _SILENT = (
 _MOST_NAMES = 6
 _LEAD = "Which training records are most at risk, and is that more than chance?"
 
-
 Builder = Callable[[Evidence, Sequence[GateView]], "Chapter | None"]
 
 

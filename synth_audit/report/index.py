@@ -26,7 +26,6 @@ from synth_audit.verdict.criteria import answers
 WIDTH, HEIGHT = 300.0, 96.0
 _TOP, _BOTTOM, _RIGHT = 8.0, 78.0, 10.0
 
-
 _MARK = '<main id="main" data-index="audits">'
 
 _MOST_TRENDS = 12

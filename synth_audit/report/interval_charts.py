@@ -22,7 +22,6 @@ WIDTH, HEIGHT = 360.0, 54.0
 PAD, _TOP, _BAND = 10.0, 17.0, 20.0
 MIDDLE, _BOTTOM = _TOP + _BAND / 2, _TOP + _BAND
 
-
 _CASES = (
     (Result.PASS, "Pass: the whole interval is on the safe side", 0.03, 0.02, 0.05),
     (Result.FAIL, "Fail: the whole interval is beyond the limit", 0.15, 0.12, 0.18),

@@ -30,7 +30,6 @@ _FOLDER = "reports_templates"
 _LONGEST = 200_000
 """Letters of one text on a page; only a plan comes near it."""
 
-
 _TABLES = ("source", "train", "control", "synthetic")
 
 _NAMES = {"source": "Real table", "train": "Train", "control": "Control", "synthetic": "Synthetic table"}

@@ -35,7 +35,6 @@ _KINDS = {
 }
 """Types of columns, and the wider ones that Iceberg keeps their values in."""
 
-
 _CONTENT = "synth-audit.content"
 """Property of a snapshot that a release made: the content hash of its rows."""
 

@@ -19,7 +19,6 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 _MOST_CELLS, _MOST_ROWS = 512, 8192
 """Cells and rows that are multiplied at a time: some 40 MiB with the counts of twenty groups."""
 
-
 _STEPS, _LARGEST = 256, 8
 """Steps of the table to a unit of ``√λ``, and the ``√λ`` beyond which it is level."""
 

@@ -16,7 +16,6 @@ from synth_audit.stats.resampling import normal_interval
 _QUANTILES, _EXTREMES = 128, 16
 """Fine cells of about equal mass, and values at either end with a cell of their own: tails weigh most."""
 
-
 GROUPS = 1000
 """Rows are resampled in at most so many groups, so that a resample costs no more for a larger table."""
 

@@ -16,7 +16,6 @@ LARGEST = 32.0
 
 _STEPS, _ROUNDS = 32, 4
 
-
 _FINENESS = 1.25
 """Numbers of claims that are tried grow by this factor. With smaller steps the best one reaches beyond those
 whom the release knows, to the first who happens not to be a member."""

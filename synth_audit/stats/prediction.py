@@ -25,7 +25,6 @@ NEIGHBOURS = 20
 SEEDED: frozenset[ModelName] = frozenset({"random_forest"})
 """The models that draw at random; the others give the same for every seed."""
 
-
 _TRIED = 1 / 3
 """Share of the features tried at each split of a regression tree: half the time of all of them, and better
 where no single column says it all. Source: Breiman 2001."""

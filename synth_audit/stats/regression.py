@@ -18,7 +18,6 @@ Far above rounding (1e-14) and far below the sampling noise of any table that fi
 _FARTHEST = float(np.finfo(np.float64).max) / 2
 """Numbers further out count as here: the difference of any two is then finite."""
 
-
 BELIEVED = 5
 """The mean of a group of so many rows is drawn half way to 0: means of few rows are mostly noise."""
 

@@ -14,7 +14,6 @@ from synth_audit.stats.margins import ATOM_ROWS, ATOM_SHARE
 _ROUNDING = 1e-9
 """Weights of people are summed in another order by the library than by whoever asks for so many of them."""
 
-
 FEW = 5
 """Of fewer numbers in a group no spread can be told: another is drawn from anywhere in the column."""
 

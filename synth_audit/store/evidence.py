@@ -64,7 +64,6 @@ _RECORDED_PACKAGES = (
 )
 """Whose versions the evidence names."""
 
-
 _TableName = Literal["source", "train", "control", "synthetic"]
 
 

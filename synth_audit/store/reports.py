@@ -31,7 +31,6 @@ FEWEST = 20
 _MOSTLY = 0.5
 """Share of the people from which on an earlier report counts as one of the same people."""
 
-
 Marks = Mapping[str, str]
 """Attributes of one element of a page, by which machines read what it says."""
 

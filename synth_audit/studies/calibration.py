@@ -68,7 +68,6 @@ class LeakNoise:
 
 QUIET = (LeakNoise(),)
 
-
 LOUD = tuple(LeakNoise(*kinds) for kinds in itertools.product((0.0, STRENGTH), repeat=3))
 
 

@@ -23,7 +23,6 @@ DIGEST = 32
 _BATCH = 2**16
 """Rows whose bytes are held at a time."""
 
-
 _UNITS = ("s", "ms", "us", "ns")
 
 _DICTIONARY = re.compile(r"dictionary<values=([^,]+), .*>")

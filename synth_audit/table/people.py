@@ -48,7 +48,6 @@ _HALVINGS = 9
 
 _Keys = npt.NDArray[np.uint64]
 
-
 _SCALE = 2**64
 
 _BY_KEY, _BY_ROW, _AGAIN = frame("entity"), frame("row"), frame("again")

@@ -26,7 +26,6 @@ _PLAIN = re.compile(r"[^\W\d]\w*")
 _ENDLESS = re.compile(r"[+-]?(inf|infinity|nan)", re.IGNORECASE)
 _MOST_SHOWN = 8
 
-
 FORMS = (
     "`age between 18 and 110`, `age >= 18`, `stage in [I, II, 'III b']`, `admitted <= discharged` or "
     "`zip, street -> city`; operators <, <=, >, >= and ==, dates as 2024-12-31, and column names with spaces "

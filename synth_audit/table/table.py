@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 BATCH = 2**16
 """Rows of a batch."""
 
-
 _CODED = 500_000
 """Rows up to which codes of columns are kept: 2 MiB for each column."""
 

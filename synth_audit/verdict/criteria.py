@@ -24,7 +24,6 @@ _CRITERIA_REASON = (
     "The suite names the questions without whose answer nothing may leave."
 )
 
-
 BLOCKS = "fitness_blocks"
 """The key under a suite's ``meta`` that says whether a release that is not fit stays in."""
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy._known_columns import (
+from synth_audit.audits.privacy._known_sets import (
     AskedPeople,
     KnownSets,
     SetTrials,

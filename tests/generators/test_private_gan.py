@@ -10,7 +10,7 @@ import torch
 
 from synth_audit.generators._deep.gan import Critic, activated, settled
 from synth_audit.generators._deep.private_gan import AskedNet, pair_losses
-from synth_audit.generators._deep.training import NORMALISER, GradientNoise, private_gradient
+from synth_audit.generators._deep.private_gradients import NORMALISER, GradientNoise, private_gradient
 from synth_audit.generators._deep.transforms import RowLayout
 from synth_audit.generators.dp_auto_gan import DpAutoGan
 from synth_audit.generators.dp_auto_gan.network import Autoencoder, rebuilding_losses

@@ -51,7 +51,6 @@ BINS = 8
 CHANCE = 0.01
 """What tests find with this probability by chance is not believed."""
 
-
 _MOST_LEARNT = 20_000
 
 _MOST_SCORED = 5_000

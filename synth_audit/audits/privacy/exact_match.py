@@ -39,7 +39,6 @@ _AROUND, _STEPS = 0.25, 8
 _RARELY = 1e-3
 """So many keys or more are found by chance with a probability below this: they were copied."""
 
-
 DENSE = 0.01
 """Share of control rows that equal a training row, above which it is asked how much that tells."""
 

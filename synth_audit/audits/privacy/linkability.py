@@ -10,7 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Positions
 from synth_audit.audits._targets import FEWEST_GUESSES, drawn, named, random_places, rate
-from synth_audit.audits.privacy._known_columns import (
+from synth_audit.audits.privacy._known_sets import (
     AskedPeople,
     KnownSets,
     PairsApart,
@@ -60,7 +60,6 @@ NAIVE_RATE = Quantity(
     direction=Direction.NEUTRAL,
     help="An attacker who looks at nothing. An attack that does no better tells little.",
 )
-
 
 EXCESS = Quantity(
     "excess_people",

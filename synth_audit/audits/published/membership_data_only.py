@@ -10,7 +10,7 @@ import numpy as np
 from synth_audit.arrays import Floats, Positions
 from synth_audit.audits._density import tree_share
 from synth_audit.audits._targets import drawn
-from synth_audit.audits.privacy._known_columns import different_people
+from synth_audit.audits.privacy._known_sets import different_people
 from synth_audit.encode.codes import value_ranks
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext

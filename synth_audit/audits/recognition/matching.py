@@ -38,7 +38,6 @@ AT_ONCE = 2**18
 
 Packed = npt.NDArray[np.uint64]
 
-
 _PAIRS = 2**14
 """Random pairs that say which columns agree together: correlations are known to 0.01."""
 

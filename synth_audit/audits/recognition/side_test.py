@@ -15,7 +15,6 @@ from synth_audit.stats.roc import auroc
 ROUNDS, LEAVES, RATE = 40, 8, 0.1
 """Boosting rounds, leaves of a tree and learning rate: interactions of few columns in some hundred people."""
 
-
 NAMED = 5
 """Columns that are named at most."""
 

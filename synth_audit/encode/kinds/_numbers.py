@@ -57,7 +57,6 @@ DAY = 86_400e6
 _YEARS_1_TO_9999 = (-62_135_596_800e6, 253_402_214_400e6)
 _NANOSECONDS = (-9.2e15, 9.2e15)  # what 64-bit nanoseconds can hold, in microseconds
 
-
 _EDGE_DIGITS = 2
 """Digits of an edge beyond the first one of the span of all edges: more would not be read."""
 

@@ -22,7 +22,8 @@ from synth_audit.table.schema import schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.generators._deep.training import GradientNoise, Kept, Network, Training, Weights
+    from synth_audit.generators._deep.private_gradients import GradientNoise
+    from synth_audit.generators._deep.training import Kept, Network, Training, Weights
 
 NO_NOISE = "the networks are trained on the rows without clipping and noise"
 
@@ -143,7 +144,7 @@ class RowsToLearn:
 
     def bought_training(self, what: str, steps: Steps, clip: float) -> Training:
         """The steps that were bought, with the noise that was."""
-        from synth_audit.generators._deep.training import GradientNoise
+        from synth_audit.generators._deep.private_gradients import GradientNoise
 
         noise = None
         if steps.noise_multiplier is not None:

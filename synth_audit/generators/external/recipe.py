@@ -30,7 +30,6 @@ _HEADER = re.compile(r"^# /// script$\n(?P<lines>(?:^#(?: .*)?$\n)+)^# ///$", re
 
 RUNNER = Path(__file__).with_name("run_recipe.py")
 
-
 HOME = "SYNTH_AUDIT_RECIPES"
 """Environment variable of the folder in which environments are made."""
 

@@ -22,7 +22,6 @@ from synth_audit.table.table import Table, assemble, read_table
 FILE = "model.json"
 WHERE = "generator.external.recipe"
 
-
 ROWS = 300
 
 _LONGEST = 600.0

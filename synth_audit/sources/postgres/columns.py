@@ -28,7 +28,6 @@ _HEADER = 4
 
 _DIGITS_128, _MOST_DIGITS = 38, 76
 
-
 _PLAIN = {
     pa.bool_(): "boolean",
     pa.int8(): "smallint",

@@ -105,7 +105,6 @@ REAL_MSE = Quantity(
     help="The same where the attacker learns from the real reference rows, drawn with replacement (MSE_R).",
 )
 
-
 FEWEST_ITERATIONS = 5
 """Fewer iterations say too little of how much games differ."""
 

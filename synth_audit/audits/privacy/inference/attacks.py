@@ -12,7 +12,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._targets import FEWEST_GUESSES, drawn, random_places, rate
-from synth_audit.audits.privacy._known_columns import (
+from synth_audit.audits.privacy._known_sets import (
     FEW,
     AskedPeople,
     Known,
@@ -83,7 +83,6 @@ MODEL_RATE = Quantity(
     help="Right guesses of one who has real data of other people and no release. Inference that does no "
     "better is what the population gives away.",
 )
-
 
 EXCESS = Quantity(
     "excess_people",

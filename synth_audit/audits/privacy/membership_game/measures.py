@@ -30,7 +30,6 @@ from synth_audit.stats.roc import auroc
 SURE = 0.5
 """The attacker says *learnt* above this probability."""
 
-
 ONE_PERCENT, ONE_PER_MILLE = 0.01, 0.001
 
 FEWEST_GAMES = 10

@@ -32,7 +32,6 @@ MOST_LABELS = 64
 _FAR = 1e6
 """Standard deviations beyond which a number is as good as infinitely far, so that no square overflows."""
 
-
 FeatureSet = Literal["naive", "histogram", "correlations", "target_distance", "all"]
 
 Classifier = Literal["random_forest", "logistic", "nearest_neighbours"]

@@ -47,7 +47,6 @@ LARGEST_MU = 8.0
 _HALVINGS = 20
 """Of the interval of μ: to 1e-5."""
 
-
 USUAL_DELTA = 1e-5
 """δ of the conversion without a guarantee that has one; usual for tables of up to 100,000 people."""
 

@@ -26,7 +26,6 @@ from synth_audit.table.table import BATCH, Table, joined
 _PLACE = np.dtype(">u8")
 """What is drawn for an entity: its place among all."""
 
-
 _FEWEST, _MOST = 2, 5
 """Columns that somebody knows who knows few."""
 

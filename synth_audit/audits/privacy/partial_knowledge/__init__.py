@@ -6,14 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from synth_audit.audits.privacy._known_columns import (
-    AskedPeople,
-    KnownColumn,
-    differences,
-    different_people,
-    known_columns,
-    looked_at,
-)
+from synth_audit.audits.privacy._known_columns import KnownColumn, differences, known_columns
+from synth_audit.audits.privacy._known_sets import AskedPeople, different_people, looked_at
 from synth_audit.audits.privacy.partial_knowledge.attacks import QUANTITIES, attack_all, measured
 from synth_audit.audits.privacy.partial_knowledge.column_sets import (
     column_sets,

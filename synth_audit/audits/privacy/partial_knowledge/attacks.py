@@ -13,7 +13,8 @@ import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes, Floats, Integers, Positions
 from synth_audit.audits._targets import FEWEST_GUESSES, rate
-from synth_audit.audits.privacy._known_columns import SECRET_STEP, AskedPeople, KnownColumn
+from synth_audit.audits.privacy._known_columns import SECRET_STEP, KnownColumn
+from synth_audit.audits.privacy._known_sets import AskedPeople
 from synth_audit.audits.privacy.partial_knowledge.column_sets import ColumnSets, following
 from synth_audit.errors import NotApplicable
 from synth_audit.findings.measurement import (
@@ -46,7 +47,6 @@ _WIDEST = 2**62
 _MOST_GROUPS = 2**32
 _SAME = 1e-9
 """Distances that differ by less are tied."""
-
 
 TOLERANCE = 0.045
 """Robust ranges by which a guessed number may be off: 5 % of the range of the central nine tenths."""

@@ -12,14 +12,14 @@ import numpy as np
 
 from synth_audit.arrays import Floats
 from synth_audit.audits._weak_blocks import WeakBlock, few_labels, weak_blocks
-from synth_audit.audits.privacy._known_columns import KnownColumn, grown, strongest_pairs
+from synth_audit.audits.privacy._known_columns import KnownColumn
+from synth_audit.audits.privacy._known_sets import grown, strongest_pairs
 
 LARGEST = 5
 """Columns that the adversary knows at most."""
 
 _NARROW = 4
 """Columns up to which single ones are tried too."""
-
 
 Look = Callable[[int], Floats]
 """How much each pair of columns stands out on one half of the people; (d, d)."""

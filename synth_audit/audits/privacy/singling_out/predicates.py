@@ -28,7 +28,6 @@ _FIRST = 64
 _PAIRS = 2**20
 """Pairs of a predicate and a row looked at at a time."""
 
-
 _BATCH = 4096
 """Most predicates drawn at a time."""
 

@@ -41,7 +41,6 @@ Places = npt.NDArray[np.int32]
 
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
-
 _UNIT = np.sqrt(12.0)
 """Ranks over n are uniform on [0, 1]; times this their standard deviation is 1, as that of other numbers."""
 

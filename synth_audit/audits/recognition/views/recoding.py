@@ -20,7 +20,6 @@ _MOST_DIGITS, _BITS = 15, 4
 _MOST_DECIMALS = 300
 """Places after the point: ten to a few more is no double."""
 
-
 _FEWEST = 13
 """Different values from which on a number has ranks that tell people apart; fewer are labels."""
 

@@ -149,7 +149,6 @@ def _quantities() -> tuple[Quantity, ...]:
 
 QUANTITIES = (LOSS, *_quantities(), WORST_SUBGROUP_LOSS, IMPORTANCE_AGREEMENT)
 
-
 _BY_NAME = {q.name: q for q in QUANTITIES}
 
 
