@@ -10,7 +10,12 @@ import torch
 
 from synth_audit.generators._deep import private_gradients
 from synth_audit.generators._deep.diffusion import row_losses
-from synth_audit.generators._deep.private_gradients import NORMALISER, GradientNoise
+from synth_audit.generators._deep.private_gradients import (
+    NORMALISER,
+    GradientNoise,
+    mean_gradient,
+    private_gradient,
+)
 from synth_audit.generators._deep.training import ResidualNet
 from synth_audit.generators._deep.transforms import RowLayout
 
@@ -34,7 +39,7 @@ def protected(network, target, noise, rows, added):
     def losses(rows, added):
         return row_losses(network, LAYOUT, target, rows, added)
 
-    lost = private_gradients.private_gradient(network, losses, noise, rows, added)
+    lost = private_gradient(network, losses, noise, rows, added)
     return {name: w.grad.clone() for name, w in network.named_parameters()}, lost
 
 
@@ -65,9 +70,7 @@ def test_the_gradient_of_a_linear_layer_is_what_opacus_has(case):
     plain = torch.nn.Linear(LAYOUT.width, 2).double()
     made = []
     for row in rows:
-        private_gradients.private_gradient(
-            plain, lambda x: plain(x).square().sum(dim=1), UNCLIPPED, row[None]
-        )
+        private_gradient(plain, lambda x: plain(x).square().sum(dim=1), UNCLIPPED, row[None])
         made.append({name: w.grad * NORMALISER for name, w in plain.named_parameters()})
     hooked = GradSampleModule(plain, loss_reduction="sum")
     hooked(rows.clone().requires_grad_()).square().sum().backward()
@@ -141,7 +144,7 @@ def test_without_protection_the_gradient_is_the_mean(case):
     def mean(rows, added):
         return row_losses(network, LAYOUT, "row", rows, added)
 
-    lost = private_gradients.mean_gradient(network, mean, rows, added)
+    lost = mean_gradient(network, mean, rows, added)
     assert lost == pytest.approx(mean(rows, added).mean().item())
     made = {name: w.grad.clone() for name, w in network.named_parameters()}
     each = one_by_one(network, "row", rows, added)
@@ -154,9 +157,7 @@ def test_a_layer_whose_gradient_is_not_known_is_refused():
     network = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
     silence = GradientNoise(1.0, 1.0, lambda scale, shape: np.zeros(shape))
     with pytest.raises(TypeError, match="BatchNorm1d"):
-        private_gradients.private_gradient(
-            network, lambda x: network(x).sum(dim=1), silence, torch.ones(5, 3)
-        )
+        private_gradient(network, lambda x: network(x).sum(dim=1), silence, torch.ones(5, 3))
 
 
 def test_a_layer_met_twice_counts_once_with_both():
@@ -174,5 +175,5 @@ def test_a_layer_met_twice_counts_once_with_both():
         norm = math.sqrt(sum(float(w.grad.square().sum()) for w in network.parameters()))
         expected += network.weight.grad * min(1.0, 0.2 / norm)
     network.zero_grad()
-    private_gradients.private_gradient(network, losses, silence, rows)
+    private_gradient(network, losses, silence, rows)
     torch.testing.assert_close(network.weight.grad * NORMALISER, expected, rtol=1e-4, atol=1e-7)
