@@ -30,7 +30,7 @@ DAGSTER = {
         (1280, 600),
     ),
     "dagster-checks": (
-        f"assets/{REFUSED}/report?view=checks&checkDetail=blocking_copied_records",
+        f"assets/{REFUSED}/report?view=checks&checkDetail=blocking_exact_copies",
         (1280, 760),
     ),
 }
