@@ -11,8 +11,7 @@ import dagster as dg
 
 from synth_audit.dagster import metadata
 from synth_audit.dagster.entry import TableEntry
-from synth_audit.dagster.failures import without_values
-from synth_audit.dagster.outcomes import GateCheckResult
+from synth_audit.dagster.outcomes import GateCheckResult, without_values
 from synth_audit.errors import GateError, NotAsAudited
 from synth_audit.findings.verdict import FITNESS
 from synth_audit.verdict.judge import BUILT_IN

@@ -10,12 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from synth_audit.dagster import external_tables, metadata, openlineage
-from synth_audit.dagster.entry import TableEntry
-from synth_audit.dagster.failures import without_values
-from synth_audit.dagster.lineage import events
-from synth_audit.dagster.outcomes import OUTCOME, REFUSED, RELEASED, VERDICT, disown, tag, tell_refusal
-from synth_audit.dagster.pools import pool_of
+from synth_audit.dagster import metadata, openlineage, places
+from synth_audit.dagster.entry import TableEntry, pool_of
+from synth_audit.dagster.outcomes import (
+    OUTCOME,
+    REFUSED,
+    RELEASED,
+    VERDICT,
+    disown,
+    tag,
+    tell_refusal,
+    without_values,
+)
+from synth_audit.dagster.places import events
 from synth_audit.dagster.verdict_message import message, report_link, send
 from synth_audit.errors import PlanError, SynthAuditError
 from synth_audit.inputs import run_context
@@ -50,7 +57,7 @@ def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
     """
     known = STAGES if table.settings.made_elsewhere is None else ELSEWHERE
     stages = [s for s in known if s.name != "release" or table.plan.release is not None]
-    first = ("source",) if table.settings.made_elsewhere is None else external_tables.ROLES
+    first = ("source",) if table.settings.made_elsewhere is None else places.ROLES
     deps = [[table.asset(name) for name in first], *([table.asset(s.name)] for s in stages)]
     assets = [_asset(table, stage, before) for stage, before in zip(stages, deps, strict=False)]
     if table.plan.frontier is not None:
@@ -177,12 +184,12 @@ def _audit(table: TableEntry, context: "RunContext") -> Told:
 
 
 def _audit_elsewhere(table: TableEntry, context: "RunContext") -> Told:
-    evidence = external_tables.audit(table, context, _workers())
+    evidence = places.audit(table, context, _workers())
     return metadata.audit(evidence, table.workspace), evidence.digest
 
 
 def _release_elsewhere(table: TableEntry, context: "RunContext") -> Told:
-    record = external_tables.release(table)
+    record = places.release(table)
     return metadata.release(record), record.table.hmac
 
 

@@ -17,8 +17,7 @@ from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, m
 from synth_audit.dagster.asset_checks import gate_checks
 from synth_audit.dagster.assets import stage_assets
 from synth_audit.dagster.entry import TableEntry
-from synth_audit.dagster.external_tables import MadeElsewhere
-from synth_audit.dagster.lineage import places
+from synth_audit.dagster.places import MadeElsewhere, places
 from synth_audit.dagster.snapshots import Snapshots, refuse_unmarked, schedule_of, sensor_of
 from synth_audit.dagster.templates import templated, validated
 from synth_audit.errors import PlanError

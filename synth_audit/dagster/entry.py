@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,12 +12,20 @@ import dagster as dg
 from synth_audit.build import build_version
 from synth_audit.errors import NotAsAudited
 from synth_audit.plan.plan import Plan
+from synth_audit.plugins.audit import Need
+from synth_audit.plugins.generator import Generator, Needs, needs_of
 from synth_audit.store.workspace import Workspace
 
 if TYPE_CHECKING:
     from synth_audit.dagster.component import TableSettings
     from synth_audit.store.evidence import Evidence
     from synth_audit.verdict.suite import Suite
+
+GPU = "gpu"
+"""Pool of stages with a fit that needs a GPU; its limit is set in the deployment, see ``docs/dagster.md``."""
+
+MEMORY = "memory"
+"""Pool of stages with a fit that needs much memory, and no GPU."""
 
 
 @dataclass(frozen=True)
@@ -75,3 +85,37 @@ class TableEntry:
         if stage == "frontier" and self.plan.frontier is not None:
             version += f"+{self.plan.frontier.model_dump_json()}"
         return version if stage in ("split", "synthetic") else f"{version}+{self.suite.sha256[:12]}"
+
+
+def pool_of(table: TableEntry, stage: str) -> str | None:
+    """The pool in which a stage waits for its turn; None for what may run beside anything."""
+    needs = Needs()
+    for generator in _fitted(table, stage):
+        needs |= needs_of(generator)
+    return _waits(needs)
+
+
+def _waits(needs: Needs) -> str | None:
+    """The pool for what needs that much."""
+    return GPU if needs.gpu else MEMORY if needs.memory else None
+
+
+def _fitted(table: TableEntry, stage: str) -> Iterator[Generator]:
+    """The generators that a stage fits: games do so too, and a sweep all its candidates."""
+    plan = table.plan
+    if stage == "frontier":
+        from synth_audit.studies.ranking import candidates_of
+
+        yield from (candidate.plan.build_generator() for candidate in candidates_of(plan, sys.maxsize))
+    elif plan.generator is not None and stage in ("synthetic", "audit"):
+        generator = plan.build_generator()
+        # What waits for nothing anyway is not asked about: that would load every audit.
+        if stage == "synthetic" or (_waits(needs_of(generator)) and _plays(table)):
+            yield generator
+
+
+def _plays(table: TableEntry) -> bool:
+    """True when an audit of the plan, or one that a gate brings along, fits the generator again."""
+    from synth_audit.pipeline.stages import audits_of
+
+    return any(Need.GENERATOR in a.info.needs for a in audits_of(table.plan, table.suite).values())

@@ -1,17 +1,29 @@
-"""A refusal in Dagster: something that a run found out, not something that broke it."""
+"""How a run of Dagster ends: released, refused, or failed, with no cell value in any message.
+
+A refusal is something that a run found out, not something that broke it. A failure says of what kind it is.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import dagster as dg
 from dagster_shared.record import copy
 
 from synth_audit.dagster import metadata, openlineage
 from synth_audit.dagster.entry import TableEntry
-from synth_audit.dagster.failures import REFUSAL, kind_of
 from synth_audit.dagster.verdict_message import report_link
-from synth_audit.errors import BudgetSpent, ReleaseRefused, SynthAuditError
+from synth_audit.errors import (
+    Altered,
+    ApprovalMissing,
+    BudgetSpent,
+    NotAsAudited,
+    ReleaseRefused,
+    SynthAuditError,
+    may_pass,
+)
 
 if TYPE_CHECKING:
     from dagster import AssetCheckEvaluation
@@ -27,6 +39,20 @@ RELEASED, OPEN = "released", "open"
 
 _TOLD_BY = "synth_audit_told_by"
 """Tag: id of the run that the others are about."""
+
+
+WAITING, REFUSAL = "waiting for approval", "refusal"
+"""What is no failure: people have yet to sign, or we decided so."""
+
+MISMATCH, OUTAGE, INPUT, FAULT = "mismatch", "outage", "input", "fault"
+"""What a failure is: what is there is not what was audited, something may be there later, the plan or the
+data are mistaken, or a bug."""
+
+RETRIES, SECONDS = 3, 60.0
+"""How often a stage that met a lock or a lost server is tried again, and after how long."""
+
+_RETRIED = ("split", "release")
+"""Stages that meet servers, and may run twice: neither fits a generator."""
 
 
 class GateCheckResult(dg.AssetCheckResult):
@@ -91,3 +117,49 @@ def _grounds(table: TableEntry, stage: str) -> dict[str, Any]:
         return {}
     path = evidence_store(table.workspace).where(evidence.digest)["report"]
     return metadata.refusal(evidence, report_link(table.plan.name, evidence.digest, path))
+
+
+@contextmanager
+def without_values(stage: str) -> Iterator[None]:
+    """Turn any error but a refusal into a ``Failure`` that shows no cell value.
+
+    The project's own errors are written to be shown and keep their text. Of any other error only
+    kind and place remain: its text, its cause and its context may quote the data. Only what may be there
+    later is tried again, and never a fit, whose second run would spend its privacy budget once more.
+    """
+    try:
+        yield
+    except SynthAuditError as error:
+        if (kind := kind_of(error)) in (REFUSAL, WAITING):
+            raise
+        _raise(_failure(stage, kind, type(error).__name__, str(error)))
+    except Exception as error:  # anything else may quote a cell: none may pass as it is
+        from synth_audit.examination.audit_runner import describe_error
+
+        kind = OUTAGE if may_pass(error) else FAULT
+        _raise(_failure(stage, kind, type(error).__name__, describe_error(error)))
+
+
+def _raise(failure: dg.Failure) -> NoReturn:
+    if failure.allow_retries:
+        raise dg.RetryRequested(RETRIES, SECONDS) from failure
+    raise failure from None
+
+
+def kind_of(error: SynthAuditError) -> str:
+    """Waiting, refusal, mismatch, outage or input."""
+    if isinstance(error, (NotAsAudited, Altered)):
+        return MISMATCH
+    if isinstance(error, ApprovalMissing):
+        return WAITING
+    if isinstance(error, (ReleaseRefused, BudgetSpent)):
+        return REFUSAL
+    return OUTAGE if may_pass(error) else INPUT
+
+
+def _failure(stage: str, kind: str, error: str, text: str) -> dg.Failure:
+    return dg.Failure(
+        description=f"{stage}: {text}",
+        metadata={"stage": stage, "kind": kind, "error": error},
+        allow_retries=kind == OUTAGE and stage in _RETRIED,
+    )

@@ -7,7 +7,7 @@ import errno
 import dagster as dg
 import pytest
 
-from synth_audit.dagster.failures import FAULT, INPUT, OUTAGE, without_values
+from synth_audit.dagster.outcomes import FAULT, INPUT, OUTAGE, without_values
 from synth_audit.errors import DataError, Unavailable
 
 

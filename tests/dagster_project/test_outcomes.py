@@ -15,7 +15,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from synth_audit.dagster import failures, verdict_message
+from synth_audit.dagster import outcomes, verdict_message
 from synth_audit.dagster.component import AuditedTable
 from synth_audit.dagster.outcomes import OUTCOME, VERDICT
 from synth_audit.errors import ReleaseUncertain, Unavailable
@@ -28,7 +28,7 @@ TOKEN = "T-5551212"
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "SECONDS", 0.0)
+    monkeypatch.setattr(outcomes, "SECONDS", 0.0)
 
 
 def failed(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_a_lost_target_is_tried_again_and_then_told_as_an_outage(
     with monkeypatch.context() as patch:
         patch.setattr(Parquet, "write", Flaky(99, error, Parquet.write))
         result = run("shuffled", "release")
-    assert retries(result) == failures.RETRIES
+    assert retries(result) == outcomes.RETRIES
     assert failed(result)["kind"] == "outage"
     assert not (home / "out").exists()
     assert run("shuffled", "release").success

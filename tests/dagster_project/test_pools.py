@@ -17,7 +17,7 @@ import yaml
 from synth_audit import registry
 from synth_audit.dagster.assets import stage_assets
 from synth_audit.dagster.component import AuditedTable
-from synth_audit.dagster.pools import GPU, MEMORY
+from synth_audit.dagster.entry import GPU, MEMORY
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, Model, Needs
 from synth_audit.table.table import Table
 

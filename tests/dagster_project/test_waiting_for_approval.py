@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from synth_audit.dagster.failures import MISMATCH, REFUSAL, WAITING, kind_of
+from synth_audit.dagster.outcomes import MISMATCH, REFUSAL, WAITING, kind_of
 from synth_audit.errors import ApprovalMissing, NotAsAudited, ReleaseRefused
 from synth_audit.store.approvals import new_key
 
