@@ -38,6 +38,9 @@ AT_ONCE = 2**18
 
 Packed = npt.NDArray[np.uint64]
 
+_CHUNKS = 16
+"""Chunks of rows for each weight that is kept: few rows of the others are looked at."""
+
 _PAIRS = 2**14
 """Random pairs that say which columns agree together: correlations are known to 0.01."""
 
@@ -158,30 +161,51 @@ def matched(
     packed = [_packed(t, steps) for t in tables]
     kept = min(kept * repeats, m)
     best, margin = np.empty((WEIGHTINGS, n)), np.empty((WEIGHTINGS, n))
-    place = 16 if m <= 2**16 else 32  # bits that name a row, below those of its weight
-    keys: type[np.unsignedinteger[Any]] = np.uint32 if place == 16 else np.uint64
-    near = np.empty((WEIGHTINGS, n, kept), keys)
-    rivals = np.zeros((WEIGHTINGS, m, FIRST), np.uint16)
+    place = 32  # bits that name a row, below those of its weight
+    near = np.empty((WEIGHTINGS, n, kept), np.uint64)
+    rivals = np.zeros((WEIGHTINGS, FIRST, m), np.uint16)
     for start, weights in _weighed(columns, packed):
         block = slice(start, start + len(weights))
         if person is not None:
             weights[person[block, None] == person[None]] = 0
         for w in range(WEIGHTINGS):
             mine = np.ascontiguousarray(weights.view(np.uint16).reshape(*weights.shape, WEIGHTINGS)[..., w])
-            keyed = (mine.astype(keys) << keys(place)) | np.arange(m, dtype=keys)
-            near[w, block] = np.partition(keyed, m - kept, axis=1)[:, m - kept :]
-            both = np.concatenate([mine, rivals[w].T])
-            rivals[w] = np.partition(both, len(both) - FIRST, axis=0)[-FIRST:].T
-    near.sort(axis=2)
-    value, row = (near >> keys(place)).astype(np.float64), near.astype(np.intp) & (2**place - 1)
+            near[w, block] = _largest(mine, kept, place)
+            better = np.flatnonzero(mine.max(axis=0) > rivals[w].min(axis=0))
+            both = np.concatenate([mine[:, better], rivals[w][:, better]])
+            rivals[w][:, better] = np.partition(both, len(both) - FIRST, axis=0)[-FIRST:]
+    value, row = (near >> np.uint64(place)).astype(np.float64), near.astype(np.intp) & (2**place - 1)
     best = value[..., -1]
     compared = slice(max(0, kept - LAST * repeats), max(1, kept - FIRST * repeats))
     others = value[..., compared].mean(axis=2)
     margin = best - others
     mutual = np.empty_like(best)
     for w in range(WEIGHTINGS):
-        mutual[w] = _mutual(value[w], row[w], others[w], rivals[w].astype(np.float64))
+        mutual[w] = _mutual(value[w], row[w], others[w], rivals[w].T.astype(np.float64))
     return RowMatches(best / steps, margin / steps, mutual / steps, value / steps, row)
+
+
+def at_most_last(weights: npt.NDArray[Any], kept: int) -> npt.NDArray[Any]:
+    """A weight that so many in each row reach, not much below the last of the largest so many; shape (n,).
+
+    Rows are cut into chunks. As many chunks as wanted have a largest weight that reaches the one returned.
+    """
+    size = max(1, weights.shape[1] // (_CHUNKS * kept))
+    chunks = weights[:, : weights.shape[1] // size * size].reshape(len(weights), -1, size).max(axis=2)
+    place = chunks.shape[1] - kept
+    found: npt.NDArray[Any] = np.partition(chunks, place, axis=1)[:, place]
+    return found
+
+
+def _largest(weights: npt.NDArray[np.uint16], kept: int, place: int) -> Packed:
+    """The largest weights of each record with their rows, ``weight << place | row``, ascending."""
+    n, m = weights.shape
+    record, row = np.divmod(np.flatnonzero(weights >= at_most_last(weights, kept)[:, None]), m)
+    keyed = (weights[record, row].astype(np.uint64) << np.uint64(place)) | row.astype(np.uint64)
+    order = np.lexsort((keyed, record))
+    last = np.cumsum(np.bincount(record, minlength=n))
+    found: Packed = keyed[order[last[:, None] - np.arange(kept, 0, -1)]]
+    return found
 
 
 def _mutual(value: Floats, row: Positions, others: Floats, rivals: Floats) -> Floats:

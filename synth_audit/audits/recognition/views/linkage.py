@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
-from synth_audit.audits.recognition.matching import FIRST, LAST, MOST_BITS, CodedCells, matched
+from synth_audit.audits.recognition.matching import (
+    AT_ONCE,
+    FIRST,
+    LAST,
+    MOST_BITS,
+    CodedCells,
+    at_most_last,
+    matched,
+)
 from synth_audit.audits.recognition.people import SAMPLE, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 
@@ -56,6 +64,8 @@ class Linkage:
         if len(columns) < 2:
             return
         teachers = np.arange(min(SAMPLE, pool.records))  # records stand in random order
+        order = rng.permutation(pool.rows)  # of equal rows those teach that come first
+        shuffled = [replace(c, release=c.release[order]) for c in columns]
         bits = [c.agreement() for c in columns]
         weights = {
             known: [_prior(c, b, known) for c, b in zip(columns, bits, strict=True)]
@@ -64,7 +74,7 @@ class Linkage:
         stages: dict[str, Sequence[Floats]] = {"labels as they are": weights[True]}
         for known, tables in weights.items():
             for step in range(1, _ROUNDS + 1 - known):
-                tables = _learned(columns, bits, tables, teachers)
+                tables = _learned(shuffled, bits, tables, teachers)
                 stages[f"labels {'as they are' if known else 'learned'}, round {step}"] = tables
         rows = matched(
             columns, [_stacked(of) for of in zip(*stages.values(), strict=True)], repeats=pool.repeats
@@ -98,19 +108,28 @@ def _learned(
 ) -> list[Floats]:
     """Weights from pairs that all other columns make clear."""
     m = len(columns[0].release)
-    total = np.zeros((len(teachers), m))
-    for column, table in zip(columns, tables, strict=True):
-        total += table[column.people[teachers]][:, column.release]
+    kept, at_once = min(1 + LAST, m), max(1, AT_ONCE // m)
+    top = np.empty((len(columns), len(teachers), kept), np.intp)
+    weight = np.empty(top.shape)
+    for start in range(0, len(teachers), at_once):
+        block = teachers[start : start + at_once]
+        mine = [table[column.people[block]] for column, table in zip(columns, tables, strict=True)]
+        total = np.zeros((len(block), m))
+        for column, weights in zip(columns, mine, strict=True):
+            total += np.take(weights, column.release, axis=1)
+        # Without a column a row loses at most the column's largest weight, and gains at most its smallest.
+        least = at_most_last(total, kept) - np.max([np.ptp(weights, axis=1) for weights in mine], axis=0)
+        for i, able in enumerate(total >= least[:, None]):
+            rows = np.flatnonzero(able)
+            for c, column in enumerate(columns):
+                others = total[i, rows] - mine[c][i, column.release[rows]]
+                order = np.argsort(-others, kind="stable")[:kept]
+                top[c, start + i], weight[c, start + i] = rows[order], others[order]
     learned = []
-    for column, of_bits, table in zip(columns, bits, tables, strict=True):
-        others = total - table[column.people[teachers]][:, column.release]
-        top = np.argpartition(others, m - min(m, 1 + LAST), axis=1)[:, -(1 + LAST) :]
-        weight = np.take_along_axis(others, top, axis=1)
-        order = np.argsort(-weight, axis=1, kind="stable")
-        top, weight = np.take_along_axis(top, order, axis=1), np.take_along_axis(weight, order, axis=1)
-        clear = weight[:, 0] - weight[:, FIRST:].mean(axis=1)
+    for column, of_bits, theirs, of_rows in zip(columns, bits, top, weight, strict=True):
+        clear = of_rows[:, 0] - of_rows[:, FIRST:].mean(axis=1)
         teach = (np.argsort(np.argsort(clear, kind="stable")) / len(clear)) ** _SHARPNESS
-        learned.append(_weights(column, of_bits, column.people[teachers], column.release[top], teach))
+        learned.append(_weights(column, of_bits, column.people[teachers], column.release[theirs], teach))
     return learned
 
 

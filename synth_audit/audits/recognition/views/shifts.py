@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes, Floats, Floats32
 from synth_audit.audits.recognition.matching import AT_ONCE, MOST_BITS, CodedCells
@@ -31,6 +32,9 @@ _SPIKES = 6
 
 _CLEAR = 6.0
 """Standard deviations by which a further column's shift must stand out among its bins."""
+
+
+Codes16 = npt.NDArray[np.int16]
 
 
 class _Shift(NamedTuple):
@@ -133,16 +137,29 @@ def _joint(first: _BinnedNumbers, second: _BinnedNumbers, side: str, a: int, b: 
     return np.bincount(cells, minlength=a * b).reshape(a, b).astype(np.float32)
 
 
-def _at(grid: _BinnedNumbers, lag: tuple[int, int], reach: int, records: slice) -> Bools:
-    """Which rows lie at a shift from which people, give or take ``reach`` bins, shape (records, rows)."""
-    by, size = lag
-    mine = grid.people[records]
-    rows = np.where(grid.release >= 0, grid.release % size, -1).astype(np.int16)
-    found = np.zeros((len(mine), len(rows)), dtype=np.bool_)
-    for off in range(-reach, reach + 1):
-        wanted = np.where(mine >= 0, (mine + by + off) % size, -2).astype(np.int16)
-        found |= rows == wanted[:, None]
-    return found
+@dataclass(frozen=True, eq=False)
+class _Shifted:
+    """One number at a shift: the rows' bins, -1 where there is none, and those where people's would lie."""
+
+    people: Codes = field(repr=False)
+    rows: Codes16 = field(repr=False)
+    by: int
+    size: int
+
+    @classmethod
+    def of(cls, grid: _BinnedNumbers, lag: tuple[int, int]) -> _Shifted:
+        by, size = lag
+        rows = np.where(grid.release >= 0, grid.release % size, -1).astype(np.int16)
+        return cls(grid.people, rows, by, size)
+
+    def found(self, reach: int, records: slice) -> Bools:
+        """Which rows lie at the shift, give or take ``reach`` bins, shape (records, rows)."""
+        mine = self.people[records]
+        found = np.zeros((len(mine), len(self.rows)), dtype=np.bool_)
+        for off in range(-reach, reach + 1):
+            wanted = np.where(mine >= 0, (mine + self.by + off) % self.size, -2).astype(np.int16)
+            found |= self.rows == wanted[:, None]
+        return found
 
 
 def _blocks(grids: Sequence[_BinnedNumbers]) -> Iterator[slice]:
@@ -160,10 +177,11 @@ def _joined(
     By chance means: where the rows of the pairs are permuted, on average.
     """
     pairs = []
+    shifted = [_Shifted.of(grids[i], lag) for i, lag in lags.items()]
     for block in _blocks(grids):
-        both = np.logical_and.reduce([_at(grids[i], lag, reach, block) for i, lag in lags.items()])
-        pairs.append(np.argwhere(both) + np.array([block.start, 0]))
-    record, row = np.concatenate(pairs).T
+        both = np.logical_and.reduce([s.found(reach, block) for s in shifted])
+        pairs.append(np.flatnonzero(both) + block.start * both.shape[1])
+    record, row = np.divmod(np.concatenate(pairs), len(grids[0].release))
     joined = dict(lags)
     for k, grid in enumerate(grids):
         if k not in lags and len(record):
@@ -188,21 +206,25 @@ def _told(
 ) -> tuple[Floats, Floats]:
     """Bits of each record's best row, by numbers alone and with equal labels, shape (shifts, records)."""
     n = len(grids[0].people) if grids else 0
-    told = [{i: _bits_at(grids[i], lag, reach) for i, lag in lags.items()} for lags in shifts]
+    told = [
+        [(_Shifted.of(grids[i], lag), np.float32(_bits_at(grids[i], lag, reach))) for i, lag in lags.items()]
+        for lags in shifts
+    ]
     tables = [c.agreement() for c in labels]
     alone, beside = np.empty((len(shifts), n)), np.empty((len(shifts), n))
     for block in _blocks(grids) if shifts else ():
         equal = np.zeros((block.stop - block.start, len(grids[0].release)), np.float32)
         for column, table in zip(labels, tables, strict=True):
             equal += np.take(table[column.people[block]], column.release, axis=1)
-        for k, lags in enumerate(shifts):
+        for k, shifted in enumerate(told):
             bits = np.zeros_like(equal)
-            for i, lag in lags.items():
-                bits += _at(grids[i], lag, reach, block) * np.float32(told[k][i])
+            for number, by_one in shifted:
+                bits += number.found(reach, block) * by_one
             alone[k, block] = bits.max(axis=1)
             bits += equal
-            best = np.partition(bits, -2, axis=1)[:, -2:]
-            beside[k, block] = best[:, 1] - best[:, 0] + 1e-3 * best[:, 1]
+            best = bits.max(axis=1)
+            bits[np.arange(len(bits)), bits.argmax(axis=1)] = -np.inf
+            beside[k, block] = best - bits.max(axis=1) + 1e-3 * best
     return alone, beside
 
 
