@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from math import comb
 from typing import Any, ClassVar
@@ -29,6 +29,9 @@ _COUNTED, _MOST_COUNTED = (2, 3, 4), 400
 
 _TELLING = 8.0
 """Bits that the columns of a random set tell together: fewer single nobody out among some hundred people."""
+
+_PAIRS = 2**24
+"""Pairs of records and rows that are compared at once, in one column: 16 MiB, and 2 MiB for each column."""
 
 Packed = npt.NDArray[np.uint64]
 """Rows that are near a record, 64 in a word."""
@@ -66,24 +69,32 @@ class Fragments:
         told = np.array([_bits(c) for c in columns])
         some = np.sort(rng.permutation(pool.records)[:SAMPLE])
         rows = np.sort(rng.permutation(pool.rows)[: 4 * SAMPLE])
-        everybody, every_row = np.arange(pool.records), np.arange(pool.rows)
+        sampled = [_PlacedColumn.of(c, rows) for c in columns]
+        placed = [_PlacedColumn.of(c, np.arange(pool.rows)) for c in columns]
+        at_once = max(1, _PAIRS // pool.rows)
         share = len(rows) / (len(rows) + pool.records - 1)
         for width in _WIDTHS:
-            sets = _grown([_near(c, pool.person, some, rows, width) for c in columns], share)
+            sets = _grown([c.near(pool.person, some, width) for c in sampled], share)
             sets = list(dict.fromkeys([*sets, *_random(told, rng)]))
-            near = [_near(c, pool.person, everybody, every_row, width) for c in columns]
-            for s in sets:
-                release, people = (_counts(_all([near[j][side] for j in s])) for side in (0, 1))
+            counted = [(k, _some_sets(len(columns), k, rng)) for k in _COUNTED if width == _WIDTHS[0]]
+            matches = np.empty((2, len(sets), pool.records))
+            alone = np.zeros((len(counted), pool.records))
+            for start in range(0, pool.records, at_once):
+                block = np.arange(start, min(start + at_once, pool.records))
+                near = [c.near(pool.person, block, width) for c in placed]
+                for i, s in enumerate(sets):
+                    matches[:, i, block] = [_counts(_all([near[j][side] for j in s])) for side in (0, 1)]
+                for of_size, (_, some_sets) in zip(alone, counted, strict=True):
+                    for s in some_sets:
+                        by_rows, by_people = (_all([near[j][side] for j in s]).any(axis=1) for side in (0, 1))
+                        of_size[block] += by_rows & ~by_people
+            for s, release, people in zip(sets, *matches, strict=True):
                 rare = np.log2(pool.records / (1 + people))
                 values = np.where(release > 0, rare + 1e-3 * np.minimum(release, 100), -np.inf)
                 names = tuple(columns[j].name for j in s)
                 yield Score(f"{', '.join(names)} within {width:g}", values, names)
-            for size in _COUNTED if width == _WIDTHS[0] else ():
-                alone = np.zeros(pool.records)
-                for s in _some_sets(len(columns), size, rng):
-                    by_rows, by_people = (_all([near[j][side] for j in s]).any(axis=1) for side in (0, 1))
-                    alone += by_rows & ~by_people
-                yield Score(f"any {size} columns", alone)
+            for of_size, (size, _) in zip(alone, counted, strict=True):
+                yield Score(f"any {size} columns", of_size)
 
 
 def _some_sets(d: int, size: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
@@ -100,37 +111,63 @@ def _bits(column: PooledColumn) -> float:
     return float(-(share * np.log2(share)).sum())
 
 
-def _near(
-    column: PooledColumn, person: Positions, asked: Positions, rows: Positions, width: float
-) -> tuple[Packed, Packed]:
-    """Which rows of the release, and which other people's records, are near each record asked about."""
-    mine = column.people[asked]
-    of_rows = _packed(column, column.release[rows], mine, width)
-    of_people = _packed(column, column.people, mine, width)
-    first, last = (np.searchsorted(person, person[asked], side) for side in ("left", "right"))
-    for k in range(int((last - first).max(initial=0))):  # nobody matches a record of their own
-        i = np.flatnonzero(first + k < last)
-        own = first[i] + k
-        of_people[i, own // 64] &= ~(np.uint64(1) << (own % 64).astype(np.uint64))
-    return of_rows, of_people
+@dataclass(frozen=True, eq=False)
+class _PlacedValues:
+    """The values of one column on one side.
+
+    Attributes:
+        known: those that are not missing, in order. place: of each value among them, -1 where missing.
+    """
+
+    known: Floats = field(repr=False)
+    place: npt.NDArray[np.signedinteger[Any]] = field(repr=False)
+    numeric: bool
+
+    @classmethod
+    def of(cls, values: Floats, numeric: bool) -> _PlacedValues:
+        able = np.isfinite(values) & ((values >= 0) | numeric)
+        known = np.sort(values[able])
+        place = np.where(able, np.searchsorted(known, values, "left"), -1)
+        return cls(known, place.astype(np.int16 if len(known) < 2**15 else np.int32), numeric)
+
+    def near(self, mine: Floats, width: float) -> Packed:
+        """Which are near each of mine: equal labels, or numbers of that share next to it by rank."""
+        known = self.known
+        first, last = np.searchsorted(known, mine, "left"), np.searchsorted(known, mine, "right")
+        if self.numeric and len(known):
+            reach = max(1, round(width * len(known) / 2))
+            first = np.searchsorted(known, known[np.maximum(first - reach, 0)], "left")
+            last = np.searchsorted(known, known[np.minimum(last + reach, len(known)) - 1], "right")
+        last[np.isnan(mine)] = 0
+        first, last = (ends.astype(self.place.dtype)[:, None] for ends in (first, last))
+        packed = np.packbits((self.place >= first) & (self.place < last), axis=1, bitorder="little")
+        return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64)
 
 
-def _packed(column: PooledColumn, values: Floats, mine: Floats, width: float) -> Packed:
-    """Which values are near each of mine: equal labels, or numbers of that share next to it by rank."""
-    known = np.sort(values[np.isfinite(values) & ((values >= 0) | column.numeric)])
-    first, last = np.searchsorted(known, mine, "left"), np.searchsorted(known, mine, "right")
-    if column.numeric and len(known):
-        reach = max(1, round(width * len(known) / 2))
-        first = np.searchsorted(known, known[np.maximum(first - reach, 0)], "left")
-        last = np.searchsorted(known, known[np.minimum(last + reach, len(known)) - 1], "right")
-    last[np.isnan(mine)] = 0
-    place = np.searchsorted(known, values, "left")  # NaN stands behind all
-    place[~(np.isfinite(values) & ((values >= 0) | column.numeric))] = -1
-    small: type[np.signedinteger[Any]] = np.int16 if len(known) < 2**15 else np.int32
-    at = place.astype(small)
-    near = (at >= first.astype(small)[:, None]) & (at < last.astype(small)[:, None])
-    packed = np.packbits(near, axis=1, bitorder="little")
-    return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64)
+@dataclass(frozen=True, eq=False)
+class _PlacedColumn:
+    """One column of the people's records and of some rows of the release."""
+
+    column: PooledColumn
+    release: _PlacedValues
+    people: _PlacedValues
+
+    @classmethod
+    def of(cls, column: PooledColumn, rows: Positions) -> _PlacedColumn:
+        sides = (_PlacedValues.of(x, column.numeric) for x in (column.release[rows], column.people))
+        return cls(column, *sides)
+
+    def near(self, person: Positions, asked: Positions, width: float) -> tuple[Packed, Packed]:
+        """Which rows of the release, and which other people's records, are near each record asked about."""
+        of_rows, of_people = (
+            side.near(self.column.people[asked], width) for side in (self.release, self.people)
+        )
+        first, last = (np.searchsorted(person, person[asked], side) for side in ("left", "right"))
+        for k in range(int((last - first).max(initial=0))):  # nobody matches a record of their own
+            i = np.flatnonzero(first + k < last)
+            own = first[i] + k
+            of_people[i, own // 64] &= ~(np.uint64(1) << (own % 64).astype(np.uint64))
+        return of_rows, of_people
 
 
 def _all(near: Sequence[Packed]) -> Packed:
