@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from html.parser import HTMLParser
+from html import unescape
 
 from synth_audit.errors import BudgetSpent, DataError
 from synth_audit.findings.verdict import Fitness, GateResult
@@ -37,6 +38,12 @@ Marks = Mapping[str, str]
 WRITTEN_BY = "data-written-by"
 
 _AUDIT, _GATE = "data-evidence-digest", "data-gate"
+
+_NAMED = re.compile(rf"\b(?:{_AUDIT}|{_GATE})(?=[\s=/>])", re.IGNORECASE)
+_TAG = re.compile(r"<[a-z][^<>]*>")
+_ATTRIBUTE = re.compile(r' ([a-z-]+)="([^"]*)"')
+_PLAIN_TAG = re.compile(rf"<[a-z]+(?:{_ATTRIBUTE.pattern})*>")
+"""A tag with attributes as the templates write them."""
 
 
 @dataclass(frozen=True)
@@ -193,31 +200,25 @@ def marks_of(evidence: Evidence) -> PageMarks:
 
 @lru_cache(maxsize=2)  # writing, checking and releasing each ask of the same page and its certificate
 def read_marks(page: str) -> PageMarks | None:
-    """What a page says; None when it is not clear, since it says nothing or the same thing twice."""
-    reader = _MarkParser()
-    reader.feed(page)
-    reader.close()
-    if len(reader.audits) != 1 or reader.doubled:
+    """What a page says; None when it is not clear, since it says nothing or the same thing twice.
+
+    It is read in time that grows with its length alone, whatever it holds. Marks that are written otherwise
+    than the templates write them are not clear, and may be read otherwise by a browser.
+    """
+    audits: list[Marks] = []
+    gates: list[Marks] = []
+    for tag in filter(_NAMED.search, _TAG.findall(page)):
+        attributes = _ATTRIBUTE.findall(tag)
+        found = {name: unescape(text) for name, text in attributes if name.startswith("data-")}
+        if not _PLAIN_TAG.fullmatch(tag) or len(dict(attributes)) < len(attributes):
+            return None
+        if (_AUDIT in found) == (_GATE in found):
+            return None
+        (audits if _AUDIT in found else gates).append(found)
+    if len(audits) != 1 or len(_NAMED.findall(page)) != 1 + len(gates):
         return None
-    [audit] = reader.audits
-    rest = {name: text for name, text in audit.items() if name != WRITTEN_BY}
-    return PageMarks(rest, _sorted(reader.gates), audit.get(WRITTEN_BY, ""))
-
-
-class _MarkParser(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.audits: list[Marks] = []
-        self.gates: list[Marks] = []
-        self.doubled = False
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        data = [(name, text or "") for name, text in attrs if name.startswith("data-")]
-        found = dict(data)
-        if _AUDIT in found or _GATE in found:
-            # Of two attributes of one name a browser takes the first, and this dictionary the last.
-            self.doubled |= len(found) < len(data) or (_AUDIT in found and _GATE in found)
-            (self.audits if _AUDIT in found else self.gates).append(found)
+    rest = {name: text for name, text in audits[0].items() if name != WRITTEN_BY}
+    return PageMarks(rest, _sorted(gates), audits[0].get(WRITTEN_BY, ""))
 
 
 def _sorted(gates: Sequence[Marks]) -> tuple[Marks, ...]:
