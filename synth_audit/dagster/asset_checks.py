@@ -15,7 +15,7 @@ from synth_audit.dagster.outcomes import GateCheckResult, without_values
 from synth_audit.errors import GateError, NotAsAudited
 from synth_audit.findings.verdict import FITNESS
 from synth_audit.verdict.judge import BUILT_IN
-from synth_audit.verdict.privacy_budget import PROMISED
+from synth_audit.verdict.own_gates import OWN_GATES, PRIVACY_BUDGET, REFUTED
 
 if TYPE_CHECKING:
     from synth_audit.pipeline.verify import Check
@@ -33,15 +33,11 @@ class GateCheck:
 
     ``name`` is its severity and its id in the characters that Dagster allows. Dagster lists checks by name:
     the verdict comes first, then what holds a release, then what warns.
-
-    Attributes:
-        optional: evidence may leave it out, where its audit had nothing to judge; then nothing is checked.
     """
 
     gate: str
     title: str
     blocking: bool
-    optional: bool = False
 
     @property
     def name(self) -> str:
@@ -51,7 +47,7 @@ class GateCheck:
 
 
 WHOLE = GateCheck(VERDICT, "Every blocking gate passes and nothing else holds the release", True)
-FIT = GateCheck(f"_{FITNESS}", "The release is fit for purpose", False)
+FIT = GateCheck(f"_{FITNESS}", OWN_GATES[FITNESS].title, False)
 """Warns where it is not; there only for suites that judge it. One that blocks holds the verdict."""
 
 
@@ -82,14 +78,14 @@ def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
 
 
 def known_gates(table: TableEntry) -> list[GateCheck]:
-    """Every gate that the evidence will judge, and optional ones that it may.
+    """Every gate that the evidence may judge.
 
     Raises:
         GateError: two gates would share a check.
     """
-    promised = PROMISED if table.plan.privacy is not None else {}
-    built_in = (GateCheck(name, title, True) for name, title in {**BUILT_IN, **promised}.items())
-    checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking, g.optional) for g in table.suite.gates)]
+    promised = (PRIVACY_BUDGET, REFUTED) if table.plan.privacy is not None else ()
+    built_in = (GateCheck(name, OWN_GATES[name].title, True) for name in (*BUILT_IN, *promised))
+    checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking) for g in table.suite.gates)]
     names = [*(c.name for c in _answers(table)), *(c.name for c in checks)]
     for check in checks:
         if names.count(check.name) > 1:
@@ -117,12 +113,10 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
     table.refuse_foreign(evidence)
     judged = {result.gate: result for result in evidence.gates.results}
     for check in known_gates(table):
-        if check.gate in judged or not check.optional:
-            # A gate that the evidence does not judge has not passed.
-            result = judged.get(check.gate)
-            passed = result is not None and result.result is Result.PASS
-            told = result.explanation if result else "The evidence does not judge this gate."
-            yield _result(table, check, passed, told, metadata.gate(result) if result else {})
+        # The evidence was judged anew just now: a gate that it does not hold is one that `judge` leaves out.
+        if result := judged.get(check.gate):
+            passed = result.result is Result.PASS
+            yield _result(table, check, passed, result.explanation, metadata.gate(result))
     fit, whole = f"Fit for purpose: {evidence.fitness}.", metadata.verdict(evidence)
     told = f"The verdict is {evidence.verdict}. Safe to release: {evidence.gates.safe.answer}. {fit}"
     yield _result(table, WHOLE, evidence.verdict is Result.PASS, told, whole)

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from synth_audit.build import build_version
-from synth_audit.findings.verdict import Result
+from synth_audit.build import build_version, resource_folder
+from synth_audit.files import load_yaml
+from synth_audit.findings.measurement import Measurement
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP
+from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import words
 from synth_audit.report.audits import has_numbers
-from synth_audit.report.chapters import RISKS
-from synth_audit.report.criteria import (
-    SignatureRow,
-    criterion_rows,
-    demand_rows,
-    residual_risks,
-    sharpness,
-    train_rows,
-    used,
-)
-from synth_audit.report.gates import Outcomes, gate_views, obstacles, verdict_view
+from synth_audit.report.chapters import unmeasured
+from synth_audit.report.gates import NO_GATE, GateView, gates_of, obstacles, verdict_view
+from synth_audit.report.known_answer import sharpness
 from synth_audit.report.page import alerts_of, page, subject_of
 from synth_audit.report.view import Fact
 from synth_audit.store.approvals import Approval
@@ -28,13 +25,14 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.history import released_evidence
 from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.reports import WRITTEN_BY, Marks, audit_marks, certificate_as_written, read_marks
-from synth_audit.text import clean
+from synth_audit.verdict.criteria import CRITERIA, Answer, AnswerState, answers
+from synth_audit.verdict.own_gates import ANSWERS
 
 COMPARED_WITH = "data-compared-with"
 """Mark of the page: the digest of the release that it compares with; absent where there is none."""
 
 _ANEW = "`synth-audit report --certificate` writes it anew"
-_MOST_REASONS, _MOST_WARNINGS, _MOST_SETTINGS = 5, 3, 20
+_MOST_REASONS, _MOST_SETTINGS = 5, 20
 _OF_THE_TABLE = {
     *("name", "connections", "source", "columns", "rules"),
     *("generator", "rows", "privacy", "release", "review", "seed"),
@@ -49,6 +47,7 @@ _SCOPE = {
     "valid_until": "Valid until",
     "reports": "Reports of the same people, at most",
 }
+FILE = "demands.yaml"
 
 
 def render_certificate(
@@ -101,81 +100,62 @@ def certificate_view(
 ) -> dict[str, Any]:
     """Everything the certificate shows, by its name in the template."""
     alerts = alerts_of(evidence)
-    verdict = verdict_view(evidence, unmeasured=_unmeasured(evidence), sound=not alerts)
+    verdict = verdict_view(evidence, unmeasured=unmeasured(evidence), sound=not alerts)
     reasons = (verdict.explanation,) if alerts else _reasons(evidence)
     scope = _scope(evidence)
     marks = {**audit_marks(evidence), WRITTEN_BY: build_version()}
     return {
-        "title": f"Certificate of an audit: {clean(evidence.table)}",
-        "table": evidence.table,
         "subject": subject_of(evidence),
         "alerts": alerts,
         "sign": verdict.sign,
         "headline": verdict.headline,
         "questions": verdict.questions,
         "reasons": reasons[:_MOST_REASONS],
-        "more_reasons": _more(len(reasons) - _MOST_REASONS),
+        "more_reasons": len(reasons) - _MOST_REASONS,
         "silence": verdict.silence,
-        "warnings": _warnings(evidence),
         "scope": scope,
-        "no_scope": "" if scope else "The plan states no purpose, recipient or owner (key `review`).",
-        "criteria": criterion_rows(evidence, previous),
-        "people_note": _people_note(evidence),
-        "sharpness": sharpness(evidence, gate_views(evidence)),
-        "comparison": _comparison(previous),
-        "compared": previous is not None,
+        "criteria": residual_risks(evidence, previous),
+        "sharpness": sharpness(evidence),
+        "previous": previous,
         "demands": demand_rows(evidence, _said(evidence, scope, previous)),
-        "signatures": tuple(_signature(a, evidence) for a in approvals),
+        "signatures": tuple((a, _doubt(a, evidence)) for a in approvals),
         "waiting": _waiting(evidence, approvals),
-        "statement": _statement(evidence, sound=not alerts),
-        "facts": _facts(evidence),
+        "certified": not alerts and evidence.verdict is Result.PASS,
+        "evidence": evidence,
+        "settings": _settings(evidence),
+        "build": build_version(),
         "marks": marks if previous is None else {**marks, COMPARED_WITH: previous.digest},
     }
 
 
 def _reasons(evidence: Evidence) -> tuple[str, ...]:
-    """Why the verdict is what it is: what failed or was not decided, or what came nearest to a limit."""
-    outcomes = Outcomes.of(evidence)
-    stopped = obstacles(outcomes)
+    """Why the verdict is what it is: what failed, what is open, or what came nearest to a limit."""
+    gates, stopped = gates_of(evidence), obstacles(evidence)
     blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
+    open_ = _open_questions(evidence, stopped)
+    # What the gate on answers says, each question says by itself.
+    told = [f"{g.told}." for g in stopped if g.result.gate != ANSWERS]
     if stopped or blockers:
-        return (*(f"{s}." for s in stopped), *blockers)
-    deciding = [g for g in evidence.gates.results if g.blocking]
-    if not deciding:
-        return ("No gate decides about this table, and without one nothing may leave.",)
-    judged = [(r.gate, r.measured) for r in residual_risks(evidence) if r.gate and r.measured]
-    nearest = max((pair for pair in judged if pair[0].blocking), key=lambda pair: used(*pair), default=None)
-    told = () if nearest is None else (f"Nearest to its limit: {outcomes.sentence(nearest[0])}.",)
-    advised = [g for g in evidence.gates.results if not g.blocking and not g.fitness]
-    missed = [g for g in advised if g.result is Result.FAIL]
-    advice = (f"Advice not met: {outcomes.sentence(g)}." for g in missed)
-    return (f"All {words.counted(len(deciding), 'deciding gate')} passed.", *told, *advice)
+        return (*told, *open_, *blockers)
+    deciding = words.counted(sum(g.result.blocking for g in gates), "deciding gate")
+    if not any(g.result.blocking for g in gates):
+        return (NO_GATE, *open_)
+    judged = [r.gate for r in residual_risks(evidence) if r.gate is not None and r.gate.result.blocking]
+    nearest = (f"Nearest to its limit: {g.sentence}." for g in nearest_first(judged)[:1])
+    missed = (g for g in gates if g.role == "advisory" and g.result.result is Result.FAIL)
+    advice = (f"Advice not met: {g.sentence}." for g in missed)
+    return (*open_, f"All {deciding} passed.", *nearest, *advice)
 
 
-def _unmeasured(evidence: Evidence) -> tuple[str, ...]:
-    """Kinds of usefulness of which nothing is known; the criteria about people have a row each."""
-    measured = {o.info.risk for o in evidence.outcomes if o.info is not None and has_numbers(o)}
-    return tuple(risk.title for risk in RISKS if not risk.threat and risk.name not in measured)
-
-
-def _warnings(evidence: Evidence) -> tuple[str, ...]:
-    """The first of them, and how many others the annex has."""
-    found = tuple(map(words.sentence, evidence.notices))
-    left = len(found) - _MOST_WARNINGS
-    more = f"{words.counted(left, 'more warning')} in the annex."
-    return (*found[:_MOST_WARNINGS], *([more] * (left > 0)))
-
-
-def _more(left: int) -> str:
-    return "" if left <= 0 else f"{words.counted(left, 'more reason')} in the annex."
-
-
-def _people_note(evidence: Evidence) -> str:
-    level = words.percent_level(evidence.level)
-    return (
-        f"People: the share of the {train_rows(evidence):,} records that the generator learnt from, one "
-        f"record counted as one person; both ends of the {level} interval. What is true of strangers too is "
-        "subtracted. A number says what these attacks found, not what no attack could."
+def _open_questions(evidence: Evidence, stopped: Sequence[GateView]) -> tuple[str, ...]:
+    """Criteria whose state is open, but for those of gates that are named anyway."""
+    named = {g.result.measurement.audit for g in stopped if g.result.measurement is not None}
+    told = {o.info.risk for o in evidence.outcomes if o.info is not None and o.audit in named}
+    asked = answers(evidence.outcomes, evidence.gates.results)
+    return tuple(
+        f"{a.criterion.capitalize()}: {a.state}. {words.sentence(a.reason)}"
+        for a in asked
+        if a.reason and a.criterion not in told
     )
 
 
@@ -188,23 +168,16 @@ def _scope(evidence: Evidence) -> tuple[Fact, ...]:
     )
 
 
-def _comparison(previous: Evidence | None) -> str:
-    if previous is None:
-        return "There is no earlier release of this table to compare with."
-    when = words.moment(previous.created, day_only=True)
-    return f"Compared with the last release, audited on {when} (evidence {previous.digest[:12]})."
-
-
 def _said(evidence: Evidence, scope: tuple[Fact, ...], previous: Evidence | None) -> dict[str, str]:
-    guarantee = evidence.generator.privacy.guarantee is not None
-    said = {"scope": bool(scope), "comparison": previous is not None, "guarantee": guarantee, "columns": True}
-    where = {
-        "scope": "Page 1: scope",
-        "comparison": "Page 1: comparison",
-        "guarantee": "Annex: Formal privacy guarantee",
-        "columns": "Annex: Columns",
-    }
-    return {section: where[section] for section, there in said.items() if there}
+    """Where a section stands that says something."""
+    found = {"columns": "Annex: Columns"}
+    if scope:
+        found["scope"] = "Page 1: scope"
+    if previous is not None:
+        found["comparison"] = "Page 1: comparison"
+    if evidence.generator.privacy.guarantee is not None:
+        found["guarantee"] = "Annex: Formal privacy guarantee"
+    return found
 
 
 def _approvers(evidence: Evidence) -> tuple[int, Mapping[str, str]]:
@@ -219,26 +192,19 @@ def wanted_approvals(evidence: Evidence) -> int:
 
 def counting_approvals(evidence: Evidence, approvals: Sequence[Approval]) -> tuple[Approval, ...]:
     """Those against which nothing is known but perhaps their date: genuine, about this, by an approver."""
-    return tuple(a for a in approvals if not _signature(a, evidence).doubt)
+    return tuple(a for a in approvals if not _doubt(a, evidence))
 
 
-def _signature(approval: Approval, evidence: Evidence) -> SignatureRow:
+def _doubt(approval: Approval, evidence: Evidence) -> str:
+    """Why an approval would not count; empty where nothing is known against it."""
     _, approvers = _approvers(evidence)
-    doubt = ""
     if approval.digest != evidence.digest:
-        doubt = "about other evidence"
-    elif not approval.genuine:
-        doubt = "the signature does not hold"
-    elif approvers.get(approval.by) != approval.key:
-        doubt = "not an approver of the plan" if approvers else "the plan names no approvers"
-    return SignatureRow(
-        by=approval.by,
-        signed=words.moment(approval.signed),
-        until=words.moment(approval.until),
-        note=approval.note,
-        key=approval.fingerprint,
-        doubt=doubt,
-    )
+        return "about other evidence"
+    if not approval.genuine:
+        return "the signature does not hold"
+    if approvers.get(approval.by) != approval.key:
+        return "not an approver of the plan" if approvers else "the plan names no approvers"
+    return ""
 
 
 def _waiting(evidence: Evidence, approvals: Sequence[Approval]) -> str:
@@ -247,12 +213,6 @@ def _waiting(evidence: Evidence, approvals: Sequence[Approval]) -> str:
         return ""
     found = len({a.by for a in counting_approvals(evidence, approvals)})
     return f"{found} of {words.counted(needed, 'approval')} by different people"
-
-
-def _statement(evidence: Evidence, *, sound: bool) -> str:
-    if sound and evidence.verdict is Result.PASS:
-        return "I have read this certificate, including what was not measured, and approve the release."
-    return "I have read this certificate. The table stays in; no signature releases it."
 
 
 def _settings(evidence: Evidence) -> str:
@@ -275,18 +235,199 @@ def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
             yield f"{prefix}{key} = {json.dumps(value, ensure_ascii=False)}"
 
 
-def _release_hash(evidence: Evidence) -> tuple[Fact, ...]:
-    release = evidence.tables.get("synthetic")
-    return () if release is None or not release.sha256 else (Fact("Content of the release", release.sha256),)
+@dataclass(frozen=True)
+class DemandRow:
+    """One demand of a guideline: measured or not, where or why not, and what became of its criterion."""
+
+    framework: str
+    demand: str
+    measured: bool
+    where: str
+    answer: Answer | None
 
 
-def _facts(evidence: Evidence) -> tuple[Fact, ...]:
-    return (
-        Fact("Evidence", evidence.digest or "not sealed"),
-        *_release_hash(evidence),
-        Fact("Suite of gates", f"{evidence.gates.suite_name} ({evidence.gates.suite_sha256[:12]})"),
-        Fact("Settings away from the defaults", _settings(evidence)),
-        Fact("Audited", words.moment(evidence.created)),
-        Fact("Attempt", f"{evidence.attempt:,} on this table" if evidence.attempt else "not counted"),
-        Fact("Made by", f"synth-audit {build_version()}"),
+@dataclass(frozen=True)
+class ResidualRisk:
+    """One question about people: what became of it, and what remains.
+
+    Attributes:
+        gate: of those on it that decide (of all, where none does) the one whose number comes nearest to its
+            limit; None where no number was judged.
+        share: the number as a share of people, with its interval; a number that is none is restated as the
+            share of copied rows that would give it. None where that is not known either, or where it decides
+            nothing.
+        compared: the number against the last release.
+    """
+
+    answer: Answer
+    evidence: Evidence
+    gate: GateView | None = None
+    share: Measurement | None = None
+    compared: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Its state, as of a sign."""
+        return {AnswerState.WITHIN: "pass", AnswerState.BEYOND: "fail"}.get(self.answer.state, "open")
+
+    @property
+    def why(self) -> str:
+        """Why that is open, or that nothing follows from it."""
+        advice = self.gate is not None and not self.gate.result.blocking
+        return words.sentence(self.answer.reason or ("Advice only: no gate on it decides" if advice else ""))
+
+    @property
+    def finding(self) -> str:
+        """The number in words."""
+        return words.sentence(self.gate.sentence.partition(";")[0]) if self.gate else ""
+
+    @property
+    def percent(self) -> str:
+        """``1.5 % (0 to 3.3 %)``: a share beyond chance, cut at none and all for reading."""
+        m = self.share
+        if m is None:
+            return "–"
+        copied = " of rows like copies" if m.id.quantity == LEAK_EQUIVALENT.name else ""
+        value = _cut(m.value)
+        if m.interval is None:
+            return words.number(value, m.unit) + copied
+        low, high = _cut(m.interval.low), _cut(m.interval.high)
+        places = max(1, words.decimals(m.unit, value, low=low, high=high))
+        span = words.interval(low, high, m.unit, places)
+        return f"{words.number(value, m.unit, places)} ({span}){copied}"
+
+    @property
+    def people(self) -> str:
+        """The share in people: ``none to 1,285``."""
+        if self.share is None:
+            return "–"
+        if self._of_subgroup:  # how many people that has is not told
+            return "of those in one subgroup"
+        rows, few, span = train_rows(self.evidence), self.evidence.suppression, self.share.interval
+        if span is None:
+            return words.people(self.share.value, rows, few)
+        return words.people_interval(span.low, span.high, rows, few)
+
+    @property
+    def allowed_people(self) -> str:
+        """Its limit in people, where the number that was judged counts them."""
+        gate = self.gate
+        if gate is None or self.share is None or self.share is not gate.measured or self._of_subgroup:
+            return ""
+        most, rows = gate.result.maximum, train_rows(self.evidence)
+        return "" if most is None else words.people(most, rows, self.evidence.suppression)
+
+    @property
+    def _of_subgroup(self) -> bool:
+        return self.share is not None and self.share.id.quantity.startswith(WORST_SUBGROUP.name)
+
+
+def residual_risks(evidence: Evidence, previous: Evidence | None = None) -> tuple[ResidualRisk, ...]:
+    """One for each criterion, in their order.
+
+    Args:
+        previous: evidence of the last release before this one.
+    """
+    gates = gates_of(evidence)
+    found = []
+    for answer in answers(evidence.outcomes, evidence.gates.results):
+        about = {o.audit for o in evidence.outcomes if o.info is not None and o.info.risk == answer.criterion}
+        mine = [g for g in gates if g.result.measurement and g.result.measurement.audit in about]
+        judged = nearest_first([g for g in mine if g.result.blocking] or mine)
+        if not judged:
+            found.append(ResidualRisk(answer, evidence))
+            continue
+        measured = judged[0].measured
+        assert measured is not None
+        if judged[0].unusable:  # a number that decides nothing is no residual risk
+            found.append(ResidualRisk(answer, evidence, judged[0]))
+            continue
+        share = _as_share(measured, evidence.measurements)
+        found.append(ResidualRisk(answer, evidence, judged[0], share, words.compared(measured, previous)))
+    return tuple(found)
+
+
+def nearest_first(gates: Sequence[GateView]) -> list[GateView]:
+    """Gates whose number is known, the one that comes nearest to its limit first."""
+    known = [
+        (used(g.result, m), g) for g in gates if (m := g.measured) is not None and math.isfinite(m.value)
+    ]
+    return [gate for _, gate in sorted(known, key=lambda pair: -pair[0])]
+
+
+def used(gate: GateResult, measured: Measurement) -> float:
+    """How much of the room from reference to limit the worse end of the interval takes: 1 at the limit."""
+    start = measured.reference.value if measured.reference else 0.0
+    ends = [
+        (limit, end if gate.bound != "value" and end is not None else gate.value)
+        for limit, end in ((gate.maximum, gate.high), (gate.minimum, gate.low))
+        if limit is not None
+    ]
+    return max((_part(start, limit, end) for limit, end in ends if end is not None), default=-math.inf)
+
+
+def _part(start: float, limit: float, end: float) -> float:
+    room, taken = limit - start, end - start
+    if room:
+        return taken / room
+    return math.inf if taken else 0.0
+
+
+def _cut(share: float) -> float:
+    return min(max(share, 0.0), 1.0)
+
+
+def _as_share(m: Measurement, others: Sequence[Measurement]) -> Measurement | None:
+    """The number itself where it is a share beyond chance, else what it comes to in copied rows."""
+    if m.unit == "share" and m.reference is not None and m.reference.value == 0:
+        return m
+    alike = (x for x in others if x.id.quantity == LEAK_EQUIVALENT.name and x.id.derived_from == m.id)
+    return next((x for x in alike if math.isfinite(x.value)), None)
+
+
+def train_rows(evidence: Evidence) -> int:
+    """How many records the generator learnt from."""
+    return evidence.tables["train"].rows if "train" in evidence.tables else 0
+
+
+def frameworks() -> tuple[Mapping[str, Any], ...]:
+    """The guidelines with their demands, as they stand in the file."""
+    text = (resource_folder("reports_templates") / FILE).read_text(encoding="utf-8")
+    return tuple(load_yaml(text))
+
+
+def demand_rows(evidence: Evidence, said: Mapping[str, str]) -> tuple[DemandRow, ...]:
+    """Each demand: measured or not, and where.
+
+    Args:
+        said: by section, where it stands; a section that says nothing is left out.
+    """
+    asked = {a.criterion: a for a in answers(evidence.outcomes, evidence.gates.results)}
+    return tuple(
+        DemandRow(
+            framework["name"] if i == 0 else "",
+            d["demand"],
+            *_measured(d, evidence, said),
+            asked.get(d.get("criterion")),
+        )
+        for framework in frameworks()
+        for i, d in enumerate(framework["demands"])
     )
+
+
+def _measured(demand: Mapping[str, Any], evidence: Evidence, said: Mapping[str, str]) -> tuple[bool, str]:
+    """Whether it is measured or stated, and where; else why not."""
+    if where := said.get(demand.get("section", "")):
+        return True, where
+    asked = _audits(demand, evidence)
+    measured = [o.info.title for o in evidence.outcomes if o.audit in asked and o.info and has_numbers(o)]
+    if measured:
+        return True, f"Annex: {', '.join(measured)}"
+    return False, demand.get("open", "no audit of this run measures it")
+
+
+def _audits(demand: Mapping[str, Any], evidence: Evidence) -> set[str]:
+    criterion = demand.get("criterion")
+    assert criterion is None or criterion in CRITERIA
+    about = {o.audit for o in evidence.outcomes if o.info is not None and o.info.risk == criterion}
+    return about if criterion else set(demand.get("audits", ()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +13,16 @@ from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.examination.exposed_records import LIKELY
 from synth_audit.findings.measurement import Series
 from synth_audit.findings.sensitivity import ExposedGroup, Subgroup
-from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.report import words
-from synth_audit.report.audits import audit_view, has_numbers, pictures_of
-from synth_audit.report.gates import check_sentence
+from synth_audit.report.audits import AuditView, has_numbers, pictures_of
+from synth_audit.report.gates import GateView
 from synth_audit.report.interval_charts import examples
-from synth_audit.report.known_answer import known_answer
-from synth_audit.report.sensitivity import sensitivities
-from synth_audit.report.view import Cells, Chapter, Fact, GateView
+from synth_audit.report.known_answer import MeasurementSensitivity, known_answer, sensitivities
+from synth_audit.report.view import Cells, Chapter, Fact
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.criteria import Answer, answers
+from synth_audit.verdict.gate_decision import first_few
 from synth_audit.verdict.privacy_budget import proven_cost
 
 ANCHOR = "exposed-records"
@@ -32,8 +31,6 @@ _SILENT = (
 )
 _MOST_NAMES = 6
 _LEAD = "Which training records are most at risk, and is that more than chance?"
-
-Builder = Callable[[Evidence, Sequence[GateView]], "Chapter | None"]
 
 
 @dataclass(frozen=True)
@@ -93,24 +90,27 @@ RISKS = (
 
 def chapters(evidence: Evidence, gates: Sequence[GateView]) -> tuple[Chapter, ...]:
     """Every section after the first screen, in reading order."""
-    builders: tuple[Builder, ...] = (
-        _how_to_read,
-        known_answer,
-        _no_result,
-        *(_risk_builder(risk) for risk in RISKS if risk.threat),
-        exposed_records,
-        *(_risk_builder(risk) for risk in RISKS if not risk.threat),
-        _unplaced,
-        _warnings,
-        _columns,
-        _certificate,
-        _identity,
+    outcomes, generator, found = evidence.outcomes, evidence.generator, sensitivities(evidence)
+    silent = [(_link(i), o) for i, o in enumerate(outcomes, 1) if o.status is not Status.MEASURED]
+    reading = {"level": words.percent_level(evidence.level), "examples": examples()}
+    guarantee = certificate(generator.privacy, outcomes, generator.training)
+    parts = (
+        Chapter("how-to-read", "How to read this report", "how_to_read.html.j2", reading),
+        known_answer(evidence, found),
+        Chapter("no-result", "Audits without a result", "no_result.html.j2", silent) if silent else None,
+        *(_about(risk, evidence, gates, found) for risk in RISKS if risk.threat),
+        exposed_records(evidence),
+        *(_about(risk, evidence, gates, found) for risk in RISKS if not risk.threat),
+        _unplaced(evidence, gates),
+        Chapter("warnings", "Warnings", "warnings.html.j2", evidence.notices) if evidence.notices else None,
+        Chapter("columns", "Columns", "columns.html.j2", evidence.columns),
+        Chapter("certificate", "Formal privacy guarantee", "guarantee.html.j2", guarantee),
+        Chapter("evidence", "Evidence", "evidence.html.j2", {"details": _details(evidence)}),
     )
-    built = (build(evidence, gates) for build in builders)
-    return tuple(c for c in built if c is not None)
+    return tuple(c for c in parts if c is not None)
 
 
-def exposed_records(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
+def exposed_records(evidence: Evidence) -> Chapter | None:
     """The chapter; None where no audit of privacy could have said anything."""
     records = evidence.records
     if not records.groups and not any(o.family == "privacy" for o in evidence.outcomes):
@@ -130,17 +130,11 @@ def exposed_records(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None
 def _record_facts(evidence: Evidence) -> tuple[Fact, ...]:
     records, limit = evidence.records, evidence.suppression
     rows, others = records.train_rows, records.control_rows
+    exposed, alike = _count(records.exposed, rows, limit), _count(records.control_exposed, others, limit)
+    of_control = f"of {words.counted(others, 'control record')}, by chance alone"
     return (
-        Fact(
-            "Exposed training records",
-            _count(records.exposed, rows, limit),
-            f"of {words.counted(rows, 'training record')}",
-        ),
-        Fact(
-            "Control records that look exposed",
-            _count(records.control_exposed, others, limit),
-            f"of {words.counted(others, 'control record')}, by chance alone",
-        ),
+        Fact("Exposed training records", exposed, f"of {words.counted(rows, 'training record')}"),
+        Fact("Control records that look exposed", alike, of_control),
     )
 
 
@@ -164,27 +158,16 @@ def _groups(groups: Sequence[ExposedGroup], titles: dict[str, str], limit: int) 
         (
             titles.get(g.id.audit, g.id.audit),
             g.id.label or "–",
-            _named(g.columns),
+            first_few(g.columns, _MOST_NAMES) or "–",
             _rate(g.train_hit, g.train_tried, limit),
             _rate(g.control_hit, g.control_tried, limit),
             _beyond(g),
         )
         for g in groups
     )
-    header = (
-        "Attack",
-        "Setting",
-        "Through columns",
-        "Right about train",
-        "Right about control",
-        "Difference",
-    )
+    right = ("Right about train", "Right about control", "Difference")
+    header = ("Attack", "Setting", "Through columns", *right)
     return Cells("How often each attack was right", header, rows)
-
-
-def _named(columns: Sequence[str]) -> str:
-    more = len(columns) - _MOST_NAMES
-    return (", ".join(columns[:_MOST_NAMES]) or "–") + (f" and {more:,} more" if more > 0 else "")
 
 
 def _beyond(g: ExposedGroup) -> str:
@@ -197,26 +180,16 @@ def _beyond(g: ExposedGroup) -> str:
 
 
 def _subgroups(subgroups: Sequence[Subgroup], titles: dict[str, str]) -> Cells:
-    rows = tuple(
-        (
-            s.id.column,
-            s.category,
-            _attack(s, titles),
-            f"{s.train_rows:,}",
-            *words.measured("share", s.value, s.interval.low, s.interval.high),
-        )
-        for s in subgroups
-    )
+    rows = []
+    for s in subgroups:
+        attack, setting = titles.get(s.id.audit, s.id.audit), s.id.derived_from and s.id.derived_from.label
+        numbers = words.measured("share", s.value, s.interval.low, s.interval.high)
+        named = f"{attack} ({setting})" if setting else attack
+        rows.append((s.id.column, s.category, named, f"{s.train_rows:,}", *numbers))
     header = ("Column", "Most exposed category", "Attack", "Attacked training records", "Risk", "Interval")
     levels = dict.fromkeys(words.percent_level(s.interval.level) for s in subgroups)
     title = f"The most exposed group of people, column by column ({' or '.join(levels)} intervals)"
-    return Cells(title, header, rows)
-
-
-def _attack(s: Subgroup, titles: dict[str, str]) -> str:
-    attack = s.id.derived_from
-    title = titles.get(s.id.audit, s.id.audit)
-    return f"{title} ({attack.label})" if attack and attack.label else title
+    return Cells(title, header, tuple(rows))
 
 
 def certificate(
@@ -224,113 +197,41 @@ def certificate(
 ) -> dict[str, Any]:
     """The section on the formal guarantee: what is claimed, what the release proves, the account, and how the
     fit came to it."""
-    proved = proven_cost(outcomes)
-    curves = tuple(picture for picture, _ in pictures_of(training, (), "training"))
+    proved, claim = proven_cost(outcomes), account.guarantee
+    said = (
+        "The generator gives no formal privacy guarantee. The measurements above are all there is to rely on."
+    )
+    if claim is not None:
+        known = words.privacy_loss(claim.epsilon, claim.delta)
+        said = f"The generator claims differential privacy with {known}."
     return {
-        "claim": _claim(account),
+        "claim": said,
         "proved": "" if proved is None else proved.sentence,
-        "reason": words.sentence(account.reason),
-        **privacy_account(account),
-        "curves": curves,
+        "account": account,
+        "curves": tuple(picture for picture, _ in pictures_of(training, (), "training")),
     }
 
 
-def _claim(account: PrivacyAccount) -> str:
-    if account.guarantee is None:
-        return (
-            "The generator gives no formal privacy guarantee. "
-            "The measurements above are all there is to rely on."
-        )
-    parts = (("ε", account.guarantee.epsilon), ("δ", account.guarantee.delta))
-    known = ", ".join(f"{name} = {words.bare_number(x)}" for name, x in parts)
-    return f"The generator claims differential privacy with {known}."
-
-
-def privacy_account(account: PrivacyAccount) -> dict[str, Any]:
-    """The parts of the section on the formal guarantee; all empty where nothing was spent."""
-    if not account.mechanisms:
-        return {"facts": (), "mechanisms": Cells("", (), ()), "lists": ()}
-    rows = tuple(
-        (
-            words.sentence(m.what),
-            str(m.mechanism),
-            f"{m.count:,}",
-            "–" if m.epsilon_alone is None else words.bare_number(m.epsilon_alone),
-        )
-        for m in account.mechanisms
-    )
-    header = ("What it bought", "Mechanism", "Times", "ε alone")
-    guarantee = account.guarantee
-    listed = () if guarantee is None else (
-        ("It holds if", tuple(map(words.sentence, guarantee.assumptions))),
-        ("It does not cover", tuple(map(words.sentence, guarantee.not_protected))),
-    )  # fmt: skip
-    return {
-        "facts": _account_facts(account),
-        "mechanisms": Cells("What was spent on what", header, rows),
-        "lists": listed,
+def _about(
+    risk: Risk, evidence: Evidence, gates: Sequence[GateView], found: Sequence[MeasurementSensitivity]
+) -> Chapter:
+    """The section of one risk, with its audits."""
+    mine = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.info and o.info.risk == risk.name]
+    measured = sum(has_numbers(o) for _, o in mine)
+    answer = {a.criterion: a for a in answers(evidence.outcomes, evidence.gates.results)}.get(risk.name)
+    body = {
+        "question": risk.question,
+        "alarm": _alarm(risk, [o for _, o in mine], measured, answer),
+        "audits": [AuditView(o, [w for w in found if w.outcome is o], gates, _link(i)) for i, o in mine],
     }
-
-
-def _account_facts(account: PrivacyAccount) -> tuple[Fact, ...]:
-    table = Fact(
-        "All fits on this table",
-        f"ε = {words.bare_number(account.table_epsilon)}, δ = {words.bare_number(account.table_delta)}",
-        "everything that was ever drawn from it, this candidate included",
+    return Chapter(
+        f"risk-{risk.name.replace(' ', '-')}",
+        risk.title,
+        "risk.html.j2",
+        body,
+        state="missing" if not measured or (answer and answer.reason) else "measured",
+        note=_coverage(len(mine), measured, answer),
     )
-    guarantee = account.guarantee
-    if guarantee is None:
-        return (table,)
-    return (
-        Fact(
-            "This fit",
-            f"ε = {words.bare_number(guarantee.epsilon)}, δ = {words.bare_number(guarantee.delta)}",
-        ),
-        table,
-        Fact(
-            "Whose presence is hidden", f"one {guarantee.unit}", f"tables differ by: {guarantee.neighbouring}"
-        ),
-        Fact("Added up by", guarantee.accountant),
-    )
-
-
-def _how_to_read(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    body = {"level": words.percent_level(evidence.level), "examples": examples()}
-    return Chapter("how-to-read", "How to read this report", "how_to_read.html.j2", body)
-
-
-def _no_result(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
-    silent = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.status is not Status.MEASURED]
-    if not silent:
-        return None
-    rows = tuple(
-        (_link(i), o.info.title if o.info else o.audit, str(o.status), words.sentence(o.reason))
-        for i, o in silent
-    )
-    return Chapter("no-result", "Audits without a result", "no_result.html.j2", rows)
-
-
-def _risk_builder(risk: Risk) -> Builder:
-    def build(evidence: Evidence, gates: Sequence[GateView]) -> Chapter:
-        mine = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.info and o.info.risk == risk.name]
-        found = sensitivities(evidence, gates)
-        views = tuple(audit_view(o, [w for w in found if w.outcome is o], gates, _link(i)) for i, o in mine)
-        measured = sum(has_numbers(o) for _, o in mine)
-        answer = {a.criterion: a for a in answers(evidence.outcomes, evidence.gates.results)}.get(risk.name)
-        return Chapter(
-            anchor=f"risk-{risk.name.replace(' ', '-')}",
-            title=risk.title,
-            template="risk.html.j2",
-            body={
-                "question": risk.question,
-                "alarm": _alarm(risk, [o for _, o in mine], measured, answer),
-                "audits": views,
-            },
-            state="missing" if not measured or (answer and answer.reason) else "measured",
-            note=_coverage(len(mine), measured, answer),
-        )
-
-    return build
 
 
 def _coverage(configured: int, measured: int, answer: Answer | None) -> str:
@@ -355,116 +256,27 @@ def _alarm(risk: Risk, outcomes: Sequence[AuditOutcome], measured: int, answer: 
 
 
 def _unplaced(evidence: Evidence, gates: Sequence[GateView]) -> Chapter | None:
-    lost = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if not _placed(o)]
+    known = {risk.name for risk in RISKS}
+    lost = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.info is None or o.info.risk not in known]
     if not lost:
         return None
-    views = tuple(audit_view(o, (), gates, _link(i)) for i, o in lost)
+    audits = [AuditView(o, (), gates, _link(i)) for i, o in lost]
     question = "These audits could not be loaded, so their section is not known."
-    body = {"question": question, "alarm": "", "audits": views}
+    body = {"question": question, "alarm": "", "audits": audits}
     return Chapter("unplaced", "Audits that could not be placed", "risk.html.j2", body)
 
 
-def _placed(outcome: AuditOutcome) -> bool:
-    return outcome.info is not None and outcome.info.risk in {r.name for r in RISKS}
+def _details(evidence: Evidence) -> dict[str, str]:
+    """What the audit was told to do, as text."""
 
+    def as_yaml(value: object) -> str:
+        return yaml.safe_dump(_plain(value), sort_keys=False, allow_unicode=True)
 
-def _warnings(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
-    if not evidence.notices:
-        return None
-    body = tuple(words.sentence(w) for w in evidence.notices)
-    return Chapter("warnings", "Warnings", "warnings.html.j2", body)
-
-
-def _columns(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    rows = tuple(
-        (
-            c.name,
-            c.kind,
-            "declared" if c.kind_declared else "inferred",
-            ", ".join(r.replace("_", " ") for r in c.roles) or "feature",
-            "declared" if c.domain_declared else "inferred",
-            "–" if c.categories is None else f"{c.categories:,}",
-        )
-        for c in evidence.columns
-    )
-    header = ("Column", "Kind", "Kind was", "Roles", "Range or categories", "Categories")
-    body = Cells("Columns of the table and what was known of them", header, rows)
-    return Chapter("columns", "Columns", "columns.html.j2", body)
-
-
-def _certificate(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    generator = evidence.generator
-    body = certificate(generator.privacy, evidence.outcomes, generator.training)
-    return Chapter("certificate", "Formal privacy guarantee", "guarantee.html.j2", body)
-
-
-def _identity(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    tables = tuple(
-        (name, f"{t.rows:,}", how, value)
-        for name, t in evidence.tables.items()
-        for how, value in (("under the salt", t.hmac), ("plain", t.sha256))
-        if value
-    )
-    body = {
-        "facts": _identity_facts(evidence),
-        "tables": Cells(
-            "Content of the tables, independent of row order", ("Table", "Rows", "Hash", "SHA-256"), tables
-        ),
-        "checks": _checks(evidence),
-        "versions": Cells("Software", ("Package", "Version"), tuple(evidence.versions.items())),
-        "timings": _timings(evidence),
-        "details": (
-            Fact("Plan", yaml.safe_dump(_plain(evidence.plan), sort_keys=False, allow_unicode=True)),
-            Fact(
-                "Generator configuration",
-                yaml.safe_dump(_plain(evidence.generator.config), sort_keys=False, allow_unicode=True),
-            ),
-            Fact("Gate suite", json.dumps(_plain(evidence.gates.suite), indent=2, ensure_ascii=False)),
-        ),
+    return {
+        "Plan": as_yaml(evidence.plan),
+        "Generator configuration": as_yaml(evidence.generator.config),
+        "Gate suite": json.dumps(_plain(evidence.gates.suite), indent=2, ensure_ascii=False),
     }
-    return Chapter("evidence", "Evidence", "evidence.html.j2", body)
-
-
-def _identity_facts(evidence: Evidence) -> tuple[Fact, ...]:
-    return (
-        Fact("Digest of the evidence", evidence.digest or "not sealed", "SHA-256 of everything below"),
-        Fact("Plan", evidence.plan_sha256, "SHA-256"),
-        Fact("Gate suite", evidence.gates.suite_sha256, f"SHA-256 of {evidence.gates.suite_name}"),
-        Fact("Audited", words.moment(evidence.created), "outside the digest"),
-        Fact(
-            "Attempt",
-            f"{evidence.attempt:,} on this table" if evidence.attempt else "outside a workspace, not counted",
-            f"line {evidence.ledger.lines:,} of its ledger, {evidence.ledger.digest}"
-            if evidence.ledger
-            else "",
-        ),
-        Fact(
-            "Salt",
-            evidence.salt_commitment or "none",
-            "commitment to the secret that decided split, fits and draws, those of audits too"
-            if evidence.salt_commitment
-            else "no secret had a part in what the audits drew: the draws can be predicted",
-        ),
-        Fact("Confidence level", words.percent_level(evidence.level)),
-        Fact("Suppression limit", str(evidence.suppression), "no smaller count of records is shown"),
-        Fact("Version of the evidence format", evidence.schema_version),
-    )
-
-
-def _checks(evidence: Evidence) -> Cells:
-    states = {True: "met", False: "not met", None: "could not be evaluated"}
-    checks = evidence.table_checks
-    rows = tuple(
-        (check_sentence(c), states[c.met], "" if c.met else words.sentence(c.explanation)) for c in checks
-    )
-    held = sum(c.met is True for c in checks)
-    caption = f"Checks of the synthetic table itself: {held:,} of {len(checks):,} hold"
-    return Cells(caption, ("Check", "State", "What was found"), rows)
-
-
-def _timings(evidence: Evidence) -> Cells:
-    rows = tuple((k, f"{words.number(v, places=1)} s") for k, v in evidence.timings.items())
-    return Cells("Time taken", ("Step", "Seconds"), rows)
 
 
 def _link(place: int) -> str:
@@ -475,16 +287,7 @@ def _plain(value: object) -> object:
     return json.loads(json.dumps(value, default=str))
 
 
-def signing(evidence: Evidence, *, sound: bool) -> dict[str, str]:
-    """What a signature under this report confirms."""
-    allowed = sound and evidence.verdict is Result.PASS
-    return {
-        "statement": (
-            "I have read this report, including what was not measured, and decide:"
-            if allowed
-            else "I have read this report. The table stays in; my signature does not release it."
-        ),
-        "yes": "the synthetic table may be released" if allowed else "",
-        "no": "the synthetic table may not be released" if allowed else "",
-        "digest": evidence.digest or "not sealed",
-    }
+def unmeasured(evidence: Evidence) -> tuple[str, ...]:
+    """Kinds of usefulness of which nothing is known; the criteria about people stand by themselves."""
+    measured = {o.info.risk for o in evidence.outcomes if o.info is not None and has_numbers(o)}
+    return tuple(risk.title for risk in RISKS if not risk.threat and risk.name not in measured)

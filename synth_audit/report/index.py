@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
@@ -12,16 +12,15 @@ from markupsafe import Markup
 from synth_audit.errors import DataError
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import svg, words
-from synth_audit.report.certificate import counting_approvals, wanted_approvals
-from synth_audit.report.criteria import used
-from synth_audit.report.gates import Outcomes, obstacles, sign_of, verdict_sign
+from synth_audit.report.certificate import counting_approvals, nearest_first, wanted_approvals
+from synth_audit.report.gates import gates_of, obstacles, sign_of, verdict_sign
 from synth_audit.report.page import page
-from synth_audit.report.svg import result_mark
-from synth_audit.report.view import Fact, Panel, Sign
+from synth_audit.report.svg import RESULT_CLASSES, result_mark
+from synth_audit.report.view import Panel
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.files import read_plain
 from synth_audit.store.history import PastAudit, TableHistory
-from synth_audit.verdict.criteria import answers
+from synth_audit.verdict.criteria import AnswerState, answers
 
 WIDTH, HEIGHT = 300.0, 96.0
 _TOP, _BOTTOM, _RIGHT = 8.0, 78.0, 10.0
@@ -37,23 +36,15 @@ _MOST_AUDITS = 30
 STATES = {"released": "Released", "pass": "Passed, not released", "fail": "Failed", "open": "Not decided"}
 
 
-@dataclass(frozen=True)
-class TrendPoint:
-    """A gate in one audit.
-
-    Attributes:
-        day: of the audit, in words. released: the table went out on it.
-    """
-
-    gate: GateResult
-    day: str
-    released: bool
+Point = tuple[GateResult, PastAudit]
+"""A gate in one audit."""
 
 
-def trend_svg(points: Sequence[TrendPoint], *, title: str, unit: str, anchor: str) -> str:
+def trend_svg(points: Sequence[Point], *, title: str, unit: str, anchor: str) -> str:
     """The audits from left to right, the oldest first; a line under those that were released."""
-    shown = [p for p in points if svg.drawable(p.gate.value)]
-    ends = [x for p in shown for x in _numbers(p.gate) if x is not None and svg.drawable(x)]
+    shown = [p for p in points if svg.drawable(p[0].value)]
+    numbers = [x for g, _ in shown for x in (g.value, g.low, g.high, g.minimum, g.maximum)]
+    ends = [x for x in numbers if x is not None and svg.drawable(x)]
     if not ends:
         body = svg.text(0, 20, "No number to draw", muted=True)
         return svg.document(WIDTH, HEIGHT, body, anchor=anchor, title=title, description="No number.")
@@ -65,72 +56,34 @@ def trend_svg(points: Sequence[TrendPoint], *, title: str, unit: str, anchor: st
     for value, name in zip(marks, names, strict=True):
         body += svg.line(left, y(value), WIDTH, y(value), rule=True)
         body += svg.text(left - 4, y(value) + 3, name, size=10, anchor="end", muted=True)
-    for limit in {shown[-1].gate.minimum, shown[-1].gate.maximum} - {None}:
+    for limit in {shown[-1][0].minimum, shown[-1][0].maximum} - {None}:
         body += svg.line(left, y(limit), WIDTH, y(limit), dash="4 3", width=1.5)  # type: ignore[arg-type]
     gap = (WIDTH - _RIGHT - left - 14) / max(len(shown) - 1, 1)
-    for i, point in enumerate(shown):
-        body += _point(point, left + 14 + i * gap, y)
-    body += svg.text(left + 4, HEIGHT - 4, shown[0].day, size=10, muted=True)
+    body += "".join(_point(point, left + 14 + i * gap, y) for i, point in enumerate(shown))
+    days = [words.day(audit.evidence.created) for _, audit in shown]
+    body += svg.text(left + 4, HEIGHT - 4, days[0], size=10, muted=True)
     if len(shown) > 1:
-        body += svg.text(WIDTH, HEIGHT - 4, shown[-1].day, size=10, anchor="end", muted=True)
-    told = "; ".join(_told(p, unit) for p in shown)
+        body += svg.text(WIDTH, HEIGHT - 4, days[-1], size=10, anchor="end", muted=True)
+    told = "; ".join(f"{day}: {_told(point, unit)}" for day, point in zip(days, shown, strict=True))
     return svg.document(WIDTH, HEIGHT, body, anchor=anchor, title=title, description=told)
 
 
-def _numbers(gate: GateResult) -> tuple[float | None, ...]:
-    return gate.value, gate.low, gate.high, gate.minimum, gate.maximum
-
-
-def _point(point: TrendPoint, x: float, y: svg.Linear) -> str:
-    gate, out = point.gate, ""
+def _point(point: Point, x: float, y: svg.Linear) -> str:
+    (gate, audit), out = point, ""
     assert gate.value is not None
     if gate.low is not None and gate.high is not None and svg.drawable(gate.low) and svg.drawable(gate.high):
         out = svg.line(x, y(gate.low), x, y(gate.high), width=2)
-    if point.released:
+    if audit.released is not None:
         out += svg.line(x - 5, _BOTTOM + 4, x + 5, _BOTTOM + 4, width=3)
     return out + result_mark(gate.result, x, y(gate.value), 5)
 
 
-def _told(point: TrendPoint, unit: str) -> str:
-    gate = point.gate
+def _told(point: Point, unit: str) -> str:
+    gate, audit = point
     known = gate.low is not None and gate.high is not None
     span = f" ({words.interval(gate.low, gate.high, unit)})" if known else ""  # type: ignore[arg-type]
-    out = ", released" if point.released else ""
-    return f"{point.day}: {words.number(gate.value, unit)}{span}, {RESULT_WORDS[gate.result].lower()}{out}"
-
-
-@dataclass(frozen=True)
-class AuditRow:
-    """One audit; ``state`` is a key of :data:`STATES`."""
-
-    state: str
-    sign: Sign
-    when: str
-    attempt: str
-    generator: str
-    reason: str
-    criteria: str
-    fitness: str
-    released: str
-    approvals: str
-    digest: str
-    certificate: str
-    report: str
-    doubt: str
-
-
-@dataclass(frozen=True)
-class TableRow:
-    """One table with its audits, the newest first; ``state`` is that of the newest."""
-
-    key: str
-    table: str
-    place: str
-    state: str
-    facts: tuple[Fact, ...]
-    audits: tuple[AuditRow, ...]
-    trends: tuple[Panel, ...]
-    note: str
+    out = ", released" if audit.released is not None else ""
+    return f"{words.number(gate.value, unit)}{span}, {RESULT_WORDS[gate.result].lower()}{out}"
 
 
 def render_index(histories: Sequence[TableHistory], base: Path) -> str:
@@ -139,8 +92,21 @@ def render_index(histories: Sequence[TableHistory], base: Path) -> str:
     Args:
         base: the folder of the page, which links start from.
     """
-    tables = tuple(_table(h, base, f"t{i}") for i, h in enumerate(histories, 1))
-    return page("index.html.j2", extra_style=_filters(tables), tables=tables, states=STATES)
+    tables = tuple((f"t{i}", history) for i, history in enumerate(histories, 1))
+    return page(
+        "index.html.j2",
+        extra_style=_filters([key for key, _ in tables]),
+        tables=tables,
+        states=STATES,
+        state=_state,
+        states_of=lambda history: dict.fromkeys(_state(a) for a in reversed(history.audits)),
+        sign=lambda audit: verdict_sign(audit.evidence) if audit.sound else sign_of(Result.INSUFFICIENT),
+        reason=_reason,
+        unanswered=_unanswered,
+        approvals=_approvals,
+        link=partial(_link, base=base),
+        trends=_trends,
+    )
 
 
 def refuse_no_index(path: Path) -> None:
@@ -158,59 +124,31 @@ def refuse_no_index(path: Path) -> None:
         )
 
 
-def _filters(tables: Sequence[TableRow]) -> str:
+def _filters(keys: Sequence[str]) -> str:
     """One rule for each choice: what is chosen hides all else; names of tables stand in no rule."""
-    choices = [("state", state) for state in STATES] + [("table", t.key) for t in tables]
+    choices = [("state", state) for state in STATES] + [("table", key) for key in keys]
     return "\n".join(
         f'body:has(#{name} option[value="{key}"]:checked) .entry:not(.{key}) {{ display: none; }}'
         for name, key in choices
     )
 
 
-def _table(history: TableHistory, base: Path, key: str) -> TableRow:
-    rows = tuple(_audit(a, base) for a in history.audits)
-    out = next((a for a in reversed(history.audits) if a.out), None)
-    facts = (
-        Fact("Audits", f"{len(rows):,}"),
-        Fact("Releases", f"{sum(a.released is not None for a in history.audits):,}"),
-        Fact("Out there", _released(out) if out else "nothing"),
-    )
-    left = {"cannot be read": history.unread, "purged": history.purged}
-    note = ", ".join(f"{words.counted(n, 'audit')} {what}" for what, n in left.items() if n)
-    return TableRow(
-        key, history.table, history.place, rows[-1].state if rows else "open", facts, rows[::-1],
-        _trends(history, key), words.sentence(note),
-    )  # fmt: skip
+def _state(audit: PastAudit) -> str:
+    """A key of :data:`STATES`."""
+    if not audit.sound:
+        return "open"
+    return "released" if audit.released else RESULT_CLASSES[audit.evidence.verdict]
 
 
-def _audit(audit: PastAudit, base: Path) -> AuditRow:
-    evidence = audit.evidence
-    stopped = obstacles(Outcomes.of(evidence))
-    state = {Result.PASS: "pass", Result.FAIL: "fail", Result.INSUFFICIENT: "open"}[evidence.verdict]
-    asked = answers(evidence.outcomes, evidence.gates.results)
-    open_ = [f"{a.criterion} {a.state}" for a in asked if a.reason]
-    return AuditRow(
-        state="released" if audit.released and audit.sound else state if audit.sound else "open",
-        sign=verdict_sign(evidence) if audit.sound else sign_of(Result.INSUFFICIENT),
-        when=words.moment(evidence.created),
-        attempt=f"{evidence.attempt:,}" if evidence.attempt else "–",
-        generator=evidence.generator.name,
-        reason=next((f"{o}." for o in stopped), words.sentence("; ".join(evidence.gates.blockers))),
-        criteria=", ".join(open_) or "all four answered",
-        fitness=str(evidence.fitness),
-        released=_released(audit),
-        approvals=_approvals(audit),
-        digest=evidence.digest[:12],
-        certificate=_link(audit.certificate, base),
-        report=_link(audit.report, base),
-        doubt="" if audit.sound else "not as it was filed: see `synth-audit verify`",
-    )
+def _reason(audit: PastAudit) -> str:
+    """What keeps the table in first of all; empty where nothing does."""
+    stopped = (f"{g.told}." for g in obstacles(audit.evidence))
+    return next(stopped, words.sentence("; ".join(audit.evidence.gates.blockers)))
 
 
-def _released(audit: PastAudit) -> str:
-    if audit.released is None:
-        return "–"
-    return words.moment(audit.released.time, day_only=True) + (", out there" if audit.out else "")
+def _unanswered(audit: PastAudit) -> str:
+    asked = answers(audit.evidence.outcomes, audit.evidence.gates.results)
+    return ", ".join(f"{a.criterion} {a.state}" for a in asked if a.state is not AnswerState.WITHIN)
 
 
 def _approvals(audit: PastAudit) -> str:
@@ -221,7 +159,7 @@ def _approvals(audit: PastAudit) -> str:
     return told + (f", until {words.moment(until)}" if until else "")
 
 
-def _link(path: Path | None, base: Path) -> str:
+def _link(path: Path | None, *, base: Path) -> str:
     return "" if path is None else Path(os.path.relpath(path.absolute(), base.absolute())).as_posix()
 
 
@@ -230,23 +168,10 @@ def _trends(history: TableHistory, key: str) -> tuple[Panel, ...]:
     sound = [a for a in history.audits if a.sound][-_MOST_AUDITS:]
     if len(sound) < 2:
         return ()
-    newest = Outcomes.of(sound[-1].evidence)
-    judged = [
-        (g, newest.measured[g.measurement])
-        for g in sound[-1].evidence.gates.results
-        if g.blocking and g.measurement is not None and g.measurement in newest.measured
-    ]
-    nearest = sorted(judged, key=lambda pair: -used(*pair))[:_MOST_TRENDS]
-    return tuple(_trend(g, newest, sound, f"{key}-{i}") for i, (g, _) in enumerate(nearest, 1))
-
-
-def _trend(gate: GateResult, newest: Outcomes, audits: Sequence[PastAudit], anchor: str) -> Panel:
-    assert gate.measurement is not None
-    points = [
-        TrendPoint(g, words.moment(a.evidence.created, day_only=True), a.released is not None)
-        for a in audits
-        for g in a.evidence.gates.results
-        if g.gate == gate.gate
-    ]
-    drawing = trend_svg(points, title=gate.title, unit=newest.unit(gate.measurement), anchor=anchor)
-    return Panel(f"{newest.sentence(gate)}.", Markup(drawing))  # noqa: S704  (built from escaped parts)
+    deciding = [g for g in gates_of(sound[-1].evidence) if g.result.blocking]
+    panels = []
+    for i, gate in enumerate(nearest_first(deciding)[:_MOST_TRENDS], 1):
+        points = [(g, a) for a in sound for g in a.evidence.gates.results if g.gate == gate.result.gate]
+        drawing = trend_svg(points, title=gate.result.title, unit=gate.unit, anchor=f"{key}-{i}")
+        panels.append(Panel(f"{gate.sentence}.", Markup(drawing)))  # noqa: S704  (built from escaped parts)
+    return tuple(panels)

@@ -16,7 +16,7 @@ from synth_audit.report.svg import result_mark
 from synth_audit.report.view import Cells, Picture
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
-from synth_audit.verdict.criteria import ANSWERS
+from synth_audit.verdict.own_gates import ANSWERS
 
 WIDTH, HEIGHT = 360.0, 54.0
 PAD, _TOP, _BAND = 10.0, 17.0, 20.0
@@ -47,15 +47,8 @@ class IntervalPlot:
     @classmethod
     def of_gate(cls, gate: GateResult, unit: str) -> IntervalPlot:
         """The picture of a gate."""
-        return cls(
-            gate.value,
-            gate.low,
-            gate.high,
-            gate.minimum,
-            gate.maximum,
-            unit=unit,
-            result=gate.result,
-        )
+        ends = gate.low, gate.high, gate.minimum, gate.maximum
+        return cls(gate.value, *ends, unit=unit, result=gate.result)
 
     @classmethod
     def of_measurement(cls, m: Measurement) -> IntervalPlot:
@@ -69,6 +62,10 @@ class IntervalPlot:
         """True when there is a value to draw and something to draw it against."""
         beside = (self.low, self.high, self.minimum, self.maximum, self.reference)
         return svg.drawable(self.value) and any(svg.drawable(x) for x in beside)
+
+    def picture(self, title: str, anchor: str) -> Markup | None:
+        """It as a picture that stands alone; None without anything to draw."""
+        return Markup(interval_svg(self, title=title, anchor=anchor)) if self.anything else None  # noqa: S704
 
     @property
     def sentence(self) -> str:
@@ -86,26 +83,10 @@ class IntervalPlot:
         return words.sentence(", ".join(parts))
 
 
-def gate_interval_svg(gate: GateResult, *, unit: str = "", anchor: str = "gate") -> str:
-    """One gate's interval against its limit, the safe side shaded."""
-    plot = IntervalPlot.of_gate(gate, unit)
-    return svg.document(
-        WIDTH,
-        HEIGHT,
-        drawing(plot, WIDTH, anchor),
-        anchor=anchor,
-        title=gate.title,
-        description=plot.sentence,
-    )
-
-
-def measurement_interval_svg(m: Measurement, *, title: str = "", anchor: str = "number") -> str:
-    """One measurement with its interval beside its reference value."""
-    plot = IntervalPlot.of_measurement(m)
+def interval_svg(plot: IntervalPlot, *, title: str, anchor: str) -> str:
+    """One interval, against its limit with the safe side shaded, or beside its reference value."""
     body = drawing(plot, WIDTH, anchor)
-    return svg.document(
-        WIDTH, HEIGHT, body, anchor=anchor, title=title or str(m.id), description=plot.sentence
-    )
+    return svg.document(WIDTH, HEIGHT, body, anchor=anchor, title=title, description=plot.sentence)
 
 
 def drawing(plot: IntervalPlot, width: float, anchor: str) -> str:
@@ -139,13 +120,13 @@ def _band(plot: IntervalPlot, scale: svg.Linear, anchor: str) -> str:
     whole: dict[str, Any] = {"y": _TOP, "height": _BAND}
     x0, x1 = scale.start, scale.end
     if plot.minimum is None and plot.maximum is None:
-        return svg.element("rect", class_="f-track", x=x0, width=x1 - x0, fill=svg.TRACK, **whole)
+        return svg.track(x0, _TOP, x1 - x0, _BAND)
     a = scale(plot.minimum) if plot.minimum is not None and svg.drawable(plot.minimum) else x0
     b = scale(plot.maximum) if plot.maximum is not None and svg.drawable(plot.maximum) else x1
     unsafe = svg.element("rect", x=x0, width=x1 - x0, fill=f"url(#{anchor}-hatch)", **whole)
-    paper = svg.element("rect", class_="f-paper", x=a, width=max(b - a, 0), fill=svg.PAPER, **whole)
-    safe = svg.element("rect", class_="f-safe", x=a, width=max(b - a, 0), fill=svg.SAFE, **whole)
-    return svg.hatch(f"{anchor}-hatch", "s-unsafe", svg.UNSAFE, 1.2) + unsafe + paper + safe
+    paper = svg.element("rect", x=a, width=max(b - a, 0), fill="paper", **whole)
+    safe = svg.element("rect", x=a, width=max(b - a, 0), fill="safe", **whole)
+    return svg.hatch(f"{anchor}-hatch", "unsafe", 1.2) + unsafe + paper + safe
 
 
 def _axis(scale: svg.Linear, unit: str) -> str:
@@ -163,17 +144,7 @@ def _interval(plot: IntervalPlot, scale: svg.Linear) -> str:
     low, high = plot.low, plot.high
     if low is not None and high is not None and svg.drawable(low) and svg.drawable(high):
         out += svg.Pen(upright=False).interval(scale(low), scale(high), MIDDLE)
-    x = scale(plot.value or 0.0)
-    return out + svg.element(
-        "circle",
-        class_="f-ink s-paper",
-        cx=x,
-        cy=MIDDLE,
-        r=5,
-        fill=svg.INK,
-        stroke=svg.PAPER,
-        stroke_width=1.2,
-    )
+    return out + svg.dot(scale(plot.value or 0.0), MIDDLE)
 
 
 def _limit_lines(plot: IntervalPlot, scale: svg.Linear) -> list[str]:
@@ -205,9 +176,8 @@ def _reference(plot: IntervalPlot, scale: svg.Linear) -> str:
     diamond = svg.element(
         "polygon",
         points=f"{x:.2f},{_TOP - 2:g} {x + 5:.2f},{_TOP + 3:g} {x:.2f},{_TOP + 8:g} {x - 5:.2f},{_TOP + 3:g}",
-        class_="f-paper s-ink",
-        fill=svg.PAPER,
-        stroke=svg.INK,
+        fill="paper",
+        stroke="ink",
         stroke_width=1.4,
     )
     dashed = svg.line(x, _TOP, x, _BOTTOM + 2, width=1.4, dash="3 2")
@@ -226,7 +196,7 @@ def suite_overview_svg(
     units = units or {}
     width, row, label = 880.0, 66.0, 490.0
     height = max(len(gates), 1) * row + 8
-    body = svg.element("rect", class_="f-paper", width=width, height=height, fill=svg.PAPER)
+    body = svg.element("rect", width=width, height=height, fill="paper")
     for i, gate in enumerate(gates):
         y = i * row + 4
         plot = IntervalPlot.of_gate(gate, units.get(gate.measurement.whole, "") if gate.measurement else "")
@@ -271,23 +241,9 @@ def examples() -> tuple[Picture, ...]:
 
 
 def _example(place: int, result: Result, title: str, value: float, low: float, high: float) -> Picture:
-    gate = GateResult(
-        gate="example",
-        title=f"Example. {title}",
-        result=result,
-        blocking=False,
-        reason="",
-        explanation="",
-        value=value,
-        low=low,
-        high=high,
-        maximum=_LIMIT,
-    )
-    drawing = gate_interval_svg(gate, unit="share", anchor=f"example-{place}")
-    numbers = (
-        words.number(value, "share"),
-        words.interval(low, high, "share"),
-        words.limits(None, _LIMIT, "share"),
-    )
-    table = Cells("Invented numbers", ("Value", "Interval", "Allowed"), (numbers,))
-    return Picture(title, Markup(drawing), table)  # noqa: S704
+    plot = IntervalPlot(value, low, high, maximum=_LIMIT, unit="share", result=result)
+    drawn = interval_svg(plot, title=f"Example. {title}", anchor=f"example-{place}")
+    told = words.number(value, "share"), words.interval(low, high, "share")
+    cells = (*told, words.limits(None, _LIMIT, "share"))
+    table = Cells("Invented numbers", ("Value", "Interval", "Allowed"), (cells,))
+    return Picture(title, Markup(drawn), table)  # noqa: S704

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from synth_audit.findings.measurement import MeasurementId
+from synth_audit.verdict.criteria import Answer
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class VerdictView:
     """The verdict as sentences, with what stands in the way of a release.
 
     Attributes:
-        answers: each question about people: answered, undecided or not asked, and why.
+        answers: what became of each question about people.
         questions: whether it is safe to release, and whether it is fit for purpose.
         silence: what else was not measured.
     """
@@ -35,7 +38,7 @@ class VerdictView:
     explanation: str
     silence: str
     obstacles: tuple[str, ...]
-    answers: tuple[Fact, ...] = ()
+    answers: tuple[Answer, ...] = ()
     questions: tuple[VerdictQuestion, ...] = ()
 
 
@@ -64,40 +67,6 @@ class SensitivityLine:
     kind: str
     text: str
     warning: str = ""
-
-
-@dataclass(frozen=True)
-class GateView:
-    """One gate: what was required, what was found, and what to do.
-
-    Attributes:
-        title: what was found and what is allowed; asked: the requirement in the words of the suite.
-        about: what was judged, of several the worst. every: all measurements of its quantity were.
-        role: deciding, advisory, or that it judges fitness.
-        marks: the same for machines.
-    """
-
-    anchor: str
-    gate: str
-    title: str
-    asked: str
-    sign: Sign
-    blocking: bool
-    role: str
-    numbers: str
-    limit: str
-    judged: str
-    explanation: str
-    advice: str
-    reason: str
-    measurement: str
-    scope: str
-    about: MeasurementId | None
-    every: bool
-    value: str
-    interval: str
-    picture: Markup | None
-    marks: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -135,102 +104,12 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class NumberRow:
-    """One measurement as a reader sees it."""
-
-    title: str
-    help: str
-    direction: str
-    value: str
-    interval: str
-    reference: str
-    meaning: str
-    ratio: str
-    attempts: str
-    short: bool
-    missing: bool
-    gates: tuple[GateView, ...]
-    picture: Markup | None
-    sensitivity: Sign | None = None
-    sensitivity_text: str = ""
-    leak: str = ""
-    leak_gates: tuple[GateView, ...] = ()
-
-
-@dataclass(frozen=True)
 class ScopeTable:
     """One quantity for each column or setting, worst first."""
 
     title: str
     summary: str
     table: Cells
-
-
-@dataclass(frozen=True)
-class AuditView:
-    """One audit; ``status`` is ``measured``, ``not applicable`` or ``error``.
-
-    Attributes:
-        gates: those that judge its numbers.
-        more_pictures: those that are folded away. pictures_left: how many more are only in the evidence.
-    """
-
-    anchor: str
-    name: str
-    title: str
-    status: str
-    reason: str
-    question: str
-    threat_label: str
-    threat_model: str
-    not_covered: str
-    source: str
-    numbers: tuple[NumberRow, ...]
-    scopes: tuple[ScopeTable, ...]
-    pictures: tuple[Picture, ...]
-    more_pictures: tuple[Picture, ...]
-    pictures_left: int
-    notes: tuple[str, ...]
-    config: tuple[Fact, ...]
-    gates: tuple[GateView, ...] = ()
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What a measurement showed at one planted share; ``verdict`` says whether that was called a leak."""
-
-    label: str
-    value: str
-    interval: str = ""
-    verdict: str = ""
-    wrong: bool = False
-
-
-@dataclass(frozen=True)
-class SensitivityRow:
-    """One measurement in the known-answer check."""
-
-    anchor: str
-    audit: str
-    title: str
-    scope: str
-    sign: Sign
-    reason: str
-    shown: tuple[Shown, ...]
-    least: str
-    gates: tuple[GateView, ...]
-
-
-@dataclass(frozen=True)
-class LeakRow:
-    """One measurement as a share of copied rows; ``numbers`` are uncut."""
-
-    audit: str
-    title: str
-    scope: str
-    sentence: str
-    drawing: Markup
-    numbers: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -243,28 +122,3 @@ class Chapter:
     body: object
     state: str = ""
     note: str = ""
-
-
-@dataclass(frozen=True)
-class ReportView:
-    """The whole page; ``marks`` say to machines what it is about, ``full`` that nothing is folded."""
-
-    title: str
-    table: str
-    subject: str
-    facts: tuple[Fact, ...]
-    alerts: tuple[str, ...]
-    warnings: tuple[str, ...]
-    verdict: VerdictView
-    sensitivity: SensitivityLine
-    gates: tuple[GateView, ...]
-    suite_name: str
-    chapters: tuple[Chapter, ...]
-    signing: Mapping[str, str]
-    marks: Mapping[str, str]
-    full: bool = False
-
-    @property
-    def risks(self) -> tuple[Chapter, ...]:
-        """The chapters that belong to the overview of what was examined."""
-        return tuple(c for c in self.chapters if c.state)

@@ -6,8 +6,10 @@ import math
 import re
 from datetime import datetime, timedelta
 
-from synth_audit.findings.measurement import Measurement
+from synth_audit.findings.measurement import Measurement, MeasurementId
+from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import Result
+from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.comparison import change
 
@@ -95,6 +97,16 @@ def bare_number(value: float | None, unit: str = "", places: int | None = None) 
     else:
         text = f"{scaled:,.{places}f}"
     return _signed(text)
+
+
+def privacy_loss(epsilon: float, delta: float) -> str:
+    """``ε = 1, δ = 0.00001``."""
+    return f"ε = {bare_number(epsilon)}, δ = {bare_number(delta)}"
+
+
+def position(x: float | str) -> str:
+    """A place on an axis: a name as it is, or a number."""
+    return x if isinstance(x, str) else number(float(x))
 
 
 def interval(low: float, high: float, unit: str = "", places: int | None = None) -> str:
@@ -209,6 +221,36 @@ def moment(iso: str, *, day_only: bool = False) -> str:
     offset = when.utcoffset()
     zone = "" if offset is None else " UTC" if offset == timedelta(0) else f" {when:%z}"
     return f"{day}, {when:%H:%M}{zone}"
+
+
+def quantity_texts(outcome: AuditOutcome, measurement: MeasurementId) -> tuple[str, str]:
+    """Title of a measurement's quantity and how to read it."""
+    quantity = measurement.quantity
+    for q in (*(outcome.info.quantities if outcome.info else ()), *DERIVED):
+        if q.name == quantity:
+            return q.title, sentence(q.help)
+    return quantity.replace("_", " ").capitalize(), ""
+
+
+def people(share: float, rows: int, suppression: int) -> str:
+    """A share of people as their number: none below nothing, and none that is small is told apart."""
+    count = share * rows
+    if count <= 0:
+        return "none"
+    if count < suppression:
+        return f"fewer than {suppression}"
+    return f"{min(round(count), rows):,}"
+
+
+def people_interval(low: float, high: float, rows: int, suppression: int) -> str:
+    """``none to 1,285``."""
+    ends = people(low, rows, suppression), people(high, rows, suppression)
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+def day(iso: str) -> str:
+    """The same without the hour."""
+    return moment(iso, day_only=True)
 
 
 def compared(now: Measurement, previous: Evidence | None) -> str:

@@ -11,18 +11,10 @@ from synth_audit import registry
 from synth_audit.errors import PlanError, PluginError
 from synth_audit.findings.verdict import FITNESS, GateResult, Result
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
+from synth_audit.verdict.own_gates import ANSWERS, own_result
 
 CRITERIA = ("singling out", "linkability", "inference", "membership")
 """The three criteria of data protection authorities for anonymity (WP29 opinion 05/2014), and membership."""
-
-ANSWERS = "answers"
-"""Identifier of the gate of suites that demand answers, and the key under ``meta`` that demands them."""
-
-_CRITERIA_TITLE = "Every question that the suite demands an answer to is answered"
-_CRITERIA_REASON = (
-    "An audit that was blind on this table, fell short or could not be decided says nothing of its risk. "
-    "The suite names the questions without whose answer nothing may leave."
-)
 
 BLOCKS = "fitness_blocks"
 """The key under a suite's ``meta`` that says whether a release that is not fit stays in."""
@@ -30,16 +22,14 @@ BLOCKS = "fitness_blocks"
 When = Literal["", "always", "target", "no target"]
 """When a gate decides fitness: never, always, where the plan names a target, or where it names none."""
 
-_FITNESS_TITLE = "The release is fit for purpose"
-_FITNESS_REASON = "The suite lets nothing leave that does not serve its purpose."
-
 
 class AnswerState(StrEnum):
-    """What became of a question."""
+    """What became of a question: it has one of these, never two."""
 
-    ANSWERED = "answered"
-    UNDECIDED = "undecided"
-    NOT_ASKED = "not asked"
+    WITHIN = "within limit"
+    BEYOND = "beyond limit"
+    INSUFFICIENT = "insufficient evidence"
+    NOT_TESTED = "not tested"
 
 
 @dataclass(frozen=True)
@@ -47,7 +37,7 @@ class Answer:
     """One criterion.
 
     Attributes:
-        reason: why it is not answered, without a full stop; empty where it is.
+        reason: why it is neither within nor beyond its limit, without a full stop; empty where it is.
     """
 
     criterion: str
@@ -58,10 +48,10 @@ class Answer:
 def answers(outcomes: Sequence[AuditOutcome], results: Sequence[GateResult]) -> tuple[Answer, ...]:
     """What became of each of the :data:`CRITERIA`, from the gates on the audits that are about it.
 
-    *Answered*: a gate on it failed, or each gate that decides was decided, whichever way; where none of its
-    gates decides about the release, each of them was. *Undecided*: one of them was not, as its number was
-    blind, short, absent or too uncertain, or as the audit that it judges had no part in the run. *Not asked*:
-    no gate of the suite is about it, or no audit that ran.
+    It follows from the gates on it that decide, or from all where none does. *Beyond limit*: one failed.
+    *Insufficient evidence*: one was not decided, as its number was blind, short, absent or too uncertain, or
+    as the audit that it judges had no part in the run. *Within limit*: all passed. *Not tested*: no gate of
+    the suite is about it, or no audit that ran.
 
     Args:
         results: of all gates.
@@ -91,20 +81,20 @@ def _answer(
     audits = {o.audit: o for o in outcomes if o.info is not None and o.info.risk == criterion}
     mine = [g for g in results if g.measurement and about[g.measurement.audit] in (criterion, None)]
     if not audits:
-        return Answer(criterion, AnswerState.NOT_ASKED, "no audit for it was part of this run")
+        return Answer(criterion, AnswerState.NOT_TESTED, "no audit for it was part of this run")
     if not mine:
         silent = all(o.status is not Status.MEASURED for o in audits.values())
         return Answer(
             criterion,
-            AnswerState.UNDECIDED if silent else AnswerState.NOT_ASKED,
+            AnswerState.INSUFFICIENT if silent else AnswerState.NOT_TESTED,
             "its audit gave no result" if silent else "it was measured, and no gate of the suite judges it",
         )
-    if any(g.result is Result.FAIL for g in mine):
-        return Answer(criterion, AnswerState.ANSWERED)
     deciding = [g for g in mine if g.blocking] or mine
+    if any(g.result is Result.FAIL for g in deciding):
+        return Answer(criterion, AnswerState.BEYOND)
     if left := [f"“{g.title}”" for g in deciding if g.result is Result.INSUFFICIENT]:
-        return Answer(criterion, AnswerState.UNDECIDED, f"not enough evidence for {_listed(left)}")
-    return Answer(criterion, AnswerState.ANSWERED)
+        return Answer(criterion, AnswerState.INSUFFICIENT, f"not enough evidence for {_listed(left)}")
+    return Answer(criterion, AnswerState.WITHIN)
 
 
 def answers_result(
@@ -113,16 +103,11 @@ def answers_result(
     """The gate of a suite that demands answers: it never fails, since what is unknown proves nothing."""
     open_ = [a for a in answers(outcomes, results) if a.criterion in asked and a.reason]
     words = "; ".join(f"{a.criterion}: {a.state}, {a.reason}" for a in open_)
-    return GateResult(
-        gate=ANSWERS,
-        title=_CRITERIA_TITLE,
-        result=Result.INSUFFICIENT if open_ else Result.PASS,
-        blocking=True,
-        reason=_CRITERIA_REASON,
-        explanation=f"{words}." if open_ else f"Answered: {_listed(asked)}.",
-        advice="See what the gates on these audits lack, and add audits that the plan leaves out."
-        if open_
-        else "",
+    return own_result(
+        ANSWERS,
+        Result.INSUFFICIENT if open_ else Result.PASS,
+        f"{words}." if open_ else f"Answered: {_listed(asked)}.",
+        "See what the gates on these audits lack, and add audits that the plan leaves out.",
     )
 
 
@@ -142,13 +127,10 @@ def fitness_result(results: Sequence[GateResult]) -> GateResult:
     left = [g for g in asked if g.result is not Result.PASS]
     failed = any(g.result is Result.FAIL for g in left)
     words = "; ".join(f"“{g.title}”: {g.result}" for g in left) or f"{len(asked)} gates on usefulness passed"
-    return GateResult(
-        gate=FITNESS,
-        title=_FITNESS_TITLE,
-        result=Result.FAIL if failed else Result.INSUFFICIENT if left or not asked else Result.PASS,
-        blocking=True,
-        reason=_FITNESS_REASON,
-        explanation=f"{words}." if asked else "No audit that decides fitness was part of this run.",
-        advice="See what these gates found, and choose a generator that keeps more." if left else "",
+    return own_result(
+        FITNESS,
+        Result.FAIL if failed else Result.INSUFFICIENT if left or not asked else Result.PASS,
+        f"{words}." if asked else "No audit that decides fitness was part of this run.",
+        "See what these gates found, and choose a generator that keeps more." if left else "",
         fitness=True,
     )

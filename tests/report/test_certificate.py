@@ -10,12 +10,12 @@ import pytest
 from report_reading import text  # made importable by conftest.py
 
 from synth_audit.findings.measurement import Direction, Interval, Measurement, MeasurementId
-from synth_audit.findings.verdict import Result
-from synth_audit.report import criteria
-from synth_audit.report.certificate import certificate_view, render_certificate
-from synth_audit.report.criteria import ResidualRisk, frameworks, people, people_interval
-from synth_audit.report.gates import Outcomes
-from synth_audit.report.page import build_view
+from synth_audit.findings.verdict import GateResult, Result
+from synth_audit.report.certificate import certificate_view, frameworks, render_certificate, residual_risks
+from synth_audit.report.gates import gates_of
+from synth_audit.report.page import report_view
+from synth_audit.report.words import people, people_interval
+from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import audit_marks, read_marks
 from synth_audit.verdict.comparison import change, worse_gates
 from synth_audit.verdict.criteria import CRITERIA
@@ -36,13 +36,13 @@ def test_it_is_made_of_any_evidence_and_names_it_to_machines(build: ModuleType, 
 
 
 def test_every_criterion_has_a_row_whatever_became_of_it(build: ModuleType) -> None:
-    rows = {row.criterion.lower(): row for row in certificate_view(build.passing())["criteria"]}
+    rows = {row.answer.criterion: row for row in certificate_view(build.passing())["criteria"]}
     assert tuple(rows) == CRITERIA
-    assert rows["singling out"].state == "answered"
-    assert rows["singling out"].share == "1.2\u00a0% (0.6 to 1.8\u00a0%)"
+    assert rows["singling out"].answer.state == "within limit"
+    assert rows["singling out"].percent == "1.2\u00a0% (0.6 to 1.8\u00a0%)"
     assert rows["singling out"].people == "242 to 719"  # of 39,084
     assert rows["singling out"].allowed_people == "3,518"
-    assert (rows["linkability"].state, rows["linkability"].people) == ("not asked", "–")
+    assert (rows["linkability"].answer.state, rows["linkability"].people) == ("not tested", "–")
 
 
 def test_a_refusal_says_why_in_plain_words_and_no_signature_releases_it(build: ModuleType) -> None:
@@ -54,7 +54,21 @@ def test_a_refusal_says_why_in_plain_words_and_no_signature_releases_it(build: M
     failed = replace(failed, gates=replace(failed.gates, suite=suite)).sealed()
     view = certificate_view(failed)
     assert view["reasons"][0] == "Fail: 2.14\u00a0% of rows are copies; 0.1\u00a0% allowed."
-    assert "stays in" in view["statement"]
+    title, body = render_certificate(failed).split("</style>")
+    assert "<title>Refusal: " in title
+    assert "stays in" in text(body)
+    assert "certificate" not in text(body).lower()
+
+
+def test_an_open_question_stands_in_the_box_of_the_verdict(build: ModuleType) -> None:
+    """Not below a green box, and once."""
+    passed = text(render_certificate(build.passing()))
+    box = passed[passed.index("may be released") : passed.index("Scope")]
+    assert box.index("Linkability: not tested.") < box.index("All 4 deciding gates passed.")
+    assert "Singling out" not in box
+    view = certificate_view(build.failing())
+    assert [r.split(":")[0] for r in view["reasons"][:2]] == ["Fail", "Not enough evidence"]
+    assert not any(r.startswith("Singling out: ") for r in view["reasons"]), "its gate is named already"
 
 
 def test_the_scope_of_the_plan_is_shown_and_its_absence_is_said(build: ModuleType) -> None:
@@ -78,7 +92,7 @@ def test_warnings_and_what_was_not_measured_are_on_the_first_page(build: ModuleT
 def test_altered_evidence_is_not_certified(build: ModuleType) -> None:
     forged = replace(build.failing(), verdict=Result.PASS)
     page = text(render_certificate(forged))
-    assert "Do not rely on this certificate" in page
+    assert "Do not rely on this page" in page
     assert "approve the release" not in page
     assert "passed" not in page[: page.index("Scope")]
 
@@ -90,22 +104,14 @@ def test_no_small_number_of_people_is_told() -> None:
     assert people_interval(-0.1, 0.0002, 39_084, 10) == "none to fewer than 10"
 
 
-def test_a_share_of_one_subgroup_is_not_counted_over_all_of_train(
-    build: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def of_a_subgroup(risk: ResidualRisk) -> ResidualRisk:
-        if risk.share is None:
-            return risk
-        return replace(
-            risk, share=replace(risk.share, id=replace(risk.share.id, quantity="worst_subgroup_near_copies"))
-        )
-
-    known = [of_a_subgroup(risk) for risk in criteria.residual_risks(build.passing())]
-    monkeypatch.setattr(criteria, "residual_risks", lambda evidence: known)
-    rows = {row.criterion.lower(): row for row in certificate_view(build.passing())["criteria"]}
-    assert rows["singling out"].share == "1.2\u00a0% (0.6 to 1.8\u00a0%)"
-    assert rows["singling out"].people == "of those in one subgroup"
-    assert rows["singling out"].allowed_people == ""
+def test_a_share_of_one_subgroup_is_not_counted_over_all_of_train(build: ModuleType) -> None:
+    [risk] = [r for r in residual_risks(build.passing()) if r.answer.criterion == "singling out"]
+    assert risk.share is not None
+    of_one = replace(risk.share, id=replace(risk.share.id, quantity="worst_subgroup_near_copies"))
+    row = replace(risk, share=of_one)
+    assert row.percent == "1.2\u00a0% (0.6 to 1.8\u00a0%)"
+    assert row.people == "of those in one subgroup"
+    assert row.allowed_people == ""
 
 
 def test_overlapping_intervals_are_no_change(build: ModuleType) -> None:
@@ -148,28 +154,49 @@ def test_demands_are_said_to_be_measured_only_where_they_were(build: ModuleType)
     rows = certificate_view(build.passing())["demands"]
     assert len(rows) == sum(len(f["demands"]) for f in frameworks())
     told = {row.demand: row for row in rows}
-    assert told["Nobody can be singled out"].measured
-    assert not told["Records of one person cannot be linked"].measured
+    assert told["Was singling out tested by attack?"].measured
+    assert told["Was singling out tested by attack?"].answer.state == "within limit"
+    assert not told["Was linkability tested by attack?"].measured
+    assert told["Was linkability tested by attack?"].answer.state == "not tested"
+    assert all(row.demand.endswith("?") for row in rows), "a yes says what was done, not that all is well"
     assert not any(row.measured for row in rows if row.where.startswith("no "))
+
+
+def told(evidence: Evidence, gate: GateResult) -> str:
+    [judged] = gates_of(replace(evidence, gates=replace(evidence.gates, results=(gate,))))
+    return judged.sentence
 
 
 def test_a_finding_of_nothing_beyond_chance_is_no_negative_share(build: ModuleType) -> None:
     evidence = build.passing()
     [gate] = [g for g in evidence.gates.results if g.gate == "risk.max"]
     below = replace(gate, value=-0.02, low=-0.04, high=0.001)
-    assert Outcomes.of(evidence).sentence(below).endswith(": 0\u00a0%; 9\u00a0% allowed")
+    assert told(evidence, below).endswith(": 0\u00a0%; 9\u00a0% allowed")
 
 
 def test_an_undecided_finding_says_that_its_interval_reaches_beyond(build: ModuleType) -> None:
     evidence = build.passing()
     [gate] = [g for g in evidence.gates.results if g.gate == "risk.max"]
     assert gate.measurement is not None
-    told = Outcomes.of(evidence).sentence
     wide = replace(gate, value=-0.02, low=-0.3, high=0.32, result=Result.INSUFFICIENT)
     said = ": 0\u00a0% (0 to 32\u00a0%); 9\u00a0% allowed, and the interval reaches beyond it"
-    assert told(wide).endswith(said)
+    assert told(evidence, wide).endswith(said)
     blind = replace(wide, explanation=f"{gate.measurement.name} is blind here and decides nothing: so it is.")
-    assert re.fullmatch("“[^“.]+” of “[^“.]+” is blind here and decides nothing: so it is", told(blind))
+    assert re.fullmatch(
+        "“[^“.]+” of “[^“.]+” is blind here and decides nothing: so it is", told(evidence, blind)
+    )
+
+
+def test_a_blind_number_is_no_residual_risk(build: ModuleType) -> None:
+    evidence = build.passing()
+    [gate] = [g for g in evidence.gates.results if g.gate == "risk.max"]
+    assert gate.measurement is not None
+    why = f"{gate.measurement.name} is blind here and decides nothing: so it is."
+    blind = replace(gate, result=Result.INSUFFICIENT, explanation=why)
+    judged = replace(evidence, gates=replace(evidence.gates, results=(blind,)))
+    [risk] = [r for r in residual_risks(judged) if r.answer.criterion == "singling out"]
+    assert risk.answer.state == "insufficient evidence"
+    assert (risk.percent, risk.people, risk.allowed_people) == ("–", "–", "")
 
 
 def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> None:
@@ -180,9 +207,9 @@ def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> N
     told, left = certificate_view(found)["sharpness"]
     assert "the training people on: copies 2.3\u00a0%, near copies 8\u00a0%." in told
     assert left == "No such share is established for: mixtures."
-    assert build_view(found).sensitivity.text.startswith("Had 8\u00a0% of the people left a trace")
+    assert report_view(found)["sensitivity"].text.startswith("Had 8\u00a0% of the people left a trace")
     unknown = replace(outcome, measurements=tuple(measured_limit(name, 1.0) for name in ("", "copies")))
-    line = build_view(replace(found, outcomes=(unknown,)).sealed()).sensitivity
+    line = report_view(replace(found, outcomes=(unknown,)).sealed())["sensitivity"]
     assert (line.kind, line.text) == ("open", "No such share is established for: copies.")
 
 

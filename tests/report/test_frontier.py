@@ -13,7 +13,8 @@ from report_sweeps import box_series, candidate, sweep
 
 from synth_audit.findings.measurement import Direction, MeasurementId, read
 from synth_audit.findings.verdict import Result
-from synth_audit.report import heatmap, sweep_charts
+from synth_audit.report import sweep_charts
+from synth_audit.report.plot_kinds import matrix as heatmap
 from synth_audit.report.study_pages import render_frontier, write_frontier
 from synth_audit.report.sweep_charts import (
     Axis,
@@ -127,8 +128,8 @@ def test_the_correction_of_the_level_is_told_in_numbers() -> None:
 
 def test_only_gates_that_somebody_did_not_pass_are_compared() -> None:
     rows = gate_rows(sweep())
-    assert [r.title for r in rows] == ["The secret is not handed on"]
-    assert [s and s.word for s in rows[0].signs] == ["Pass", "Pass", None, "Fail"]
+    assert [title for title, _ in rows] == ["The secret is not handed on"]
+    assert [s and s.word for s in rows[0][1]] == ["Pass", "Pass", None, "Fail"]
 
 
 def test_names_are_short_where_one_setting_tells_candidates_apart() -> None:
