@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Codes, Floats, Floats32
-from synth_audit.encode.codes import Wanted, cells_of, codes, wanted_codes, wanted_rows
+from synth_audit.encode.codes import Wanted, cells_of, wanted_codes, wanted_rows
 from synth_audit.neighbours.coordinates import Coordinates, drawn_in, side_by_side
 from synth_audit.neighbours.gower import FAR, MISSING, MISSING_NUMBER, NEAR, Mixed, MixedCells
 from synth_audit.stats import distributions
@@ -94,7 +94,10 @@ AnchoredPart = ScaledNumbers | SharedLabels | Vectors
 
 
 def anchored_parts(reference: Sequence[Table], columns: Sequence[Column]) -> list[AnchoredPart]:
-    """All parts of all columns, in their order.
+    """All parts of the columns that vary in the first table (train), in their order.
+
+    A column that is constant in train tells no two of its rows apart, and a copy of train could hide behind
+    another value in it.
 
     Args:
         reference: real tables whose rows together say which parts a column has and set the scale of its
@@ -102,6 +105,8 @@ def anchored_parts(reference: Sequence[Table], columns: Sequence[Column]) -> lis
     """
     found: list[AnchoredPart] = []
     for column in columns:
+        if not varies(reference[0], column):
+            continue
         values = [cells_of(table, column) for table in reference]
         for part in column.kind.parts(values):
             match part:
@@ -123,6 +128,16 @@ def varies(train: Table, column: Column) -> bool:
         if len(found) and (found != found[0]).any():
             return True
     return False
+
+
+def _rows_and_codes(
+    tables: Sequence[Table], rows: Wanted | None, labels: Sequence[SharedLabels]
+) -> Iterator[tuple[Table, list[npt.NDArray[Any]]]]:
+    """The wanted rows of each table, and their codes of each label, which all rows of the tables share."""
+    wanted = rows or [None] * len(tables)
+    joint = [wanted_codes(part.read(tables), wanted) for part in labels]
+    for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
+        yield wanted_rows(table, some), [codes_of_tables[i] for codes_of_tables in joint]
 
 
 @dataclass(frozen=True)
@@ -164,13 +179,12 @@ class EuclideanEncoder:
         Args:
             rows: positions of those that are wanted of each table, None for all; all of all if left out.
         """
-        wanted = rows or [None] * len(tables)
-        numeric, labels = list[_Numbers](), list[list[npt.NDArray[Any]]]()
+        numeric, labels = list[_Numbers](), list[SharedLabels]()
         width = 0
         for column in self.columns:
             constant, part = column.name in self.constant, column.kind.part
-            if not constant and not isinstance(part, NumberPart):
-                labels.append(wanted_codes(codes(tables, column), wanted))
+            if not constant and isinstance(part, LabelPart):
+                labels.append(SharedLabels(column, part))
                 continue
             if not constant and isinstance(part, NumberPart):
                 gaps = any(t.n_missing(column.name) for t in tables)
@@ -179,12 +193,11 @@ class EuclideanEncoder:
                 width += gaps
             width += 1
         placed = []
-        for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
-            read = wanted_rows(table, some)
+        for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
             dense = np.zeros((read.n_rows, width))
             for numbers in numeric:  # each written where it stays: there may be millions
                 numbers.write(read, dense)
-            placed.append(Coordinates.of(dense, side_by_side([part[i] for part in labels], read.n_rows)))
+            placed.append(Coordinates.of(dense, side_by_side(codes_of_labels, read.n_rows)))
         return placed
 
 
@@ -227,51 +240,44 @@ def _centre_and_scale(values: Floats) -> tuple[float, float]:
     return unit * float((known / unit).mean()), deviation
 
 
-@dataclass(frozen=True)
-class RobustEuclideanEncoder:
-    """Coordinates on the robust scale, by all parts of each column.
+def robust_coordinates(
+    tables: Sequence[Table],
+    columns: Sequence[Column],
+    *,
+    beside: Sequence[Table] = (),
+    rows: Wanted | None = None,
+) -> list[Coordinates]:
+    """Coordinates of several tables by all parts of their columns, on the robust scale of the first (train).
 
     Every part adds ``w d²`` to the squared distance, w its weight. Numbers differ in units of the robust
     standard deviation (beyond ten of them only the logarithm grows, so that no absurd value drowns the other
     columns), and by 1 more where one is missing or one of the values that are labels. Labels that differ are
     as far apart as two one-hot rows, d² = 2, and so are vectors that have nothing in common. A column that
-    is constant in train is left out, as in :class:`EuclideanEncoder`.
+    is constant in train is left out.
+
+    Args:
+        beside: further real tables whose rows set the scale with those of the first.
+        rows: positions of those that are wanted of each table, None for all; all of all if left out.
     """
-
-    parts: tuple[AnchoredPart, ...]
-
-    @classmethod
-    def anchored_on(
-        cls, train: Table, columns: Sequence[Column], *, beside: Sequence[Table] = ()
-    ) -> RobustEuclideanEncoder:
-        """Read the scale off train and the further real tables ``beside`` it."""
-        kept = [c for c in columns if varies(train, c)]
-        return cls(tuple(anchored_parts([train, *beside], kept)))
-
-    def encode(self, tables: Sequence[Table], rows: Wanted | None = None) -> list[Coordinates]:
-        """Coordinates of several tables in one common space; see :meth:`EuclideanEncoder.encode`."""
-        wanted = rows or [None] * len(tables)
-        shared = [p for p in self.parts if isinstance(p, SharedLabels)]
-        joint = [wanted_codes(p.read(tables), wanted) for p in shared]
-        numbers = [p for p in self.parts if isinstance(p, ScaledNumbers)]
-        vectors = [p for p in self.parts if isinstance(p, Vectors)]
-        unlike = [2 * p.part.weight for p in shared] + [p.part.weight for p in numbers]
-        placed = []
-        for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
-            read = wanted_rows(table, some)
-            labels = [part[i] for part in joint]
-            dense = np.empty((read.n_rows, len(numbers) + sum(v.part.width for v in vectors)))
-            for j, part in enumerate(numbers):
-                scaled, what = part.read(read)
-                dense[:, j] = np.sqrt(part.part.weight) * drawn_in(scaled * part.scale.deviations_in_range)
-                labels.append(what.astype(np.int8))  # at most sixteen values of a column are labels
-            start = len(numbers)
-            for vector in vectors:
-                found = np.sqrt(vector.part.weight) * np.nan_to_num(vector.read(read))
-                dense[:, start : start + found.shape[1]] = found
-                start += found.shape[1]
-            placed.append(Coordinates.of(dense, side_by_side(labels, read.n_rows), np.array(unlike)))
-        return placed
+    parts = anchored_parts([tables[0], *beside], columns)
+    labels = [p for p in parts if isinstance(p, SharedLabels)]
+    numbers = [p for p in parts if isinstance(p, ScaledNumbers)]
+    vectors = [p for p in parts if isinstance(p, Vectors)]
+    unlike = np.array([2 * p.part.weight for p in labels] + [p.part.weight for p in numbers])
+    placed = []
+    for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
+        dense = np.empty((read.n_rows, len(numbers) + sum(v.part.width for v in vectors)))
+        for j, part in enumerate(numbers):
+            scaled, what = part.read(read)
+            dense[:, j] = np.sqrt(part.part.weight) * drawn_in(scaled * part.scale.deviations_in_range)
+            codes_of_labels.append(what.astype(np.int8))  # at most sixteen values of a column are labels
+        start = len(numbers)
+        for vector in vectors:
+            after = start + vector.part.width
+            dense[:, start:after] = np.sqrt(vector.part.weight) * np.nan_to_num(vector.read(read))
+            start = after
+        placed.append(Coordinates.of(dense, side_by_side(codes_of_labels, read.n_rows), unlike))
+    return placed
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,8 +332,8 @@ class GowerEncoder:
         Args:
             beside: further real tables whose rows set the ranges with those of train.
         """
-        kept = [c for c in columns if varies(train, c)]
-        return cls._of([(part, part.part.weight) for part in anchored_parts([train, *beside], kept)])
+        parts = anchored_parts([train, *beside], columns)
+        return cls._of([(part, part.part.weight) for part in parts])
 
     @classmethod
     def by_range(
@@ -364,22 +370,20 @@ class GowerEncoder:
             rows: positions of those that are wanted of each table, None for all; all of all if left out. The
                 codes are those that they have among all rows.
         """
-        wanted = rows or [None] * len(tables)
+        labels = [p for p in self.parts if isinstance(p, SharedLabels)]
         numbers = [p for p in self.parts if not isinstance(p, SharedLabels)]
-        joint = [wanted_codes(p.read(tables), wanted) for p in self.parts if isinstance(p, SharedLabels)]
         widths = [_width(p) for p in self.parts]
         weights = np.repeat(np.array(self.weights) / widths, widths)
         prepared = []
-        for position, (table, some) in enumerate(zip(tables, wanted, strict=True)):
-            read = wanted_rows(table, some)
-            dense = np.empty((read.n_rows, sum(map(_width, numbers))))
+        for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
+            n, width = read.n_rows, sum(map(_width, numbers))
+            dense = np.empty((n, width))
             start = 0
             for part in numbers:  # each written where it stays: there may be millions
                 found = _gower_coordinates(part, read)
                 dense[:, start : start + found.shape[1]] = found
                 start += found.shape[1]
-            labels = side_by_side([part[position] for part in joint], read.n_rows)
-            prepared.append(Mixed.of(dense, labels, weights))
+            prepared.append(Mixed.of(dense, side_by_side(codes_of_labels, n), weights))
         return prepared
 
 
@@ -428,25 +432,40 @@ def cells(
     Args:
         rows: positions of those that are wanted of each table, None for all; all of all if left out.
     """
-    wanted = rows or [None] * len(tables)
-    few = [wanted_rows(t, some) for t, some in zip(tables, wanted, strict=True)]
-    numbers: list[list[Floats32]] = []
-    labels: list[list[npt.NDArray[Any]]] = []
+    numbers: list[_NearNumbers] = []
+    labels: list[SharedLabels] = []
     for column in columns:
         part = column.kind.part
-        if not isinstance(part, NumberPart):
-            labels.append(wanted_codes(codes(tables, column), wanted))
-            continue
-        known = part.read(tables[0].column(column.name))
-        known = known[~np.isnan(known)]
-        if len(known) and known.max() > known.min():
-            low, unit = known.min(), (known.max() / NEAR - known.min() / NEAR)
-            numbers.append([_scaled(part.read(t.column(column.name)), low, unit) for t in few])
+        if isinstance(part, LabelPart):
+            labels.append(SharedLabels(column, part))
+        elif isinstance(part, NumberPart):
+            known = part.read(tables[0].column(column.name))
+            known = known[~np.isnan(known)]
+            if len(known) and known.max() > known.min():
+                unit = known.max() / NEAR - known.min() / NEAR
+                numbers.append(_NearNumbers(column, part, known.min(), unit))
     weights = [1.0] * (len(numbers) + len(labels))
     return [
-        MixedCells.of(table.n_rows, [x[i] for x in numbers], [x[i] for x in labels], weights)
-        for i, table in enumerate(few)
+        MixedCells.of(read.n_rows, [part.read(read) for part in numbers], codes_of_labels, weights)
+        for read, codes_of_labels in _rows_and_codes(tables, rows, labels)
     ]
+
+
+@dataclass(frozen=True, eq=False)
+class _NearNumbers:
+    """Numbers of a column, in units of what counts as near from the least one in train."""
+
+    column: Column
+    part: NumberPart
+    low: float
+    unit: float
+
+    def read(self, table: Table) -> Floats32:
+        """Shape (n,); infinitely far is far."""
+        values = self.part.read(table.column(self.column.name))
+        with np.errstate(over="ignore"):
+            inside = np.clip(values / self.unit - self.low / self.unit, -FAR, FAR)
+        return np.where(np.isnan(values), MISSING_NUMBER, inside).astype(np.float32)
 
 
 def robust_cells(
@@ -465,30 +484,23 @@ def robust_cells(
         beside: further real tables whose rows set the scale with those of the first.
         rows: as in :func:`cells`.
     """
-    wanted = rows or [None] * len(tables)
-    few = [wanted_rows(t, some) for t, some in zip(tables, wanted, strict=True)]
-    kept = [c for c in columns if varies(tables[0], c)]
-    parts = anchored_parts([tables[0], *beside], kept)
+    parts = anchored_parts([tables[0], *beside], columns)
     numbers = [p for p in parts if not isinstance(p, SharedLabels)]
     labels = [p for p in parts if isinstance(p, SharedLabels)]
-    joint = [wanted_codes(p.read(tables), wanted) for p in labels]
     of_labels = {p.column.name: p.part.weight for p in labels}
     weights = [w for p in numbers for w in _weights(p, of_labels.get(p.column.name, 0.0))]
     weights += [1.0 if p.part.weight == 1 else _LABEL_BESIDE for p in labels]
     return [
         MixedCells.of(
-            table.n_rows,
-            [x for p in numbers for x in _cell_coordinates(p, table)],
-            [codes_of_tables[i] for codes_of_tables in joint],
-            weights,
+            read.n_rows, [x for p in numbers for x in _cell_coordinates(p, read)], codes_of_labels, weights
         )
-        for i, table in enumerate(few)
+        for read, codes_of_labels in _rows_and_codes(tables, rows, labels)
     ]
 
 
 def _weights(part: AnchoredPart, label: float) -> list[float]:
     """Weight of each coordinate of a part beside a label that has such a weight, 0 where there is none."""
-    width = part.part.width if isinstance(part, Vectors) else 1
+    width = _width(part)
     beside = (1 - _LABEL_BESIDE) / (1 - label) if label else 1.0
     return [part.part.weight * beside / width] * width
 
@@ -502,12 +514,6 @@ def _cell_coordinates(part: ScaledNumbers | Vectors, table: Table) -> list[Float
     inside = np.clip(numbers * _NEAR_ROBUST, -FAR, FAR)
     placed = np.where(what == distributions.REGULAR, inside, what * _CELL_LABEL)
     return [np.where(what == distributions.MISSING, MISSING_NUMBER, placed).astype(np.float32)]
-
-
-def _scaled(values: Floats, low: float, unit: float) -> Floats32:
-    with np.errstate(over="ignore"):  # infinitely far is far
-        inside = np.clip(values / unit - low / unit, -FAR, FAR)
-    return np.where(np.isnan(values), MISSING_NUMBER, inside).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
