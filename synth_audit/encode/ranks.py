@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats, Labels
+from synth_audit.encode.codes import Vocabulary
 from synth_audit.table.table import Table
 
 MAX_ROWS = 20_000
@@ -99,8 +100,8 @@ def central(values: Floats, candidates: Sequence[int]) -> int:
     return max(candidates, key=lambda k: totals[k])
 
 
-def scale_by_response(codes: Codes, n_categories: int, response: Floats) -> Codes:
-    """Position of each category when they are sorted by the mean rank of the response in it.
+def order_by_response(codes: Codes, n_categories: int, response: Floats) -> Codes:
+    """The categories sorted by the mean rank of the response in each, shape (k,).
 
     One pair copula has one direction: on this scale it can carry the whole effect of a nominal variable
     on the response. Means are shrunk by ``PSEUDO_ROWS``, so that a rare category does not land at an end by
@@ -117,24 +118,7 @@ def scale_by_response(codes: Codes, n_categories: int, response: Floats) -> Code
     overall = float(ranks.mean()) if len(ranks) else 0.0
     sums = np.bincount(codes[both], weights=ranks, minlength=n_categories)
     counts = np.bincount(codes[both], minlength=n_categories)
-    means = (sums + PSEUDO_ROWS * overall) / (counts + PSEUDO_ROWS)
-    return _positions(np.argsort(means, kind="stable"))
-
-
-def scale_by_frequency(codes: Codes, n_categories: int) -> Codes:
-    """Position of each category when they are sorted by falling frequency, ties as given.
-
-    Args:
-        codes: shape (n,), −1 where missing.
-    """
-    counts = np.bincount(codes[codes >= 0], minlength=n_categories)
-    return _positions(np.argsort(-counts, kind="stable"))
-
-
-def _positions(order: Codes) -> Codes:
-    positions = np.empty_like(order)
-    positions[order] = np.arange(len(order))
-    return positions
+    return np.argsort((sums + PSEUDO_ROWS * overall) / (counts + PSEUDO_ROWS), kind="stable")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,37 +135,30 @@ class NumberScale:
 
 @dataclass(frozen=True, eq=False)
 class LabelScale:
-    """Labels as their position in an order that train fixes.
+    """Labels as their place in an order that train fixes."""
 
-    Attributes:
-        labels: of train, in that order, shape (k,).
-    """
-
-    name: str
-    labels: Labels
+    vocabulary: Vocabulary
 
     @classmethod
     def sorted_by(cls, train: Table, name: str, response: Floats | None) -> LabelScale:
         """By the mean rank of a response, shape (n,), in each label; without one by falling frequency."""
-        alphabet = cls.alphabetic(train, name)
-        places, n = alphabet._places(train), len(alphabet.labels)
-        scale = scale_by_frequency(places, n) if response is None else scale_by_response(places, n, response)
-        return cls(name, alphabet.labels[np.argsort(scale)])
+        known = Vocabulary.of(name, train, exact=True)
+        if response is None:
+            return cls(known.by_frequency(train))
+        return cls(known.reordered(order_by_response(known.places(train), len(known.labels), response)))
 
     @classmethod
     def alphabetic(cls, train: Table, name: str) -> LabelScale:
         """By their texts."""
-        known = sorted({x for x in train.labels(name) if x is not None})
-        labels = np.empty(len(known), dtype=object)
-        labels[:] = known
-        return cls(name, labels)
+        return cls(Vocabulary.of(name, train, exact=True))
+
+    @property
+    def labels(self) -> Labels:
+        """Of train, in that order, shape (k,)."""
+        return self.vocabulary.array
 
     def of(self, table: Table) -> Floats:
-        """Positions, shape (n,), NaN where missing or a label that train lacks."""
-        places = self._places(table)
-        return np.where(places < 0, np.nan, places.astype(np.float64))
-
-    def _places(self, table: Table) -> Codes:
-        place = {label: i for i, label in enumerate(self.labels)}
-        texts = table.labels(self.name)
-        return np.fromiter((place.get(x, -1) for x in texts), dtype=np.intp, count=len(texts))
+        """Places, shape (n,), NaN where missing or a label that train lacks."""
+        places = self.vocabulary.places(table)
+        unknown = (places < 0) | (places == len(self.vocabulary.labels))
+        return np.where(unknown, np.nan, places.astype(np.float64))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_audit.encode.cells import row_groups, row_groups_but_one
-from synth_audit.encode.codes import anchored_codes, codes
+from synth_audit.encode.codes import Vocabulary, codes
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
@@ -63,19 +63,21 @@ def test_codes_do_not_tell_which_table_a_value_came_from():
         assert np.array_equal(codes([one.take(shuffled), other], schema[name])[0], mine[shuffled])
 
 
-def test_anchored_codes_of_the_first_table_are_the_same_beside_any_other():
+def test_a_vocabulary_gives_labels_the_same_places_in_any_table():
     data = [
-        pa.table({"s": s}) for s in (["b", "a", None, "c", "c"], ["a"] * 9 + ["d", "d", None], ["e", "b"])
+        pa.table({"s": s}) for s in (["b", "a", None, "c", "c"], ["a"] * 9 + ["d", "d", None], ["e", " B"])
     ]
     schema = infer_schema(data[0], {})
     train, one, other = (read_table(t, schema, where="t") for t in data)
-    column = schema["s"]
-    expected = codes([train], column)[0].tolist()
+    expected = codes([train], schema["s"])[0].tolist()
     assert expected == [2, 1, MISSING, 0, 0]
-    for beside in ([], [one], [other, one]):
-        assert anchored_codes([train, *beside], column)[0].tolist() == expected
-    assert anchored_codes([train, one], column)[1].tolist() == [1] * 9 + [3, 3, MISSING]
-    assert anchored_codes([train, other], column)[1].tolist() == [3, 2]
+    known = Vocabulary.of("s", train).by_frequency(train)
+    assert known.labels == ("c", "a", "b")
+    assert known.places(train).tolist() == expected
+    assert known.places(one).tolist() == [1] * 9 + [3, 3, MISSING]
+    assert known.places(other).tolist() == [3, 2]
+    assert Vocabulary.of("s", train, exact=True).places(other).tolist() == [3, 3]
+    assert known.counts(one).tolist() == [0, 9, 0]
 
 
 def test_labels_are_numbered_by_how_often_they_occur_and_then_by_their_text():
