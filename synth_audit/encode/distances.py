@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.arrays import Codes, Floats, Floats32
+from synth_audit.arrays import Codes, Floats
 from synth_audit.encode.codes import Wanted, cells_of, wanted_codes, wanted_rows
 from synth_audit.neighbours.coordinates import Coordinates, drawn_in, side_by_side
 from synth_audit.neighbours.gower import FAR, MISSING, MISSING_NUMBER, NEAR, Mixed, MixedCells
 from synth_audit.stats import distributions
-from synth_audit.stats.distributions import CENTRAL, RobustScale
+from synth_audit.stats.distributions import RobustScale
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
@@ -26,26 +25,10 @@ _LOOK = 1000
 _FARTHEST = 1e100
 """Standard deviations from train's mean beyond which no number counts: every distance is then finite."""
 
-_GOWER_LABEL = 1e110
-"""Numbers that are labels are put at multiples of it: at least 1 from all else."""
-
-_CELL_LABEL = 1e7
-"""Numbers that are labels are put at multiples of it: beyond all numbers, below what is missing."""
-
 _LABEL_BESIDE = 0.5
 """Weight of a label beside other parts of its column, few labels or many. An equal label among thousands
 gives a person away where a number that is near does not: with less weight, strangers whose numbers are near
 by chance hide records of which some codes were copied."""
-
-_NEAR_ROBUST = 18
-"""Two numbers wholly disagree when they differ by 1/18 of the robust range or more. Of a normal column that
-is a fifth of its deviation, as 1/30 of the whole range of a thousand rows is."""
-
-_NEAR_VECTORS = 2
-"""Two vectors wholly disagree when they differ by 1/2 of what unrelated ones do, or more."""
-
-_FEWEST = 13
-"""Different numbers in train: fewer are labels that happen to be numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,21 +265,82 @@ def robust_coordinates(
 
 @dataclass(frozen=True, eq=False)
 class _RangedNumbers:
-    """Numbers of a column, in units of their range in train from the least one."""
+    """Numbers of a column, on their range in train.
+
+    Attributes:
+        low: least number of train.
+        half: half of the range, since that of two huge numbers may be infinite; infinite without a range, so
+            that no difference counts.
+    """
 
     column: Column
     part: NumberPart
     low: float
-    span: float
+    half: float
+
+    @classmethod
+    def of(cls, train: Table, column: Column, part: NumberPart) -> _RangedNumbers:
+        """Read least number and range off the present values of train."""
+        values = part.read(train.column(column.name))
+        known = values[~np.isnan(values)]
+        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+        return cls(column, part, low, high / 2 - low / 2 or np.inf)
 
     def read(self, table: Table) -> Floats:
-        """Halves, since the difference of two huge numbers may be infinite where that of halves is not."""
-        values = self.part.read(table.column(self.column.name))
+        """Numbers in ranges from the least one, NaN where missing, shape (n,)."""
         with np.errstate(over="ignore"):
-            inside = np.clip(
-                (values / 2 - self.low / 2) / (self.span / 2), -distributions.FAR, distributions.FAR
-            )
-        return np.where(np.isnan(values), MISSING, inside)
+            ranges = (self.part.read(table.column(self.column.name)) / 2 - self.low / 2) / self.half
+        return np.clip(ranges, -distributions.FAR, distributions.FAR)
+
+
+_AnyNumbers = ScaledNumbers | _RangedNumbers | Vectors
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Unit:
+    """In what the numbers of parts are given, and where cells are put that hold none.
+
+    Attributes:
+        in_range, in_robust_range, in_vectors: units in the range of train, in its robust range, and in what
+            numbers of unrelated vectors differ by.
+        far: where numbers are put that are farther away.
+        label: numbers that are labels are put at multiples of it.
+        missing: where missing numbers are put.
+    """
+
+    in_range: float
+    in_robust_range: float
+    in_vectors: float
+    far: float
+    label: float
+    missing: float
+
+    def placed(self, part: _AnyNumbers, table: Table) -> Floats:
+        """A part of the rows of a table in this unit, shape (n, width)."""
+        if isinstance(part, Vectors):
+            return np.nan_to_num(part.read(table) * (self.in_vectors / part.spread), nan=self.missing)
+        if isinstance(part, _RangedNumbers):
+            numbers = part.read(table) * self.in_range
+            what = np.where(np.isnan(numbers), distributions.MISSING, distributions.REGULAR)
+        else:
+            numbers, what = part.read(table)
+            numbers = numbers * self.in_robust_range
+        inside = np.clip(numbers, -self.far, self.far)
+        placed = np.where(what == distributions.REGULAR, inside, what * self.label)
+        return np.where(what == distributions.MISSING, self.missing, placed)[:, None]
+
+
+_DISTANCE = _Unit(
+    in_range=1, in_robust_range=1, in_vectors=1, far=distributions.FAR, label=1e110, missing=MISSING
+)
+"""Of Gower's distance; numbers that are labels are at least 1 from all else."""
+
+_DISAGREEMENT = _Unit(
+    in_range=NEAR, in_robust_range=18, in_vectors=2, far=FAR, label=1e7, missing=MISSING_NUMBER
+)
+"""By which two cells wholly disagree. 1/18 of the robust range is a fifth of the deviation of a normal
+column, as 1/30 of the whole range of a thousand rows is. Labels lie beyond all numbers, below what is
+missing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,7 +364,7 @@ class GowerEncoder:
         weights: one per part, positive.
     """
 
-    parts: tuple[AnchoredPart | _RangedNumbers, ...]
+    parts: tuple[_AnyNumbers | SharedLabels, ...]
     weights: tuple[float, ...]
 
     @classmethod
@@ -354,7 +398,7 @@ class GowerEncoder:
         return cls._of([(_published(train, columns[i]), float(given[i])) for i in kept])
 
     @classmethod
-    def _of(cls, weighed: Sequence[tuple[AnchoredPart | _RangedNumbers, float]]) -> GowerEncoder:
+    def _of(cls, weighed: Sequence[tuple[_AnyNumbers | SharedLabels, float]]) -> GowerEncoder:
         ordered = sorted(weighed, key=lambda part: isinstance(part[0], SharedLabels))
         return cls(tuple(part for part, _ in ordered), tuple(weight for _, weight in ordered))
 
@@ -376,50 +420,25 @@ class GowerEncoder:
         weights = np.repeat(np.array(self.weights) / widths, widths)
         prepared = []
         for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
-            n, width = read.n_rows, sum(map(_width, numbers))
-            dense = np.empty((n, width))
+            dense = np.empty((read.n_rows, sum(map(_width, numbers))))
             start = 0
             for part in numbers:  # each written where it stays: there may be millions
-                found = _gower_coordinates(part, read)
+                found = _DISTANCE.placed(part, read)
                 dense[:, start : start + found.shape[1]] = found
                 start += found.shape[1]
-            prepared.append(Mixed.of(dense, side_by_side(codes_of_labels, n), weights))
+            prepared.append(Mixed.of(dense, side_by_side(codes_of_labels, read.n_rows), weights))
         return prepared
 
 
-def _width(part: AnchoredPart | _RangedNumbers) -> int:
+def _width(part: _AnyNumbers | SharedLabels) -> int:
     return part.part.width if isinstance(part, Vectors) else 1
-
-
-def _gower_coordinates(part: ScaledNumbers | Vectors | _RangedNumbers, table: Table) -> Floats:
-    """A part in units of a distance of 1, shape (n, width)."""
-    match part:
-        case _RangedNumbers():
-            return part.read(table)[:, None]
-        case Vectors():
-            return np.nan_to_num(part.read(table) / part.spread, nan=MISSING)
-    numbers, what = part.read(table)
-    placed = np.where(what == distributions.REGULAR, numbers, what * _GOWER_LABEL)
-    return np.where(what == distributions.MISSING, MISSING, placed)[:, None]
 
 
 def _published(train: Table, column: Column) -> SharedLabels | _RangedNumbers:
     part = column.kind.part
-    if not isinstance(part, NumberPart):
-        return SharedLabels(column, part)
-    return _RangedNumbers(column, part, *_range(part.read(train.column(column.name))))
-
-
-def _range(values: Floats) -> tuple[float, float]:
-    """Least value and range of the present values; infinite without a range, so that no difference counts.
-
-    A range beyond the largest number is cut to it.
-    """
-    known = values[~np.isnan(values)]
-    half = known.max() / 2 - known.min() / 2 if len(known) else 0.0
-    if half == 0:
-        return (float(known[0]) if len(known) else 0.0), np.inf
-    return float(known.min()), float(min(half, np.finfo(np.float64).max / 2)) * 2
+    return (
+        _RangedNumbers.of(train, column, part) if isinstance(part, NumberPart) else SharedLabels(column, part)
+    )
 
 
 def cells(
@@ -432,40 +451,10 @@ def cells(
     Args:
         rows: positions of those that are wanted of each table, None for all; all of all if left out.
     """
-    numbers: list[_NearNumbers] = []
-    labels: list[SharedLabels] = []
-    for column in columns:
-        part = column.kind.part
-        if isinstance(part, LabelPart):
-            labels.append(SharedLabels(column, part))
-        elif isinstance(part, NumberPart):
-            known = part.read(tables[0].column(column.name))
-            known = known[~np.isnan(known)]
-            if len(known) and known.max() > known.min():
-                unit = known.max() / NEAR - known.min() / NEAR
-                numbers.append(_NearNumbers(column, part, known.min(), unit))
-    weights = [1.0] * (len(numbers) + len(labels))
-    return [
-        MixedCells.of(read.n_rows, [part.read(read) for part in numbers], codes_of_labels, weights)
-        for read, codes_of_labels in _rows_and_codes(tables, rows, labels)
-    ]
-
-
-@dataclass(frozen=True, eq=False)
-class _NearNumbers:
-    """Numbers of a column, in units of what counts as near from the least one in train."""
-
-    column: Column
-    part: NumberPart
-    low: float
-    unit: float
-
-    def read(self, table: Table) -> Floats32:
-        """Shape (n,); infinitely far is far."""
-        values = self.part.read(table.column(self.column.name))
-        with np.errstate(over="ignore"):
-            inside = np.clip(values / self.unit - self.low / self.unit, -FAR, FAR)
-        return np.where(np.isnan(values), MISSING_NUMBER, inside).astype(np.float32)
+    parts = [_published(tables[0], column) for column in columns]
+    numbers = [p for p in parts if isinstance(p, _RangedNumbers) and np.isfinite(p.half)]
+    labels = [p for p in parts if isinstance(p, SharedLabels)]
+    return _cells(tables, numbers, labels, [1.0] * (len(numbers) + len(labels)), rows)
 
 
 def robust_cells(
@@ -490,12 +479,21 @@ def robust_cells(
     of_labels = {p.column.name: p.part.weight for p in labels}
     weights = [w for p in numbers for w in _weights(p, of_labels.get(p.column.name, 0.0))]
     weights += [1.0 if p.part.weight == 1 else _LABEL_BESIDE for p in labels]
-    return [
-        MixedCells.of(
-            read.n_rows, [x for p in numbers for x in _cell_coordinates(p, read)], codes_of_labels, weights
-        )
-        for read, codes_of_labels in _rows_and_codes(tables, rows, labels)
-    ]
+    return _cells(tables, numbers, labels, weights, rows)
+
+
+def _cells(
+    tables: Sequence[Table],
+    numbers: Sequence[_AnyNumbers],
+    labels: Sequence[SharedLabels],
+    weights: Sequence[float],
+    rows: Wanted | None,
+) -> list[MixedCells]:
+    found = []
+    for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
+        places = [x for p in numbers for x in _DISAGREEMENT.placed(p, read).T.astype(np.float32)]
+        found.append(MixedCells.of(read.n_rows, places, codes_of_labels, weights))
+    return found
 
 
 def _weights(part: AnchoredPart, label: float) -> list[float]:
@@ -503,53 +501,3 @@ def _weights(part: AnchoredPart, label: float) -> list[float]:
     width = _width(part)
     beside = (1 - _LABEL_BESIDE) / (1 - label) if label else 1.0
     return [part.part.weight * beside / width] * width
-
-
-def _cell_coordinates(part: ScaledNumbers | Vectors, table: Table) -> list[Floats32]:
-    """A part in units of what counts as near, one array of shape (n,) per coordinate."""
-    if isinstance(part, Vectors):
-        placed = part.read(table) * (_NEAR_VECTORS / part.spread)
-        return list(np.nan_to_num(placed, nan=MISSING_NUMBER).T.astype(np.float32))
-    numbers, what = part.read(table)
-    inside = np.clip(numbers * _NEAR_ROBUST, -FAR, FAR)
-    placed = np.where(what == distributions.REGULAR, inside, what * _CELL_LABEL)
-    return [np.where(what == distributions.MISSING, MISSING_NUMBER, placed).astype(np.float32)]
-
-
-@dataclass(frozen=True, eq=False)
-class PlainNumbers:
-    """One column of several tables.
-
-    Attributes:
-        read: the numbers of all rows, one table below the other, NaN where there is none, shape (n,).
-        spread: width of the central 90 % of train, of all of it where that is 0.
-    """
-
-    name: str
-    read: Callable[[], Floats]
-    spread: float
-
-
-def plain_numbers(
-    tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
-) -> list[PlainNumbers]:
-    """Columns with more than a dozen different numbers in train.
-
-    Args:
-        reference: train first, and control, which say how a column is read.
-    """
-    found: list[PlainNumbers] = []
-    for column in columns:
-        real = [cells_of(table, column) for table in reference]
-        for part in (p for p in column.kind.parts(real) if isinstance(p, NumberPart)):
-            train = part.read(real[0])
-            train = train[np.isfinite(train)]
-            if len(np.unique(train)) >= _FEWEST:
-                inner, outer = np.quantile(train, CENTRAL)
-                spread = float(outer - inner) or float(train.max()) - float(train.min())
-                found.append(PlainNumbers(column.name, partial(_read, part, column, tables), spread))
-    return found
-
-
-def _read(part: NumberPart, column: Column, tables: Sequence[Table]) -> Floats:
-    return np.concatenate([part.read(cells_of(table, column)) for table in tables])
