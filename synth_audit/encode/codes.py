@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,8 +14,8 @@ from synth_audit.arrays import Codes, Codes32, Counts, Floats, Floats32, Labels,
 from synth_audit.neighbours.coordinates import MISSING, smallest_type
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
 from synth_audit.table.label_forms import column_forms, standard_forms
-from synth_audit.table.schema import Column, Schema, schema_from_plain, schema_to_plain
-from synth_audit.table.table import Table, assemble
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
 
 Wanted: TypeAlias = Sequence[Positions | None]
 """Positions of the rows of each table that are wanted; None for all of them."""
@@ -117,65 +117,6 @@ def wanted_codes(joint: Sequence[Codes], rows: Wanted) -> list[npt.NDArray[Any]]
 def wanted_rows(table: Table, rows: Positions | None) -> Table:
     """The rows of a table at these positions; the table as it is for None."""
     return table if rows is None else table.take(rows)
-
-
-@dataclass(frozen=True, eq=False)
-class CodedColumns:
-    """What the numbers of all columns stand for.
-
-    Attributes:
-        schema: of the table that is drawn.
-        labels: of each column by code 0, 1, …; None for a column of numbers.
-    """
-
-    schema: Schema = field(repr=False)
-    labels: tuple[Labels | None, ...] = field(repr=False)
-
-    @classmethod
-    def of(cls, train: Table) -> tuple[CodedColumns, Floats]:
-        """The columns of train and their values, shape (n, d), NaN where missing.
-
-        Dates are microseconds. Labels of equal frequency are numbered by their texts.
-        """
-        scales = [c.kind.rank_scale(train, c, None, own_order=True) for c in train.schema]
-        values = np.column_stack([scale.of(train) for scale in scales])
-        return cls(train.schema, tuple(scale.labels for scale in scales)), values
-
-    @property
-    def sizes(self) -> tuple[int | None, ...]:
-        """How many labels each column has; None for numbers."""
-        return tuple(None if labels is None else len(labels) for labels in self.labels)
-
-    def table(self, values: Floats) -> Table:
-        """Rows of a table from the numbers of all columns, shape (n, d)."""
-        return assemble(
-            self.schema,
-            {c.name: _read(values[:, j], self.labels[j]) for j, c in enumerate(self.schema)},
-        )
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {
-            "schema": schema_to_plain(self.schema),
-            "labels": [None if labels is None else labels.tolist() for labels in self.labels],
-        }
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> CodedColumns:
-        """What :meth:`plain` wrote."""
-        return cls(schema_from_plain(plain["schema"]), tuple(map(_as_labels, plain["labels"])))
-
-
-def _as_labels(texts: Sequence[str] | None) -> Labels | None:
-    return None if texts is None else np.array(texts, dtype=object)
-
-
-def _read(values: Floats, labels: Labels | None) -> Floats | Labels:
-    if labels is None:
-        return values
-    missing = np.isnan(values)
-    texts: Labels = np.array([*labels, None], dtype=object)
-    return texts[np.where(missing, len(labels), values).astype(np.intp)]
 
 
 def coded(table: Table, columns: Sequence[Column]) -> Floats:

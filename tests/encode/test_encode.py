@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_audit.encode.cells import row_groups, row_groups_but_one
-from synth_audit.encode.codes import Vocabulary, codes
+from synth_audit.encode.codes import Vocabulary, by_frequency, codes
 from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.ranks import order_by_response
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
@@ -263,3 +264,22 @@ def test_no_number_is_infinitely_far(far, tables_of):
     found = distance(EuclideanEncoder.anchored_on(train, train.schema.features), train, other)
     assert np.isfinite(found).all()
     assert (found[:, :2] > 1e99).all()
+
+
+def test_categories_follow_the_mean_rank_of_the_response():
+    codes = np.array([0, 0, 1, 1, 2, 2, -1])
+    response = np.array([5.0, 6, 900, 1000, 1, 2, 3])
+    assert order_by_response(codes, 3, response).tolist() == [2, 0, 1]
+
+
+def test_a_category_seen_once_does_not_end_up_at_an_end():
+    codes = np.array([0] * 20 + [1] * 20 + [2])
+    response = np.concatenate([np.arange(20.0), np.arange(20.0) + 20, [100.0]])
+    assert order_by_response(codes, 3, response).tolist() == [0, 2, 1]
+
+
+def test_categories_without_a_response_follow_their_frequency():
+    counted = np.array([2, 2, 2, 0, 0, 1, -1])
+    ranked, _ = by_frequency([np.arange(-1, 3), counted], counted)
+    assert ranked.tolist() == [2, 1, 3, 0]
+    assert by_frequency([np.array([-1])] * 2, np.array([-1]))[0].tolist() == [0]
