@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats
-from synth_audit.audits.fidelity._propensity import MOST_LABELS, by_frequency
-from synth_audit.encode.codes import codes
+from synth_audit.audits.fidelity._propensity import MOST_LABELS
+from synth_audit.encode.codes import by_frequency, codes
 from synth_audit.execution.executor import single_threaded
 from synth_audit.inputs import as_arrow, as_plan
 from synth_audit.pipeline.stages import anchored_subject
@@ -111,7 +111,8 @@ def scores(tables: Sequence[Table], columns: Sequence[Column], rng: np.random.Ge
             blocks.append(_scaled(values)[:, None])
             distances.append(_farthest(values[:n], values[n:]))
         else:
-            ranked = by_frequency(np.concatenate(codes(tables, column)))
+            joint = np.concatenate(codes(tables, column))
+            [ranked] = by_frequency([joint], joint)
             kept = np.arange(min(MOST_LABELS, 1 + int(ranked.max())))
             blocks.append((ranked[:, None] == kept).astype(np.float64))
             distances.append(_labels_apart(ranked[:n], ranked[n:]))

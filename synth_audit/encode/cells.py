@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise
@@ -11,22 +11,17 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.encode.codes import codes, label_forms
+from synth_audit.encode.codes import Vocabulary, codes
 from synth_audit.neighbours.coordinates import smallest_type
 from synth_audit.stats import distributions as dist
 from synth_audit.stats.association import JackknifeRows, rows_apart
 from synth_audit.stats.distributions import SortedNumbers, cell_codes, quantile_cells
 from synth_audit.table.kind import AnchoredCells
-from synth_audit.table.label_forms import column_forms
 from synth_audit.table.resolution import ValueGrid
 from synth_audit.table.schema import Column, quantitative
 from synth_audit.table.table import Table
-
-_RARER, _UNSEEN, _MISSING = 0, 1, 2
-"""Cells after those of the labels: rarer labels of train, labels that train lacks, no value."""
 
 _MISSING_LABEL = "missing"
 
@@ -76,46 +71,32 @@ class LabelCells:
     lacks, and one for missing.
 
     Attributes:
-        places: cell of each frequent label.
-        rarer: the other labels of train.
+        cells: of each label of train, of others, and of missing, shape (k + 2,).
     """
 
-    name: str
-    places: Mapping[str, int]
-    rarer: frozenset[str]
+    vocabulary: Vocabulary
+    cells: Codes
     not_compared: int = -1
 
     @classmethod
     def on(cls, train: Table, name: str, most: int) -> LabelCells:
-        """At most so many labels have a cell of their own."""
-        labels, held = pc.value_counts(column_forms(train.texts(name))).flatten()
-        counts = dict(zip(labels.to_pylist(), held.to_pylist(), strict=True))
-        counts.pop(None, None)
-        frequent = _frequent(counts, most)
-        return cls(name, {label: i for i, label in enumerate(sorted(frequent))}, frozenset(counts) - frequent)
+        """At most so many labels have a cell of their own; of equally frequent ones all or none, so that no
+        order or spelling of labels decides."""
+        vocabulary = Vocabulary.of(name, train)
+        counts = vocabulary.counts(train)
+        frequent = counts > (np.sort(counts)[-most - 1] if len(counts) > most else 0)
+        own = np.cumsum(frequent) - 1
+        rarer = int(frequent.sum())
+        return cls(vocabulary, np.append(np.where(frequent, own, rarer), [rarer + 1, rarer + 2]))
 
     @property
     def size(self) -> int:
         """Number of cells."""
-        return len(self.places) + _MISSING + 1
+        return int(self.cells[-1]) + 1
 
     def of(self, table: Table) -> Codes:
         """The cell of each row, shape (n,)."""
-        first = len(self.places)
-        place = {**self.places, **dict.fromkeys(self.rarer, first + _RARER)}
-        coded = column_forms(table.texts(self.name)).combine_chunks().dictionary_encode()
-        cells = [place.get(label, first + _UNSEEN) for label in coded.dictionary.to_pylist()]
-        numbers = coded.indices.fill_null(len(cells)).to_numpy()
-        found: Codes = np.array([*cells, first + _MISSING], dtype=np.int64)[numbers]
-        return found
-
-
-def _frequent(counts: Mapping[str, int], most: int) -> frozenset[str]:
-    """At most so many of the most frequent labels; of equally frequent ones all or none, so that no order or
-    spelling of labels decides."""
-    ordered = sorted(counts.values(), reverse=True)
-    fewest = ordered[most] + 1 if len(ordered) > most else 0
-    return frozenset(label for label, n in counts.items() if n >= fewest)
+        return self.cells[self.vocabulary.places(table)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,41 +350,29 @@ class NumberGroups:
 
     def of(self, table: Table) -> Codes:
         """The group of each row, shape (n,)."""
-        found, known = _missing_first(table, self.name)
-        found[known] = 1 + np.searchsorted(self.edges, table.numbers(self.name)[known], side="right")
-        return found
+        missing = table.missing(self.name)
+        return np.where(missing, 0, 1 + np.searchsorted(self.edges, table.numbers(self.name), side="right"))
 
 
 @dataclass(frozen=True, eq=False)
 class LabelGroups:
-    """Labels of train, ascending; group 0 is of missing values, the last one of labels that train lacks."""
+    """Labels of train by their texts; group 0 is of missing values, the last of labels that train lacks."""
 
-    name: str
-    labels: npt.NDArray[np.str_]
+    vocabulary: Vocabulary
 
     @classmethod
     def on(cls, train: Table, name: str) -> LabelGroups:
         """Read off train."""
-        return cls(name, np.unique(label_forms(train, name)[~train.missing(name)].astype(str)))
+        return cls(Vocabulary.of(name, train))
 
     @property
     def size(self) -> int:
         """How many groups there are at most."""
-        return len(self.labels) + 2
+        return len(self.vocabulary.labels) + 2
 
     def of(self, table: Table) -> Codes:
         """The group of each row, shape (n,)."""
-        found, known = _missing_first(table, self.name)
-        values = label_forms(table, self.name)[known].astype(str)
-        places = np.searchsorted(self.labels, values)
-        same = self.labels[np.minimum(places, len(self.labels) - 1)] == values if len(self.labels) else False
-        found[known] = np.where(same, 1 + places, self.size - 1)
-        return found
-
-
-def _missing_first(table: Table, name: str) -> tuple[Codes, Bools]:
-    """Group 0 for every row, shape (n,), and which rows have a value to be grouped by."""
-    return np.zeros(table.n_rows, dtype=np.int64), ~table.missing(name)
+        return 1 + self.vocabulary.places(table)
 
 
 def row_groups(tables: Sequence[Table], columns: Sequence[Column]) -> list[Codes]:

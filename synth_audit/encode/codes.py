@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from synth_audit.arrays import Codes, Codes32, Floats, Floats32, Labels, Positions
+from synth_audit.arrays import Codes, Codes32, Counts, Floats, Floats32, Labels, Positions
 from synth_audit.neighbours.coordinates import MISSING, smallest_type
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
 from synth_audit.table.label_forms import column_forms, standard_forms
-from synth_audit.table.schema import Column, Schema, schema_from_plain, schema_to_plain
-from synth_audit.table.table import Table, assemble
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
 
 Wanted: TypeAlias = Sequence[Positions | None]
 """Positions of the rows of each table that are wanted; None for all of them."""
@@ -40,20 +39,73 @@ def cells_of(table: Table, column: Column) -> pa.ChunkedArray:
     return table.coded(column.name) if labels else table.column(column.name)
 
 
-def anchored_codes(tables: Sequence[Table], column: Column) -> list[Codes]:
-    """Codes that are the same beside whatever other tables: those of the first table's values are its own.
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Labels of a column in a fixed order, and the place of each row's label among them.
 
-    Returns:
-        One array per table. The k values of the first table are numbered as :func:`codes` numbers them there
-        alone; what others hold besides has codes from k on, and :data:`MISSING` stays.
+    Two texts of one standard form are the same label, unless ``exact``: then every letter counts, as for
+    labels that are drawn again.
+
+    Attributes:
+        name: of the column.
+        labels: each once, k in all.
     """
-    joint, [alone] = codes(tables, column), codes(tables[:1], column)
-    known = alone != MISSING
-    place = np.full(2 + max(int(part.max(initial=MISSING)) for part in joint), MISSING, dtype=np.int64)
-    place[joint[0][known]] = alone[known]
-    others = np.flatnonzero(place[:-1] == MISSING)
-    place[others] = 1 + alone.max(initial=MISSING) + np.arange(len(others))
-    return [place[part] for part in joint]
+
+    name: str
+    labels: tuple[str, ...]
+    exact: bool = False
+
+    @classmethod
+    def of(cls, name: str, *reference: Table, exact: bool = False) -> Vocabulary:
+        """All labels of some tables, by their texts."""
+        found: set[str | None] = set()
+        for table in reference:
+            found.update(_texts(table, name, exact=exact).unique().to_pylist())
+        return cls(name, tuple(sorted(label for label in found if label is not None)), exact)
+
+    @property
+    def array(self) -> Labels:
+        """The labels as objects, shape (k,)."""
+        return np.array(self.labels, dtype=object)
+
+    def reordered(self, order: Codes) -> Vocabulary:
+        """The labels at these places, shape (k,)."""
+        return replace(self, labels=tuple(self.labels[i] for i in order))
+
+    def by_frequency(self, table: Table) -> Vocabulary:
+        """The labels that a table holds most often first, equally frequent ones in their order."""
+        return self.reordered(np.argsort(-self.counts(table), kind="stable"))
+
+    def counts(self, table: Table) -> Counts:
+        """How many rows hold each label, shape (k,)."""
+        return np.bincount(1 + self.places(table), minlength=len(self.labels) + 2)[1:-1]
+
+    def places(self, table: Table) -> Codes:
+        """Place of each row's label, shape (n,): k for one that is not among them, −1 where it is missing.
+
+        What stands for the labels, the others and missing in this order is thus indexed by it.
+        """
+        place = {label: i for i, label in reversed([*enumerate(self.labels)])}
+        coded = _texts(table, self.name, exact=self.exact).combine_chunks().dictionary_encode()
+        known = [place.get(label, len(self.labels)) for label in coded.dictionary.to_pylist()]
+        rows = coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
+        return np.array([*known, MISSING], dtype=np.int64)[rows]
+
+
+def _texts(table: Table, name: str, *, exact: bool) -> pa.ChunkedArray:
+    """Labels of a column, or their standard forms."""
+    texts = table.texts(name)
+    return texts.cast(pa.large_string()) if exact else column_forms(texts)
+
+
+def by_frequency(joint: Sequence[Codes], counted: Codes) -> list[Codes]:
+    """Codes as place by falling frequency in ``counted``, ties by code; a missing value is a label."""
+    least = min(int(part.min(initial=0)) for part in joint)
+    most = max(int(part.max(initial=0)) for part in joint)
+    order = np.argsort(-np.bincount(counted - least, minlength=1 + most - least), kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return [place[part - least] for part in joint]
 
 
 def wanted_codes(joint: Sequence[Codes], rows: Wanted) -> list[npt.NDArray[Any]]:
@@ -65,65 +117,6 @@ def wanted_codes(joint: Sequence[Codes], rows: Wanted) -> list[npt.NDArray[Any]]
 def wanted_rows(table: Table, rows: Positions | None) -> Table:
     """The rows of a table at these positions; the table as it is for None."""
     return table if rows is None else table.take(rows)
-
-
-@dataclass(frozen=True, eq=False)
-class CodedColumns:
-    """What the numbers of all columns stand for.
-
-    Attributes:
-        schema: of the table that is drawn.
-        labels: of each column by code 0, 1, …; None for a column of numbers.
-    """
-
-    schema: Schema = field(repr=False)
-    labels: tuple[Labels | None, ...] = field(repr=False)
-
-    @classmethod
-    def of(cls, train: Table) -> tuple[CodedColumns, Floats]:
-        """The columns of train and their values, shape (n, d), NaN where missing.
-
-        Dates are microseconds. Labels of equal frequency are numbered by their texts.
-        """
-        scales = [c.kind.rank_scale(train, c, None, own_order=True) for c in train.schema]
-        values = np.column_stack([scale.of(train) for scale in scales])
-        return cls(train.schema, tuple(scale.labels for scale in scales)), values
-
-    @property
-    def sizes(self) -> tuple[int | None, ...]:
-        """How many labels each column has; None for numbers."""
-        return tuple(None if labels is None else len(labels) for labels in self.labels)
-
-    def table(self, values: Floats) -> Table:
-        """Rows of a table from the numbers of all columns, shape (n, d)."""
-        return assemble(
-            self.schema,
-            {c.name: _read(values[:, j], self.labels[j]) for j, c in enumerate(self.schema)},
-        )
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {
-            "schema": schema_to_plain(self.schema),
-            "labels": [None if labels is None else labels.tolist() for labels in self.labels],
-        }
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> CodedColumns:
-        """What :meth:`plain` wrote."""
-        return cls(schema_from_plain(plain["schema"]), tuple(map(_as_labels, plain["labels"])))
-
-
-def _as_labels(texts: Sequence[str] | None) -> Labels | None:
-    return None if texts is None else np.array(texts, dtype=object)
-
-
-def _read(values: Floats, labels: Labels | None) -> Floats | Labels:
-    if labels is None:
-        return values
-    missing = np.isnan(values)
-    texts: Labels = np.array([*labels, None], dtype=object)
-    return texts[np.where(missing, len(labels), values).astype(np.intp)]
 
 
 def coded(table: Table, columns: Sequence[Column]) -> Floats:
@@ -143,28 +136,14 @@ def _numbers(table: Table, column: Column) -> Floats:
 
 
 def _positions(table: Table, column: Column) -> Floats:
-    labels = column.kind.labels(table.column(column.name))
-    if not column.categories or pa.types.is_null(labels.type):
-        return np.where(table.missing(column.name), np.nan, 0.0)
-    found = pc.index_in(_forms(labels), value_set=pa.array(standard_forms(column.categories), labels.type))
-    positions = np.asarray(pc.fill_null(found, len(column.categories)).to_numpy(), dtype=np.float64)
-    return np.where(table.missing(column.name), np.nan, positions)
-
-
-def _forms(labels: pa.ChunkedArray) -> pa.Array:
-    """Standard form of each label, made once for those that repeat."""
-    encoded = labels.combine_chunks().dictionary_encode()
-    return pa.array(standard_forms(encoded.dictionary.to_pylist()), labels.type).take(encoded.indices)
+    categories = tuple(form for form in standard_forms(column.categories) if form is not None)
+    places = Vocabulary(column.name, categories).places(table)
+    return np.where(places == MISSING, np.nan, places.astype(np.float64))
 
 
 def label_counts(columns: Sequence[Column]) -> list[int | None]:
     """How many categories each column has; None for numbers."""
     return [None if isinstance(c.kind.part, NumberPart) else len(c.categories) for c in columns]
-
-
-def label_forms(table: Table, name: str) -> Labels:
-    """Standard form of each label, None where it is missing, shape (n,)."""
-    return np.array(standard_forms(table.labels(name).tolist()), dtype=object)
 
 
 def value_ranks(
@@ -217,19 +196,9 @@ def numbered_values(tables: Sequence[Table], column: Column) -> tuple[npt.NDArra
     from pandas import factorize  # here, since a code location must not load it
 
     if not isinstance(column.kind.part, NumberPart):
-        return _numbered_labels([chunk for t in tables for chunk in t.texts(column.name).chunks])
+        vocabulary = Vocabulary.of(column.name, *tables)
+        places = np.concatenate([vocabulary.places(table) for table in tables])
+        return vocabulary.array, (1 + places).astype(np.int32)
     plain = np.concatenate([column.kind.plain(t.column(column.name)) for t in tables])
     place, distinct = factorize(plain, sort=True)
     return distinct, (place + 1).astype(np.int32)
-
-
-def _numbered_labels(texts: Sequence[pa.Array]) -> tuple[npt.NDArray[np.generic], Codes32]:
-    """Distinct forms, sorted, and the codes of all rows; a Python object for each form, not for each row."""
-    column = pa.chunked_array([t.cast(pa.large_string()) for t in texts], pa.large_string())
-    encoded = column_forms(column).combine_chunks().dictionary_encode()
-    forms = np.array([*encoded.dictionary.to_pylist()], dtype=object)
-    order = np.argsort(forms, kind="stable")
-    place = np.zeros(len(forms) + 1, dtype=np.int32)  # the last is that of missing ones
-    place[order] = 1 + np.arange(len(forms), dtype=np.int32)
-    rows = encoded.indices.fill_null(len(forms)).to_numpy(zero_copy_only=False)
-    return forms[order], place[rows]

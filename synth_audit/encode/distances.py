@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.arrays import Codes, Floats, Floats32
-from synth_audit.encode.codes import Wanted, cells_of, codes, wanted_codes, wanted_rows
+from synth_audit.arrays import Codes, Floats
+from synth_audit.encode.codes import Wanted, cells_of, wanted_codes, wanted_rows
 from synth_audit.neighbours.coordinates import Coordinates, drawn_in, side_by_side
 from synth_audit.neighbours.gower import FAR, MISSING, MISSING_NUMBER, NEAR, Mixed, MixedCells
 from synth_audit.stats import distributions
-from synth_audit.stats.distributions import CENTRAL, RobustScale
+from synth_audit.stats.distributions import RobustScale
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
@@ -26,26 +25,10 @@ _LOOK = 1000
 _FARTHEST = 1e100
 """Standard deviations from train's mean beyond which no number counts: every distance is then finite."""
 
-_GOWER_LABEL = 1e110
-"""Numbers that are labels are put at multiples of it: at least 1 from all else."""
-
-_CELL_LABEL = 1e7
-"""Numbers that are labels are put at multiples of it: beyond all numbers, below what is missing."""
-
 _LABEL_BESIDE = 0.5
 """Weight of a label beside other parts of its column, few labels or many. An equal label among thousands
 gives a person away where a number that is near does not: with less weight, strangers whose numbers are near
 by chance hide records of which some codes were copied."""
-
-_NEAR_ROBUST = 18
-"""Two numbers wholly disagree when they differ by 1/18 of the robust range or more. Of a normal column that
-is a fifth of its deviation, as 1/30 of the whole range of a thousand rows is."""
-
-_NEAR_VECTORS = 2
-"""Two vectors wholly disagree when they differ by 1/2 of what unrelated ones do, or more."""
-
-_FEWEST = 13
-"""Different numbers in train: fewer are labels that happen to be numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +77,10 @@ AnchoredPart = ScaledNumbers | SharedLabels | Vectors
 
 
 def anchored_parts(reference: Sequence[Table], columns: Sequence[Column]) -> list[AnchoredPart]:
-    """All parts of all columns, in their order.
+    """All parts of the columns that vary in the first table (train), in their order.
+
+    A column that is constant in train tells no two of its rows apart, and a copy of train could hide behind
+    another value in it.
 
     Args:
         reference: real tables whose rows together say which parts a column has and set the scale of its
@@ -102,6 +88,8 @@ def anchored_parts(reference: Sequence[Table], columns: Sequence[Column]) -> lis
     """
     found: list[AnchoredPart] = []
     for column in columns:
+        if not varies(reference[0], column):
+            continue
         values = [cells_of(table, column) for table in reference]
         for part in column.kind.parts(values):
             match part:
@@ -123,6 +111,16 @@ def varies(train: Table, column: Column) -> bool:
         if len(found) and (found != found[0]).any():
             return True
     return False
+
+
+def _rows_and_codes(
+    tables: Sequence[Table], rows: Wanted | None, labels: Sequence[SharedLabels]
+) -> Iterator[tuple[Table, list[npt.NDArray[Any]]]]:
+    """The wanted rows of each table, and their codes of each label, which all rows of the tables share."""
+    wanted = rows or [None] * len(tables)
+    joint = [wanted_codes(part.read(tables), wanted) for part in labels]
+    for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
+        yield wanted_rows(table, some), [codes_of_tables[i] for codes_of_tables in joint]
 
 
 @dataclass(frozen=True)
@@ -164,13 +162,12 @@ class EuclideanEncoder:
         Args:
             rows: positions of those that are wanted of each table, None for all; all of all if left out.
         """
-        wanted = rows or [None] * len(tables)
-        numeric, labels = list[_Numbers](), list[list[npt.NDArray[Any]]]()
+        numeric, labels = list[_Numbers](), list[SharedLabels]()
         width = 0
         for column in self.columns:
             constant, part = column.name in self.constant, column.kind.part
-            if not constant and not isinstance(part, NumberPart):
-                labels.append(wanted_codes(codes(tables, column), wanted))
+            if not constant and isinstance(part, LabelPart):
+                labels.append(SharedLabels(column, part))
                 continue
             if not constant and isinstance(part, NumberPart):
                 gaps = any(t.n_missing(column.name) for t in tables)
@@ -179,12 +176,11 @@ class EuclideanEncoder:
                 width += gaps
             width += 1
         placed = []
-        for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
-            read = wanted_rows(table, some)
+        for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
             dense = np.zeros((read.n_rows, width))
             for numbers in numeric:  # each written where it stays: there may be millions
                 numbers.write(read, dense)
-            placed.append(Coordinates.of(dense, side_by_side([part[i] for part in labels], read.n_rows)))
+            placed.append(Coordinates.of(dense, side_by_side(codes_of_labels, read.n_rows)))
         return placed
 
 
@@ -227,70 +223,124 @@ def _centre_and_scale(values: Floats) -> tuple[float, float]:
     return unit * float((known / unit).mean()), deviation
 
 
-@dataclass(frozen=True)
-class RobustEuclideanEncoder:
-    """Coordinates on the robust scale, by all parts of each column.
+def robust_coordinates(
+    tables: Sequence[Table],
+    columns: Sequence[Column],
+    *,
+    beside: Sequence[Table] = (),
+    rows: Wanted | None = None,
+) -> list[Coordinates]:
+    """Coordinates of several tables by all parts of their columns, on the robust scale of the first (train).
 
     Every part adds ``w d²`` to the squared distance, w its weight. Numbers differ in units of the robust
     standard deviation (beyond ten of them only the logarithm grows, so that no absurd value drowns the other
     columns), and by 1 more where one is missing or one of the values that are labels. Labels that differ are
     as far apart as two one-hot rows, d² = 2, and so are vectors that have nothing in common. A column that
-    is constant in train is left out, as in :class:`EuclideanEncoder`.
+    is constant in train is left out.
+
+    Args:
+        beside: further real tables whose rows set the scale with those of the first.
+        rows: positions of those that are wanted of each table, None for all; all of all if left out.
     """
-
-    parts: tuple[AnchoredPart, ...]
-
-    @classmethod
-    def anchored_on(
-        cls, train: Table, columns: Sequence[Column], *, beside: Sequence[Table] = ()
-    ) -> RobustEuclideanEncoder:
-        """Read the scale off train and the further real tables ``beside`` it."""
-        kept = [c for c in columns if varies(train, c)]
-        return cls(tuple(anchored_parts([train, *beside], kept)))
-
-    def encode(self, tables: Sequence[Table], rows: Wanted | None = None) -> list[Coordinates]:
-        """Coordinates of several tables in one common space; see :meth:`EuclideanEncoder.encode`."""
-        wanted = rows or [None] * len(tables)
-        shared = [p for p in self.parts if isinstance(p, SharedLabels)]
-        joint = [wanted_codes(p.read(tables), wanted) for p in shared]
-        numbers = [p for p in self.parts if isinstance(p, ScaledNumbers)]
-        vectors = [p for p in self.parts if isinstance(p, Vectors)]
-        unlike = [2 * p.part.weight for p in shared] + [p.part.weight for p in numbers]
-        placed = []
-        for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
-            read = wanted_rows(table, some)
-            labels = [part[i] for part in joint]
-            dense = np.empty((read.n_rows, len(numbers) + sum(v.part.width for v in vectors)))
-            for j, part in enumerate(numbers):
-                scaled, what = part.read(read)
-                dense[:, j] = np.sqrt(part.part.weight) * drawn_in(scaled * part.scale.deviations_in_range)
-                labels.append(what.astype(np.int8))  # at most sixteen values of a column are labels
-            start = len(numbers)
-            for vector in vectors:
-                found = np.sqrt(vector.part.weight) * np.nan_to_num(vector.read(read))
-                dense[:, start : start + found.shape[1]] = found
-                start += found.shape[1]
-            placed.append(Coordinates.of(dense, side_by_side(labels, read.n_rows), np.array(unlike)))
-        return placed
+    parts = anchored_parts([tables[0], *beside], columns)
+    labels = [p for p in parts if isinstance(p, SharedLabels)]
+    numbers = [p for p in parts if isinstance(p, ScaledNumbers)]
+    vectors = [p for p in parts if isinstance(p, Vectors)]
+    unlike = np.array([2 * p.part.weight for p in labels] + [p.part.weight for p in numbers])
+    placed = []
+    for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
+        dense = np.empty((read.n_rows, len(numbers) + sum(v.part.width for v in vectors)))
+        for j, part in enumerate(numbers):
+            scaled, what = part.read(read)
+            dense[:, j] = np.sqrt(part.part.weight) * drawn_in(scaled * part.scale.deviations_in_range)
+            codes_of_labels.append(what.astype(np.int8))  # at most sixteen values of a column are labels
+        start = len(numbers)
+        for vector in vectors:
+            after = start + vector.part.width
+            dense[:, start:after] = np.sqrt(vector.part.weight) * np.nan_to_num(vector.read(read))
+            start = after
+        placed.append(Coordinates.of(dense, side_by_side(codes_of_labels, read.n_rows), unlike))
+    return placed
 
 
 @dataclass(frozen=True, eq=False)
 class _RangedNumbers:
-    """Numbers of a column, in units of their range in train from the least one."""
+    """Numbers of a column, on their range in train.
+
+    Attributes:
+        low: least number of train.
+        half: half of the range, since that of two huge numbers may be infinite; infinite without a range, so
+            that no difference counts.
+    """
 
     column: Column
     part: NumberPart
     low: float
-    span: float
+    half: float
+
+    @classmethod
+    def of(cls, train: Table, column: Column, part: NumberPart) -> _RangedNumbers:
+        """Read least number and range off the present values of train."""
+        values = part.read(train.column(column.name))
+        known = values[~np.isnan(values)]
+        low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+        return cls(column, part, low, high / 2 - low / 2 or np.inf)
 
     def read(self, table: Table) -> Floats:
-        """Halves, since the difference of two huge numbers may be infinite where that of halves is not."""
-        values = self.part.read(table.column(self.column.name))
+        """Numbers in ranges from the least one, NaN where missing, shape (n,)."""
         with np.errstate(over="ignore"):
-            inside = np.clip(
-                (values / 2 - self.low / 2) / (self.span / 2), -distributions.FAR, distributions.FAR
-            )
-        return np.where(np.isnan(values), MISSING, inside)
+            ranges = (self.part.read(table.column(self.column.name)) / 2 - self.low / 2) / self.half
+        return np.clip(ranges, -distributions.FAR, distributions.FAR)
+
+
+_AnyNumbers = ScaledNumbers | _RangedNumbers | Vectors
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Unit:
+    """In what the numbers of parts are given, and where cells are put that hold none.
+
+    Attributes:
+        in_range, in_robust_range, in_vectors: units in the range of train, in its robust range, and in what
+            numbers of unrelated vectors differ by.
+        far: where numbers are put that are farther away.
+        label: numbers that are labels are put at multiples of it.
+        missing: where missing numbers are put.
+    """
+
+    in_range: float
+    in_robust_range: float
+    in_vectors: float
+    far: float
+    label: float
+    missing: float
+
+    def placed(self, part: _AnyNumbers, table: Table) -> Floats:
+        """A part of the rows of a table in this unit, shape (n, width)."""
+        if isinstance(part, Vectors):
+            return np.nan_to_num(part.read(table) * (self.in_vectors / part.spread), nan=self.missing)
+        if isinstance(part, _RangedNumbers):
+            numbers = part.read(table) * self.in_range
+            what = np.where(np.isnan(numbers), distributions.MISSING, distributions.REGULAR)
+        else:
+            numbers, what = part.read(table)
+            numbers = numbers * self.in_robust_range
+        inside = np.clip(numbers, -self.far, self.far)
+        placed = np.where(what == distributions.REGULAR, inside, what * self.label)
+        return np.where(what == distributions.MISSING, self.missing, placed)[:, None]
+
+
+_DISTANCE = _Unit(
+    in_range=1, in_robust_range=1, in_vectors=1, far=distributions.FAR, label=1e110, missing=MISSING
+)
+"""Of Gower's distance; numbers that are labels are at least 1 from all else."""
+
+_DISAGREEMENT = _Unit(
+    in_range=NEAR, in_robust_range=18, in_vectors=2, far=FAR, label=1e7, missing=MISSING_NUMBER
+)
+"""By which two cells wholly disagree. 1/18 of the robust range is a fifth of the deviation of a normal
+column, as 1/30 of the whole range of a thousand rows is. Labels lie beyond all numbers, below what is
+missing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +364,7 @@ class GowerEncoder:
         weights: one per part, positive.
     """
 
-    parts: tuple[AnchoredPart | _RangedNumbers, ...]
+    parts: tuple[_AnyNumbers | SharedLabels, ...]
     weights: tuple[float, ...]
 
     @classmethod
@@ -326,8 +376,8 @@ class GowerEncoder:
         Args:
             beside: further real tables whose rows set the ranges with those of train.
         """
-        kept = [c for c in columns if varies(train, c)]
-        return cls._of([(part, part.part.weight) for part in anchored_parts([train, *beside], kept)])
+        parts = anchored_parts([train, *beside], columns)
+        return cls._of([(part, part.part.weight) for part in parts])
 
     @classmethod
     def by_range(
@@ -348,7 +398,7 @@ class GowerEncoder:
         return cls._of([(_published(train, columns[i]), float(given[i])) for i in kept])
 
     @classmethod
-    def _of(cls, weighed: Sequence[tuple[AnchoredPart | _RangedNumbers, float]]) -> GowerEncoder:
+    def _of(cls, weighed: Sequence[tuple[_AnyNumbers | SharedLabels, float]]) -> GowerEncoder:
         ordered = sorted(weighed, key=lambda part: isinstance(part[0], SharedLabels))
         return cls(tuple(part for part, _ in ordered), tuple(weight for _, weight in ordered))
 
@@ -364,58 +414,31 @@ class GowerEncoder:
             rows: positions of those that are wanted of each table, None for all; all of all if left out. The
                 codes are those that they have among all rows.
         """
-        wanted = rows or [None] * len(tables)
+        labels = [p for p in self.parts if isinstance(p, SharedLabels)]
         numbers = [p for p in self.parts if not isinstance(p, SharedLabels)]
-        joint = [wanted_codes(p.read(tables), wanted) for p in self.parts if isinstance(p, SharedLabels)]
         widths = [_width(p) for p in self.parts]
         weights = np.repeat(np.array(self.weights) / widths, widths)
         prepared = []
-        for position, (table, some) in enumerate(zip(tables, wanted, strict=True)):
-            read = wanted_rows(table, some)
+        for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
             dense = np.empty((read.n_rows, sum(map(_width, numbers))))
             start = 0
             for part in numbers:  # each written where it stays: there may be millions
-                found = _gower_coordinates(part, read)
+                found = _DISTANCE.placed(part, read)
                 dense[:, start : start + found.shape[1]] = found
                 start += found.shape[1]
-            labels = side_by_side([part[position] for part in joint], read.n_rows)
-            prepared.append(Mixed.of(dense, labels, weights))
+            prepared.append(Mixed.of(dense, side_by_side(codes_of_labels, read.n_rows), weights))
         return prepared
 
 
-def _width(part: AnchoredPart | _RangedNumbers) -> int:
+def _width(part: _AnyNumbers | SharedLabels) -> int:
     return part.part.width if isinstance(part, Vectors) else 1
-
-
-def _gower_coordinates(part: ScaledNumbers | Vectors | _RangedNumbers, table: Table) -> Floats:
-    """A part in units of a distance of 1, shape (n, width)."""
-    match part:
-        case _RangedNumbers():
-            return part.read(table)[:, None]
-        case Vectors():
-            return np.nan_to_num(part.read(table) / part.spread, nan=MISSING)
-    numbers, what = part.read(table)
-    placed = np.where(what == distributions.REGULAR, numbers, what * _GOWER_LABEL)
-    return np.where(what == distributions.MISSING, MISSING, placed)[:, None]
 
 
 def _published(train: Table, column: Column) -> SharedLabels | _RangedNumbers:
     part = column.kind.part
-    if not isinstance(part, NumberPart):
-        return SharedLabels(column, part)
-    return _RangedNumbers(column, part, *_range(part.read(train.column(column.name))))
-
-
-def _range(values: Floats) -> tuple[float, float]:
-    """Least value and range of the present values; infinite without a range, so that no difference counts.
-
-    A range beyond the largest number is cut to it.
-    """
-    known = values[~np.isnan(values)]
-    half = known.max() / 2 - known.min() / 2 if len(known) else 0.0
-    if half == 0:
-        return (float(known[0]) if len(known) else 0.0), np.inf
-    return float(known.min()), float(min(half, np.finfo(np.float64).max / 2)) * 2
+    return (
+        _RangedNumbers.of(train, column, part) if isinstance(part, NumberPart) else SharedLabels(column, part)
+    )
 
 
 def cells(
@@ -428,25 +451,10 @@ def cells(
     Args:
         rows: positions of those that are wanted of each table, None for all; all of all if left out.
     """
-    wanted = rows or [None] * len(tables)
-    few = [wanted_rows(t, some) for t, some in zip(tables, wanted, strict=True)]
-    numbers: list[list[Floats32]] = []
-    labels: list[list[npt.NDArray[Any]]] = []
-    for column in columns:
-        part = column.kind.part
-        if not isinstance(part, NumberPart):
-            labels.append(wanted_codes(codes(tables, column), wanted))
-            continue
-        known = part.read(tables[0].column(column.name))
-        known = known[~np.isnan(known)]
-        if len(known) and known.max() > known.min():
-            low, unit = known.min(), (known.max() / NEAR - known.min() / NEAR)
-            numbers.append([_scaled(part.read(t.column(column.name)), low, unit) for t in few])
-    weights = [1.0] * (len(numbers) + len(labels))
-    return [
-        MixedCells.of(table.n_rows, [x[i] for x in numbers], [x[i] for x in labels], weights)
-        for i, table in enumerate(few)
-    ]
+    parts = [_published(tables[0], column) for column in columns]
+    numbers = [p for p in parts if isinstance(p, _RangedNumbers) and np.isfinite(p.half)]
+    labels = [p for p in parts if isinstance(p, SharedLabels)]
+    return _cells(tables, numbers, labels, [1.0] * (len(numbers) + len(labels)), rows)
 
 
 def robust_cells(
@@ -465,85 +473,31 @@ def robust_cells(
         beside: further real tables whose rows set the scale with those of the first.
         rows: as in :func:`cells`.
     """
-    wanted = rows or [None] * len(tables)
-    few = [wanted_rows(t, some) for t, some in zip(tables, wanted, strict=True)]
-    kept = [c for c in columns if varies(tables[0], c)]
-    parts = anchored_parts([tables[0], *beside], kept)
+    parts = anchored_parts([tables[0], *beside], columns)
     numbers = [p for p in parts if not isinstance(p, SharedLabels)]
     labels = [p for p in parts if isinstance(p, SharedLabels)]
-    joint = [wanted_codes(p.read(tables), wanted) for p in labels]
     of_labels = {p.column.name: p.part.weight for p in labels}
     weights = [w for p in numbers for w in _weights(p, of_labels.get(p.column.name, 0.0))]
     weights += [1.0 if p.part.weight == 1 else _LABEL_BESIDE for p in labels]
-    return [
-        MixedCells.of(
-            table.n_rows,
-            [x for p in numbers for x in _cell_coordinates(p, table)],
-            [codes_of_tables[i] for codes_of_tables in joint],
-            weights,
-        )
-        for i, table in enumerate(few)
-    ]
+    return _cells(tables, numbers, labels, weights, rows)
+
+
+def _cells(
+    tables: Sequence[Table],
+    numbers: Sequence[_AnyNumbers],
+    labels: Sequence[SharedLabels],
+    weights: Sequence[float],
+    rows: Wanted | None,
+) -> list[MixedCells]:
+    found = []
+    for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
+        places = [x for p in numbers for x in _DISAGREEMENT.placed(p, read).T.astype(np.float32)]
+        found.append(MixedCells.of(read.n_rows, places, codes_of_labels, weights))
+    return found
 
 
 def _weights(part: AnchoredPart, label: float) -> list[float]:
     """Weight of each coordinate of a part beside a label that has such a weight, 0 where there is none."""
-    width = part.part.width if isinstance(part, Vectors) else 1
+    width = _width(part)
     beside = (1 - _LABEL_BESIDE) / (1 - label) if label else 1.0
     return [part.part.weight * beside / width] * width
-
-
-def _cell_coordinates(part: ScaledNumbers | Vectors, table: Table) -> list[Floats32]:
-    """A part in units of what counts as near, one array of shape (n,) per coordinate."""
-    if isinstance(part, Vectors):
-        placed = part.read(table) * (_NEAR_VECTORS / part.spread)
-        return list(np.nan_to_num(placed, nan=MISSING_NUMBER).T.astype(np.float32))
-    numbers, what = part.read(table)
-    inside = np.clip(numbers * _NEAR_ROBUST, -FAR, FAR)
-    placed = np.where(what == distributions.REGULAR, inside, what * _CELL_LABEL)
-    return [np.where(what == distributions.MISSING, MISSING_NUMBER, placed).astype(np.float32)]
-
-
-def _scaled(values: Floats, low: float, unit: float) -> Floats32:
-    with np.errstate(over="ignore"):  # infinitely far is far
-        inside = np.clip(values / unit - low / unit, -FAR, FAR)
-    return np.where(np.isnan(values), MISSING_NUMBER, inside).astype(np.float32)
-
-
-@dataclass(frozen=True, eq=False)
-class PlainNumbers:
-    """One column of several tables.
-
-    Attributes:
-        read: the numbers of all rows, one table below the other, NaN where there is none, shape (n,).
-        spread: width of the central 90 % of train, of all of it where that is 0.
-    """
-
-    name: str
-    read: Callable[[], Floats]
-    spread: float
-
-
-def plain_numbers(
-    tables: Sequence[Table], columns: Sequence[Column], reference: Sequence[Table]
-) -> list[PlainNumbers]:
-    """Columns with more than a dozen different numbers in train.
-
-    Args:
-        reference: train first, and control, which say how a column is read.
-    """
-    found: list[PlainNumbers] = []
-    for column in columns:
-        real = [cells_of(table, column) for table in reference]
-        for part in (p for p in column.kind.parts(real) if isinstance(p, NumberPart)):
-            train = part.read(real[0])
-            train = train[np.isfinite(train)]
-            if len(np.unique(train)) >= _FEWEST:
-                inner, outer = np.quantile(train, CENTRAL)
-                spread = float(outer - inner) or float(train.max()) - float(train.min())
-                found.append(PlainNumbers(column.name, partial(_read, part, column, tables), spread))
-    return found
-
-
-def _read(part: NumberPart, column: Column, tables: Sequence[Table]) -> Floats:
-    return np.concatenate([part.read(cells_of(table, column)) for table in tables])

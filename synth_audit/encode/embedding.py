@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Codes, Floats, Labels
+from synth_audit.arrays import Codes, Floats
 from synth_audit.encode.cells import row_groups
+from synth_audit.encode.codes import Vocabulary
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext, torch_device
@@ -186,7 +187,7 @@ class _CellReader:
 
     columns: tuple[Column, ...]
     scales: EuclideanEncoder
-    known: dict[str, Labels]
+    known: dict[str, Vocabulary]
 
     @classmethod
     def anchored_on(cls, train: Table, columns: Sequence[Column]) -> _CellReader:
@@ -201,9 +202,7 @@ class _CellReader:
             if isinstance(part, NumberPart):
                 numbers.append(part.read(train.column(column.name)))
                 continue
-            present = train.labels(column.name)[~train.missing(column.name)]
-            labels, counts = np.unique(present, return_counts=True)
-            known[column.name] = labels[np.argsort(-counts, kind="stable")]
+            known[column.name] = Vocabulary.of(column.name, train, exact=True).by_frequency(train)
         ordered = train.take(np.lexsort(numbers)) if numbers else train
         return cls(tuple(columns), EuclideanEncoder.anchored_on(ordered, columns), known)
 
@@ -221,7 +220,7 @@ class _CellReader:
                 continue
             labels.append(start + self._codes(table, column.name)[:, None])
             masked.append(start + MASKED)
-            start += FIRST_LABEL + len(self.known[column.name])
+            start += FIRST_LABEL + len(self.known[column.name].labels)
         return Inputs(np.hstack(numbers), np.hstack(labels), np.array(masked, dtype=np.int64), start)
 
     def _numbers(self, values: Floats, name: str) -> Floats:
@@ -235,11 +234,10 @@ class _CellReader:
         return np.where(np.isnan(values), np.nan, near)
 
     def _codes(self, table: Table, name: str) -> Codes:
-        from pandas import Index
-
-        found = Index(self.known[name]).get_indexer(Index(table.labels(name)))
-        codes = np.where(found < 0, UNSEEN, FIRST_LABEL + found)
-        return np.where(table.missing(name), MISSING, codes).astype(np.int64)
+        known = self.known[name]
+        return np.array([*(FIRST_LABEL + i for i in range(len(known.labels))), UNSEEN, MISSING])[
+            known.places(table)
+        ]
 
 
 def _in_order(inputs: Inputs) -> Inputs:

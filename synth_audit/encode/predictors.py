@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
-from synth_audit.arrays import Bools, Codes, Counts, Floats, Floats32, Target
-from synth_audit.encode.codes import anchored_codes, codes, label_forms
+from synth_audit.arrays import Bools, Codes, Floats, Floats32, Target
+from synth_audit.encode.codes import Vocabulary, by_frequency, codes
 from synth_audit.encode.distances import EuclideanEncoder
-from synth_audit.encode.ranks import scale_by_frequency
 from synth_audit.neighbours.coordinates import one_hot
 from synth_audit.neighbours.gower import MISSING, Mixed
 from synth_audit.stats.regression import Scaling
@@ -76,10 +74,7 @@ def indicators(tables: Sequence[Table], train: Table, column: Column, most: int)
 def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:
     """Labels as place by falling frequency in the last table, ties by their codes; missing is a label."""
     joint = codes(tables, column)
-    shifted = [c - min(int(c.min()) for c in joint) for c in joint]
-    n = 1 + max(int(c.max()) for c in shifted)
-    place = scale_by_frequency(shifted[-1], n)
-    return [place[c] for c in shifted]
+    return by_frequency(joint, joint[-1])
 
 
 @dataclass(frozen=True)
@@ -144,7 +139,7 @@ class LabelCoding:
         start: position of its first number in the design.
         labels: labels that get an indicator, ascending; None for a gap.
         shares: their frequencies in train, then that of the pooled ones.
-        known: labels of train, whether frequent or not.
+        vocabulary: all labels of train, whether frequent or not.
         pooled: the last number says that the label is one of those that got none of their own.
     """
 
@@ -152,25 +147,22 @@ class LabelCoding:
     start: int
     labels: tuple[str | None, ...]
     shares: tuple[float, ...]
-    known: frozenset[str]
+    vocabulary: Vocabulary
     pooled: bool
 
     @classmethod
     def on(cls, train: Table, column: Column, start: int) -> LabelCoding | None:
         """Read off train; None where no label is frequent, or one is all there is."""
-        labels, counts = _counted(train, column.name)
-        missing = train.missing(column.name)
-        shares: dict[str | None, float] = dict(
-            zip(labels.tolist(), (counts / train.n_rows).tolist(), strict=True)
-        )
-        shares[None] = float(missing.mean())
+        known = Vocabulary.of(column.name, train)
+        rows = np.append(known.counts(train), train.n_missing(column.name))
+        shares = dict(zip([*known.labels, None], (rows / train.n_rows).tolist(), strict=True))
         frequent = {label: share for label, share in shares.items() if RARE <= share < 1}
         seldom = sum(share for label, share in shares.items() if label is not None and share < RARE)
         if not frequent:
             return None
         pooled = seldom >= RARE and bool(set(frequent) - {None})
         parts = (*frequent.values(), seldom) if pooled else tuple(frequent.values())
-        return cls(column, start, tuple(frequent), parts, frozenset(labels.tolist()), pooled)
+        return cls(column, start, tuple(frequent), parts, known, pooled)
 
     @property
     def width(self) -> int:
@@ -199,28 +191,22 @@ class LabelCoding:
 
     def numbers(self, table: Table) -> Floats:
         """Shape (n, width)."""
-        labels = label_forms(table, self.column.name)
-        parts = [np.asarray(labels == label, dtype=bool) for label in self.labels]
-        if self.pooled:
-            seldom = self.known - set(self.labels)
-            parts.append(np.array([label in seldom for label in labels], dtype=bool))
-        return np.column_stack(parts).astype(np.float64)
+        own = {label: j for j, label in enumerate(self.labels)}
+        nowhere = self.width
+        seldom = nowhere - 1 if self.pooled else nowhere
+        place = [*(own.get(x, seldom) for x in self.vocabulary.labels), nowhere, own.get(None, nowhere)]
+        return np.eye(nowhere + 1, nowhere)[np.array(place)[self.vocabulary.places(table)]]
 
     def present(self, table: Table) -> Bools:
         """Rows that hold a label of train, shape (n,)."""
-        return np.array([label in self.known for label in label_forms(table, self.column.name)], dtype=bool)
+        places = self.vocabulary.places(table)
+        return np.asarray((places >= 0) & (places < len(self.vocabulary.labels)))
 
     def rare_counts(self, train: Table) -> Mapping[str, int]:
         """Rows of train that hold each label of a share below :data:`RARE`."""
-        labels, counts = _counted(train, self.column.name)
-        rare = counts < RARE * train.n_rows
-        return dict(zip(labels[rare].tolist(), counts[rare].tolist(), strict=True))
-
-
-def _counted(train: Table, name: str) -> tuple[npt.NDArray[np.str_], Counts]:
-    """Labels of train, ascending, and how many rows hold each, shape (k,) each."""
-    known = label_forms(train, name)[~train.missing(name)].astype(str)
-    return np.unique(known, return_counts=True)
+        known = Vocabulary.of(self.column.name, train)
+        counts = zip(known.labels, known.counts(train).tolist(), strict=True)
+        return {label: n for label, n in counts if n < RARE * train.n_rows}
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,40 +216,57 @@ class FixedDesign:
     A number is standardised on train, at most ten standard deviations from its mean, with an indicator where
     train has gaps; a label is an indicator among the most frequent ones of train, and rarer, unknown and
     missing ones share one.
-
-    Attributes:
-        labels: indicators of a column at most.
     """
 
-    train: Table = field(repr=False)
-    columns: tuple[Column, ...]
-    labels: int = 30
+    columns: tuple[_FixedNumbers | _FixedLabels, ...]
 
     @classmethod
-    def of(cls, train: Table, names: Sequence[str]) -> Self:
-        """The coordinates of some columns."""
-        return cls(train, tuple(train.schema[name] for name in names))
+    def of(cls, train: Table, names: Sequence[str], labels: int = 30) -> Self:
+        """The coordinates of some columns.
+
+        Args:
+            labels: indicators of a column at most.
+        """
+        return cls(tuple(_fixed(train, train.schema[name], labels) for name in names))
 
     def rows(self, table: Table) -> Floats:
         """Rows of a table that has these columns, shape (n, width)."""
-        return np.hstack([self._column(table, column) for column in self.columns])
+        return np.hstack([column.of(table) for column in self.columns])
 
-    def _column(self, table: Table, column: Column) -> Floats:
-        part = column.kind.part
-        if not isinstance(part, NumberPart):
-            return self._indicators(table, column)
-        known, values = (part.read(t.column(column.name)) for t in (self.train, table))
-        there = known[~np.isnan(known)]
-        centre, scale = (float(there.mean()), float(there.std()) or 1.0) if len(there) else (0.0, 1.0)
+
+@dataclass(frozen=True, eq=False)
+class _FixedNumbers:
+    name: str
+    part: NumberPart
+    centre: float
+    scale: float
+    gap: bool
+
+    def of(self, table: Table) -> Floats:
+        values = self.part.read(table.column(self.name))
         gaps = np.isnan(values)
-        numbers = np.clip(np.where(gaps, 0.0, (values - centre) / scale), -_FAR, _FAR)
-        return np.column_stack([numbers, gaps] if len(there) < len(known) else [numbers]).astype(np.float64)
+        numbers = np.clip(np.where(gaps, 0.0, (values - self.centre) / self.scale), -_FAR, _FAR)
+        return np.column_stack([numbers, gaps] if self.gap else [numbers]).astype(np.float64)
 
-    def _indicators(self, table: Table, column: Column) -> Floats:
-        known, codes = anchored_codes([self.train, table], column)
-        most = min(self.labels, int(known.max(initial=-1)) + 1)
-        hot = codes[:, None] == np.arange(most)
+
+@dataclass(frozen=True, eq=False)
+class _FixedLabels:
+    vocabulary: Vocabulary
+    most: int
+
+    def of(self, table: Table) -> Floats:
+        hot = self.vocabulary.places(table)[:, None] == np.arange(min(self.most, len(self.vocabulary.labels)))
         return np.column_stack([hot, ~hot.any(axis=1)]).astype(np.float64)
+
+
+def _fixed(train: Table, column: Column, labels: int) -> _FixedNumbers | _FixedLabels:
+    part = column.kind.part
+    if not isinstance(part, NumberPart):
+        return _FixedLabels(Vocabulary.of(column.name, train).by_frequency(train), labels)
+    known = part.read(train.column(column.name))
+    there = known[~np.isnan(known)]
+    centre, scale = (float(there.mean()), float(there.std()) or 1.0) if len(there) else (0.0, 1.0)
+    return _FixedNumbers(column.name, part, centre, scale, len(there) < len(known))
 
 
 @dataclass(frozen=True)

@@ -1,106 +1,24 @@
-"""Columns as numbers whose ranks carry their dependence, and orders of labels and variables."""
+"""Columns as numbers whose ranks carry their dependence: labels in an order; and the way back."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats, Labels
-from synth_audit.table.table import Table
+from synth_audit.encode.codes import Vocabulary
+from synth_audit.table.schema import Schema, schema_from_plain, schema_to_plain
+from synth_audit.table.table import Table, assemble
 
-MAX_ROWS = 20_000
-"""Kendall's tau is estimated from at most this many evenly spaced rows."""
-TREES = 200
-"""Trees of the forest that importance is taken from."""
 PSEUDO_ROWS = 5
 """Weight of the overall mean in the mean of one category."""
 
 
-def kendall(x: Floats, y: Floats) -> float:
-    """Kendall's tau-b of two variables over the rows where both are present; 0 where it is undefined.
-
-    Args:
-        x, y: shape (n,), NaN where missing.
-    """
-    from scipy.stats import kendalltau
-
-    both = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
-    if len(both) > MAX_ROWS:
-        both = both[np.linspace(0, len(both) - 1, MAX_ROWS).astype(np.intp)]
-    x, y = x[both], y[both]
-    if len(both) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return 0.0
-    return float(kendalltau(x, y).statistic)
-
-
-def sensitive_first(values: Floats, sensitive: Sequence[int], root: int, threshold: float) -> tuple[int, ...]:
-    """Order of the columns for a C-vine, first column in the last trees, last column the first root.
-
-    S (sensitive, as given) · K = {k ∉ S : max_{j ∈ S} |τ_kj| > threshold} by that maximum, falling ·
-    the rest as they stand · root. Source: TVineSynth, Algorithm 1.
-
-    Args:
-        values: shape (n, d), NaN where missing.
-        sensitive: columns whose dependence truncation shall cut first; the root is left out of them.
-        root: the response.
-        threshold: ρ*, in [0, 1].
-    """
-    first = [j for j in sensitive if j != root]
-    others = [k for k in range(values.shape[1]) if k != root and k not in first]
-    closeness = {
-        k: max((abs(kendall(values[:, k], values[:, j])) for j in first), default=0.0) for k in others
-    }
-    near = sorted((k for k in others if closeness[k] > threshold), key=lambda k: -closeness[k])
-    return (*first, *near, *(k for k in others if k not in near), root)
-
-
-def least_important_first(
-    values: Floats, root: int, *, is_class: bool, rng: np.random.Generator
-) -> tuple[int, ...]:
-    """Order of the columns for a C-vine by rising importance for the root, which is last.
-
-    Importance is the mean decrease of impurity in a random forest of ``TREES`` trees that predicts the root
-    from the others; missing values count as the column's median, and rows without a root are left out. Equal
-    columns keep their order. Source: TVineSynth, appendix.
-
-    Args:
-        values: shape (n, d), NaN where missing.
-        root: the response, with at least two values. is_class: whether it holds codes of classes.
-    """
-    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
-
-    others = [k for k in range(values.shape[1]) if k != root]
-    if not others:
-        return (root,)
-    there = ~np.isnan(values[:, root])
-    filled = np.where(np.isnan(values), np.nanmedian(values, axis=0), values)[there]
-    forest = (RandomForestClassifier if is_class else RandomForestRegressor)(
-        TREES, random_state=int(rng.integers(2**31)), n_jobs=1
-    )
-    importance = forest.fit(filled[:, others], filled[:, root]).feature_importances_
-    # Rounded, so that the order of summation decides nothing.
-    return (*(others[i] for i in np.argsort(np.round(importance, 9), kind="stable")), root)
-
-
-def central(values: Floats, candidates: Sequence[int]) -> int:
-    """The candidate with the largest sum of |τ| to the other candidates; the first of several equals.
-
-    Args:
-        values: shape (n, d), NaN where missing.
-    """
-    totals = dict.fromkeys(candidates, 0.0)
-    for i, a in enumerate(candidates):
-        for b in candidates[i + 1 :]:
-            tau = abs(kendall(values[:, a], values[:, b]))
-            totals[a] += tau
-            totals[b] += tau
-    return max(candidates, key=lambda k: totals[k])
-
-
-def scale_by_response(codes: Codes, n_categories: int, response: Floats) -> Codes:
-    """Position of each category when they are sorted by the mean rank of the response in it.
+def order_by_response(codes: Codes, n_categories: int, response: Floats) -> Codes:
+    """The categories sorted by the mean rank of the response in each, shape (k,).
 
     One pair copula has one direction: on this scale it can carry the whole effect of a nominal variable
     on the response. Means are shrunk by ``PSEUDO_ROWS``, so that a rare category does not land at an end by
@@ -117,24 +35,7 @@ def scale_by_response(codes: Codes, n_categories: int, response: Floats) -> Code
     overall = float(ranks.mean()) if len(ranks) else 0.0
     sums = np.bincount(codes[both], weights=ranks, minlength=n_categories)
     counts = np.bincount(codes[both], minlength=n_categories)
-    means = (sums + PSEUDO_ROWS * overall) / (counts + PSEUDO_ROWS)
-    return _positions(np.argsort(means, kind="stable"))
-
-
-def scale_by_frequency(codes: Codes, n_categories: int) -> Codes:
-    """Position of each category when they are sorted by falling frequency, ties as given.
-
-    Args:
-        codes: shape (n,), −1 where missing.
-    """
-    counts = np.bincount(codes[codes >= 0], minlength=n_categories)
-    return _positions(np.argsort(-counts, kind="stable"))
-
-
-def _positions(order: Codes) -> Codes:
-    positions = np.empty_like(order)
-    positions[order] = np.arange(len(order))
-    return positions
+    return np.argsort((sums + PSEUDO_ROWS * overall) / (counts + PSEUDO_ROWS), kind="stable")
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,37 +52,89 @@ class NumberScale:
 
 @dataclass(frozen=True, eq=False)
 class LabelScale:
-    """Labels as their position in an order that train fixes.
+    """Labels as their place in an order that train fixes."""
 
-    Attributes:
-        labels: of train, in that order, shape (k,).
-    """
-
-    name: str
-    labels: Labels
+    vocabulary: Vocabulary
 
     @classmethod
     def sorted_by(cls, train: Table, name: str, response: Floats | None) -> LabelScale:
         """By the mean rank of a response, shape (n,), in each label; without one by falling frequency."""
-        alphabet = cls.alphabetic(train, name)
-        places, n = alphabet._places(train), len(alphabet.labels)
-        scale = scale_by_frequency(places, n) if response is None else scale_by_response(places, n, response)
-        return cls(name, alphabet.labels[np.argsort(scale)])
+        known = Vocabulary.of(name, train, exact=True)
+        if response is None:
+            return cls(known.by_frequency(train))
+        return cls(known.reordered(order_by_response(known.places(train), len(known.labels), response)))
 
     @classmethod
     def alphabetic(cls, train: Table, name: str) -> LabelScale:
         """By their texts."""
-        known = sorted({x for x in train.labels(name) if x is not None})
-        labels = np.empty(len(known), dtype=object)
-        labels[:] = known
-        return cls(name, labels)
+        return cls(Vocabulary.of(name, train, exact=True))
+
+    @property
+    def labels(self) -> Labels:
+        """Of train, in that order, shape (k,)."""
+        return self.vocabulary.array
 
     def of(self, table: Table) -> Floats:
-        """Positions, shape (n,), NaN where missing or a label that train lacks."""
-        places = self._places(table)
-        return np.where(places < 0, np.nan, places.astype(np.float64))
+        """Places, shape (n,), NaN where missing or a label that train lacks."""
+        places = self.vocabulary.places(table)
+        unknown = (places < 0) | (places == len(self.vocabulary.labels))
+        return np.where(unknown, np.nan, places.astype(np.float64))
 
-    def _places(self, table: Table) -> Codes:
-        place = {label: i for i, label in enumerate(self.labels)}
-        texts = table.labels(self.name)
-        return np.fromiter((place.get(x, -1) for x in texts), dtype=np.intp, count=len(texts))
+
+@dataclass(frozen=True, eq=False)
+class CodedColumns:
+    """What the numbers of all columns stand for.
+
+    Attributes:
+        schema: of the table that is drawn.
+        labels: of each column by code 0, 1, …; None for a column of numbers.
+    """
+
+    schema: Schema = field(repr=False)
+    labels: tuple[Labels | None, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, train: Table) -> tuple[CodedColumns, Floats]:
+        """The columns of train and their values, shape (n, d), NaN where missing.
+
+        Dates are microseconds. Labels of equal frequency are numbered by their texts.
+        """
+        scales = [c.kind.rank_scale(train, c, None, own_order=True) for c in train.schema]
+        values = np.column_stack([scale.of(train) for scale in scales])
+        return cls(train.schema, tuple(scale.labels for scale in scales)), values
+
+    @property
+    def sizes(self) -> tuple[int | None, ...]:
+        """How many labels each column has; None for numbers."""
+        return tuple(None if labels is None else len(labels) for labels in self.labels)
+
+    def table(self, values: Floats) -> Table:
+        """Rows of a table from the numbers of all columns, shape (n, d)."""
+        return assemble(
+            self.schema,
+            {c.name: _read(values[:, j], self.labels[j]) for j, c in enumerate(self.schema)},
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "schema": schema_to_plain(self.schema),
+            "labels": [None if labels is None else labels.tolist() for labels in self.labels],
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> CodedColumns:
+        """What :meth:`plain` wrote."""
+        return cls(schema_from_plain(plain["schema"]), tuple(map(_as_labels, plain["labels"])))
+
+
+def _as_labels(texts: Sequence[str] | None) -> Labels | None:
+    return None if texts is None else np.array(texts, dtype=object)
+
+
+def _read(values: Floats, labels: Labels | None) -> Floats | Labels:
+    if labels is None:
+        return values
+    missing = np.isnan(values)
+    texts: Labels = np.array([*labels, None], dtype=object)
+    return texts[np.where(missing, len(labels), values).astype(np.intp)]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from synth_audit.arrays import Floats, Labels
+from synth_audit.encode.codes import Vocabulary
 from synth_audit.stats.margins import Margin
 from synth_audit.table.coarsening import spacing
 from synth_audit.table.kind import Bounds, DistributionFunction, Univariate
@@ -56,11 +57,9 @@ class Categories:
     @classmethod
     def of(cls, train: Table, name: str) -> Categories:
         """As often as train holds them."""
-        labels = train.labels(name)
-        missing = np.array([label is None for label in labels])
-        known, counts = np.unique(labels[~missing].astype(str), return_counts=True)
-        values = np.array([*known.tolist(), None], dtype=object)
-        return cls(values, np.append(counts, missing.sum()) / len(labels))
+        known = Vocabulary.of(name, train, exact=True)
+        rows = np.append(known.counts(train), train.n_missing(name))
+        return cls(np.array([*known.labels, None], dtype=object), rows / train.n_rows)
 
     def sample(self, n: int, rng: np.random.Generator) -> Labels:
         """Labels, shape (n,)."""

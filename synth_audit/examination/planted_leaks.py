@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
@@ -12,14 +12,14 @@ import pyarrow as pa
 
 from synth_audit.arrays import Codes, Positions
 from synth_audit.audits._weak_blocks import few_labels
-from synth_audit.encode.codes import codes
-from synth_audit.encode.distances import plain_numbers
+from synth_audit.encode.codes import cells_of, codes
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import as_int_seed, child_rng, public_key
 from synth_audit.findings.sensitivity import PlantedLeaks
 from synth_audit.plugins.audit import Leak, Subject
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.stats.distributions import entropy
+from synth_audit.stats.distributions import CENTRAL, entropy
+from synth_audit.table.kind import NumberPart
 from synth_audit.table.people import key_columns, split
 from synth_audit.table.schema import Column, quantitative
 from synth_audit.table.table import Table, joined, load_table, save_table
@@ -29,6 +29,9 @@ _CELLS = 16
 
 _ENOUGH = 300
 """Pairs of people that agree in all columns chosen, with fewer of which nothing is asked of them."""
+
+_FEWEST_NUMBERS = 13
+"""Different numbers in train: fewer are labels that happen to be numbers."""
 
 _MOST_TOGETHER = 5
 """Columns that are copied together at most."""
@@ -200,19 +203,30 @@ def with_shifted(rows: Table, copies: Table, reference: Table) -> Table:
     little to find anybody by, all of the copies stays and these are moved.
     """
     released = [c for c in quantitative(reference.schema.features) if c.name in reference.names]
-    column_of = {c.name: c for c in released}
-    numbers = plain_numbers([copies], released, [reference])
-    told = most_telling(reference, [column_of[x.name] for x in numbers], _MOST_TOGETHER)
-    some = [x for x in numbers if x.name in told]
+    numbers = [found for c in released for found in _plain_numbers(c, reference)]
+    told = most_telling(reference, [c for c, *_ in numbers], _MOST_TOGETHER)
+    some = [found for found in numbers if found[0].name in told]
     enough = np.log2(max(2, copies.n_rows)) + _SURPLUS
     few = len(some) > 1 and sum(told.values()) > enough
     columns = {n: (rows if few else copies).column(n) for n in rows.names}
-    for x in some:
-        column = column_of[x.name]
+    for column, part, spread in some:
         step = column.resolution.grid.step if column.resolution else 0.0
-        by = max(step, np.rint(x.spread / 8 / step) * step) if step else x.spread / 8
-        columns[x.name] = column.kind.stored(x.read() + by, copies.column(x.name).type)
+        by = max(step, np.rint(spread / 8 / step) * step) if step else spread / 8
+        moved = part.read(cells_of(copies, column)) + by
+        columns[column.name] = column.kind.stored(moved, copies.column(column.name).type)
     return Table(rows.schema, pa.table(columns))
+
+
+def _plain_numbers(column: Column, reference: Table) -> Iterator[tuple[Column, NumberPart, float]]:
+    """The numbers of a column that has more than a dozen different ones in the reference, and the width of
+    its central 90 %, of all of it where that is 0."""
+    values = cells_of(reference, column)
+    for part in (p for p in column.kind.parts([values]) if isinstance(p, NumberPart)):
+        known = part.read(values)
+        known = known[np.isfinite(known)]
+        if len(np.unique(known)) >= _FEWEST_NUMBERS:
+            inner, outer = np.quantile(known, CENTRAL)
+            yield column, part, float(outer - inner) or float(known.max()) - float(known.min())
 
 
 def _rounds(table: Table, n: int, rng: np.random.Generator) -> Table:

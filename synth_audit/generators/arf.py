@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.encode.codes import CodedColumns
+from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import margin_from_plain, margin_to_plain
 from synth_audit.errors import PlanError
 from synth_audit.plugins.fitting import may_leave

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.encode.codes import CodedColumns
+from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import margin_from_plain, margin_to_plain
 from synth_audit.errors import DataError, PlanError
 from synth_audit.plugins.fitting import may_leave

@@ -22,6 +22,9 @@ _MOST_CELLS, _MOST_ROWS = 512, 8192
 _STEPS, _LARGEST = 256, 8
 """Steps of the table to a unit of ``√λ``, and the ``√λ`` beyond which it is level."""
 
+_MOST_KENDALL = 20_000
+"""Kendall's tau is estimated from at most this many evenly spaced rows."""
+
 _NO_SPREAD = 1e-12
 """Variance, in units of the column's own, that is nothing but rounding."""
 
@@ -466,3 +469,20 @@ def _inverse(counts: Counts32) -> Floats:
 
 def _rows_of(group: slice) -> int:
     return int(group.stop - group.start)
+
+
+def kendall(x: Floats, y: Floats) -> float:
+    """Kendall's tau-b of two variables over the rows where both are present; 0 where it is undefined.
+
+    Args:
+        x, y: shape (n,), NaN where missing.
+    """
+    from scipy.stats import kendalltau
+
+    both = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
+    if len(both) > _MOST_KENDALL:
+        both = both[np.linspace(0, len(both) - 1, _MOST_KENDALL).astype(np.intp)]
+    x, y = x[both], y[both]
+    if len(both) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return 0.0
+    return float(kendalltau(x, y).statistic)

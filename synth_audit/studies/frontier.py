@@ -13,11 +13,11 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.arrays import Floats
-from synth_audit.encode.ranks import kendall
 from synth_audit.errors import DataError
 from synth_audit.files import load_json
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.findings.verdict import Result
+from synth_audit.stats.association import kendall
 from synth_audit.store.evidence import sha256_of
 from synth_audit.table.kind import RankScale
 from synth_audit.table.schema import Column

@@ -7,7 +7,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LogisticRegression
 
-from synth_audit.audits.fidelity._propensity import MOST_TERMS, PropensityFit, by_frequency, propensity_terms
+from synth_audit.audits.fidelity._propensity import MOST_TERMS, PropensityFit, propensity_terms
+from synth_audit.encode.codes import by_frequency
 
 
 def standardised(x):
@@ -167,7 +168,8 @@ def test_a_table_of_many_labels_has_no_more_terms_than_its_rows_allow(tables_of)
 
 
 def test_labels_by_falling_frequency_missing_among_them():
-    assert by_frequency(np.array([0, 1, 1, -1, -1, -1])).tolist() == [2, 1, 1, 0, 0, 0]
+    joint = np.array([0, 1, 1, -1, -1, -1])
+    assert by_frequency([joint], joint)[0].tolist() == [2, 1, 1, 0, 0, 0]
 
 
 def test_a_difference_in_means_shows_and_one_in_dependence_does_not():

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_audit.encode.cells import row_groups, row_groups_but_one
-from synth_audit.encode.codes import anchored_codes, codes
+from synth_audit.encode.codes import Vocabulary, by_frequency, codes
 from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.ranks import order_by_response
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
@@ -63,19 +64,21 @@ def test_codes_do_not_tell_which_table_a_value_came_from():
         assert np.array_equal(codes([one.take(shuffled), other], schema[name])[0], mine[shuffled])
 
 
-def test_anchored_codes_of_the_first_table_are_the_same_beside_any_other():
+def test_a_vocabulary_gives_labels_the_same_places_in_any_table():
     data = [
-        pa.table({"s": s}) for s in (["b", "a", None, "c", "c"], ["a"] * 9 + ["d", "d", None], ["e", "b"])
+        pa.table({"s": s}) for s in (["b", "a", None, "c", "c"], ["a"] * 9 + ["d", "d", None], ["e", " B"])
     ]
     schema = infer_schema(data[0], {})
     train, one, other = (read_table(t, schema, where="t") for t in data)
-    column = schema["s"]
-    expected = codes([train], column)[0].tolist()
+    expected = codes([train], schema["s"])[0].tolist()
     assert expected == [2, 1, MISSING, 0, 0]
-    for beside in ([], [one], [other, one]):
-        assert anchored_codes([train, *beside], column)[0].tolist() == expected
-    assert anchored_codes([train, one], column)[1].tolist() == [1] * 9 + [3, 3, MISSING]
-    assert anchored_codes([train, other], column)[1].tolist() == [3, 2]
+    known = Vocabulary.of("s", train).by_frequency(train)
+    assert known.labels == ("c", "a", "b")
+    assert known.places(train).tolist() == expected
+    assert known.places(one).tolist() == [1] * 9 + [3, 3, MISSING]
+    assert known.places(other).tolist() == [3, 2]
+    assert Vocabulary.of("s", train, exact=True).places(other).tolist() == [3, 3]
+    assert known.counts(one).tolist() == [0, 9, 0]
 
 
 def test_labels_are_numbered_by_how_often_they_occur_and_then_by_their_text():
@@ -261,3 +264,22 @@ def test_no_number_is_infinitely_far(far, tables_of):
     found = distance(EuclideanEncoder.anchored_on(train, train.schema.features), train, other)
     assert np.isfinite(found).all()
     assert (found[:, :2] > 1e99).all()
+
+
+def test_categories_follow_the_mean_rank_of_the_response():
+    codes = np.array([0, 0, 1, 1, 2, 2, -1])
+    response = np.array([5.0, 6, 900, 1000, 1, 2, 3])
+    assert order_by_response(codes, 3, response).tolist() == [2, 0, 1]
+
+
+def test_a_category_seen_once_does_not_end_up_at_an_end():
+    codes = np.array([0] * 20 + [1] * 20 + [2])
+    response = np.concatenate([np.arange(20.0), np.arange(20.0) + 20, [100.0]])
+    assert order_by_response(codes, 3, response).tolist() == [0, 2, 1]
+
+
+def test_categories_without_a_response_follow_their_frequency():
+    counted = np.array([2, 2, 2, 0, 0, 1, -1])
+    ranked, _ = by_frequency([np.arange(-1, 3), counted], counted)
+    assert ranked.tolist() == [2, 1, 3, 0]
+    assert by_frequency([np.array([-1])] * 2, np.array([-1]))[0].tolist() == [0]

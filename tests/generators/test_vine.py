@@ -8,12 +8,12 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
-from synth_audit.encode.ranks import kendall
 from synth_audit.errors import DataError, PlanError
 from synth_audit.generators.vine import MIN_ROWS, Vine
 from synth_audit.plugins.fitting import fit
 from synth_audit.plugins.generator import FitContext
 from synth_audit.registry import build
+from synth_audit.stats.association import kendall
 
 from .conftest import make_table
 

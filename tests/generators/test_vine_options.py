@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.encode.ranks import kendall
 from synth_audit.errors import DataError, PlanError
 from synth_audit.execution.context import RunContext
 from synth_audit.generators.vine import Vine, conditional_draws
@@ -18,6 +17,7 @@ from synth_audit.generators.vine.model import VineModel
 from synth_audit.plugins.fitting import FitRecipe, fit_shared
 from synth_audit.plugins.generator import FitContext, Truncatable
 from synth_audit.registry import build, config_of
+from synth_audit.stats.association import kendall
 
 from .conftest import make_table, mixed_columns
 

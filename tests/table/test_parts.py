@@ -12,9 +12,9 @@ from synth_audit.encode.codes import codes, value_ranks
 from synth_audit.encode.distances import (
     EuclideanEncoder,
     GowerEncoder,
-    RobustEuclideanEncoder,
     cells,
     robust_cells,
+    robust_coordinates,
     varies,
 )
 from synth_audit.encode.texts import WIDTH
@@ -208,8 +208,7 @@ def test_the_robust_distance_against_its_formula():
         {"x": [*x, 9999.0, 9999.0, 9999.0, None], "k": ["a", "b"] * (N // 2 + 2), "c": ["same"] * (N + 4)},
         {"x": [5.0, 5.0, 9999.0, None, 1e9], "k": ["a", "B", "a", None, "a"], "c": ["other"] * 5},
     )
-    encoder = RobustEuclideanEncoder.anchored_on(train, train.schema.features)
-    [rows] = encoder.encode([made])
+    _, rows = robust_coordinates([train, made], train.schema.features)
     unit = RobustScale.of(x).deviation
     off = abs(5.0 - RobustScale.of(x).centre) / unit
     far = 10 + np.log(1e9 / unit / 10)
@@ -228,7 +227,7 @@ def test_the_robust_distance_takes_all_parts_of_a_column():
         "w": [f"{v + 0.1:.1f} kg" for v in amounts(0)],
     }
     train, made = tables(frame, changed)
-    ours, theirs = RobustEuclideanEncoder.anchored_on(train, train.schema.features).encode([train, made])
+    ours, theirs = robust_coordinates([train, made], train.schema.features)
     apart = robust_distance(theirs, ours)
     assert np.array_equal(apart.argmin(axis=1), np.arange(N))
     assert np.diag(apart).max() < np.median(apart) / 2
@@ -263,7 +262,7 @@ def test_rows_that_are_asked_for_lie_where_they_lie_among_all():
     encoders = (
         GowerEncoder.anchored_on(read[0], columns).encode,
         EuclideanEncoder.anchored_on(read[0], columns).encode,
-        RobustEuclideanEncoder.anchored_on(read[0], columns).encode,
+        lambda made, rows=None: robust_coordinates(made, columns, rows=rows),
         lambda made, rows=None: RankEncoder(columns).encode(read, made, rows),
         lambda made, rows=None: robust_cells(made, columns, rows=rows),
         lambda made, rows=None: cells(made, columns, rows=rows),

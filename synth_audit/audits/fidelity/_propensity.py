@@ -9,10 +9,9 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats
 from synth_audit.audits._density import MOST_BINS, SMALLEST_LEAF, TreeFeatures
-from synth_audit.encode.codes import codes
-from synth_audit.encode.ranks import scale_by_frequency
+from synth_audit.encode.codes import by_frequency, codes
 from synth_audit.execution.executor import single_threaded, single_threaded_algebra
-from synth_audit.neighbours.coordinates import MISSING, labels_that_fit
+from synth_audit.neighbours.coordinates import labels_that_fit
 from synth_audit.stats.regression import SMALLEST, Scaling
 from synth_audit.table.kind import NumberPart
 from synth_audit.table.schema import Column
@@ -27,12 +26,6 @@ _RIDGE = 1e-6
 
 _MOST_STEPS, _CLOSE = 200, 1e-12
 """Steps of Newton's method, and the gradient at which it ends."""
-
-
-def by_frequency(joint: Codes) -> Codes:
-    """Labels renumbered from 0, the most frequent first, missing among them; shape (n,)."""
-    shifted = joint - MISSING
-    return scale_by_frequency(shifted, 1 + int(shifted.max(initial=0)))[shifted]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +136,7 @@ def propensity_terms(tables: Sequence[Table], columns: Sequence[Column]) -> Floa
         if isinstance(part, NumberPart):
             values.append(np.concatenate([part.read(t.column(column.name)) for t in tables]))
         else:
-            labelled.append(by_frequency(np.concatenate(codes(tables, column))))
+            labelled.append(_by_frequency(tables, column))
     n = sum(t.n_rows for t in tables)
     gaps = [np.isnan(v) for v in values if np.isnan(v).any()]
     room = min(MOST_TERMS, n // ROWS_PER_TERM) - len(values) - len(gaps)
@@ -154,6 +147,12 @@ def propensity_terms(tables: Sequence[Table], columns: Sequence[Column]) -> Floa
     blocks += [_indicators(c, most) for c in labelled]
     design = np.hstack(blocks)
     return Scaling.of(design).apply(design)
+
+
+def _by_frequency(tables: Sequence[Table], column: Column) -> Codes:
+    """Labels of all rows numbered from 0, the most frequent first, missing among them; shape (n,)."""
+    joint = np.concatenate(codes(tables, column))
+    return by_frequency([joint], joint)[0]
 
 
 def _indicators(ranked: Codes, most: int) -> Floats:
@@ -172,7 +171,7 @@ def tree_features(tables: Sequence[Table], columns: Sequence[Column]) -> TreeFea
         if isinstance(part, NumberPart):
             values.append(_ranks(np.concatenate([part.read(t.column(column.name)) for t in tables])))
         else:
-            ranked = by_frequency(np.concatenate(codes(tables, column)))
+            ranked = _by_frequency(tables, column)
             values.append(np.minimum(ranked, bins - 1).astype(np.float64))
     return TreeFeatures(np.column_stack(values), np.array(discrete), bins)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, groupby
 from typing import Any, Self
 
 import numpy as np
@@ -18,7 +18,6 @@ from synth_audit.encode.distances import (
     SharedLabels,
     Vectors,
     anchored_parts,
-    varies,
 )
 from synth_audit.neighbours.coordinates import drawn_in, smallest_type
 from synth_audit.stats import distributions
@@ -163,11 +162,8 @@ def known_columns(
     Args:
         reference: train first, and control, whose rows together set the scale of numbers.
     """
-    kept = [c for c in columns if varies(reference[0], c)]
-    parts: dict[str, list[AnchoredPart]] = {c.name: [] for c in kept}
-    for part in anchored_parts(reference, kept):
-        parts[part.column.name].append(part)
-    return (known for c in kept for known in KnownColumn.of(parts[c.name], tables))
+    parts = groupby(anchored_parts(reference, columns), key=lambda part: part.column.name)
+    return (known for _, of_column in parts for known in KnownColumn.of([*of_column], tables))
 
 
 def _dense(values: Codes | Floats) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:

@@ -22,7 +22,7 @@ from synth_audit.audits.privacy._attribute_secrets import (
     associated,
     worst,
 )
-from synth_audit.encode.codes import label_forms
+from synth_audit.encode.codes import Vocabulary
 from synth_audit.errors import PluginError
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
@@ -114,8 +114,8 @@ class AttackView:
         z = Scaling.of(values).apply(values)
         answers = z[:, self.secret.responses]
         if self.rare is not None:
-            labels = label_forms(table, self.secret.name)
-            marks = np.column_stack([labels == label for label in self.rare]).astype(np.float64)
+            places = Vocabulary(self.secret.name, self.rare).places(table)
+            marks = (places[:, None] == np.arange(len(self.rare))).astype(np.float64)
             answers = Scaling.of(marks).apply(marks)
         return Rows(z[:, self.secret.predictors], answers, tuple(g.of(table) for g in self.groupings))
 

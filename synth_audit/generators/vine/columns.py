@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Labels
-from synth_audit.encode.ranks import central, least_important_first, sensitive_first
 from synth_audit.errors import DataError
+from synth_audit.stats.association import kendall
 from synth_audit.table.schema import Column, Role
 from synth_audit.table.table import Table
 
@@ -30,6 +30,9 @@ ROWS_PER_COLUMN = {"auto": 6, "per_class": 1}
 """So many rows of a class for each other column: one where a plan asks for a vine per class, as fewer were
 not tried; six by itself, as with five such vines followed their people more closely and were of no more use.
 """
+
+TREES = 200
+"""Trees of the forest that importance is taken from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -252,3 +255,67 @@ def _as_named(codings: Sequence[ColumnCodec], names: tuple[str, ...]) -> list[Co
             fix="name the columns in the order wanted, those for the last trees first",
         )
     return [by_name[n] for n in names]
+
+
+def sensitive_first(values: Floats, sensitive: Sequence[int], root: int, threshold: float) -> tuple[int, ...]:
+    """Order of the columns for a C-vine, first column in the last trees, last column the first root.
+
+    S (sensitive, as given) · K = {k ∉ S : max_{j ∈ S} |τ_kj| > threshold} by that maximum, falling ·
+    the rest as they stand · root. Source: TVineSynth, Algorithm 1.
+
+    Args:
+        values: shape (n, d), NaN where missing.
+        sensitive: columns whose dependence truncation shall cut first; the root is left out of them.
+        root: the response.
+        threshold: ρ*, in [0, 1].
+    """
+    first = [j for j in sensitive if j != root]
+    others = [k for k in range(values.shape[1]) if k != root and k not in first]
+    closeness = {
+        k: max((abs(kendall(values[:, k], values[:, j])) for j in first), default=0.0) for k in others
+    }
+    near = sorted((k for k in others if closeness[k] > threshold), key=lambda k: -closeness[k])
+    return (*first, *near, *(k for k in others if k not in near), root)
+
+
+def least_important_first(
+    values: Floats, root: int, *, is_class: bool, rng: np.random.Generator
+) -> tuple[int, ...]:
+    """Order of the columns for a C-vine by rising importance for the root, which is last.
+
+    Importance is the mean decrease of impurity in a random forest of ``TREES`` trees that predicts the root
+    from the others; missing values count as the column's median, and rows without a root are left out. Equal
+    columns keep their order. Source: TVineSynth, appendix.
+
+    Args:
+        values: shape (n, d), NaN where missing.
+        root: the response, with at least two values. is_class: whether it holds codes of classes.
+    """
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    others = [k for k in range(values.shape[1]) if k != root]
+    if not others:
+        return (root,)
+    there = ~np.isnan(values[:, root])
+    filled = np.where(np.isnan(values), np.nanmedian(values, axis=0), values)[there]
+    forest = (RandomForestClassifier if is_class else RandomForestRegressor)(
+        TREES, random_state=int(rng.integers(2**31)), n_jobs=1
+    )
+    importance = forest.fit(filled[:, others], filled[:, root]).feature_importances_
+    # Rounded, so that the order of summation decides nothing.
+    return (*(others[i] for i in np.argsort(np.round(importance, 9), kind="stable")), root)
+
+
+def central(values: Floats, candidates: Sequence[int]) -> int:
+    """The candidate with the largest sum of |τ| to the other candidates; the first of several equals.
+
+    Args:
+        values: shape (n, d), NaN where missing.
+    """
+    totals = dict.fromkeys(candidates, 0.0)
+    for i, a in enumerate(candidates):
+        for b in candidates[i + 1 :]:
+            tau = abs(kendall(values[:, a], values[:, b]))
+            totals[a] += tau
+            totals[b] += tau
+    return max(candidates, key=lambda k: totals[k])

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.arrays import Bools, Counts, Floats, Positions
-from synth_audit.encode.codes import anchored_codes, codes
+from synth_audit.encode.codes import Vocabulary
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.execution.executor import over_blocks, single_threaded_algebra
-from synth_audit.neighbours.coordinates import MISSING, NOWHERE, CoordinateRows, labels_that_fit
+from synth_audit.neighbours.coordinates import NOWHERE, CoordinateRows, labels_that_fit
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -253,15 +253,16 @@ class _ColumnPart:
 
     Attributes:
         number: place of the coordinate of its numbers. centre, scale: of that coordinate.
-        labels: places of the codes that train has. others: of other labels. missing: of no value.
+        vocabulary: labels of train. labels: coordinate of each, of other labels, and of no value.
+        missing: coordinate of no number.
     """
 
     column: Column
     number: int = NOWHERE
     centre: float = 0.0
     scale: float = 1.0
+    vocabulary: Vocabulary | None = None
     labels: Positions | None = None
-    others: int = NOWHERE
     missing: int = NOWHERE
 
 
@@ -281,7 +282,6 @@ class StandardisedCoordinates:
         n_numeric: how many of the first coordinates are those of numbers.
     """
 
-    train: Table
     parts: tuple[_ColumnPart, ...]
     weights: Floats
     owners: tuple[str, ...]
@@ -303,10 +303,10 @@ class StandardisedCoordinates:
         places.numbers([c.name for c in numeric[:n_numeric]])
         parts = [_numeric_part(tables, c, i, n_numeric, scales, places) for i, c in enumerate(numeric)]
         discrete = [c for c in varying if c.name not in scales.scale]
-        sizes = [len(_counts(tables[0], c)) for c in discrete]
+        sizes = [len(Vocabulary.of(c.name, tables[0]).labels) for c in discrete]
         kept = labels_that_fit(sizes, most - len(places.weights), max(sizes, default=1))
         parts += [p for c in discrete if (p := _discrete_part(tables, c, kept, places)) is not None]
-        return cls(tables[0], tuple(parts), np.array([*places.weights, 0.0]), tuple(places.owners), n_numeric)
+        return cls(tuple(parts), np.array([*places.weights, 0.0]), tuple(places.owners), n_numeric)
 
     @property
     def width(self) -> int:
@@ -318,8 +318,9 @@ class StandardisedCoordinates:
         numbers = np.zeros((table.n_rows, self.n_numeric))
         places = np.full((table.n_rows, len(self.parts)), NOWHERE, dtype=np.int32)
         for j, part in enumerate(self.parts):
-            if part.labels is not None:
-                places[:, j] = self._label_places(part, part.labels, table)
+            if part.vocabulary is not None:
+                assert part.labels is not None
+                places[:, j] = part.labels[part.vocabulary.places(table)]
                 continue
             values = table.numbers(part.column.name)
             missing = np.isnan(values)
@@ -329,11 +330,6 @@ class StandardisedCoordinates:
                     scaled = np.clip((values - part.centre) / part.scale, -_FAR, _FAR)
                 numbers[:, part.number] = np.where(missing, 0.0, scaled)
         return CoordinateRows(numbers, places, self.weights)
-
-    def _label_places(self, part: _ColumnPart, labels: Positions, table: Table) -> Positions:
-        found = anchored_codes([self.train, table], part.column)[1]
-        of_train = labels[np.minimum(found, len(labels) - 1)]
-        return np.where(found == MISSING, part.missing, np.where(found < len(labels), of_train, part.others))
 
 
 @dataclass(frozen=True, eq=False)
@@ -376,26 +372,20 @@ def _discrete_part(
 ) -> _ColumnPart | None:
     """None where nothing but labels too rare to tell apart remains. Equally frequent labels are kept all or
     none, since nothing but their order could choose among them."""
-    joint = anchored_codes(tables, column)
-    counts = _counts(tables[0], column)
+    vocabulary = Vocabulary.of(column.name, tables[0]).by_frequency(tables[0])
+    counts = vocabulary.counts(tables[0])
     frequent = counts > (np.sort(counts)[-kept - 1] if len(counts) > kept else 0)
-    merged = not frequent.all() or any((c >= len(counts)).any() for c in joint)
-    gaps = any((c == MISSING).any() for c in joint)
+    merged = not frequent.all() or any((vocabulary.places(t) == len(counts)).any() for t in tables[1:])
+    gaps = any(t.n_missing(column.name) for t in tables)
     n = tables[0].n_rows
     shares = np.array([*counts[frequent], counts[~frequent].sum(), n - counts.sum()]) / n
     total = 1 - float(shares @ shares)
     if total < _FLAT:
         return None
     weight = 1 / float(np.sqrt(total))
-    labels = np.full(len(counts), NOWHERE, dtype=np.intp)
-    labels[frequent] = [places.indicator(column.name, weight) for _ in range(int(frequent.sum()))]
+    labels = np.full(len(counts) + 2, NOWHERE, dtype=np.intp)
+    labels[:-2][frequent] = [places.indicator(column.name, weight) for _ in range(int(frequent.sum()))]
     others = places.indicator(column.name, weight) if merged else NOWHERE
-    labels[~frequent] = others
-    missing = places.indicator(column.name, weight) if gaps else NOWHERE
-    return _ColumnPart(column, labels=labels, others=others, missing=missing)
-
-
-def _counts(train: Table, column: Column) -> Positions:
-    """How many rows of train have each code."""
-    found = codes([train], column)[0]
-    return np.bincount(found[found != MISSING])
+    labels[:-2][~frequent] = others
+    labels[-2:] = others, places.indicator(column.name, weight) if gaps else NOWHERE
+    return _ColumnPart(column, vocabulary=vocabulary, labels=labels)

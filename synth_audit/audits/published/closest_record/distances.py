@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from synth_audit.arrays import Codes, Floats, Integers, Positions
 from synth_audit.encode.codes import Wanted, cells_of, codes, wanted_codes, wanted_rows
-from synth_audit.encode.distances import EuclideanEncoder, GowerEncoder, RobustEuclideanEncoder, varies
+from synth_audit.encode.distances import EuclideanEncoder, GowerEncoder, robust_coordinates, varies
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
@@ -464,8 +464,7 @@ def space_of(
             if distance == "mirrored_ranks":
                 placed = [rows.folded() for rows in placed]
         case "robust":
-            robust = RobustEuclideanEncoder.anchored_on(subject.train, columns, beside=real)
-            placed = robust.encode(tables, few)
+            placed = robust_coordinates(tables, columns, beside=real, rows=few)
         case "euclidean":
             placed = EuclideanEncoder.anchored_on(subject.train, columns).encode(tables, few)
     return Space(dict(zip(parts, placed, strict=True)), euclidean.nearest, euclidean.nearest_other)

@@ -5,14 +5,12 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from synth_audit.encode.ranks import (
+from synth_audit.generators.vine.columns import (
     central,
-    kendall,
     least_important_first,
-    scale_by_frequency,
-    scale_by_response,
     sensitive_first,
 )
+from synth_audit.stats.association import kendall
 
 
 def naive_tau_b(x, y):
@@ -80,23 +78,6 @@ def test_the_central_column_has_most_association():
     z[:, 3] += z[:, 2]
     assert central(z, [0, 1, 2, 3]) == 2
     assert central(z, [1]) == 1
-
-
-def test_categories_follow_the_mean_rank_of_the_response():
-    codes = np.array([0, 0, 1, 1, 2, 2, -1])
-    response = np.array([5.0, 6, 900, 1000, 1, 2, 3])
-    assert scale_by_response(codes, 3, response).tolist() == [1, 2, 0]
-
-
-def test_a_category_seen_once_does_not_end_up_at_an_end():
-    codes = np.array([0] * 20 + [1] * 20 + [2])
-    response = np.concatenate([np.arange(20.0), np.arange(20.0) + 20, [100.0]])
-    assert scale_by_response(codes, 3, response).tolist() == [0, 2, 1]
-
-
-def test_categories_without_a_response_follow_their_frequency():
-    assert scale_by_frequency(np.array([2, 2, 2, 0, 0, 1, -1]), 3).tolist() == [1, 2, 0]
-    assert scale_by_frequency(np.array([-1]), 0).tolist() == []
 
 
 @pytest.mark.parametrize("is_class", [True, False])
