@@ -65,6 +65,12 @@ class ClaimTable:
     control_claims: Floats
     control_right: Floats
 
+    @classmethod
+    def joined(cls, tables: Sequence[ClaimTable]) -> ClaimTable:
+        """Attacks of several tables, at least one, on the same people."""
+        cells = ((t.claims, t.right, t.control_claims, t.control_right) for t in tables)
+        return cls(tables[0].people, *(np.concatenate(x, axis=1) for x in zip(*cells, strict=True)))
+
     def count(self, half: int, attack: int) -> ClaimCount:
         """One attack on one half."""
         return ClaimCount(

@@ -397,14 +397,12 @@ def attack_all(
     """
     search = _Search.of(columns, n_release)
     tried = _knowledge(sets)
-    counts, pairs = [np.zeros((4, 2, 0))], []
+    counts, pairs = [], list[tuple[int, int]]()
     for i, knowledge in enumerate(tried):
         found = search.claims(knowledge, people, alpha)
-        both = [people.counted(what, found.who) for what in (found.made, found.right)]
-        counts.append(np.concatenate(list(zip(*both, strict=True))))
+        counts.append(people.claims(found.made, found.right, found.who))
         pairs += [(i, int(j)) for j in found.secrets]
-    table = ClaimTable(people.sizes, *np.concatenate(counts, axis=2))
-    return Attacks(search, sets, people, alpha, tried, table, pairs)
+    return Attacks(search, sets, people, alpha, tried, ClaimTable.joined(counts), pairs)
 
 
 def _knowledge(sets: ColumnSets) -> list[Knowledge]:
