@@ -115,15 +115,18 @@ def halved(member: Bools, times: int, rng: np.random.Generator) -> Bools:
     return second
 
 
-def held_out_excess(table: ClaimTable, able: Bools, level: float) -> tuple[Estimate, tuple[int, int]]:
+def held_out_excess(
+    table: ClaimTable, able: Bools, level: float, caution: Floats | float = CAUTION
+) -> tuple[Estimate, tuple[int, int]]:
     """Excess of the worst attack, chosen on one half and measured on the other, both ways.
 
     Args:
         able: which attacks each half may choose, at least one, shape (2, attacks).
+        caution: standard errors that are deducted of each attack where it is chosen.
 
     Returns:
         The mean of both halves, and the attack measured on each.
     """
-    chosen = table.worst(1, able[1]), table.worst(0, able[0])
+    chosen = table.worst(1, able[1], caution), table.worst(0, able[0], caution)
     halves = [table.count(half, attack).excess(level) for half, attack in enumerate(chosen)]
     return mean_of_halves(halves, level), chosen
