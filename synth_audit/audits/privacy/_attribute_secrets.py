@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._targets import named
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Measurement, Quantity
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import worst_interval
-from synth_audit.stats.regression import Regression, Scaling, correlation
+from synth_audit.stats.regression import Regression, Scaling, correlation, signed_r_squared
 from synth_audit.stats.resampling import reference_rows
 from synth_audit.table.kind import Coding
 from synth_audit.table.schema import Column, Role
@@ -149,6 +150,60 @@ class AttackedSecrets:
         missed = _missed(subject, columns, secrets)
         unjudged = (f"{name} varies and is not attacked, so the whole is not judged" for name in missed)
         return cls(design, tuple(secrets), not missed, (*notes, *unjudged))
+
+
+class _Learnt(Protocol):
+    """What an attacker has learnt from rows."""
+
+    def guess(self, rows: SecretRows) -> Floats:
+        """Guesses at the answers of other rows, shape (n, c)."""
+
+
+@dataclass(frozen=True)
+class SecretRows:
+    """Rows that hold a secret, as an attacker or whoever guesses are tried on sees them.
+
+    Attributes:
+        known: standardised predictors, shape (n, q). answers: what stands for the secret, shape (n, c).
+        groups: by each other column, shape (n,); empty where nobody looks at groups.
+    """
+
+    known: Floats
+    answers: Floats
+    groups: tuple[Codes, ...] = ()
+
+    @classmethod
+    def of(cls, values: Floats, present: Bools, secret: Secret, scaling: Scaling | None = None) -> SecretRows:
+        """Those of the encoded rows, shape (n, p), that hold the secret; standardised by one another."""
+        held = values[present]
+        z = (scaling or Scaling.of(held)).apply(held)
+        return cls(z[:, secret.predictors], z[:, secret.responses])
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    def take(self, rows: Bools) -> SecretRows:
+        """Those that the mask, shape (n,), chooses."""
+        return SecretRows(self.known[rows], self.answers[rows], tuple(g[rows] for g in self.groups))
+
+    def skill(self, guesses: Floats, weights: Floats, counts: Floats | None = None) -> float:
+        """Signed squared correlation of guesses with the answers, weighted over these.
+
+        Args:
+            counts: how often each row counts, shape (n,); once if left out.
+        """
+        return float(signed_r_squared(guesses, self.answers, counts) @ weights)
+
+    def cross_fitted(self, learn: Callable[[SecretRows], _Learnt], folds: Codes) -> Floats:
+        """Guesses at each fold, learnt from the others.
+
+        What was fitted to a row would look too good there, and the release too harmless beside it.
+        """
+        guesses = np.zeros_like(self.answers)
+        for fold in np.unique(folds):
+            own = folds == fold
+            guesses[own] = learn(self.take(~own)).guess(self.take(own))
+        return guesses
 
 
 def _columns(subject: Subject, names: Sequence[str]) -> tuple[Column, ...]:
