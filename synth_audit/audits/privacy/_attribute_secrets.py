@@ -194,15 +194,15 @@ class SecretRows:
         """
         return float(signed_r_squared(guesses, self.answers, counts) @ weights)
 
-    def cross_fitted(self, learn: Callable[[SecretRows], _Learnt], folds: Codes) -> Floats:
-        """Guesses at each fold, learnt from the others.
+    def cross_fitted(self, learn: Callable[[Bools], _Learnt], folds: Codes) -> Floats:
+        """Guesses at each fold, by what is learnt from the others, of which ``learn`` gets the mask.
 
         What was fitted to a row would look too good there, and the release too harmless beside it.
         """
         guesses = np.zeros_like(self.answers)
         for fold in np.unique(folds):
             own = folds == fold
-            guesses[own] = learn(self.take(~own)).guess(self.take(own))
+            guesses[own] = learn(~own).guess(self.take(own))
         return guesses
 
 

@@ -210,8 +210,11 @@ class ReleaseTest:
         """Skill learnt from the release and from train; without ``sizes`` of groups, of a line alone."""
         n, learn = len(self.scored), partial(Attack.learnt, weights=self.weights, sizes=sizes)
         made, train = learn(self.made), learn(self.train)
-        folds = None if self.apart else rng.permutation(n) % FOLDS
-        real = train.guess(self.scored) if folds is None else self.scored.cross_fitted(learn, folds)
+        if self.apart:
+            real = train.guess(self.scored)
+        else:
+            folds = rng.permutation(n) % FOLDS
+            real = self.scored.cross_fitted(lambda others: learn(self.scored.take(others)), folds)
         guesses = (made.guess(self.scored), real)
         counts = [
             np.bincount(rng.integers(max(n, 1), size=n), minlength=n).astype(np.float64)

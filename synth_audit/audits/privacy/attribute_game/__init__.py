@@ -186,12 +186,11 @@ class SecretResult:
 
     def guesses(self) -> dict[str, list[Guesses]]:
         """Guesses of the iterations that had targets, by kind of target."""
-        found = {
-            "outlying targets": [r.outlying for r in self.iterations if r.outlying],
-            "random targets": [r.usual for r in self.iterations if r.usual],
-        }
-        isolated = [r.isolated for r in self.iterations if r.isolated]
-        return found | {"achilles targets": isolated} if isolated else found
+        found: dict[str, list[Guesses]] = {"outlying targets": [], "random targets": []}
+        for result in self.iterations:
+            for kind, guesses in result.guesses.items():
+                found.setdefault(kind, []).append(guesses)
+        return found
 
     def boxes(self) -> Series:
         """Iterations beside their nulls: the release, the same shuffled, and the real rows."""
