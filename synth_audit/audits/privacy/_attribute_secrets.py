@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -14,7 +14,7 @@ from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Measurement, Quantity
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.attack_success import worst_interval
+from synth_audit.stats.attack_success import corrected_level, worst_interval
 from synth_audit.stats.regression import Regression, Scaling, correlation, signed_r_squared
 from synth_audit.stats.resampling import reference_rows
 from synth_audit.table.kind import Coding
@@ -263,6 +263,31 @@ def worst(found: Sequence[Measurement], level: float) -> Measurement:
     intervals = [m.interval for m in found if m.interval]
     interval = worst_interval(intervals, level, f"{len(found)} numbers")
     return replace(largest, id=largest.id.whole, interval=interval)
+
+
+class Judged(Protocol):
+    """What was found of one secret."""
+
+    @property
+    def open(self) -> bool:
+        """It cannot be said whether the secret is handed on: no gate may pass on the others alone."""
+
+    def retained(self, level: float) -> Iterator[Measurement]:
+        """How much of it is handed on, where real rows teach anything."""
+
+
+def retained(found: Sequence[Judged], level: float, *, complete: bool) -> Iterator[Measurement]:
+    """The worst number first, if every secret of the table could be judged, then each.
+
+    Args:
+        complete: every secret that the table has was attacked, or never varies.
+    """
+    each = [m for f in found for m in f.retained(level)]
+    if each and complete and not any(f.open for f in found):
+        corrected = corrected_level(level, len(each))
+        # An honest release may hand on what the population has in common, so that no null is known.
+        yield replace(worst([m for f in found for m in f.retained(corrected)], level), reference=None)
+    yield from each
 
 
 def associated(subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> bool:

@@ -22,7 +22,7 @@ from synth_audit.audits.privacy._attribute_secrets import (
     Secret,
     SecretRows,
     associated,
-    worst,
+    retained,
 )
 from synth_audit.encode.codes import label_forms
 from synth_audit.errors import PluginError
@@ -31,7 +31,6 @@ from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Findings, Interval, Measurement
 from synth_audit.plugins.audit import AuditInfo, Leak, Subject
-from synth_audit.stats.attack_success import corrected_level
 from synth_audit.stats.regression import (
     GroupMeans,
     Regression,
@@ -489,14 +488,5 @@ class AttributeAttack:
         with single_threaded_algebra():
             found = [SecretFinding.of(subject, design, secret, context.seed) for secret in attacked.secrets]
         notes = (note for finding in found for note in finding.remarks())
-        measured = _measured(found, subject.level, complete=attacked.complete)
+        measured = retained(found, subject.level, complete=attacked.complete)
         return Findings(tuple(measured), notes=(*attacked.notes, *notes))
-
-
-def _measured(found: Sequence[SecretFinding], level: float, *, complete: bool) -> Iterator[Measurement]:
-    """The worst number first, if every secret of the table could be judged, then each."""
-    each = [m for f in found for m in f.retained(level)]
-    if each and complete and not any(f.open for f in found):
-        corrected = corrected_level(level, len(each))
-        yield worst([m for f in found for m in f.retained(corrected)], level)
-    yield from each
