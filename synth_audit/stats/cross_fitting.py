@@ -65,6 +65,12 @@ class ClaimTable:
     control_claims: Floats
     control_right: Floats
 
+    @classmethod
+    def joined(cls, tables: Sequence[ClaimTable]) -> ClaimTable:
+        """Attacks of several tables, at least one, on the same people."""
+        cells = ((t.claims, t.right, t.control_claims, t.control_right) for t in tables)
+        return cls(tables[0].people, *(np.concatenate(x, axis=1) for x in zip(*cells, strict=True)))
+
     def count(self, half: int, attack: int) -> ClaimCount:
         """One attack on one half."""
         return ClaimCount(
@@ -109,15 +115,18 @@ def halved(member: Bools, times: int, rng: np.random.Generator) -> Bools:
     return second
 
 
-def held_out_excess(table: ClaimTable, able: Bools, level: float) -> tuple[Estimate, tuple[int, int]]:
+def held_out_excess(
+    table: ClaimTable, able: Bools, level: float, caution: Floats | float = CAUTION
+) -> tuple[Estimate, tuple[int, int]]:
     """Excess of the worst attack, chosen on one half and measured on the other, both ways.
 
     Args:
         able: which attacks each half may choose, at least one, shape (2, attacks).
+        caution: standard errors that are deducted of each attack where it is chosen.
 
     Returns:
         The mean of both halves, and the attack measured on each.
     """
-    chosen = table.worst(1, able[1]), table.worst(0, able[0])
+    chosen = table.worst(1, able[1], caution), table.worst(0, able[0], caution)
     halves = [table.count(half, attack).excess(level) for half, attack in enumerate(chosen)]
     return mean_of_halves(halves, level), chosen

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy.attribute_attack import BINS, Attack, Rows
+from synth_audit.audits.privacy._attribute_secrets import SecretRows
+from synth_audit.audits.privacy.attribute_attack import BINS, Attack
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
@@ -19,7 +20,7 @@ def table(columns, schema=None):
 
 
 def rows(known, answers, *groups):
-    return Rows(np.asarray(known, dtype=float), np.asarray(answers, dtype=float)[:, None], groups)
+    return SecretRows(np.asarray(known, dtype=float), np.asarray(answers, dtype=float)[:, None], groups)
 
 
 def grouping_of(train, name):

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy import inference
-from synth_audit.audits.privacy.inference import Inference, targets
+from synth_audit.audits.privacy.inference import Inference, questions
 from synth_audit.encode.predictors import Equality, GuessTolerance
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
@@ -271,12 +270,12 @@ def test_over_many_columns_one_search_guesses_what_a_search_each_would(subject_o
     subject = subject_of(train, many(120, 2), leaky)
     audit = Inference(secrets=("ill", "wage", "v7"), known_sets=0)
     _, together = measure(audit, subject)
-    monkeypatch.setattr(targets, "MOST_SEARCHED", 1000)
+    monkeypatch.setattr(questions, "MOST_SEARCHED", 1000)
     _, each = measure(audit, subject)
-    monkeypatch.setattr(targets, "MOST_CELLS", 55 * 150)
+    monkeypatch.setattr(questions, "MOST_CELLS", 55 * 150)
     _, of_many_rows = measure(audit, subject)
     assert of_many_rows.measurements == each.measurements
-    monkeypatch.setattr(targets, "MOST_CELLS", 1000)
+    monkeypatch.setattr(questions, "MOST_CELLS", 1000)
     _, of_many_rows = measure(audit, subject)
     assert of_many_rows.measurements == together.measurements
     for one, other in zip(together.exposures, each.exposures, strict=True):
@@ -293,16 +292,16 @@ def test_one_search_for_all_secrets_guesses_what_a_search_for_each_does(subject_
         table["wage"][::5] = np.nan
     tables[2] = {name: np.tile(values, 2) for name, values in tables[2].items()}
     searches = []
-    true_search = targets.nearest_without
+    true_search = questions.nearest_without
     monkeypatch.setattr(
-        targets, "nearest_without", lambda *a, **k: searches.append(len(a[0])) or true_search(*a, **k)
+        questions, "nearest_without", lambda *a, **k: searches.append(len(a[0])) or true_search(*a, **k)
     )
     # Fewer are guessed at than there are, others for every secret.
     attack, subject = Inference(n_attacks=30, n_trees=2), subject_of(*tables)
     at_once = measure(attack, subject)[1]
     assert searches
     searches.clear()
-    monkeypatch.setattr(targets, "_SHARED", np.inf)
+    monkeypatch.setattr(questions, "_SHARED", np.inf)
     one_by_one = measure(attack, subject)[1]
     assert not searches
     assert at_once.measurements == one_by_one.measurements
@@ -313,7 +312,7 @@ def test_one_search_for_all_secrets_guesses_what_a_search_for_each_does(subject_
 
 
 def test_over_many_columns_the_work_is_bounded_and_said(subject_of, measure, monkeypatch):
-    monkeypatch.setattr(inference, "MOST_LEARNT", 90)
+    monkeypatch.setattr(questions, "MOST_LEARNT", 90)
     train = many(100, 1)
     train["wage"] = pa.array(train["wage"], mask=np.arange(100) % 2 == 0)
     subject = subject_of(train, many(100, 2), many(100, 3))

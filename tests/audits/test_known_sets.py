@@ -10,14 +10,13 @@ import pytest
 from synth_audit.audits.privacy._known_sets import (
     AskedPeople,
     KnownSets,
-    SetTrials,
+    Trial,
     different_people,
     drawn_sets,
     drawn_sources,
-    parts_of,
+    worst_of_sets,
 )
-from synth_audit.audits.privacy.inference import Inference
-from synth_audit.audits.privacy.inference.attacks import EXCESS
+from synth_audit.audits.privacy.inference import EXCESS, Inference
 from synth_audit.audits.privacy.linkability import Linkability
 
 N = 500
@@ -72,6 +71,18 @@ def test_without_other_sets_there_is_no_excess(audit, subject_of, measure):
     found, findings = measure(audit, subject_of(people(150, 1), people(120, 2), people(150, 3)))
     assert "excess_people" not in found
     assert not any("tried" in note for note in findings.notes)
+
+
+@pytest.mark.parametrize(("n_sets", "drawn", "grown"), [(3, 3, 0), (20, 10, 5)])
+def test_half_of_the_sets_are_drawn_and_each_half_of_the_people_looks_for_others(
+    n_sets, drawn, grown, subject_of, measure
+):
+    subject = subject_of(people(150, 1), people(120, 2), people(150, 3))
+    _, findings = measure(Inference(n_trees=0, max_reconstructed=0, known_sets=n_sets), subject)
+    [told] = [note for note in findings.notes if "tried: " in note]
+    counts = [int(word) for word in told.split("tried: ")[1].split() if word.isdigit()]
+    assert counts[0] == drawn
+    assert grown <= sum(counts[1:]) <= 2 * grown
 
 
 @pytest.mark.parametrize("audit", AUDITS)
@@ -140,8 +151,6 @@ def test_what_one_half_found_the_other_may_choose_not():
     assert sets.sets == (a, b, c)
     assert sets.halves == ((0, 1), (0, 1), (1,))
     assert sets.told == "1 drawn at random and 2 that stand out"
-    assert parts_of(20) == (10, 5)
-    assert parts_of(3) == (3, 0)
 
 
 def test_trials_are_counted_by_side_and_half():
@@ -150,9 +159,9 @@ def test_trials_are_counted_by_side_and_half():
     everybody, member = np.ones(24, bool), asked.member
     right = member & (np.arange(24) % 8 < 6)
     sets = KnownSets.of([(("a",),), (("b",),)], [])
-    trials = SetTrials.of(sets, asked, [(0, everybody, right), (1, everybody, ~member)])
-    measured, chosen = trials.worst(EXCESS, 16, 0.95)
-    assert chosen == (0, 0)
+    trials = [Trial(0, "a", everybody, right), Trial(1, "b", everybody, ~member)]
+    measured, told = worst_of_sets(EXCESS, sets, asked, trials, 16, 0.95)
+    assert told == ["a"]
     assert measured.value == pytest.approx(0.75)
     assert (measured.n_requested, measured.n_achieved) == (16, 8)
 

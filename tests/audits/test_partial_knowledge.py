@@ -215,19 +215,19 @@ def test_sets_differ_and_keep_to_the_budget(d, budget):
         apart[4 + half, 9] = apart[9, 4 + half] = 5.0
         return apart
 
-    sets = column_sets(d, budget, look, np.random.default_rng(0))
-    both = [*sets.drawn, *sets.guided[0], *sets.guided[1]]
-    assert len(set(sets.drawn)) == len(sets.drawn)
+    drawn, guided = found = column_sets(d, budget, look, np.random.default_rng(0))
+    both = [*drawn, *guided[0], *guided[1]]
+    assert len(set(drawn)) == len(drawn)
     assert len(both) <= budget + 3
     assert all(tuple(sorted(set(s))) == s and (2 if d > 4 else 1) <= len(s) <= 5 for s in both)
-    assert column_sets(d, budget, look, np.random.default_rng(0)) == sets
+    assert column_sets(d, budget, look, np.random.default_rng(0)) == found
     if d < 30:
         assert not looks, "all pairs are tried"
-        assert {s for s in sets.drawn if len(s) == 2} == {(i, j) for j in range(d) for i in range(j)}
+        assert {s for s in drawn if len(s) == 2} == {(i, j) for j in range(d) for i in range(j)}
     else:
-        assert [half[0] for half in sets.guided] == [(4, 9), (5, 9)]
+        assert [half[0] for half in guided] == [(4, 9), (5, 9)]
     if d == 3:
-        assert sets.drawn == ((0, 1), (0, 2), (1, 2), (0,), (1,), (2,), (0, 1, 2))
+        assert drawn == ((0, 1), (0, 2), (1, 2), (0,), (1,), (2,), (0, 1, 2))
 
 
 @pytest.mark.parametrize("wrong", [{"max_sets": 0}, {"max_people": 0}, {"alpha": 0.0}, {"alpha": 0.6}])

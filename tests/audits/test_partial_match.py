@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.partial_knowledge.attacks import MOST_VOTES, KnownCells, combined
+from synth_audit.audits.privacy.partial_knowledge.nearest import MOST_VOTES, NearestRows, combined
 
 
-def cells_of(labels, numbers, m):
+def nearest_of(labels, numbers, m):
     placed = [np.unique(x, return_inverse=True) for x in np.asarray(numbers, float).T]
-    return KnownCells([np.asarray(x) for x in labels], [r for _, r in placed], [x for x, _ in placed], m)
+    return NearestRows.of([np.asarray(x) for x in labels], [r for _, r in placed], [x for x, _ in placed], m)
 
 
 def twin(labels, numbers, m):
@@ -29,9 +29,7 @@ def rows_of(matches, person):
         int(r)
         for place in matches.found[person]
         if place >= 0
-        for r in matches.combinations.order[
-            matches.combinations.starts[place] : matches.combinations.starts[place + 1]
-        ]
+        for r in matches.order[matches.starts[place] : matches.starts[place + 1]]
     }
 
 
@@ -47,7 +45,7 @@ def test_the_nearest_rows_are_those_of_a_slow_twin(n_labels, n_numbers, grain):
     numbers = rng.normal(size=(n, n_numbers)) * 3
     if grain:
         numbers = np.rint(numbers)
-    matches = cells_of(labels, numbers, m).matches()
+    matches = nearest_of(labels, numbers, m)
     for person, (distance, rows) in enumerate(twin(labels, numbers, m)):
         assert matches.distance[person] == pytest.approx(distance)
         several = len({tuple(numbers[r]) for r in rows})
@@ -62,7 +60,7 @@ def test_the_nearest_rows_are_those_of_a_slow_twin(n_labels, n_numbers, grain):
 def test_a_guess_is_what_all_nearest_rows_agree_on():
     numbers = [[0.0], [0.0], [2.0], [2.0], [5.0], [0.0], [1.0], [2.0], [4.9]]
     secrets = np.array([[1.0, 7.0], [1.0, 8.0], [1.0, 7.0], [1.0, 7.02], [3.0, 9.0]])
-    matches = cells_of([], numbers, 5).matches()
+    matches = nearest_of([], numbers, 5)
     guesses = matches.guesses(np.arange(4), secrets.__getitem__, 0.045)
     expected = [[1.0, np.nan], [1.0, np.nan], [1.0, 7.01], [3.0, 9.0]]
     assert guesses == pytest.approx(np.array(expected), nan_ok=True)
@@ -72,7 +70,7 @@ def test_a_guess_is_what_all_nearest_rows_agree_on():
 def test_who_is_claimed_is_as_near_as_the_nearest_strangers():
     rng = np.random.default_rng(0)
     release, train, control = rng.normal(size=(300, 1)), rng.normal(size=(100, 1)), rng.normal(size=(100, 1))
-    matches = cells_of([], np.vstack([release, train, control]), 300).matches()
+    matches = nearest_of([], np.vstack([release, train, control]), 300)
     stranger = np.arange(200) >= 100
     claimed = matches.claimed(stranger, 0.05)
     assert claimed[stranger].sum() == 5
@@ -81,17 +79,17 @@ def test_who_is_claimed_is_as_near_as_the_nearest_strangers():
 
 def test_claims_do_not_reach_far_into_a_tie():
     labels = [np.repeat([0, 1], [40, 40])]
-    matches = cells_of(labels, np.empty((80, 0)), 40).matches()
+    matches = nearest_of(labels, np.empty((80, 0)), 40)
     none_there = matches.claimed(np.arange(40) >= 20, 0.05)
     assert not none_there.any(), "nobody's labels are in the release"
     labels = [np.zeros(80, np.int64)]
-    matches = cells_of(labels, np.empty((80, 0)), 40).matches()
+    matches = nearest_of(labels, np.empty((80, 0)), 40)
     assert not matches.claimed(np.arange(40) >= 20, 0.05).any(), "everybody is as near"
 
 
 def test_a_claim_does_not_rest_on_a_crowd():
     n = MOST_VOTES + 1
-    matches = cells_of([np.zeros(n + 4, np.int64)], np.empty((n + 4, 0)), n).matches()
+    matches = nearest_of([np.zeros(n + 4, np.int64)], np.empty((n + 4, 0)), n)
     assert not matches.claimed(np.arange(4) >= 2, 0.5).any()
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._targets import named
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Measurement, Quantity
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.attack_success import worst_interval
-from synth_audit.stats.regression import Regression, Scaling, correlation
+from synth_audit.stats.attack_success import corrected_level, worst_interval
+from synth_audit.stats.regression import Regression, Scaling, correlation, signed_r_squared
 from synth_audit.stats.resampling import reference_rows
 from synth_audit.table.kind import Coding
 from synth_audit.table.schema import Column, Role
@@ -151,6 +152,60 @@ class AttackedSecrets:
         return cls(design, tuple(secrets), not missed, (*notes, *unjudged))
 
 
+class _Learnt(Protocol):
+    """What an attacker has learnt from rows."""
+
+    def guess(self, rows: SecretRows) -> Floats:
+        """Guesses at the answers of other rows, shape (n, c)."""
+
+
+@dataclass(frozen=True)
+class SecretRows:
+    """Rows that hold a secret, as an attacker or whoever guesses are tried on sees them.
+
+    Attributes:
+        known: standardised predictors, shape (n, q). answers: what stands for the secret, shape (n, c).
+        groups: by each other column, shape (n,); empty where nobody looks at groups.
+    """
+
+    known: Floats
+    answers: Floats
+    groups: tuple[Codes, ...] = ()
+
+    @classmethod
+    def of(cls, values: Floats, present: Bools, secret: Secret, scaling: Scaling | None = None) -> SecretRows:
+        """Those of the encoded rows, shape (n, p), that hold the secret; standardised by one another."""
+        held = values[present]
+        z = (scaling or Scaling.of(held)).apply(held)
+        return cls(z[:, secret.predictors], z[:, secret.responses])
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+    def take(self, rows: Bools) -> SecretRows:
+        """Those that the mask, shape (n,), chooses."""
+        return SecretRows(self.known[rows], self.answers[rows], tuple(g[rows] for g in self.groups))
+
+    def skill(self, guesses: Floats, weights: Floats, counts: Floats | None = None) -> float:
+        """Signed squared correlation of guesses with the answers, weighted over these.
+
+        Args:
+            counts: how often each row counts, shape (n,); once if left out.
+        """
+        return float(signed_r_squared(guesses, self.answers, counts) @ weights)
+
+    def cross_fitted(self, learn: Callable[[Bools], _Learnt], folds: Codes) -> Floats:
+        """Guesses at each fold, by what is learnt from the others, of which ``learn`` gets the mask.
+
+        What was fitted to a row would look too good there, and the release too harmless beside it.
+        """
+        guesses = np.zeros_like(self.answers)
+        for fold in np.unique(folds):
+            own = folds == fold
+            guesses[own] = learn(~own).guess(self.take(own))
+        return guesses
+
+
 def _columns(subject: Subject, names: Sequence[str]) -> tuple[Column, ...]:
     chosen = named(subject, names, "columns") or tuple(
         c for c in subject.schema.with_role(Role.SENSITIVE) if c.released
@@ -208,6 +263,31 @@ def worst(found: Sequence[Measurement], level: float) -> Measurement:
     intervals = [m.interval for m in found if m.interval]
     interval = worst_interval(intervals, level, f"{len(found)} numbers")
     return replace(largest, id=largest.id.whole, interval=interval)
+
+
+class Judged(Protocol):
+    """What was found of one secret."""
+
+    @property
+    def open(self) -> bool:
+        """It cannot be said whether the secret is handed on: no gate may pass on the others alone."""
+
+    def retained(self, level: float) -> Iterator[Measurement]:
+        """How much of it is handed on, where real rows teach anything."""
+
+
+def retained(found: Sequence[Judged], level: float, *, complete: bool) -> Iterator[Measurement]:
+    """The worst number first, if every secret of the table could be judged, then each.
+
+    Args:
+        complete: every secret that the table has was attacked, or never varies.
+    """
+    each = [m for f in found for m in f.retained(level)]
+    if each and complete and not any(f.open for f in found):
+        corrected = corrected_level(level, len(each))
+        # An honest release may hand on what the population has in common, so that no null is known.
+        yield replace(worst([m for f in found for m in f.retained(corrected)], level), reference=None)
+    yield from each
 
 
 def associated(subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> bool:

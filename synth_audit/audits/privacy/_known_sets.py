@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.audits._targets import FEWEST_GUESSES, drawn
+from synth_audit.audits.privacy._guesses import NO_EXCESS
 from synth_audit.audits.privacy._known_columns import SECRET_STEP, KnownColumn, known_columns
-from synth_audit.findings.measurement import Interval, Measurement, Quantity, Reference, SampleCounts
+from synth_audit.findings.measurement import Interval, Measurement, Quantity, SampleCounts
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.cross_fitting import ClaimTable, held_out_excess
 from synth_audit.table.people import key_columns, persons
@@ -183,27 +184,21 @@ class AskedPeople:
         judged: Bools = self.second == bool(half)
         return judged
 
-    @property
-    def sizes(self) -> Floats:
-        """Train people in each half, shape (2,)."""
-        return np.array([(self.member & self.of(half)).sum() for half in (0, 1)], np.float64)
-
-    def counted(self, what: Bools, who: Positions | None = None) -> Floats:
-        """How many there are on each side and in each half.
+    def claims(self, made: Bools, right: Bools, who: Positions | None = None) -> ClaimTable:
+        """Count claims on each side and in each half.
 
         Args:
-            what: of people, by column, shape (people, columns). who: which people these are; all in order if
-                left out.
-
-        Returns:
-            of train, then of control; shape (2, 2, columns).
+            made, right: of people, by attack, shape (people, attacks). who: which people these are; all in
+                order if left out.
         """
         rows = slice(None) if who is None else who
-        found = [
-            [what[(side & self.of(half))[rows]].sum(axis=0) for half in (0, 1)]
-            for side in (self.member, ~self.member)
+        train, control = ([side & self.of(half) for half in (0, 1)] for side in (self.member, ~self.member))
+        cells = [
+            np.array([what[people[rows]].sum(axis=0) for people in side], np.float64)
+            for side in (train, control)
+            for what in (made, right)
         ]
-        return np.array(found, np.float64)
+        return ClaimTable(np.array([people.sum() for people in train], np.float64), *cells)
 
 
 def different_people(table: Table, most: int, rng: np.random.Generator) -> Positions:
@@ -268,11 +263,6 @@ class KnownSets:
         return " and ".join(told)
 
 
-def parts_of(n_sets: int) -> tuple[int, int]:
-    """How many of so many sets are drawn at random, and how many each half of the people looks for."""
-    return n_sets - 2 * (n_sets // 4), n_sets // 4
-
-
 def drawn_sets(columns: Names, most: int, rng: np.random.Generator) -> list[Known]:
     """Two, three, four, five and half of the columns, at random and in turn; single ones of two or three."""
     sizes = [k for k in (*FEW, len(columns) // 2) if 2 <= k < len(columns)] or [1]
@@ -312,83 +302,98 @@ def _different(draw: Callable[[int], Known], most: int) -> list[Known]:
     return list(found)
 
 
+def known_sets(
+    subject: Subject,
+    names: Names,
+    people: AskedPeople,
+    n_sets: int,
+    rng: np.random.Generator,
+    *,
+    draw: Callable[[Names, int, np.random.Generator], list[Known]],
+    sizes: Sequence[int],
+    known: Callable[[Names], Known],
+    together: Sequence[Known] = (),
+) -> KnownSets:
+    """About so many sets of columns: half are drawn, and half grow from pairs that stand out.
+
+    Args:
+        draw: draws so many sets of columns. sizes: to which pairs grow, in turn; empty for none that do.
+        known: how an adversary knows the columns of a grown set. together: sets that are tried as well.
+    """
+    each = n_sets // 4  # for either half of the people
+    random_sets = draw(names, n_sets - 2 * each, rng)
+    if not each or not sizes or min(len(people.train), len(people.control)) < 2:
+        return KnownSets.of(random_sets, (), together)
+    columns = [subject.schema[name] for name in names]
+    grow_to = [sizes[i % len(sizes)] for i in range(each)]
+    found = standing_out(subject, columns, people, grow_to, rng)
+    return KnownSets.of(random_sets, [[known(s) for s in half] for half in found], together)
+
+
+def standing_out(
+    subject: Subject,
+    columns: Sequence[Column],
+    people: AskedPeople,
+    sizes: Sequence[int],
+    rng: np.random.Generator,
+) -> list[list[Names]]:
+    """For each half of the people the pairs that stand out most, one for each size, each grown to its size.
+
+    All pairs of at most 50 columns are looked at in at most 4,000 rows of the release.
+    """
+    assert subject.control is not None
+    real = (subject.train, subject.control)
+    kept = [columns[i] for i in drawn(np.arange(len(columns)), _MOST_COLUMNS, rng)]
+    rows = drawn(np.arange(subject.synthetic.n_rows), _MOST_ROWS, rng)
+    tables = [subject.synthetic.take(rows)]
+    tables += [t.take(who) for t, who in zip(real, (people.train, people.control), strict=True)]
+    cells = list(known_columns(tables, kept, real))
+    found: list[list[Names]] = [[], []]
+    for half in (0, 1) if len(cells) > 1 else ():
+        apart = looked_at(cells, len(rows), people, half)
+        for pair, size in zip(strongest_pairs(apart, len(sizes)), sizes, strict=False):
+            found[half].append(tuple(dict.fromkeys(cells[i].name for i in grown(apart, pair, size))))
+    return found
+
+
 @dataclass(frozen=True, eq=False)
-class PairsApart:
-    """How much each pair of columns stands out on each half of the people.
+class Trial:
+    """One attack on the people, with one set known.
 
     Attributes:
-        columns: that were looked at, ascending. apart: shape (2, columns, columns).
+        known: position of the set. told: what the attack tells, for a reader.
+        made, right: on whom it was made and succeeded, shape (people,).
     """
 
-    columns: Names
-    apart: Sequence[Floats]
-
-    @classmethod
-    def of(
-        cls, subject: Subject, columns: Sequence[Column], people: AskedPeople, rng: np.random.Generator
-    ) -> PairsApart:
-        """Look at all pairs of at most 50 columns in at most 4,000 rows of the release."""
-        assert subject.control is not None
-        real = (subject.train, subject.control)
-        kept = [columns[i] for i in drawn(np.arange(len(columns)), _MOST_COLUMNS, rng)]
-        rows = drawn(np.arange(subject.synthetic.n_rows), _MOST_ROWS, rng)
-        tables = [subject.synthetic.take(rows)]
-        tables += [t.take(who) for t, who in zip(real, (people.train, people.control), strict=True)]
-        cells = list(known_columns(tables, kept, real))
-        if len(cells) < 2:
-            return cls((), ())
-        apart = [looked_at(cells, len(rows), people, half) for half in (0, 1)]
-        return cls(tuple(c.name for c in cells), apart)
-
-    def grown(self, half: int, sizes: Sequence[int]) -> list[Names]:
-        """The pairs that stand out most on a half, one for each size, each grown to its size."""
-        if not self.columns:
-            return []
-        apart = self.apart[half]
-        pairs = strongest_pairs(apart, len(sizes))
-        found = [grown(apart, pair, k) for pair, k in zip(pairs, sizes, strict=False)]
-        return [tuple(dict.fromkeys(self.columns[i] for i in chosen)) for chosen in found]
+    known: int
+    told: str
+    made: Bools
+    right: Bools
 
 
-@dataclass(frozen=True, eq=False)
-class SetTrials:
-    """Attacks on the same people, with different columns known.
+def worst_of_sets(
+    quantity: Quantity,
+    sets: KnownSets,
+    people: AskedPeople,
+    trials: Sequence[Trial],
+    requested: int,
+    level: float,
+) -> tuple[Measurement, list[str]]:
+    """The largest excess, chosen on one half of the people and measured on the other, both ways.
 
-    Attributes:
-        made, right: attacks that were made, and that succeeded, on train and control people in each half,
-            shape (2, 2, attacks).
-        able: which attacks each half may choose, shape (2, attacks).
+    Returns:
+        NaN where a side has fewer than two people or a half nothing to choose; and what the attacks that were
+        measured tell.
     """
-
-    people: AskedPeople
-    made: Floats
-    right: Floats
-    able: Bools
-
-    @classmethod
-    def of(
-        cls, sets: KnownSets, people: AskedPeople, trials: Sequence[tuple[int, Bools, Bools]]
-    ) -> SetTrials:
-        """Count, given the position of what was known, and on whom each attack was made and succeeded."""
-        made, right = (
-            people.counted(np.array([t[i] for t in trials], np.bool_).reshape(len(trials), -1).T)
-            for i in (1, 2)
-        )
-        able = np.array([[half in sets.halves[i] for i, _, _ in trials] for half in (0, 1)], np.bool_)
-        return cls(people, made, right, able)
-
-    def worst(self, quantity: Quantity, requested: int, level: float) -> tuple[Measurement, tuple[int, ...]]:
-        """The largest excess, chosen on one half of the people and measured on the other, both ways.
-
-        Returns:
-            NaN where a side has fewer than two people or a half nothing to choose; and the attacks measured.
-        """
-        n = min(len(self.people.train), len(self.people.control))
-        counts = SampleCounts(n_requested=max(requested, n), n_achieved=n, n_minimum=FEWEST_GUESSES)
-        null = Reference(0.0, "as often as for people the generator never saw")
-        if n < 2 or not self.able.any(axis=1).all():
-            unknown = Interval(-1.0, 1.0, level, "nothing to choose")
-            return quantity.at(math.nan, interval=unknown, reference=null, **counts), ()
-        cells = (*self.made[:1], *self.right[:1], *self.made[1:], *self.right[1:])
-        excess, chosen = held_out_excess(ClaimTable(self.people.sizes, *cells), self.able, level)
-        return quantity.at(excess.value, interval=excess.interval, reference=null, **counts), chosen
+    n = min(len(people.train), len(people.control))
+    counts = SampleCounts(n_requested=max(requested, n), n_achieved=n, n_minimum=FEWEST_GUESSES)
+    able = np.array([[half in sets.halves[t.known] for t in trials] for half in (0, 1)], np.bool_)
+    if n < 2 or not able.any(axis=1).all():
+        unknown = Interval(-1.0, 1.0, level, "nothing to choose")
+        return quantity.at(math.nan, interval=unknown, reference=NO_EXCESS, **counts), []
+    table = people.claims(
+        np.column_stack([t.made for t in trials]), np.column_stack([t.right for t in trials])
+    )
+    excess, chosen = held_out_excess(table, able, level)
+    told = list(dict.fromkeys(trials[i].told for i in chosen))
+    return quantity.at(excess.value, interval=excess.interval, reference=NO_EXCESS, **counts), told

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Codes, Floats
+from synth_audit.arrays import Codes, Floats
 from synth_audit.audits.privacy._attribute_secrets import (
     FEWEST_SCORED,
     FOLDS,
@@ -19,8 +20,9 @@ from synth_audit.audits.privacy._attribute_secrets import (
     AttackedSecrets,
     DesignMatrix,
     Secret,
+    SecretRows,
     associated,
-    worst,
+    retained,
 )
 from synth_audit.encode.codes import Vocabulary
 from synth_audit.errors import PluginError
@@ -29,7 +31,6 @@ from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Findings, Interval, Measurement
 from synth_audit.plugins.audit import AuditInfo, Leak, Subject
-from synth_audit.stats.attack_success import corrected_level
 from synth_audit.stats.regression import (
     GroupMeans,
     Regression,
@@ -37,7 +38,6 @@ from synth_audit.stats.regression import (
     chance_of_share,
     correlation,
     share_overlooked,
-    signed_r_squared,
 )
 from synth_audit.stats.resampling import critical_value, enough_draws, normal_interval, reference_rows
 from synth_audit.table.kind import Grouping
@@ -71,56 +71,6 @@ RARE_LABELS = "rare labels"
 
 
 @dataclass(frozen=True)
-class Rows:
-    """People who have a secret, as the attack sees them.
-
-    Attributes:
-        known: standardised predictors, shape (n, q). answers: what stands for the secret, shape (n, c).
-        groups: by each other column, shape (n,).
-    """
-
-    known: Floats
-    answers: Floats
-    groups: tuple[Codes, ...]
-
-    def __len__(self) -> int:
-        return len(self.known)
-
-    def take(self, rows: Bools) -> Rows:
-        """Those that the mask, shape (n,), chooses."""
-        return Rows(self.known[rows], self.answers[rows], tuple(g[rows] for g in self.groups))
-
-
-@dataclass(frozen=True)
-class AttackView:
-    """What of a table bears on one secret.
-
-    Attributes:
-        rare: labels of the secret that share one number in the design; the answers are then indicators of
-            these. None for the numbers of the design.
-        weights: of the answers, shape (c,), summing to 1.
-    """
-
-    design: DesignMatrix
-    secret: Secret
-    groupings: tuple[Grouping, ...]
-    weights: Floats
-    rare: tuple[str, ...] | None = None
-
-    def rows(self, table: Table) -> Rows:
-        """The rows of a table that hold the secret."""
-        table = table.take(self.design.present(table, self.secret.name))
-        values = self.design.encode(table)
-        z = Scaling.of(values).apply(values)
-        answers = z[:, self.secret.responses]
-        if self.rare is not None:
-            places = Vocabulary(self.secret.name, self.rare).places(table)
-            marks = (places[:, None] == np.arange(len(self.rare))).astype(np.float64)
-            answers = Scaling.of(marks).apply(marks)
-        return Rows(z[:, self.secret.predictors], answers, tuple(g.of(table) for g in self.groupings))
-
-
-@dataclass(frozen=True)
 class Attack:
     """Guesses ``Σ β_k x_k + Σ γ_j m_j(g_j)`` with m_j the mean, in group g_j of column j, of what β leaves.
 
@@ -138,7 +88,7 @@ class Attack:
     tests: tuple[Test, ...]
 
     @classmethod
-    def learnt(cls, rows: Rows, weights: Floats, sizes: Sequence[int] = ()) -> Attack:
+    def learnt(cls, rows: SecretRows, weights: Floats, sizes: Sequence[int] = ()) -> Attack:
         """Learn from rows.
 
         Guesses from chance coefficients correlate with the truth by anything, either way: many sets even that
@@ -177,7 +127,7 @@ class Attack:
         """The tests by which this attack does not believe what another does."""
         return tuple(self.tests[part] for part in sorted(other.parts - self.parts))
 
-    def guess(self, rows: Rows) -> Floats:
+    def guess(self, rows: SecretRows) -> Floats:
         """Guesses at the answers, shape (n, c), in standard deviations of those who were learnt from."""
         guesses: Floats = rows.known @ self.line
         for j, means, slope in zip(self.used, self.means, self.slopes, strict=True):
@@ -237,103 +187,72 @@ class SkillEstimate:
 
 
 @dataclass(frozen=True)
-class ReleaseAttack:
-    """What the release teaches of one secret.
-
-    Attributes:
-        told: to who fits a line and, where groups of single columns tell more in train, looks at those too.
-        grouped: they do. rare: to who guesses the rare labels of the secret likewise; None where train tells
-            next to nothing of them.
-    """
-
-    told: SkillEstimate
-    grouped: bool
-    rare: SkillEstimate | None
-
-    @classmethod
-    def of(cls, subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> ReleaseAttack:
-        """Score on control, or on train where there is none worth it."""
-        if not all(c.kind.finite(subject.synthetic.column(c.name)) for c in subject.features):
-            raise PluginError("the release holds infinite numbers")
-        rng = child_rng(seed, STREAM, "release", secret.name)
-        control = subject.control
-        apart = control is not None and control.n_rows >= FEWEST_SCORED
-        scored = _some(control if control is not None and apart else subject.train, _MOST_SCORED, rng)
-        tables = (*(_some(t, _MOST_LEARNT, rng) for t in (subject.synthetic, subject.train)), scored)
-        groupings = tuple(_groupings(subject, secret))
-        view = AttackView(design, secret, groupings, secret.weights)
-        draws = enough_draws(_DRAWS, subject.level)
-        test = ReleaseTest.of(view, tables, apart, draws)
-        sizes = tuple(g.size for g in groupings)
-        grouped = bool(Attack.learnt(test.train, view.weights, sizes).used)
-        told = test.skills(sizes if grouped else (), rng)
-        rare = _of_rare_labels(subject.train, view)
-        if rare is None:
-            return cls(told, grouped, None)
-        own = ReleaseTest.of(rare, tables, apart, draws)
-        found = own.skills(sizes, rng) if Attack.learnt(own.train, own.weights, sizes).parts else None
-        return cls(told, grouped, found if found and found.real_skill >= _LEAST_TOLD else None)
-
-
-@dataclass(frozen=True)
 class ReleaseTest:
     """Whom the attack learns from and whom it is scored at.
 
     Attributes:
+        made, train, scored: of the release, of train, and of the rows to score on.
+        weights: of the answers, shape (c,), summing to 1.
         apart: nobody who is scored is in train. Else train's own skill is that of guesses at each of
-            :data:`FOLDS` folds, learnt from the others: what was fitted to a row would look too good there,
-            and the release too harmless beside it.
+            :data:`FOLDS` folds, learnt from the others.
         draws: of the bootstrap.
     """
 
-    made: Rows
-    train: Rows
-    scored: Rows
+    made: SecretRows
+    train: SecretRows
+    scored: SecretRows
     weights: Floats
     apart: bool
     draws: int
 
-    @classmethod
-    def of(cls, view: AttackView, tables: Sequence[Table], apart: bool, draws: int) -> ReleaseTest:
-        """See the release, train and the rows to score on, in this order, by this view."""
-        made, train, scored = (view.rows(table) for table in tables)
-        return cls(made, train, scored, view.weights, apart, draws)
-
     def skills(self, sizes: Sequence[int], rng: np.random.Generator) -> SkillEstimate:
         """Skill learnt from the release and from train; without ``sizes`` of groups, of a line alone."""
-        n = len(self.scored)
-        made, train = (Attack.learnt(rows, self.weights, sizes) for rows in (self.made, self.train))
-        real = train.guess(self.scored) if self.apart else self._across(sizes, rng.permutation(n) % FOLDS)
+        n, learn = len(self.scored), partial(Attack.learnt, weights=self.weights, sizes=sizes)
+        made, train = learn(self.made), learn(self.train)
+        if self.apart:
+            real = train.guess(self.scored)
+        else:
+            folds = rng.permutation(n) % FOLDS
+            real = self.scored.cross_fitted(lambda others: learn(self.scored.take(others)), folds)
         guesses = (made.guess(self.scored), real)
         counts = [
             np.bincount(rng.integers(max(n, 1), size=n), minlength=n).astype(np.float64)
             for _ in range(self.draws)
         ]
-        skills = np.array([[self._skill(g, c) for g in guesses] for c in (None, *counts)])
-        return SkillEstimate(float(skills[0, 0]), float(skills[0, 1]), skills[1:], n, made.not_in(train))
-
-    def _across(self, sizes: Sequence[int], folds: Codes) -> Floats:
-        """Guesses at each fold, learnt from the others."""
-        guesses = np.zeros_like(self.scored.answers)
-        for fold in np.unique(folds):
-            own = folds == fold
-            learnt = Attack.learnt(self.scored.take(~own), self.weights, sizes)
-            guesses[own] = learnt.guess(self.scored.take(own))
-        return guesses
-
-    def _skill(self, guesses: Floats, counts: Floats | None) -> float:
-        return float(signed_r_squared(guesses, self.scored.answers, counts) @ self.weights)
+        skills = [[self.scored.skill(g, self.weights, c) for g in guesses] for c in (None, *counts)]
+        (skill, real_skill), *drawn = skills
+        return SkillEstimate(skill, real_skill, np.array(drawn), n, made.not_in(train))
 
 
-def _of_rare_labels(train: Table, view: AttackView) -> AttackView | None:
-    """The labels of the secret that share one number: together they would hide what each hangs on."""
-    held = view.design.coding(view.secret.name).rare_counts(train)
+def _rows(
+    table: Table, design: DesignMatrix, secret: Secret, groupings: Sequence[Grouping], rare: Sequence[str]
+) -> SecretRows:
+    """The rows of a table that hold the secret.
+
+    Args:
+        rare: labels of the secret that share one number in the design; the answers are then indicators of
+            these.
+    """
+    table = table.take(design.present(table, secret.name))
+    rows = SecretRows.of(design.encode(table), np.ones(table.n_rows, dtype=np.bool_), secret)
+    answers = rows.answers
+    if rare:
+        places = Vocabulary(secret.name, tuple(rare)).places(table)
+        marks = (places[:, None] == np.arange(len(rare))).astype(np.float64)
+        answers = Scaling.of(marks).apply(marks)
+    return SecretRows(rows.known, answers, tuple(g.of(table) for g in groupings))
+
+
+def _rare_labels(subject: Subject, design: DesignMatrix, secret: Secret) -> tuple[list[str], Floats]:
+    """Labels of the secret that share one number, commonest first, and their weights.
+
+    Together they would hide what each hangs on.
+    """
+    held = design.coding(secret.name).rare_counts(subject.train)
     enough = {label: n for label, n in held.items() if n >= _FEWEST_RARE}
     rare = sorted(enough, key=lambda label: -enough[label])[:_MOST_RARE]
-    if not rare:
-        return None
-    weights = np.array([enough[label] for label in rare], dtype=np.float64)
-    return replace(view, weights=weights / weights.sum(), rare=tuple(rare))
+    counts = np.array([enough[label] for label in rare], dtype=np.float64)
+    return rare, counts / max(counts.sum(), 1.0)
 
 
 def _groupings(subject: Subject, secret: Secret) -> Iterator[Grouping]:
@@ -347,14 +266,12 @@ def _some(table: Table, most: int, rng: np.random.Generator) -> Table:
     return table.take(reference_rows(table.n_rows, (), most, rng))
 
 
-def unseen(subject: Subject, design: DesignMatrix, secret: Secret, seed: int, *, linear: bool) -> bool:
-    """True when no line ties the secret to another column but its groups do.
+def unseen(subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> bool:
+    """True when groups of another column differ in the secret, which no line may tell.
 
     A permutation test of the largest ``η²`` of the secret, or of its distance from its median, between the
     labels of another column, or the quantile bins of its numbers; ``p ≤ 0.01`` for all together.
     """
-    if linear:
-        return False
     rng = child_rng(seed, STREAM, "unseen", secret.name)
     table = _some(subject.train, MOST_TESTED, rng)
     table = table.take(design.present(table, secret.name))
@@ -384,23 +301,66 @@ class SecretFinding:
     """One secret.
 
     Attributes:
-        attack: what the release teaches of it.
+        told: what the release teaches whoever fits a line and, where groups of single columns tell more in
+            train, looks at those too.
+        grouped: they do. rare: of who guesses the rare labels of the secret likewise; None where train tells
+            next to nothing of them.
         associated: a line through other columns tells of it in train.
         unseen: no line does, but groups of rows differ in it.
         rows: of train.
     """
 
     secret: Secret
-    attack: ReleaseAttack
+    told: SkillEstimate
+    grouped: bool
+    rare: SkillEstimate | None
     associated: bool
     unseen: bool
     rows: int
     level: float
 
+    @classmethod
+    def of(cls, subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> SecretFinding:
+        """Score on control, or on train where there is none worth it."""
+        linear = associated(subject, design, secret, seed)
+        if not all(c.kind.finite(subject.synthetic.column(c.name)) for c in subject.features):
+            raise PluginError("the release holds infinite numbers")
+        rng = child_rng(seed, STREAM, "release", secret.name)
+        control = subject.control
+        apart = control is not None and control.n_rows >= FEWEST_SCORED
+        scored = _some(control if control is not None and apart else subject.train, _MOST_SCORED, rng)
+        tables = (*(_some(t, _MOST_LEARNT, rng) for t in (subject.synthetic, subject.train)), scored)
+        groupings, draws = tuple(_groupings(subject, secret)), enough_draws(_DRAWS, subject.level)
+
+        def tested(weights: Floats, rare: Sequence[str] = ()) -> ReleaseTest:
+            rows = (_rows(table, design, secret, groupings, rare) for table in tables)
+            return ReleaseTest(*rows, weights, apart, draws)
+
+        sizes = tuple(g.size for g in groupings)
+        test = tested(secret.weights)
+        grouped = bool(Attack.learnt(test.train, test.weights, sizes).used)
+        told = test.skills(sizes if grouped else (), rng)
+        labels, weights = _rare_labels(subject, design, secret)
+        rare = None
+        if labels:
+            own = tested(weights, labels)
+            if Attack.learnt(own.train, own.weights, sizes).parts:
+                rare = own.skills(sizes, rng)
+        return cls(
+            secret=secret,
+            told=told,
+            grouped=grouped,
+            rare=rare if rare and rare.real_skill >= _LEAST_TOLD else None,
+            associated=linear,
+            unseen=not linear and unseen(subject, design, secret, seed),
+            rows=subject.train.n_rows,
+            level=subject.level,
+        )
+
     @property
     def tied(self) -> bool:
         """Train ties the secret to other columns, by a line or by groups."""
-        return self.associated or self.attack.grouped
+        return self.associated or self.grouped
 
     @property
     def explained(self) -> bool:
@@ -410,14 +370,13 @@ class SecretFinding:
     @property
     def measured(self) -> bool:
         """What train teaches helps with other real rows, and the release can be held against it."""
-        return self.tied and self.explained and self.attack.told.measurable(self.level)
+        return self.tied and self.explained and self.told.measurable(self.level)
 
     @property
     def bent(self) -> bool:
         """Something ties the secret to other columns that no attack here can measure."""
-        told, rare = self.attack.told, self.attack.rare
-        lost = self.unseen if not self.attack.grouped else not told.measurable(self.level)
-        return lost or (rare is not None and not rare.measurable(self.level))
+        lost = self.unseen if not self.grouped else not self.told.measurable(self.level)
+        return lost or (self.rare is not None and not self.rare.measurable(self.level))
 
     @property
     def open(self) -> bool:
@@ -427,10 +386,9 @@ class SecretFinding:
     def retained(self, level: float) -> Iterator[Measurement]:
         """Of the secret as a whole, and of its rare labels, each where real rows teach anything."""
         if self.measured:
-            yield self._at(self.attack.told, "", level)
-        rare = self.attack.rare
-        if rare is not None and self.explained and rare.measurable(self.level):
-            yield self._at(rare, RARE_LABELS, level)
+            yield self._at(self.told, "", level)
+        if self.rare is not None and self.explained and self.rare.measurable(self.level):
+            yield self._at(self.rare, RARE_LABELS, level)
 
     def remarks(self) -> Iterator[str]:
         """What a reader must know of a secret that was not judged."""
@@ -526,30 +484,9 @@ class AttributeAttack:
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack each secret; rows and bootstrap by the seed of the plan."""
         attacked = AttackedSecrets.of(subject, self.columns)
+        design = attacked.design
         with single_threaded_algebra():
-            found = [self._of(subject, attacked, i, context.seed) for i in range(len(attacked.secrets))]
+            found = [SecretFinding.of(subject, design, secret, context.seed) for secret in attacked.secrets]
         notes = (note for finding in found for note in finding.remarks())
-        measured = _measured(found, subject.level, complete=attacked.complete)
+        measured = retained(found, subject.level, complete=attacked.complete)
         return Findings(tuple(measured), notes=(*attacked.notes, *notes))
-
-    @staticmethod
-    def _of(subject: Subject, attacked: AttackedSecrets, i: int, seed: int) -> SecretFinding:
-        secret, design = attacked.secrets[i], attacked.design
-        linear = associated(subject, design, secret, seed)
-        return SecretFinding(
-            secret=secret,
-            attack=ReleaseAttack.of(subject, design, secret, seed),
-            associated=linear,
-            unseen=unseen(subject, design, secret, seed, linear=linear),
-            rows=subject.train.n_rows,
-            level=subject.level,
-        )
-
-
-def _measured(found: Sequence[SecretFinding], level: float, *, complete: bool) -> Iterator[Measurement]:
-    """The worst number first, if every secret of the table could be judged, then each."""
-    each = [m for f in found for m in f.retained(level)]
-    if each and complete and not any(f.open for f in found):
-        corrected = corrected_level(level, len(each))
-        yield worst([m for f in found for m in f.retained(corrected)], level)
-    yield from each

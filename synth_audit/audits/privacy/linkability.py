@@ -9,22 +9,21 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Positions
-from synth_audit.audits._targets import FEWEST_GUESSES, drawn, named, random_places, rate
+from synth_audit.audits._targets import drawn, named, rate
+from synth_audit.audits.privacy._guesses import KnownRows, exposure, risk_at, successes
 from synth_audit.audits.privacy._known_sets import (
     AskedPeople,
-    KnownSets,
-    PairsApart,
-    SetTrials,
+    Trial,
     different_people,
     drawn_sources,
-    parts_of,
+    known_sets,
+    worst_of_sets,
 )
 from synth_audit.encode.codes import codes
-from synth_audit.encode.distances import GowerEncoder, varies
+from synth_audit.encode.distances import varies
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Direction, Exposure, Findings, Measurement, Quantity, Reference
-from synth_audit.neighbours.gower import Mixed, nearest_k
+from synth_audit.findings.measurement import Direction, Findings, Measurement, Quantity
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.attack_success import SuccessCount, risk
 from synth_audit.stats.distributions import entropy
@@ -134,27 +133,34 @@ class Linkability:
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack at most ``n_attacks`` rows of train and of control."""
-        rng = context.rng
+        rng, level = context.rng, subject.level
         assert subject.control is not None
         sides = self._sides(subject)
+        names = [[c.name for c in side] for side in sides]
         tables = (subject.train, subject.control)
         chosen = [drawn(np.arange(t.n_rows), self.n_attacks, rng) for t in tables]
-        rows = _Sources.of(subject, [c for side in sides for c in side], chosen)
-        found = [rows.candidates([c.name for c in side], self.n_neighbours, rng) for side in sides]
-        hits = [_share_a_row(a, b) for a, b in zip(*found, strict=True)]
-        measured = self._measured(hits, subject, rng)
-        names = [", ".join(c.name for c in side) for side in sides]
-        exposure = Exposure(
-            measurement=RISK.id(),
-            columns=tuple(c.name for side in sides for c in side),
-            train_tried=chosen[0],
-            train_hit=chosen[0][hits[0]],
-            control_tried=chosen[1],
-            control_hit=chosen[1][hits[1]],
+        known = KnownRows.of(subject, [c for side in sides for c in side], chosen)
+        joined = self._joined(known, names, rng)
+        exposed = exposure(
+            RISK.id(), [name for side in names for name in side], chosen, np.split(joined, [len(chosen[0])])
         )
-        note = f"one source holds {names[0]}; the other {names[1]}"
-        by_pairs, told = self._other_pairs(subject, context)
-        return Findings((*measured, *by_pairs), notes=(note, *told), exposures=(exposure,))
+        train, control = successes(exposed)
+        # Of two random sets of k rows, the number in both is hypergeometric.
+        n, k = subject.synthetic.n_rows, min(self.n_neighbours, subject.synthetic.n_rows)
+        naive = SuccessCount.of(rng.hypergeometric(k, n - k, k, size=self.n_attacks) > 0)
+        achieved = min(train.guesses, control.guesses)
+        measured = [
+            risk_at(RISK, risk(train, control, level), self.n_attacks, achieved),
+            rate(TRAIN_RATE, train, self.n_attacks, level),
+            rate(CONTROL_RATE, control, self.n_attacks, level),
+            rate(NAIVE_RATE, naive, self.n_attacks, level),
+        ]
+        notes = [f"one source holds {', '.join(names[0])}; the other {', '.join(names[1])}"]
+        if self.source_pairs:
+            worst, told = self._other_pairs(subject, context)
+            measured.append(worst)
+            notes += told
+        return Findings(tuple(measured), notes=tuple(notes), exposures=(exposed,))
 
     def _sides(self, subject: Subject) -> Sides:
         if not self.columns_a:
@@ -168,100 +174,37 @@ class Linkability:
                 raise NotApplicable(f"no column of {setting} varies in train")
         return sides
 
-    def _other_pairs(self, subject: Subject, context: RunContext) -> tuple[list[Measurement], list[str]]:
+    def _joined(self, known: KnownRows, sides: Sequence[Collection[str]], rng: np.random.Generator) -> Bools:
+        """Whether the rows nearest by each source's columns meet, for train, then for control rows."""
+        asked = known.asked()
+        return _share_a_row(*(known.nearest(side, asked, self.n_neighbours, rng) for side in sides))
+
+    def _other_pairs(self, subject: Subject, context: RunContext) -> tuple[Measurement, list[str]]:
         """What the worst of several pairs of sources joins, and what they hold."""
         assert subject.control is not None
-        if not self.source_pairs:
-            return [], []
-        rng, sets_rng = context.rng, context.child("linkability", "sources").rng
+        rng = context.rng
         chosen = [different_people(t, self.n_attacks, rng) for t in (subject.train, subject.control)]
         people = AskedPeople.halved(chosen[0], chosen[1], rng)
-        rows = _Sources.of(subject, subject.features, chosen)
-        pairs = _source_pairs(rows.varying, subject, people, self.source_pairs, sets_rng)
+        known = KnownRows.of(subject, subject.features, chosen)
+        pairs = known_sets(
+            subject,
+            known.varying,
+            people,
+            self.source_pairs,
+            context.child("linkability", "sources").rng,
+            draw=drawn_sources,
+            sizes=_SHARED_OUT if len(known.varying) > 3 else (),
+            known=lambda found: (found[::2], found[1::2]),
+        )
         everybody = np.ones(len(people.member), dtype=np.bool_)
         trials = []
         for i, sides in enumerate(pairs.sets):
-            one, other = (rows.candidates(side, self.n_neighbours, rng) for side in sides)
-            joined = [_share_a_row(a, b) for a, b in zip(one, other, strict=True)]
-            trials.append((i, everybody, np.concatenate(joined)))
-        worst, best = SetTrials.of(pairs, people, trials).worst(EXCESS, self.n_attacks, subject.level)
+            told = " and ".join(", ".join(side) for side in sides)
+            trials.append(Trial(i, told, everybody, self._joined(known, sides, rng)))
+        worst, best = worst_of_sets(EXCESS, pairs, people, trials, self.n_attacks, subject.level)
         notes = [f"beside these, pairs of sources tried: {pairs.told}"]
-        named = [" and ".join(", ".join(side) for side in pairs.sets[i]) for i in best]
-        if named:
-            notes.append("of these most are joined by " + "; and by ".join(dict.fromkeys(named)))
-        return [worst], notes
-
-    def _measured(
-        self, hits: Sequence[Bools], subject: Subject, rng: np.random.Generator
-    ) -> list[Measurement]:
-        train, control = SuccessCount.of(hits[0]), SuccessCount.of(hits[1])
-        level, n = subject.level, subject.synthetic.n_rows
-        k = min(self.n_neighbours, n)
-        # Of two random sets of k rows, the number in both is hypergeometric.
-        naive = SuccessCount.of(rng.hypergeometric(k, n - k, k, size=self.n_attacks) > 0)
-        left = risk(train, control, level)
-        return [
-            RISK.at(
-                left.value,
-                interval=left.interval,
-                n_requested=self.n_attacks,
-                n_achieved=min(train.guesses, control.guesses),
-                n_minimum=FEWEST_GUESSES,
-                reference=Reference(0.0, "as often as for people the generator never saw"),
-            ),
-            rate(TRAIN_RATE, train, self.n_attacks, level),
-            rate(CONTROL_RATE, control, self.n_attacks, level),
-            rate(NAIVE_RATE, naive, self.n_attacks, level),
-        ]
-
-
-@dataclass(frozen=True, eq=False)
-class _Sources:
-    """Columns that sources hold, of the train and control rows attacked and of the release, encoded once.
-
-    Attributes:
-        order: name of the column of each number, then of each label.
-        asked: the rows of train, ``n_train`` of them, then those of control.
-    """
-
-    order: tuple[str, ...]
-    asked: Mixed
-    n_train: int
-    release: Mixed
-
-    @classmethod
-    def of(cls, subject: Subject, columns: Sequence[Column], chosen: Sequence[Positions]) -> _Sources:
-        assert subject.control is not None
-        encoder = GowerEncoder.anchored_on(subject.train, columns, beside=[subject.control])
-        tables = [subject.train, subject.control, subject.synthetic]
-        train, control, release = encoder.encode(tables, [*chosen, None])
-        return cls(encoder.order, train.followed_by(control), len(train), release)
-
-    @property
-    def varying(self) -> tuple[str, ...]:
-        """Names of the columns that vary in train, each once."""
-        return tuple(dict.fromkeys(self.order))
-
-    def candidates(self, names: Collection[str], k: int, rng: np.random.Generator) -> list[Positions]:
-        """The k synthetic rows nearest by one source's columns, for the train and the control rows."""
-        kept = np.array([i for i, name in enumerate(self.order) if name in names], dtype=np.intp)
-        place = random_places(len(self.release), rng)
-        # One search for both sides, since a search of half as many rows takes more than half as long.
-        found = nearest_k(self.asked.only(kept), self.release.only(kept), k, place)
-        return [found[: self.n_train], found[self.n_train :]]
-
-
-def _source_pairs(
-    names: tuple[str, ...], subject: Subject, people: AskedPeople, n_pairs: int, rng: np.random.Generator
-) -> KnownSets:
-    n_drawn, n_guided = parts_of(n_pairs)
-    drawn = drawn_sources(names, n_drawn, rng)
-    if not n_guided or len(names) < 4 or min(len(people.train), len(people.control)) < 2:
-        return KnownSets.of(drawn, ())
-    apart = PairsApart.of(subject, [subject.schema[name] for name in names], people, rng)
-    sizes = [_SHARED_OUT[i % len(_SHARED_OUT)] for i in range(n_guided)]
-    guided = [[(s[::2], s[1::2]) for s in apart.grown(half, sizes)] for half in (0, 1)]
-    return KnownSets.of(drawn, guided)
+        notes += [f"of these most are joined by {'; and by '.join(best)}"] if best else []
+        return worst, notes
 
 
 def _halves(train: Table, columns: Sequence[Column]) -> Sides:

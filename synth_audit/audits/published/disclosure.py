@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,7 +19,6 @@ from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.distributions import entropy
 from synth_audit.stats.proportions import proportion_interval
 from synth_audit.table.schema import Column, Role, quantitative
-from synth_audit.table.table import Table
 
 REP_U = Quantity(
     "rep_u",
@@ -151,16 +150,24 @@ class Disclosure:
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Count; nothing is drawn."""
-        coded = _CodedTables.of(subject, self.bins)
-        names = self._keys(subject, coded)
-        keys = _Keys.of(coded, names)
-        found = keys.measured(subject.level)
+        cells, level = _cells(subject, self.bins), subject.level
+        names = self._keys(subject, cells)
+        joint = row_kinds(np.column_stack([np.concatenate(cells[name]) for name in names]))
+        ends = np.cumsum([len(part) for part in cells[names[0]]])[:-1]
+        train, synthetic, *control = keys = np.split(joint, ends)
+        unique = [replicated_unique(train, train, synthetic, inside=True)]
+        unique += [replicated_unique(rows, train, synthetic, inside=False) for rows in control]
+        found = [_share(REP_U, unique, level), _share(UNIQUE_IN_ORIGINAL, [unique_rows(train)], level)]
         for column in self._targets(subject, names):
-            found += keys.attributed(coded, column, subject.level)
+            real, made, *strangers = zip(keys, cells[column.name], strict=True)
+            told = [disclosed_target(*rows, *made) for rows in (real, *strangers)]
+            itself = [disclosed_target(*real, *real)]
+            found.append(_share(DISCO, told, level, column.name))
+            found.append(_share(DISCLOSIVE_IN_ORIGINAL, itself, level, column.name))
         how = "" if self.keys else ", which tell people apart best; name those that an intruder would know"
         return Findings(tuple(found), notes=(f"keys: {', '.join(names)}{how}",))
 
-    def _keys(self, subject: Subject, coded: _CodedTables) -> tuple[str, ...]:
+    def _keys(self, subject: Subject, cells: Mapping[str, Sequence[Codes]]) -> tuple[str, ...]:
         if self.keys:
             return tuple(c.name for c in named(subject, self.keys, "keys"))
         kept = {*self.targets, *(c.name for c in subject.features if c.roles & {Role.SENSITIVE, Role.TARGET})}
@@ -168,8 +175,10 @@ class Disclosure:
         size = min(self.key_size, len(known) if kept else len(known) - 1)  # one is left to be attributed
         if size < 1:
             raise NotApplicable("no column is left to be a key")
-        best = sorted(known, key=lambda name: (-coded.entropy(name), name))[:size]
-        return tuple(sorted(best))
+        # Rounded against noise.
+        return tuple(
+            sorted(sorted(known, key=lambda name: (-round(entropy(cells[name][0]), 9), name))[:size])
+        )
 
     def _targets(self, subject: Subject, keys: Sequence[str]) -> tuple[Column, ...]:
         if self.targets:
@@ -178,61 +187,21 @@ class Disclosure:
         return tuple(c for c in others if Role.SENSITIVE in c.roles) or others
 
 
-@dataclass(frozen=True, eq=False)
-class _CodedTables:
-    """Columns of train, the release and, where there is one, control as cells from 0 on."""
+def _cells(subject: Subject, bins: int) -> dict[str, list[Codes]]:
+    """Columns of train, the release and, where there is one, control as cells from 0 on.
 
-    tables: tuple[Table, ...]
-    cells: dict[str, list[Codes]]
-
-    def entropy(self, name: str) -> float:
-        """Of a column's cells in train, rounded against noise."""
-        return round(entropy(self.cells[name][0]), 9)
-
-    @classmethod
-    def of(cls, subject: Subject, bins: int) -> _CodedTables:
-        """Labels, and numbers as they are or in parts."""
-        tables = (subject.train, subject.synthetic, *([subject.control] if subject.control else []))
-        numbers = {c.name for c in quantitative(subject.features)}
-        found = {}
-        for column in subject.features:
-            joint = [part + 1 for part in codes(tables, column)]  # missing is a value of its own
-            if column.name in numbers and len(np.unique(joint[0])) > bins:
-                groups = column.kind.grouping(subject.train, column, bins=bins)
-                joint = [groups.of(table) for table in tables]
-            found[column.name] = joint
-        return cls(tables, found)
-
-
-@dataclass(frozen=True, eq=False)
-class _Keys:
-    """Combinations of the keys in train, the release and, where there is one, control."""
-
-    names: tuple[str, ...]
-    of_tables: list[Codes]
-
-    @classmethod
-    def of(cls, coded: _CodedTables, names: tuple[str, ...]) -> _Keys:
-        """Numbered alike in all tables."""
-        columns = [np.concatenate(coded.cells[name]) for name in names]
-        ends = np.cumsum([t.n_rows for t in coded.tables])[:-1]
-        return cls(names, list(np.split(row_kinds(np.column_stack(columns)), ends)))
-
-    def measured(self, level: float) -> list[Measurement]:
-        """What identifies people."""
-        train, synthetic, *control = self.of_tables
-        found = [replicated_unique(train, train, synthetic, inside=True)]
-        found += [replicated_unique(rows, train, synthetic, inside=False) for rows in control]
-        return [_share(REP_U, found, level), _share(UNIQUE_IN_ORIGINAL, [unique_rows(train)], level)]
-
-    def attributed(self, coded: _CodedTables, column: Column, level: float) -> list[Measurement]:
-        """What is told of people."""
-        train, synthetic, *control = zip(self.of_tables, coded.cells[column.name], strict=True)
-        told = [disclosed_target(*rows, *synthetic) for rows in (train, *control)]
-        return [
-            _share(DISCO, told, level, column.name),
-            _share(DISCLOSIVE_IN_ORIGINAL, [disclosed_target(*train, *train)], level, column.name),
-        ]
+    Labels, and numbers as they are or, where they have more values, in so many parts.
+    """
+    tables = (subject.train, subject.synthetic, *([subject.control] if subject.control else []))
+    numbers = quantitative(subject.features)
+    found = {}
+    for column in subject.features:
+        joint = [part + 1 for part in codes(tables, column)]  # missing is a value of its own
+        if column in numbers and len(np.unique(joint[0])) > bins:
+            groups = column.kind.grouping(subject.train, column, bins=bins)
+            joint = [groups.of(table) for table in tables]
+        found[column.name] = joint
+    return found
 
 
 def _share(quantity: Quantity, hits: Sequence[Bools], level: float, column: str = "") -> Measurement:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from synth_audit.audits.privacy._attribute_secrets import (
     ROWS_EACH,
     AttackedSecrets,
     associated,
+    retained,
     worst,
 )
 from synth_audit.audits.privacy.attribute_game.iterations import (
@@ -163,14 +164,14 @@ class SecretResult:
         """Beside 0."""
         return self._mean(MR2, self.of(lambda r: r.r_squared), level, _NONE_EXPLAINED)
 
-    def retained(self, level: float) -> Measurement | None:
+    def retained(self, level: float) -> Iterator[Measurement]:
         """Where real rows teach anything."""
         if not (self.explained and self.played):
-            return None
+            return
         found, real = self.of(lambda r: r.skill), self.of(lambda r: r.real_skill)
         turned = math.copysign(1.0, found.mean())  # who knows one secret can turn such guesses round
         interval = ratio_interval(turned * found, real, level)
-        return self._at(RETAINED, abs(found.mean()) / real.mean(), interval, _NONE_RETAINED)
+        yield self._at(RETAINED, abs(found.mean()) / real.mean(), interval, _NONE_RETAINED)
 
     def others(self) -> Iterator[Measurement]:
         """What describes the attack and is not judged."""
@@ -186,12 +187,11 @@ class SecretResult:
 
     def guesses(self) -> dict[str, list[Guesses]]:
         """Guesses of the iterations that had targets, by kind of target."""
-        found = {
-            "outlying targets": [r.outlying for r in self.iterations if r.outlying],
-            "random targets": [r.usual for r in self.iterations if r.usual],
-        }
-        isolated = [r.isolated for r in self.iterations if r.isolated]
-        return found | {"achilles targets": isolated} if isolated else found
+        found: dict[str, list[Guesses]] = {"outlying targets": [], "random targets": []}
+        for result in self.iterations:
+            for kind, guesses in result.guesses.items():
+                found.setdefault(kind, []).append(guesses)
+        return found
 
     def boxes(self) -> Series:
         """Iterations beside their nulls: the release, the same shuffled, and the real rows."""
@@ -235,7 +235,7 @@ def measured(results: Sequence[SecretResult], level: float, *, complete: bool) -
     Args:
         complete: every secret that the table has was attacked, or never varies.
     """
-    yield from _retained(results, level, complete=complete)
+    yield from retained(results, level, complete=complete)
     corrected = corrected_level(level, len(results))
     for measure in (SecretResult.mab, SecretResult.mr2):
         # One secret that cannot be judged must not leave a headline that looks safe without it.
@@ -246,25 +246,12 @@ def measured(results: Sequence[SecretResult], level: float, *, complete: bool) -
         yield from result.others()
 
 
-def _retained(results: Sequence[SecretResult], level: float, *, complete: bool) -> Iterator[Measurement]:
-    each = [m for r in results if (m := r.retained(level))]
-    if each and complete and not any(r.open for r in results):
-        corrected = corrected_level(level, len(each))
-        headline = worst([m for r in results if (m := r.retained(corrected))], level)
-        # An honest release may hand on what the population has in common, so that no null is known.
-        yield replace(headline, reference=None)
-    yield from each
-
-
 def advantages_below(results: Sequence[SecretResult]) -> Iterator[Series]:
     """The advantage of guesses at each secret beside the most that the fits' guarantee allows."""
-    shown = [r for r in results if r.advantages is not None]
-    if not shown:
-        return
+    found = {r.name: float(r.advantages.mean()) for r in results if r.advantages is not None}
     # The reference has as many rows whoever is in it, so somebody else is in the place of whoever is not.
-    promise = AttackerLimit.of(shown[0].iterations[0].guarantee, replaced=True)
-    if promise is not None:
-        found = {r.name: float(r.advantages.mean()) for r in shown if r.advantages is not None}
+    promise = AttackerLimit.of(results[0].iterations[0].guarantee, replaced=True)
+    if found and promise is not None:
         yield Series(
             id=ADVANTAGE.id(),
             title="Secrets of those learnt from guessed oftener than those of others",
@@ -290,24 +277,20 @@ def remarks(results: Sequence[SecretResult], n_sets: int) -> Iterator[str]:
                 "not judged"
             )
     for result in results:
-        yield from _limits_of(result, n_sets)
-
-
-def _limits_of(result: SecretResult, n_sets: int) -> Iterator[str]:
-    if not result.explained:
-        yield (
-            f"nothing is said of R² of {result.name}: {ROWS_EACH} rows are needed for each number that "
-            "predicts it, so raise `reference` and `rows` as far as train allows"
-        )
-    for targets, guesses in result.guesses().items():
-        if not _many(guesses, result.suppression):
-            which = f"{targets} of {result.name}"
-            yield f"errors of guesses at {which} are withheld: too few rows are such targets"
-    if singular := sum(r.singular for r in result.iterations):
-        yield (
-            f"{result.name}: in {singular} of {n_sets} sets other columns were collinear or constant; "
-            "coefficients are those of smallest norm"
-        )
+        if not result.explained:
+            yield (
+                f"nothing is said of R² of {result.name}: {ROWS_EACH} rows are needed for each number that "
+                "predicts it, so raise `reference` and `rows` as far as train allows"
+            )
+        for targets, guesses in result.guesses().items():
+            if not _many(guesses, result.suppression):
+                which = f"{targets} of {result.name}"
+                yield f"errors of guesses at {which} are withheld: too few rows are such targets"
+        if singular := sum(r.singular for r in result.iterations):
+            yield (
+                f"{result.name}: in {singular} of {n_sets} sets other columns were collinear or constant; "
+                "coefficients are those of smallest norm"
+            )
 
 
 def _many(guesses: Sequence[Guesses], suppression: int) -> bool:

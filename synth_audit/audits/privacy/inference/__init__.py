@@ -2,50 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Bools
-from synth_audit.audits._targets import named
-from synth_audit.audits.privacy.inference.attacks import (
-    CONTROL_RATE,
-    EXCESS,
-    MODEL_RATE,
-    NAIVE_RATE,
-    OVERALL_RISK,
-    RECONSTRUCTION_RATE,
-    RECONSTRUCTION_RISK,
-    RISK,
-    TRAIN_RATE,
-    WORST_RISK,
-    Reconstruction,
-    SecretAttack,
-    SeveralSets,
+from synth_audit.arrays import Floats, Positions
+from synth_audit.audits._targets import drawn, named, rate
+from synth_audit.audits.privacy._guesses import KnownRows, exposure, risk_at, successes
+from synth_audit.audits.privacy._known_sets import (
+    FEW,
+    AskedPeople,
+    Known,
+    KnownSets,
     Trial,
-    overall,
-    worst,
+    different_people,
+    drawn_sets,
+    known_sets,
+    worst_of_sets,
 )
-from synth_audit.audits.privacy.inference.targets import (
-    MOST_CELLS,
-    MOST_SEARCHED,
-    AttackedSecret,
-    KnownColumns,
-    NearestGuesses,
-    guesses,
+from synth_audit.audits.privacy.inference.questions import (
+    Question,
+    answered,
+    bounds,
+    drawn_questions,
+    many,
+    values,
 )
+from synth_audit.audits.privacy.inference.reconstruction import reconstructed
+from synth_audit.encode.codes import codes
 from synth_audit.encode.predictors import predicted
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Findings, Measurement
+from synth_audit.findings.measurement import (
+    Direction,
+    Exposure,
+    Findings,
+    Measurement,
+    Quantity,
+    Reference,
+)
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
+from synth_audit.stats.attack_success import AttackRisk, SuccessCount, corrected_level, risk, worst_interval
+from synth_audit.table.kind import GuessRule
 from synth_audit.table.schema import Column, Role
 
-MOST_LEARNT = 5_000
-"""Control rows that a model learns from where many columns are known."""
+_MOST_TOGETHER = 30
+"""Sets of columns that the generator drew together, each of which takes a search."""
+
+_TREES, _MOST_RECONSTRUCTED = 10, 5_000
+"""Trees of the model of the release, and release rows that it learns from at most."""
+
+OVERALL_RISK = Quantity(
+    "overall_risk",
+    "Inference risk over all secrets",
+    range=(float("-inf"), 1.0),
+    help="Part of the secrets of people in the training data that only this release gives away; 0 is none.",
+)
+WORST_RISK = Quantity(
+    "worst_risk",
+    "Inference risk of the most exposed secret",
+    range=(float("-inf"), 1.0),
+    help="The largest of the risks below, with an interval that allows for their number.",
+)
+RISK = Quantity(
+    "risk",
+    "Inference risk",
+    range=(float("-inf"), 1.0),
+    help="Part of the people in the training data whose secret only this release gives away; 0 is none.",
+)
+TRAIN_RATE = Quantity(
+    "train_rate",
+    "Training records whose secret was guessed",
+    direction=Direction.NEUTRAL,
+    help="Share of right guesses from the nearest synthetic row.",
+)
+CONTROL_RATE = Quantity(
+    "control_rate",
+    "Control records whose secret was guessed",
+    direction=Direction.NEUTRAL,
+    help="The same for people the generator never saw: what the population gives away, not the release.",
+)
+NAIVE_RATE = Quantity(
+    "naive_rate",
+    "Training records guessed without looking",
+    direction=Direction.NEUTRAL,
+    help="Right guesses of one who always says the commonest value, or the median, of control.",
+)
+MODEL_RATE = Quantity(
+    "model_rate",
+    "Training records guessed by a model of control",
+    direction=Direction.NEUTRAL,
+    help="Right guesses of one who has real data of other people and no release. Inference that does no "
+    "better is what the population gives away.",
+)
+
+EXCESS = Quantity(
+    "excess_people",
+    "People given away to one who knows a few columns or half of them",
+    range=(-1.0, 1.0),
+    proportional=False,  # a guess that is right by luck is no excess, and luck differs by secret
+    help="Share of people in the training data whose secret is guessed rightly beyond what guesses about "
+    "strangers come to, for the worst of several sets of known columns; 0 is none.",
+)
+
+RECONSTRUCTION_RISK = Quantity(
+    "reconstruction_risk",
+    "Inference risk by a model of the release",
+    range=(float("-inf"), 1.0),
+    direction=Direction.NEUTRAL,
+    help="Part of the people in the training data whose secret is remembered by a model learnt from the "
+    "release; 0 is none. A plain number: no gate reads it.",
+)
+
+RECONSTRUCTION_RATE = Quantity(
+    "reconstruction_rate",
+    "Training records guessed by a model of the release",
+    direction=Direction.NEUTRAL,
+    help="Right guesses of that model, from all known columns.",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,36 +227,46 @@ class Inference:
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack at most ``n_attacks`` rows of train and of control for every secret."""
-        known = named(subject, self.known, "known") or subject.features
+        columns = named(subject, self.known, "known") or subject.features
         secrets, notes = self._secrets(subject, context)
-        prepared = KnownColumns.of(subject, known)
-        attacked = []
+        known, attacked = KnownRows.of(subject, columns), []
         for secret in secrets:
-            if reason := prepared.hindrance(secret):
+            if reason := _hindrance(known, subject, secret):
                 notes.append(f"{secret.name} is not attacked: {reason}")
             else:
                 attacked.append(secret)
         if not attacked:
             raise NotApplicable("; ".join(notes))
         most = most_queries(self.n_attacks, subject.synthetic.n_rows)
-        if prepared.many:
-            notes += self._bounds(subject, most)
-        several = SeveralSets.of(prepared, subject, attacked, self.known_sets, self.n_attacks, context)
-        model = Reconstruction.of(prepared, attacked, self.max_reconstructed, context)
-        attacks, trials, models = [], list[Trial](), list[Measurement]()
-        for target, guess in guesses(prepared, attacked, self.tolerance, most, MOST_LEARNT, context.rng):
-            attacks.append(self._attack(prepared, target, guess, alone=not subject.planted))
-            trials += several.guessed(target)
-            models += [] if subject.planted else model.measured(target, guess, self.n_attacks, subject.level)
-        level = subject.level
-        by_sets, told = several.measured(trials, self.n_attacks, level)
-        measured = [m for attack in attacks for m in attack.measured(self.n_attacks, level)]
-        both = (overall(attacks, self.n_attacks, level), worst(attacks, self.n_attacks, level))
-        return Findings(
-            (*both, *by_sets, *measured, *models),
-            notes=(*notes, *told),
-            exposures=tuple(attack.exposure for attack in attacks),
-        )
+        if many(known):
+            notes += bounds(subject, most)
+        # Streams of their own: the draws of the other attacks stay what they are.
+        sets_rng, models_rng = context.rng.spawn(2)
+        people, sets, nearest = self._sets(known, subject, attacked, context, sets_rng)
+        modelled = drawn(np.arange(len(attacked)), self.max_reconstructed, models_rng)
+        exposures, trials = list[Exposure](), list[Trial]()
+        of_secrets, of_models = list[Measurement](), list[Measurement]()
+        asked = list(drawn_questions(known, subject, attacked, self.tolerance, most, context.rng))
+        for i, (question, found) in enumerate(answered(known, asked)):
+            name, level = question.secret.name, subject.level
+            truth, judge = values(subject, question.secret, self.tolerance)
+            own = [side[rows] for side, rows in zip(truth[:2], question.chosen, strict=True)]
+            hits = [judge.right(truth[2][rows], side) for rows, side in zip(found, own, strict=True)]
+            exposures.append(exposure(RISK.id(column=name), [name], question.chosen, hits))
+            of_secrets += self._measured(exposures[-1], level)
+            if not subject.planted:
+                of_secrets += self._without_release(known, question, truth[1], own[0], judge, level)
+            if not subject.planted and i in modelled:
+                of_models += self._by_model(known, question, truth[2], own, judge, level, models_rng)
+            trials += _trials(question.secret, truth, judge, people, sets, nearest)
+        by_sets = []
+        if trials:
+            excess, told = worst_of_sets(EXCESS, sets, people, trials, self.n_attacks, subject.level)
+            by_sets.append(excess)
+            notes.append(f"beside all other columns, sets of known columns tried: {sets.told}")
+            notes += [f"of these most is given away where {' and '.join(told)}"] if told else []
+        both = (self._overall(exposures, subject.level), self._worst(exposures, subject.level))
+        return Findings((*both, *by_sets, *of_secrets, *of_models), (), tuple(notes), tuple(exposures))
 
     def _secrets(self, subject: Subject, context: RunContext) -> tuple[Sequence[Column], list[str]]:
         """The columns to guess, and a note where some are left out.
@@ -196,43 +284,186 @@ class Inference:
         note = f"{self.max_secrets} of {len(every)} columns were drawn to be guessed; name others as secrets"
         return [every[i] for i in chosen], [note]
 
-    def _bounds(self, subject: Subject, most: int) -> list[str]:
-        """What the work over many known columns, or rows, is held to, where the tables have more rows."""
-        assert subject.control is not None
-        notes = []
-        if max(subject.train.n_rows, subject.control.n_rows) > most:
-            notes.append(
-                f"over more than {MOST_SEARCHED} known columns, or {MOST_CELLS:,} cells of the release, all "
-                f"secrets are guessed at the same {most} records of either side, so that overall_risk rests "
-                "on these alone"
-            )
-        if subject.control.n_rows > MOST_LEARNT:
-            notes.append(f"models of control learn from {MOST_LEARNT} of its rows, drawn at random")
-        return notes
+    def _sets(
+        self,
+        known: KnownRows,
+        subject: Subject,
+        secrets: Sequence[Column],
+        context: RunContext,
+        rng: np.random.Generator,
+    ) -> tuple[AskedPeople, KnownSets, list[Positions]]:
+        """People, sets of known columns, and for each set the release row nearest to each of the people.
 
-    def _attack(
-        self, prepared: KnownColumns, target: AttackedSecret, guess: NearestGuesses, *, alone: bool
-    ) -> SecretAttack:
-        """Judge the guesses at one secret.
-
-        Args:
-            alone: whether to guess at the train rows without the release as well.
+        Where some columns are no secrets, and two of them vary, sets are of these. Where a generator drew
+        groups of columns apart, all that is known of a secret's group is a set too. Of a large release fewer
+        people are asked, since each set takes a search. The sets are the same for the planted leaks.
         """
-        truth, judge = target.truth, target.judge
-        secrets = [values[rows] for values, rows in zip(truth[:2], guess.chosen, strict=True)]
-        hits = [judge.right(truth[2][rows], own) for rows, own in zip(guess.found, secrets, strict=True)]
-        without: list[Bools] = []
-        if alone and len(guess.learnt):
-            train, control, _ = prepared.rows
-            answers = [np.full(len(secrets[0]), judge.typical(truth[1]))]
-            if self.n_trees:
-                asked = prepared.without(target.secret, train.take(guess.chosen[0]))
-                others = prepared.without(target.secret, control.take(guess.learnt))
-                learnt = truth[1][guess.learnt]
-                answers.append(
-                    predicted(
-                        judge, others, learnt, asked, self.n_trees, guess.seed, randomised=prepared.many
-                    )
-                )
-            without = [judge.right(answer, secrets[0]) for answer in answers]
-        return SecretAttack.of(target.secret.name, guess.chosen, hits, without)
+        assert subject.control is not None
+        most = most_queries(self.n_attacks, subject.synthetic.n_rows * self.known_sets // 4)
+        chosen = [different_people(table, most, rng) for table in (subject.train, subject.control)]
+        people = AskedPeople.halved(chosen[0], chosen[1], rng)
+        hidden = {secret.name for secret in secrets}
+        others = tuple(name for name in known.varying if name not in hidden)
+        names = others if len(others) > 1 else known.varying
+        together = _joint_sets(known.varying, names, secrets, subject) if self.known_sets else []
+        if len(together) > _MOST_TOGETHER:
+            draws = context.child("inference", "drawn together").rng
+            together = [together[i] for i in np.sort(draws.permutation(len(together))[:_MOST_TOGETHER])]
+        sets = known_sets(
+            subject,
+            names,
+            people,
+            self.known_sets,
+            context.child("inference", "known sets").rng,
+            draw=drawn_sets,
+            sizes=[min(size, len(names) - 1) for size in FEW],
+            known=lambda found: (found,),
+            together=together,
+        )
+        asked = known.asked(people.train, people.control)
+        return people, sets, [known.nearest(columns, asked, 1, rng)[:, 0] for (columns,) in sets.sets]
+
+    def _measured(self, exposed: Exposure, level: float) -> Iterator[Measurement]:
+        """The risk of a secret, and the rates it comes from; a rate without a guess is left out."""
+        column, sides = exposed.measurement.column, successes(exposed)
+        guesses = min(side.guesses for side in sides)
+        yield risk_at(RISK, risk(*sides, level), self.n_attacks, guesses, column)
+        for quantity, side in zip((TRAIN_RATE, CONTROL_RATE), sides, strict=True):
+            if side.guesses:
+                yield rate(quantity, side, self.n_attacks, level, column=column)
+
+    def _without_release(
+        self,
+        known: KnownRows,
+        question: Question,
+        control: Floats,
+        secrets: Floats,
+        judge: GuessRule,
+        level: float,
+    ) -> Iterator[Measurement]:
+        """What attackers guess at the train rows who have control rows and no release."""
+        if not len(question.learnt) or not len(secrets):
+            return
+        name = question.secret.name
+        naive = judge.right(np.full(len(secrets), judge.typical(control)), secrets)
+        yield rate(NAIVE_RATE, SuccessCount.of(naive), self.n_attacks, level, column=name)
+        if self.n_trees:
+            asked = known.without(name, known.train.take(question.chosen[0]))
+            learnt = known.without(name, known.control.take(question.learnt))
+            answers = predicted(
+                judge,
+                learnt,
+                control[question.learnt],
+                asked,
+                self.n_trees,
+                question.seed,
+                randomised=many(known),
+            )
+            model = SuccessCount.of(judge.right(answers, secrets))
+            yield rate(MODEL_RATE, model, self.n_attacks, level, column=name)
+
+    def _by_model(
+        self,
+        known: KnownRows,
+        question: Question,
+        release: Floats,
+        secrets: Sequence[Floats],
+        judge: GuessRule,
+        level: float,
+        rng: np.random.Generator,
+    ) -> Iterator[Measurement]:
+        """Guesses of a model of the release at the same records; none where the release lacks the secret."""
+        present = np.flatnonzero(~np.isnan(release))
+        if not len(present):
+            return
+        name = question.secret.name
+        learnt, seed = drawn(present, _MOST_RECONSTRUCTED, rng), int(rng.integers(2**31))
+        rows, asked = (
+            known.without(name, side) for side in (known.release.take(learnt), known.asked(*question.chosen))
+        )
+        found, _ = reconstructed(judge, rows, release[learnt], asked, _TREES, seed)
+        guesses = np.split(found, [len(secrets[0])])
+        train, control = (SuccessCount.of(judge.right(*side)) for side in zip(guesses, secrets, strict=True))
+        null = Reference(0.0, "the model knows train people no better than strangers")
+        achieved = min(train.guesses, control.guesses)
+        left = risk(train, control, level)
+        yield risk_at(RECONSTRUCTION_RISK, left, self.n_attacks, achieved, name, null)
+        if train.guesses:
+            yield rate(RECONSTRUCTION_RATE, train, self.n_attacks, level, column=name)
+
+    def _overall(self, exposed: Sequence[Exposure], level: float) -> Measurement:
+        """The risk over the guesses at all secrets; those at one record succeed or fail together, as one."""
+        train = [(e.train_tried, e.train_hit) for e in exposed]
+        control = [(e.control_tried, e.control_hit) for e in exposed]
+        records = min(
+            len(np.unique(np.concatenate([tried for tried, _ in side]))) for side in (train, control)
+        )
+        found = risk(_joint_count(train), _joint_count(control), level)
+        return risk_at(OVERALL_RISK, found, max(self.n_attacks, records), records)
+
+    def _worst(self, exposed: Sequence[Exposure], level: float) -> Measurement:
+        """The largest risk; a secret that could not be tried leaves it open."""
+        sides = [successes(e) for e in exposed]
+        achieved = [min(train.guesses, control.guesses) for train, control in sides]
+        tried = [risk(*side, level).value for side, n in zip(sides, achieved, strict=True) if n]
+        together = [risk(*side, corrected_level(level, len(sides))).interval for side in sides]
+        interval = worst_interval(together, level, f"{len(sides)} secrets")
+        found = AttackRisk(max(tried, default=math.nan), interval)
+        return risk_at(WORST_RISK, found, self.n_attacks, min(achieved))
+
+
+def _hindrance(known: KnownRows, subject: Subject, secret: Column) -> str:
+    """Why a column cannot be guessed; empty when it can."""
+    [cells] = codes([subject.train], secret)
+    if len(np.unique(cells[cells >= 0])) < 2:
+        return "its values in train do not differ"
+    if not set(known.order) - {secret.name}:
+        return "no known column varies in train"
+    return ""
+
+
+def _joint_count(tried: Sequence[tuple[Positions, Positions]]) -> SuccessCount:
+    """One tally of several attacks on the same table, given the positions tried and hit by each."""
+    rows = np.concatenate([t for t, _ in tried])
+    if not len(rows):
+        return SuccessCount(0.0, 0)
+    n = int(rows.max()) + 1
+    tries = np.bincount(rows, minlength=n)
+    hits = np.bincount(np.concatenate([h for _, h in tried]), minlength=n)
+    return SuccessCount.of_clusters(hits[tries > 0], tries[tries > 0])
+
+
+def _joint_sets(
+    varying: Sequence[str], names: Sequence[str], secrets: Sequence[Column], subject: Subject
+) -> list[Known]:
+    """All that is known of a group of columns that the generator drew together, less each secret in it.
+
+    Args:
+        varying: columns that are known. names: those of them that sets are of.
+    """
+    found: dict[Known, None] = {}
+    for group in subject.column_groups:
+        for secret in secrets:
+            if secret.name in group:
+                own = [n for n in group if n in names and n != secret.name]
+                own = own or [n for n in group if n in varying and n != secret.name]
+                found |= {(tuple(sorted(own)),): None} if own else {}
+    return list(found)
+
+
+def _trials(
+    secret: Column,
+    truth: Sequence[Floats],
+    judge: GuessRule,
+    people: AskedPeople,
+    sets: KnownSets,
+    nearest: Sequence[Positions],
+) -> Iterator[Trial]:
+    """The guesses at one secret by all sets without it; nobody is asked whose secret is missing."""
+    train, control, release = truth
+    secrets = np.concatenate([train[people.train], control[people.control]])
+    made = ~np.isnan(secrets)
+    for i, ((names,), rows) in enumerate(zip(sets.sets, nearest, strict=True)):
+        if secret.name not in names:
+            told = f"{', '.join(names)} tell {secret.name}"
+            yield Trial(i, told, made, judge.right(release[rows], secrets) & made)

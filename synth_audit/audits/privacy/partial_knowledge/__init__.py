@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
+from synth_audit.audits._targets import FEWEST_GUESSES, rate
+from synth_audit.audits.privacy._guesses import exposure, successes
 from synth_audit.audits.privacy._known_columns import KnownColumn, differences, known_columns
 from synth_audit.audits.privacy._known_sets import AskedPeople, different_people, looked_at
-from synth_audit.audits.privacy.partial_knowledge.attacks import QUANTITIES, attack_all, measured
+from synth_audit.audits.privacy.partial_knowledge.attacks import Adversary, pooled_excess
 from synth_audit.audits.privacy.partial_knowledge.column_sets import (
+    ColumnSets,
+    Knowledge,
     column_sets,
     derived_sets,
     together_sets,
@@ -18,9 +25,52 @@ from synth_audit.audits.privacy.partial_knowledge.column_sets import (
 )
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Findings
+from synth_audit.findings.measurement import (
+    Direction,
+    Estimate,
+    Exposure,
+    Findings,
+    Quantity,
+    Reference,
+)
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
+from synth_audit.stats.attack_success import SuccessCount
+from synth_audit.stats.cross_fitting import ClaimTable, held_out_excess
+from synth_audit.stats.proportions import proportion_difference
 from synth_audit.table.kind import TIME
+
+Found = tuple[Knowledge, int]
+"""What was known, and the position of the secret that claims are about."""
+
+EXCESS = Quantity(
+    "excess_people",
+    "People given away to one who knows a few columns",
+    range=(-1.0, 1.0),
+    proportional=False,  # a claim that is right by luck is no excess, and luck differs by column
+    help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
+    "claims about strangers come to; 0 is none.",
+)
+
+CLAIMED = Quantity(
+    "claimed",
+    "Training people of whom a claim is made",
+    direction=Direction.NEUTRAL,
+    help="Those as near to the release as the nearest strangers, on whom all nearest rows agree.",
+)
+
+TRAIN_RATE = Quantity(
+    "train_rate",
+    "Training people claimed rightly",
+    direction=Direction.NEUTRAL,
+    help="Share of training people of whom a claim is made that is right, in the worst set of columns.",
+)
+
+CONTROL_RATE = Quantity(
+    "control_rate",
+    "Control people claimed rightly",
+    direction=Direction.NEUTRAL,
+    help="The same for people the generator never saw: what the population gives away, not the release.",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +122,7 @@ class PartialKnowledge:
             "thousands of rows; rotations of several numbers together; leaks so scattered that no set of "
             "columns is hit for 5 % of the people; and who was in the training set, which `recognition` asks."
         ),
-        quantities=QUANTITIES,
+        quantities=(EXCESS, CLAIMED, TRAIN_RATE, CONTROL_RATE),
         risk="inference",
         needs=(Need.CONTROL,),
         leak=Leak.SUBSETS,
@@ -93,41 +143,139 @@ class PartialKnowledge:
         train, control = rows = [different_people(table, self.max_people, context.rng) for table in real]
         if min(len(train), len(control)) < 2:
             raise NotApplicable("people on either side are halved, so there must be two")
-        asked = [table.take(chosen) for table, chosen in zip(real, rows, strict=True)]
-        columns = list(known_columns([subject.synthetic, *asked], subject.features, real))
+        tables = [subject.synthetic, *(table.take(chosen) for table, chosen in zip(real, rows, strict=True))]
+        columns = list(known_columns(tables, subject.features, real))
         if not columns:
             raise NotApplicable("no column varies in train")
-        derived = differences(columns, [subject.synthetic, *asked], subject.features, real)
+        derived = differences(columns, tables, subject.features, real)
         people = AskedPeople.halved(train, control, context.rng)
-        n = subject.synthetic.n_rows
-        sets = column_sets(
-            len(columns),
-            self.max_sets,
-            lambda half: looked_at(columns, n, people, half),
-            context.child("partial knowledge", "sets").rng,
+        sets, blocks = self._sets(columns, derived, subject, people, context)
+        adversary = Adversary.of([*columns, *derived], subject.synthetic.n_rows, people, self.alpha)
+        claims, tried = list[ClaimTable](), list[Found]()
+        for knowledge in sets.tried:
+            found = adversary.claims(knowledge)
+            claims.append(people.claims(found.made, found.right, found.who))
+            tried += [(knowledge, int(secret)) for secret in found.secrets]
+        if not tried:
+            raise NotApplicable("a known and a further column are needed")
+        table, level, notes = ClaimTable.joined(claims), subject.level, [sets.told]
+        excess, worst = _worst(table, tried, level)
+        pooled = pooled_excess(adversary, blocks, level)
+        if pooled and _high(pooled) > _high(excess):
+            excess = pooled
+            notes.append(
+                "as many are given away on average over the columns of a block that tell little each"
+            )
+        if sets.together:
+            blind, _ = _worst(table, tried, level, told=False)
+            notes.append(
+                f"to one who does not know which columns were drawn together {blind.value:.1%} are given away"
+            )
+        told = [_told(adversary, *pair) for pair in worst]
+        notes.append("most given away where " + " and ".join(dict.fromkeys(told)))
+        exposed, n = _exposed(adversary, worst), min(len(train), len(control))
+        measured = [
+            EXCESS.at(
+                excess.value,
+                interval=excess.interval,
+                n_requested=max(self.max_people, n),
+                n_achieved=n,
+                n_minimum=FEWEST_GUESSES,
+                reference=Reference(0.0, "claims about people the generator never saw are right as often"),
+            )
+        ]
+        for quantity, people_hit, of in (
+            (CLAIMED, exposed.train_tried, train),
+            (TRAIN_RATE, exposed.train_hit, train),
+            (CONTROL_RATE, exposed.control_hit, control),
+        ):
+            measured.append(rate(quantity, SuccessCount(len(people_hit), len(of)), self.max_people, level))
+        notes += _success(exposed, subject)
+        return Findings(tuple(measured), notes=tuple(notes), exposures=(exposed,))
+
+    def _sets(
+        self,
+        columns: Sequence[KnownColumn],
+        derived: Sequence[KnownColumn],
+        subject: Subject,
+        people: AskedPeople,
+        context: RunContext,
+    ) -> tuple[ColumnSets, tuple[tuple[int, ...], ...]]:
+        """Sets of known columns; and blocks of columns that tell little each, each the secret in turn."""
+        n, d = subject.synthetic.n_rows, len(columns)
+
+        def stream(name: str) -> np.random.Generator:
+            return context.child("partial knowledge", name).rng
+
+        drawn, guided = column_sets(
+            d, self.max_sets, lambda half: looked_at(columns, n, people, half), stream("sets")
         )
-        rng = context.child("partial knowledge", "weak").rng
-        blocks, weak = weak_sets(columns, weak_columns(columns), n, rng)
-        groups = _positions(columns, subject)
-        sets = replace(
-            sets,
-            weak=weak,
-            blocks=blocks,
-            together=together_sets(groups, self.max_sets, context.child("partial knowledge", "together").rng),
-            derived=derived_sets(
-                len(columns),
-                [c.parents for c in derived],
-                self.max_sets // 4,
-                context.child("partial knowledge", "derived").rng,
-                # The only interval there is may be told to the minute, and give away what else was copied.
-                alone=len(derived) == 1 and derived[0].unit == TIME,
-            ),
-        )
-        attacks = attack_all([*columns, *derived], sets, n, people, self.alpha)
-        return measured(attacks, subject, self.max_people)
+        blocks, weak = weak_sets(columns, weak_columns(columns), n, stream("weak"))
+        at = {column.name: i for i, column in enumerate(columns)}
+        groups = [[at[name] for name in group if name in at] for group in subject.column_groups]
+        together = together_sets(groups, self.max_sets, stream("together"))
+        # The only interval there is may be told to the minute, and give away what else was copied.
+        alone = len(derived) == 1 and derived[0].unit == TIME
+        parents = [column.parents for column in derived]
+        with_derived = derived_sets(d, parents, self.max_sets // 4, stream("derived"), alone=alone)
+        return ColumnSets(d, drawn, guided, weak, with_derived, together), blocks
 
 
-def _positions(columns: Sequence[KnownColumn], subject: Subject) -> list[list[int]]:
-    """Which columns the generator drew together, as far as they vary."""
-    at = {column.name: i for i, column in enumerate(columns)}
-    return [[at[name] for name in group if name in at] for group in subject.column_groups]
+def _high(estimate: Estimate) -> float:
+    return math.inf if estimate.interval is None else estimate.interval.high
+
+
+def _worst(
+    table: ClaimTable, tried: Sequence[Found], level: float, *, told: bool = True
+) -> tuple[Estimate, list[Found]]:
+    """The worst excess, and for each half by what and about which column it was measured.
+
+    Args:
+        told: whether the adversary knows which columns were drawn together.
+    """
+    able = [[half in k.halves and (told or not k.together) for k, _ in tried] for half in (0, 1)]
+    caution = np.array([k.caution for k, _ in tried])
+    excess, chosen = held_out_excess(table, np.array(able), level, caution)
+    return excess, [tried[i] for i in chosen]
+
+
+def _told(adversary: Adversary, knowledge: Knowledge, secret: int) -> str:
+    """What is claimed by which columns, for a reader."""
+    known = ", ".join(dict.fromkeys(adversary.name(i) for i in knowledge.known))
+    gap = secret >= len(adversary.columns)
+    name = adversary.name(secret)
+    return f"{known} claim {f'whether {name} is missing' if gap else name}"
+
+
+def _exposed(adversary: Adversary, worst: Sequence[Found]) -> Exposure:
+    """Of whom the worst set claims the secret in the half where it was measured, and of whom rightly."""
+    people = adversary.people
+    tried, hit = (np.zeros(len(people.member), dtype=np.bool_) for _ in range(2))
+    columns = set[int]()
+    for half, (knowledge, secret) in enumerate(worst):
+        found = adversary.claims(knowledge)
+        column = int(np.searchsorted(found.secrets, secret))
+        here = people.of(half)[found.who]
+        tried[found.who[here & found.made[:, column]]] = True
+        hit[found.who[here & found.right[:, column]]] = True
+        columns.update(i for of in (*knowledge.known, secret) for i in adversary.plain(of))
+    names = dict.fromkeys(adversary.name(i) for i in sorted(columns))
+    sides = [np.split(x, [len(people.train)]) for x in (tried, hit)]
+    chosen = [rows[made] for rows, made in zip((people.train, people.control), sides[0], strict=True)]
+    hits = [right[made] for made, right in zip(*sides, strict=True)]
+    return exposure(EXCESS.id(), tuple(names), chosen, hits)
+
+
+def _success(exposed: Exposure, subject: Subject) -> Iterator[str]:
+    """How often claims are right, of those made, where there are enough to be shown."""
+    train, control = sides = successes(exposed)
+    level = subject.level
+    if any(min(s.successes, s.guesses - s.successes) < subject.suppression for s in sides):
+        return
+    ends = [side.interval(level) for side in sides]
+    apart = proportion_difference(train.successes, train.guesses, control.successes, control.guesses, level)
+    of = [f"{s.share:.0%} ({i.low:.0%} to {i.high:.0%})" for s, i in zip(sides, ends, strict=True)]
+    yield (
+        f"of the claims made, {of[0]} are right about training people and {of[1]} about control people, "
+        f"{apart.low:+.0%} to {apart.high:+.0%} apart"
+    )

@@ -14,12 +14,16 @@ from synth_audit.arrays import Floats
 from synth_audit.audits._weak_blocks import WeakBlock, few_labels, weak_blocks
 from synth_audit.audits.privacy._known_columns import KnownColumn
 from synth_audit.audits.privacy._known_sets import grown, strongest_pairs
+from synth_audit.stats.cross_fitting import CAUTION
 
 LARGEST = 5
 """Columns that the adversary knows at most."""
 
 _NARROW = 4
 """Columns up to which single ones are tried too."""
+
+Columns = tuple[int, ...]
+"""Positions of columns, ascending."""
 
 Look = Callable[[int], Floats]
 """How much each pair of columns stands out on one half of the people; (d, d)."""
@@ -40,37 +44,91 @@ _LABELS = 8
 """Labels of such a column by which blocks are searched for, the rarest together."""
 
 
+_SIZES = {2: "pairs", 3: "triples", 4: "quadruples", 5: "quintuples"}
+
+_CAUTION_EQUAL = 2.0
+"""Standard errors by which claims from many equal values must stand out: of many, some do by chance."""
+
+_FEWEST_EQUAL = 3
+"""Columns drawn together from which on claims are made of all equal rows too."""
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What an adversary knows.
+
+    Attributes:
+        known: positions of columns. equal: all values must be equal, and a claim is made of whoever has a row
+            where they are.
+        halves: of the people that may choose it; not the one in which it was not looked for, for where it
+            was it stands out by selection.
+        together: it was tried since the generator drew these columns together.
+    """
+
+    known: Columns
+    equal: bool = False
+    halves: tuple[int, ...] = (0, 1)
+    together: bool = False
+
+    @property
+    def caution(self) -> float:
+        """Standard errors by which claims must stand out to be the worst."""
+        return _CAUTION_EQUAL if self.equal else CAUTION
+
+
 @dataclass(frozen=True)
 class ColumnSets:
     """Sets of columns, by position, each ascending.
 
     Attributes:
+        n_columns: of the table.
         drawn: at random, or all there are.
         guided: chosen on one half of the people, which alone may choose among them; one tuple for each half.
-        possible: sets of two to :data:`LARGEST` columns that there are, by size.
-        weak: larger ones, of columns that tell little each. blocks: such columns, each the secret in turn.
+        weak: larger ones, of columns that tell little each.
         derived: with differences of columns among them.
         together: of columns that the generator drew together.
     """
 
-    drawn: tuple[tuple[int, ...], ...]
-    guided: tuple[tuple[tuple[int, ...], ...], ...]
-    possible: dict[int, int]
-    weak: tuple[tuple[int, ...], ...] = ()
-    blocks: tuple[tuple[int, ...], ...] = ()
-    derived: tuple[tuple[int, ...], ...] = ()
-    together: tuple[tuple[int, ...], ...] = ()
+    n_columns: int
+    drawn: tuple[Columns, ...]
+    guided: tuple[tuple[Columns, ...], ...]
+    weak: tuple[Columns, ...]
+    derived: tuple[Columns, ...]
+    together: tuple[Columns, ...]
 
     @property
-    def shares(self) -> dict[int, tuple[int, int]]:
-        """Sets tried and sets there are, by size."""
-        different = {*self.drawn, *(s for half in self.guided for s in half)}
-        tried = Counter(map(len, different))
-        return {k: (tried[k], n) for k, n in self.possible.items() if n}
+    def tried(self) -> list[Knowledge]:
+        """All sets, each once for each half that may choose it."""
+        by_set: dict[Columns, tuple[int, ...]] = dict.fromkeys(self.drawn, (0, 1))
+        for half, guided in enumerate(self.guided):
+            by_set |= {s: (*by_set.get(s, ()), half) for s in guided if s not in self.drawn}
+        found = [Knowledge(s, halves=halves) for s, halves in by_set.items()]
+        found += [Knowledge(s) for s in self.derived]
+        found += [Knowledge(s, together=True) for s in self.together if s not in by_set]
+        found += [Knowledge(s, equal=True) for s in self.weak]
+        # Of labels that tell little each many strangers share all but one too: a claim need not be rare.
+        equal = [s for s in self.together if len(s) >= _FEWEST_EQUAL and s not in self.weak]
+        return found + [Knowledge(s, equal=True, together=True) for s in equal]
+
+    @property
+    def told(self) -> str:
+        """How many of the sets of columns that there are were tried, for a reader."""
+        tried = Counter(map(len, {*self.drawn, *(s for half in self.guided for s in half)}))
+        there = {k: comb(self.n_columns, k) for k in _SIZES}
+        shares = [f"{tried[k]:,} of {n:,} {_SIZES[k]}" for k, n in there.items() if n]
+        if self.derived:
+            shares.append(f"{len(self.derived)} sets with differences of columns")
+        if self.together:
+            shares.append(f"{len(self.together)} sets of columns that the generator drew together")
+        if sizes := [len(s) for s in self.weak]:
+            shares.append(f"{len(sizes)} sets of {min(sizes)} to {max(sizes)} that tell little each")
+        return f"known columns tried: {', '.join(shares) or 'the only one'}"
 
 
-def column_sets(d: int, budget: int, look: Look, rng: np.random.Generator) -> ColumnSets:
-    """Choose sets of d columns.
+def column_sets(
+    d: int, budget: int, look: Look, rng: np.random.Generator
+) -> tuple[tuple[Columns, ...], tuple[tuple[Columns, ...], ...]]:
+    """Choose sets of d columns: such as both halves of the people may choose, and those that each half found.
 
     Where three fifths of the budget hold all pairs these are tried, and with the rest triples, quadruples and
     quintuples at random, in equal parts. Otherwise a fifth each goes to random pairs, to random larger sets
@@ -78,8 +136,7 @@ def column_sets(d: int, budget: int, look: Look, rng: np.random.Generator) -> Co
     In a narrow table single columns are tried too: who knows two of three may know all that was copied
     together.
     """
-    possible = {k: comb(d, k) for k in range(2, LARGEST + 1)}
-    every = possible[2] <= budget * 3 // 5
+    every = comb(d, 2) <= budget * 3 // 5
     drawn = drawn_of(d, 2, budget * 3 // 5 if every else budget // 5, rng)
     if d <= _NARROW:
         drawn += [(i,) for i in range(d)]
@@ -89,10 +146,10 @@ def column_sets(d: int, budget: int, look: Look, rng: np.random.Generator) -> Co
         drawn += found
         left -= len(found)
     guided = ((), ()) if every else tuple(_guided(look(half), budget // 5) for half in (0, 1))
-    return ColumnSets(tuple(drawn), guided, possible)
+    return tuple(drawn), guided
 
 
-def _guided(apart: Floats, most: int) -> tuple[tuple[int, ...], ...]:
+def _guided(apart: Floats, most: int) -> tuple[Columns, ...]:
     """The pairs that stand out most, and larger sets that the first of them grow to."""
     pairs = strongest_pairs(apart, most)
     sizes = range(3, LARGEST + 1)
@@ -100,11 +157,11 @@ def _guided(apart: Floats, most: int) -> tuple[tuple[int, ...], ...]:
     return tuple(dict.fromkeys([*pairs, *larger]))
 
 
-def drawn_of(d: int, k: int, most: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+def drawn_of(d: int, k: int, most: int, rng: np.random.Generator) -> list[Columns]:
     """All sets of k of d columns, or so many of them at random, each once."""
     if comb(d, k) <= most:
         return list(combinations(range(d), k))
-    found: dict[tuple[int, ...], None] = {}
+    found: dict[Columns, None] = {}
     while len(found) < most:
         found[tuple(sorted(rng.choice(d, k, replace=False).tolist()))] = None
     return list(found)
@@ -112,7 +169,7 @@ def drawn_of(d: int, k: int, most: int, rng: np.random.Generator) -> list[tuple[
 
 def derived_sets(
     d: int, parents: Parents, budget: int, rng: np.random.Generator, *, alone: bool = False
-) -> tuple[tuple[int, ...], ...]:
+) -> tuple[Columns, ...]:
     """About ``budget`` sets: half pairs of differences; a quarter each triples, and one beside a column.
 
     None holds a column that follows from its others.
@@ -123,14 +180,14 @@ def derived_sets(
     """
     of = [*([()] * d), *parents]
     made = range(d, len(of))
-    families: list[tuple[list[tuple[int, ...]], int]] = [
+    families: list[tuple[list[Columns], int]] = [
         (list(combinations(made, 2)), budget // 2),
         (list(combinations(made, 3)), budget // 4),
         ([(column, one) for one, column in product(made, range(d))], budget // 4),
     ]
     if alone:
         families.append(([(i,) for i in made], len(parents)))
-    found: list[tuple[int, ...]] = []
+    found: list[Columns] = []
     for family, most in families:
         able = [s for s in family if _independent(s, of)]
         found += [able[i] for i in np.sort(rng.permutation(len(able))[:most])]
@@ -164,7 +221,7 @@ def _independent(columns: tuple[int, ...], parents: Parents) -> bool:
 
 def together_sets(
     groups: Sequence[Sequence[int]], budget: int, rng: np.random.Generator
-) -> tuple[tuple[int, ...], ...]:
+) -> tuple[Columns, ...]:
     """About ``budget`` sets, none of which crosses groups, in equal parts for each group.
 
     Of a group all pairs are tried, or three fifths of its budget at random; then all its columns but one, so
@@ -175,13 +232,13 @@ def together_sets(
         groups: positions of columns; each column in one group at most.
     """
     able = [sorted(group) for group in groups if len(group) > 1]
-    found: dict[tuple[int, ...], None] = {}
+    found: dict[Columns, None] = {}
     for group in able:
         found |= dict.fromkeys(_of_group(group, max(budget // len(able), LARGEST), rng))
     return tuple(found)
 
 
-def _of_group(group: list[int], budget: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
+def _of_group(group: list[int], budget: int, rng: np.random.Generator) -> list[Columns]:
     if len(group) == 2:
         return [(i,) for i in group]
     places = drawn_of(len(group), 2, min(comb(len(group), 2), budget * 3 // 5), rng)
@@ -199,7 +256,7 @@ def weak_columns(columns: Sequence[KnownColumn]) -> list[int]:
 
 def weak_sets(
     columns: Sequence[KnownColumn], weak: Sequence[int], n_release: int, rng: np.random.Generator
-) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+) -> tuple[tuple[Columns, ...], tuple[Columns, ...]]:
     """The surest columns of the two most evident blocks, and sets of 6 to 16 of them; each ascending.
 
     The sets are the surest columns, more and more, and all of a block but one, which is then the secret.
