@@ -1,4 +1,4 @@
-"""Tables prepared for distances: Euclidean coordinates, Gower's scales, cells to count disagreements."""
+"""Tables prepared for distances: Euclidean coordinates, Gower's scales, cells of near copies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from synth_audit.arrays import Codes, Floats, Floats32
 from synth_audit.encode.codes import Wanted, cells_of, codes, wanted_codes, wanted_rows
-from synth_audit.neighbours.coordinates import Coordinates, drawn_in, side_by_side
+from synth_audit.neighbours.coordinates import Coordinates, side_by_side
 from synth_audit.neighbours.gower import FAR, MISSING, MISSING_NUMBER, NEAR, Mixed, MixedCells
 from synth_audit.stats import distributions
 from synth_audit.stats.distributions import CENTRAL, RobustScale
@@ -28,21 +28,6 @@ _FARTHEST = 1e100
 
 _GOWER_LABEL = 1e110
 """Numbers that are labels are put at multiples of it: at least 1 from all else."""
-
-_CELL_LABEL = 1e7
-"""Numbers that are labels are put at multiples of it: beyond all numbers, below what is missing."""
-
-_LABEL_BESIDE = 0.5
-"""Weight of a label beside other parts of its column, few labels or many. An equal label among thousands
-gives a person away where a number that is near does not: with less weight, strangers whose numbers are near
-by chance hide records of which some codes were copied."""
-
-_NEAR_ROBUST = 18
-"""Two numbers wholly disagree when they differ by 1/18 of the robust range or more. Of a normal column that
-is a fifth of its deviation, as 1/30 of the whole range of a thousand rows is."""
-
-_NEAR_VECTORS = 2
-"""Two vectors wholly disagree when they differ by 1/2 of what unrelated ones do, or more."""
 
 _FEWEST = 13
 """Different numbers in train: fewer are labels that happen to be numbers."""
@@ -227,53 +212,6 @@ def _centre_and_scale(values: Floats) -> tuple[float, float]:
     return unit * float((known / unit).mean()), deviation
 
 
-@dataclass(frozen=True)
-class RobustEuclideanEncoder:
-    """Coordinates on the robust scale, by all parts of each column.
-
-    Every part adds ``w d²`` to the squared distance, w its weight. Numbers differ in units of the robust
-    standard deviation (beyond ten of them only the logarithm grows, so that no absurd value drowns the other
-    columns), and by 1 more where one is missing or one of the values that are labels. Labels that differ are
-    as far apart as two one-hot rows, d² = 2, and so are vectors that have nothing in common. A column that
-    is constant in train is left out, as in :class:`EuclideanEncoder`.
-    """
-
-    parts: tuple[AnchoredPart, ...]
-
-    @classmethod
-    def anchored_on(
-        cls, train: Table, columns: Sequence[Column], *, beside: Sequence[Table] = ()
-    ) -> RobustEuclideanEncoder:
-        """Read the scale off train and the further real tables ``beside`` it."""
-        kept = [c for c in columns if varies(train, c)]
-        return cls(tuple(anchored_parts([train, *beside], kept)))
-
-    def encode(self, tables: Sequence[Table], rows: Wanted | None = None) -> list[Coordinates]:
-        """Coordinates of several tables in one common space; see :meth:`EuclideanEncoder.encode`."""
-        wanted = rows or [None] * len(tables)
-        shared = [p for p in self.parts if isinstance(p, SharedLabels)]
-        joint = [wanted_codes(p.read(tables), wanted) for p in shared]
-        numbers = [p for p in self.parts if isinstance(p, ScaledNumbers)]
-        vectors = [p for p in self.parts if isinstance(p, Vectors)]
-        unlike = [2 * p.part.weight for p in shared] + [p.part.weight for p in numbers]
-        placed = []
-        for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
-            read = wanted_rows(table, some)
-            labels = [part[i] for part in joint]
-            dense = np.empty((read.n_rows, len(numbers) + sum(v.part.width for v in vectors)))
-            for j, part in enumerate(numbers):
-                scaled, what = part.read(read)
-                dense[:, j] = np.sqrt(part.part.weight) * drawn_in(scaled * part.scale.deviations_in_range)
-                labels.append(what.astype(np.int8))  # at most sixteen values of a column are labels
-            start = len(numbers)
-            for vector in vectors:
-                found = np.sqrt(vector.part.weight) * np.nan_to_num(vector.read(read))
-                dense[:, start : start + found.shape[1]] = found
-                start += found.shape[1]
-            placed.append(Coordinates.of(dense, side_by_side(labels, read.n_rows), np.array(unlike)))
-        return placed
-
-
 @dataclass(frozen=True, eq=False)
 class _RangedNumbers:
     """Numbers of a column, in units of their range in train from the least one."""
@@ -442,66 +380,10 @@ def cells(
         if len(known) and known.max() > known.min():
             low, unit = known.min(), (known.max() / NEAR - known.min() / NEAR)
             numbers.append([_scaled(part.read(t.column(column.name)), low, unit) for t in few])
-    weights = [1.0] * (len(numbers) + len(labels))
     return [
-        MixedCells.of(table.n_rows, [x[i] for x in numbers], [x[i] for x in labels], weights)
+        MixedCells.of(table.n_rows, [x[i] for x in numbers], [x[i] for x in labels])
         for i, table in enumerate(few)
     ]
-
-
-def robust_cells(
-    tables: Sequence[Table],
-    columns: Sequence[Column],
-    *,
-    beside: Sequence[Table] = (),
-    rows: Wanted | None = None,
-) -> list[MixedCells]:
-    """Prepare several tables by all parts of their columns, on the robust scale of the first one (train).
-
-    A column that is constant in train tells no training rows apart and is left out. A label weighs half of
-    its column, however many there are.
-
-    Args:
-        beside: further real tables whose rows set the scale with those of the first.
-        rows: as in :func:`cells`.
-    """
-    wanted = rows or [None] * len(tables)
-    few = [wanted_rows(t, some) for t, some in zip(tables, wanted, strict=True)]
-    kept = [c for c in columns if varies(tables[0], c)]
-    parts = anchored_parts([tables[0], *beside], kept)
-    numbers = [p for p in parts if not isinstance(p, SharedLabels)]
-    labels = [p for p in parts if isinstance(p, SharedLabels)]
-    joint = [wanted_codes(p.read(tables), wanted) for p in labels]
-    of_labels = {p.column.name: p.part.weight for p in labels}
-    weights = [w for p in numbers for w in _weights(p, of_labels.get(p.column.name, 0.0))]
-    weights += [1.0 if p.part.weight == 1 else _LABEL_BESIDE for p in labels]
-    return [
-        MixedCells.of(
-            table.n_rows,
-            [x for p in numbers for x in _cell_coordinates(p, table)],
-            [codes_of_tables[i] for codes_of_tables in joint],
-            weights,
-        )
-        for i, table in enumerate(few)
-    ]
-
-
-def _weights(part: AnchoredPart, label: float) -> list[float]:
-    """Weight of each coordinate of a part beside a label that has such a weight, 0 where there is none."""
-    width = part.part.width if isinstance(part, Vectors) else 1
-    beside = (1 - _LABEL_BESIDE) / (1 - label) if label else 1.0
-    return [part.part.weight * beside / width] * width
-
-
-def _cell_coordinates(part: ScaledNumbers | Vectors, table: Table) -> list[Floats32]:
-    """A part in units of what counts as near, one array of shape (n,) per coordinate."""
-    if isinstance(part, Vectors):
-        placed = part.read(table) * (_NEAR_VECTORS / part.spread)
-        return list(np.nan_to_num(placed, nan=MISSING_NUMBER).T.astype(np.float32))
-    numbers, what = part.read(table)
-    inside = np.clip(numbers * _NEAR_ROBUST, -FAR, FAR)
-    placed = np.where(what == distributions.REGULAR, inside, what * _CELL_LABEL)
-    return [np.where(what == distributions.MISSING, MISSING_NUMBER, placed).astype(np.float32)]
 
 
 def _scaled(values: Floats, low: float, unit: float) -> Floats32:
