@@ -27,7 +27,7 @@ from _privacy_paper_page import Found, page, table_of  # beside this script
 
 from synth_audit import registry
 from synth_audit.audits.privacy.singling_out import SinglingOut
-from synth_audit.audits.published.closest_record import AGREEMENT, ClosestRecord
+from synth_audit.audits.published.closest_record import ClosestRecord
 from synth_audit.audits.published.closest_record.distances import privacy_score
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.encode.embedding import EmbeddingSettings, embed
@@ -139,9 +139,8 @@ def scores(size: Size) -> dict[str, ClosestRecord]:
 
 
 def largest(measurements: Iterable[Measurement], quantity: str) -> Found:
-    """The largest value of a quantity over its settings; of the scores one by agreement is left out."""
-    chosen = [m for m in measurements if m.id.quantity == quantity and m.id.setting != AGREEMENT]
-    most = max(chosen, key=lambda m: m.value)
+    """The largest value of a quantity over its settings."""
+    most = max((m for m in measurements if m.id.quantity == quantity), key=lambda m: m.value)
     assert most.interval is not None
     return most.value, most.interval.low, most.interval.high
 

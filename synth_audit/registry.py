@@ -43,13 +43,20 @@ _FAMILIES = {"published": PRIVACY, "recognition": PRIVACY}
 """Family of the packages that are not named after theirs."""
 
 _IN_RECOGNITION = {
+    "closest_record.agreement": "agreement",
+    "closest_record.max_mirrored": "recoding",
+    "closest_record.mirrored_ranks": "recoding",
+    "closest_record.ranks": "recoding",
+    "closest_record.robust": "nearness",
+    "closest_record.share_leak": "nearness",
     "identifiability": "nearness, agreement",
     "membership_marginals": "density",
     "partial_agreement": "agreement, fragments",
     "recoded_copies": "recoding, linkage",
     "shifted_parts": "shifts",
 }
-"""Audits of earlier versions, with the views of `recognition` that ask their question now."""
+"""Audits of earlier versions, and fields, settings and quantities of audits, with the views of `recognition`
+that ask their question now."""
 
 
 @dataclass(frozen=True)
@@ -112,9 +119,13 @@ def find(room: PluginGroup, name: str, *, where: str = "") -> PluginRef:
     return known[name]
 
 
-def successor(audit: str) -> str:
-    """The audit that an audit of earlier versions became part of, in brackets; empty for any other name."""
-    views = _IN_RECOGNITION.get(audit)
+def successor(name: str) -> str:
+    """The audit that a name of earlier versions became part of, in brackets; empty for any other name.
+
+    Args:
+        name: of an audit; or of a field, setting or quantity of one, after its name and a dot.
+    """
+    views = _IN_RECOGNITION.get(name)
     return f" (it is part of `recognition` now, as its views {views})" if views else ""
 
 
@@ -130,7 +141,12 @@ def build(room: PluginGroup, name: str, config: Mapping[str, object], *, where: 
     expected = f"fields: {', '.join(field_names(cls)) or 'none'}"
     fix = f"`synth-audit describe {name}` shows each field with its meaning"
     known = field_names(cls)
-    problems = [f"unknown field {x!r}{meant(x, known)}" for x in sorted(set(config) - set(known))]
+    problems = [
+        f"unknown field {x!r}{successor(f'{name}.{x}') or meant(x, known)}"
+        for x in sorted(set(config) - set(known))
+    ]
+    listed = [x for value in config.values() if isinstance(value, list | tuple) for x in value]
+    problems += [f"{x!r} is gone{gone}" for x in listed if (gone := successor(f"{name}.{x}"))]
     try:
         built = _adapter(cls).validate_python({key: config[key] for key in config if key in known})
     except ValidationError as error:

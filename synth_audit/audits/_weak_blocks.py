@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Codes, Floats, Floats32, Positions
+from synth_audit.encode.codes import by_frequency
 
 Labels = npt.NDArray[Any]
 """Codes of labels in whatever type of whole numbers."""
@@ -68,10 +69,8 @@ class WeakBlock:
 
 def few_labels(cells: Labels, most: int) -> Codes:
     """The commonest labels, and one for all others; 0 … most − 1, shape (n,)."""
-    _, codes, counts = np.unique(cells, return_inverse=True, return_counts=True)
-    rank = np.empty(len(counts), dtype=np.int64)
-    rank[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
-    return np.minimum(rank, most - 1)[codes]
+    [ranked] = by_frequency([cells], cells)
+    return np.minimum(ranked, most - 1)
 
 
 def weak_blocks(release: Labels, people: Labels, rng: np.random.Generator) -> list[WeakBlock]:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.encode.codes import Vocabulary, codes
+from synth_audit.encode.codes import Vocabulary, codes, split_rows
 from synth_audit.neighbours.coordinates import smallest_type
 from synth_audit.stats import distributions as dist
 from synth_audit.stats.association import JackknifeRows, rows_apart
@@ -24,8 +24,6 @@ from synth_audit.table.schema import Column, quantitative
 from synth_audit.table.table import Table
 
 _MISSING_LABEL = "missing"
-
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 _FEW = 0.125
 """Share of all rows up to which a column is coded for the rows at hand alone."""
@@ -498,9 +496,3 @@ def _factorized(values: Codes) -> Codes:
 
     numbers, _ = factorize(values)
     return numbers.astype(np.int64)
-
-
-def split_rows(joint: npt.NDArray[Scalar], tables: Sequence[Table]) -> list[npt.NDArray[Scalar]]:
-    """Rows of several tables, one below the other, as one array per table."""
-    ends = np.cumsum([t.n_rows for t in tables])[:-1]
-    return list(np.split(joint, ends))

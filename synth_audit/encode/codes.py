@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
 from synth_audit.table.label_forms import column_forms, standard_forms
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 Wanted: TypeAlias = Sequence[Positions | None]
 """Positions of the rows of each table that are wanted; None for all of them."""
@@ -89,7 +91,8 @@ class Vocabulary:
         coded = _texts(table, self.name, exact=self.exact).combine_chunks().dictionary_encode()
         known = [place.get(label, len(self.labels)) for label in coded.dictionary.to_pylist()]
         rows = coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
-        return np.array([*known, MISSING], dtype=np.int64)[rows]
+        found: Codes = np.array([*known, MISSING], dtype=np.int64)[rows]
+        return found
 
 
 def _texts(table: Table, name: str, *, exact: bool) -> pa.ChunkedArray:
@@ -106,6 +109,12 @@ def by_frequency(joint: Sequence[Codes], counted: Codes) -> list[Codes]:
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     return [place[part - least] for part in joint]
+
+
+def split_rows(joint: npt.NDArray[Scalar], tables: Sequence[Table]) -> list[npt.NDArray[Scalar]]:
+    """Rows of several tables, one below the other, as one array per table."""
+    ends = np.cumsum([t.n_rows for t in tables])[:-1]
+    return list(np.split(joint, ends))
 
 
 def wanted_codes(joint: Sequence[Codes], rows: Wanted) -> list[npt.NDArray[Any]]:
@@ -126,19 +135,14 @@ def coded(table: Table, columns: Sequence[Column]) -> Floats:
     """
     rows = np.empty((table.n_rows, len(columns)))
     for j, column in enumerate(columns):
-        rows[:, j] = _numbers(table, column)
+        part = column.kind.part
+        if isinstance(part, NumberPart):
+            rows[:, j] = part.read(table.column(column.name))
+        else:
+            categories = tuple(form for form in standard_forms(column.categories) if form is not None)
+            places = Vocabulary(column.name, categories).places(table)
+            rows[:, j] = np.where(places == MISSING, np.nan, places)
     return rows
-
-
-def _numbers(table: Table, column: Column) -> Floats:
-    part, values = column.kind.part, table.column(column.name)
-    return part.read(values) if isinstance(part, NumberPart) else _positions(table, column)
-
-
-def _positions(table: Table, column: Column) -> Floats:
-    categories = tuple(form for form in standard_forms(column.categories) if form is not None)
-    places = Vocabulary(column.name, categories).places(table)
-    return np.where(places == MISSING, np.nan, places.astype(np.float64))
 
 
 def label_counts(columns: Sequence[Column]) -> list[int | None]:

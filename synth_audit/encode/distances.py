@@ -1,4 +1,4 @@
-"""Tables prepared for distances: Euclidean coordinates, Gower's scales, cells to count disagreements."""
+"""Tables prepared for distances: Euclidean coordinates, Gower's scales, cells of near copies."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from synth_audit.arrays import Codes, Floats
 from synth_audit.encode.codes import Wanted, cells_of, wanted_codes, wanted_rows
-from synth_audit.neighbours.coordinates import Coordinates, drawn_in, side_by_side
+from synth_audit.neighbours.coordinates import Coordinates, side_by_side
 from synth_audit.neighbours.gower import FAR, MISSING, MISSING_NUMBER, NEAR, Mixed, MixedCells
 from synth_audit.stats import distributions
 from synth_audit.stats.distributions import RobustScale
@@ -22,13 +22,11 @@ from synth_audit.table.table import Table
 _LOOK = 1000
 """Rows that are looked at first."""
 
+_GOWER_LABEL = 1e110
+"""Numbers that are labels are put at multiples of it: at least 1 from all else."""
+
 _FARTHEST = 1e100
 """Standard deviations from train's mean beyond which no number counts: every distance is then finite."""
-
-_LABEL_BESIDE = 0.5
-"""Weight of a label beside other parts of its column, few labels or many. An equal label among thousands
-gives a person away where a number that is near does not: with less weight, strangers whose numbers are near
-by chance hide records of which some codes were copied."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,46 +221,6 @@ def _centre_and_scale(values: Floats) -> tuple[float, float]:
     return unit * float((known / unit).mean()), deviation
 
 
-def robust_coordinates(
-    tables: Sequence[Table],
-    columns: Sequence[Column],
-    *,
-    beside: Sequence[Table] = (),
-    rows: Wanted | None = None,
-) -> list[Coordinates]:
-    """Coordinates of several tables by all parts of their columns, on the robust scale of the first (train).
-
-    Every part adds ``w d²`` to the squared distance, w its weight. Numbers differ in units of the robust
-    standard deviation (beyond ten of them only the logarithm grows, so that no absurd value drowns the other
-    columns), and by 1 more where one is missing or one of the values that are labels. Labels that differ are
-    as far apart as two one-hot rows, d² = 2, and so are vectors that have nothing in common. A column that
-    is constant in train is left out.
-
-    Args:
-        beside: further real tables whose rows set the scale with those of the first.
-        rows: positions of those that are wanted of each table, None for all; all of all if left out.
-    """
-    parts = anchored_parts([tables[0], *beside], columns)
-    labels = [p for p in parts if isinstance(p, SharedLabels)]
-    numbers = [p for p in parts if isinstance(p, ScaledNumbers)]
-    vectors = [p for p in parts if isinstance(p, Vectors)]
-    unlike = np.array([2 * p.part.weight for p in labels] + [p.part.weight for p in numbers])
-    placed = []
-    for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
-        dense = np.empty((read.n_rows, len(numbers) + sum(v.part.width for v in vectors)))
-        for j, part in enumerate(numbers):
-            scaled, what = part.read(read)
-            dense[:, j] = np.sqrt(part.part.weight) * drawn_in(scaled * part.scale.deviations_in_range)
-            codes_of_labels.append(what.astype(np.int8))  # at most sixteen values of a column are labels
-        start = len(numbers)
-        for vector in vectors:
-            after = start + vector.part.width
-            dense[:, start:after] = np.sqrt(vector.part.weight) * np.nan_to_num(vector.read(read))
-            start = after
-        placed.append(Coordinates.of(dense, side_by_side(codes_of_labels, read.n_rows), unlike))
-    return placed
-
-
 @dataclass(frozen=True, eq=False)
 class _RangedNumbers:
     """Numbers of a column, on their range in train.
@@ -294,53 +252,6 @@ class _RangedNumbers:
 
 
 _AnyNumbers = ScaledNumbers | _RangedNumbers | Vectors
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Unit:
-    """In what the numbers of parts are given, and where cells are put that hold none.
-
-    Attributes:
-        in_range, in_robust_range, in_vectors: units in the range of train, in its robust range, and in what
-            numbers of unrelated vectors differ by.
-        far: where numbers are put that are farther away.
-        label: numbers that are labels are put at multiples of it.
-        missing: where missing numbers are put.
-    """
-
-    in_range: float
-    in_robust_range: float
-    in_vectors: float
-    far: float
-    label: float
-    missing: float
-
-    def placed(self, part: _AnyNumbers, table: Table) -> Floats:
-        """A part of the rows of a table in this unit, shape (n, width)."""
-        if isinstance(part, Vectors):
-            return np.nan_to_num(part.read(table) * (self.in_vectors / part.spread), nan=self.missing)
-        if isinstance(part, _RangedNumbers):
-            numbers = part.read(table) * self.in_range
-            what = np.where(np.isnan(numbers), distributions.MISSING, distributions.REGULAR)
-        else:
-            numbers, what = part.read(table)
-            numbers = numbers * self.in_robust_range
-        inside = np.clip(numbers, -self.far, self.far)
-        placed = np.where(what == distributions.REGULAR, inside, what * self.label)
-        return np.where(what == distributions.MISSING, self.missing, placed)[:, None]
-
-
-_DISTANCE = _Unit(
-    in_range=1, in_robust_range=1, in_vectors=1, far=distributions.FAR, label=1e110, missing=MISSING
-)
-"""Of Gower's distance; numbers that are labels are at least 1 from all else."""
-
-_DISAGREEMENT = _Unit(
-    in_range=NEAR, in_robust_range=18, in_vectors=2, far=FAR, label=1e7, missing=MISSING_NUMBER
-)
-"""By which two cells wholly disagree. 1/18 of the robust range is a fifth of the deviation of a normal
-column, as 1/30 of the whole range of a thousand rows is. Labels lie beyond all numbers, below what is
-missing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -423,7 +334,7 @@ class GowerEncoder:
             dense = np.empty((read.n_rows, sum(map(_width, numbers))))
             start = 0
             for part in numbers:  # each written where it stays: there may be millions
-                found = _DISTANCE.placed(part, read)
+                found = _gower_coordinates(part, read)
                 dense[:, start : start + found.shape[1]] = found
                 start += found.shape[1]
             prepared.append(Mixed.of(dense, side_by_side(codes_of_labels, read.n_rows), weights))
@@ -432,6 +343,17 @@ class GowerEncoder:
 
 def _width(part: _AnyNumbers | SharedLabels) -> int:
     return part.part.width if isinstance(part, Vectors) else 1
+
+
+def _gower_coordinates(part: _AnyNumbers, table: Table) -> Floats:
+    """A part in units of a distance of 1, shape (n, width)."""
+    if isinstance(part, Vectors):
+        return np.nan_to_num(part.read(table) / part.spread, nan=MISSING)
+    if isinstance(part, _RangedNumbers):
+        return np.nan_to_num(part.read(table), nan=MISSING)[:, None]
+    numbers, what = part.read(table)
+    placed = np.where(what == distributions.REGULAR, numbers, what * _GOWER_LABEL)
+    return np.where(what == distributions.MISSING, MISSING, placed)[:, None]
 
 
 def _published(train: Table, column: Column) -> SharedLabels | _RangedNumbers:
@@ -454,50 +376,9 @@ def cells(
     parts = [_published(tables[0], column) for column in columns]
     numbers = [p for p in parts if isinstance(p, _RangedNumbers) and np.isfinite(p.half)]
     labels = [p for p in parts if isinstance(p, SharedLabels)]
-    return _cells(tables, numbers, labels, [1.0] * (len(numbers) + len(labels)), rows)
-
-
-def robust_cells(
-    tables: Sequence[Table],
-    columns: Sequence[Column],
-    *,
-    beside: Sequence[Table] = (),
-    rows: Wanted | None = None,
-) -> list[MixedCells]:
-    """Prepare several tables by all parts of their columns, on the robust scale of the first one (train).
-
-    A column that is constant in train tells no training rows apart and is left out. A label weighs half of
-    its column, however many there are.
-
-    Args:
-        beside: further real tables whose rows set the scale with those of the first.
-        rows: as in :func:`cells`.
-    """
-    parts = anchored_parts([tables[0], *beside], columns)
-    numbers = [p for p in parts if not isinstance(p, SharedLabels)]
-    labels = [p for p in parts if isinstance(p, SharedLabels)]
-    of_labels = {p.column.name: p.part.weight for p in labels}
-    weights = [w for p in numbers for w in _weights(p, of_labels.get(p.column.name, 0.0))]
-    weights += [1.0 if p.part.weight == 1 else _LABEL_BESIDE for p in labels]
-    return _cells(tables, numbers, labels, weights, rows)
-
-
-def _cells(
-    tables: Sequence[Table],
-    numbers: Sequence[_AnyNumbers],
-    labels: Sequence[SharedLabels],
-    weights: Sequence[float],
-    rows: Wanted | None,
-) -> list[MixedCells]:
     found = []
     for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
-        places = [x for p in numbers for x in _DISAGREEMENT.placed(p, read).T.astype(np.float32)]
-        found.append(MixedCells.of(read.n_rows, places, codes_of_labels, weights))
+        places = (np.clip(p.read(read) * NEAR, -FAR, FAR) for p in numbers)
+        near = [np.nan_to_num(x, nan=MISSING_NUMBER).astype(np.float32) for x in places]
+        found.append(MixedCells.of(read.n_rows, near, codes_of_labels))
     return found
-
-
-def _weights(part: AnchoredPart, label: float) -> list[float]:
-    """Weight of each coordinate of a part beside a label that has such a weight, 0 where there is none."""
-    width = _width(part)
-    beside = (1 - _LABEL_BESIDE) / (1 - label) if label else 1.0
-    return [part.part.weight * beside / width] * width

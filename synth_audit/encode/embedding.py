@@ -12,12 +12,12 @@ import numpy as np
 
 from synth_audit.arrays import Codes, Floats
 from synth_audit.encode.cells import row_groups
-from synth_audit.encode.codes import Vocabulary
+from synth_audit.encode.codes import Vocabulary, split_rows
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext, torch_device
 from synth_audit.execution.seeds import child_sequence
-from synth_audit.neighbours.coordinates import Coordinates
+from synth_audit.neighbours.coordinates import Coordinates, drawn_in
 from synth_audit.table.kind import NumberPart
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 FEWEST_ROWS = 8
 """With fewer training rows there is nothing to tell a row from, once some are kept for validation."""
-
-FAR = 10.0
-"""Standard deviations from the mean beyond which only the logarithm grows."""
 
 DECIMALS = 6
 """Coordinates are rounded to this, far above the rounding of products in double precision."""
@@ -141,8 +138,7 @@ def embed(
     _, first, position = np.unique(np.concatenate(groups), return_index=True, return_inverse=True)
     inputs = _joined([reader.read(t) for t in tables]).take(first)
     points = np.round(contrastive.placed(inputs, weights, settings.depth, device), DECIMALS)
-    ends = np.cumsum([len(g) for g in groups])[:-1]
-    return [Coordinates.of(part) for part in np.split(points[position], ends)]
+    return [Coordinates.of(part) for part in split_rows(points[position], tables)]
 
 
 def _informative(train: Table, columns: Sequence[Column]) -> list[Column]:
@@ -224,14 +220,12 @@ class _CellReader:
         return Inputs(np.hstack(numbers), np.hstack(labels), np.array(masked, dtype=np.int64), start)
 
     def _numbers(self, values: Floats, name: str) -> Floats:
-        """Standardised; beyond :data:`FAR` by logarithm, so that no outlier drowns the other columns."""
+        """Standardised; beyond ten by logarithm, so that no outlier drowns the other columns."""
         with np.errstate(
             over="ignore", invalid="ignore"
         ):  # a difference may be infinite, and so may the scale
             z = np.nan_to_num((values - self.scales.centre[name]) / self.scales.scale[name])
-        size = np.maximum(np.abs(z), FAR)
-        near = np.where(size > FAR, np.sign(z) * (FAR + np.log(size / FAR)), z)
-        return np.where(np.isnan(values), np.nan, near)
+        return np.where(np.isnan(values), np.nan, drawn_in(z))
 
     def _codes(self, table: Table, name: str) -> Codes:
         known = self.known[name]

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Floats32, Target
-from synth_audit.encode.codes import Vocabulary, by_frequency, codes
+from synth_audit.encode.codes import Vocabulary, by_frequency, codes, split_rows
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.neighbours.coordinates import one_hot
 from synth_audit.neighbours.gower import MISSING, Mixed
@@ -68,7 +68,7 @@ def indicators(tables: Sequence[Table], train: Table, column: Column, most: int)
     if everyone.min() == everyone.max():
         return [np.zeros((t.n_rows, 1)) for t in tables]
     joint = one_hot(np.minimum(np.concatenate(found), most - 1))
-    return list(np.split(joint, np.cumsum([t.n_rows for t in tables])[:-1]))
+    return split_rows(joint, tables)
 
 
 def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:
@@ -195,7 +195,8 @@ class LabelCoding:
         nowhere = self.width
         seldom = nowhere - 1 if self.pooled else nowhere
         place = [*(own.get(x, seldom) for x in self.vocabulary.labels), nowhere, own.get(None, nowhere)]
-        return np.eye(nowhere + 1, nowhere)[np.array(place)[self.vocabulary.places(table)]]
+        found: Floats = np.eye(nowhere + 1, nowhere)[np.array(place)[self.vocabulary.places(table)]]
+        return found
 
     def present(self, table: Table) -> Bools:
         """Rows that hold a label of train, shape (n,)."""

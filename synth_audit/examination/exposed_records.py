@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.encode.codes import Vocabulary
 from synth_audit.findings.measurement import Exposure, Interval, Measurement
 from synth_audit.findings.sensitivity import WORST_SUBGROUP, ExposedGroup, RecordView, Subgroup
 from synth_audit.plugins.audit import Subject
@@ -138,13 +139,13 @@ class _Cohort:
 
 
 def _cohorts(column: Column, subject: Subject) -> list[_Cohort]:
-    train = subject.train.labels(column.name)
-    control = subject.control.labels(column.name) if subject.control else np.empty(0, dtype=object)
-    labels, counts = np.unique(train[train != None].astype(str), return_counts=True)  # noqa: E711 (elementwise)
+    known = Vocabulary.of(column.name, subject.train, exact=True)
+    train = known.places(subject.train)
+    control = known.places(subject.control) if subject.control else np.empty(0, dtype=np.int64)
     return [
-        _Cohort(str(label), train == label, control == label)
-        for label, n in zip(labels, counts, strict=True)
-        if n >= subject.suppression
+        _Cohort(label, train == i, control == i)
+        for i, label in enumerate(known.labels)
+        if (train == i).sum() >= subject.suppression
     ]
 
 

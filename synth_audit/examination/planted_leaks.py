@@ -76,10 +76,7 @@ def _cells(table: Table, column: Column) -> Codes:
     """Numbers in cells of much the same share, labels but the commonest together; missing apart."""
     if not quantitative([column]):
         return few_labels(codes([table], column)[0], _CELLS)
-    values = table.numbers(column.name)
-    known = np.isfinite(values)
-    ends = np.quantile(values[known], np.linspace(0, 1, _CELLS + 1)[1:-1]) if known.any() else np.empty(0)
-    return np.where(known, np.searchsorted(np.unique(ends), values, "right"), _CELLS)
+    return column.kind.grouping(table, column, bins=_CELLS).of(table)
 
 
 def _untold(cells: Codes, known: Codes) -> float:

@@ -151,13 +151,6 @@ class Coordinates:
     def __len__(self) -> int:
         return len(self.dense)
 
-    def folded(self) -> Coordinates:
-        """How far each centred coordinate lies from the middle, whichever way: ``2 |a_j|``.
-
-        Where coordinates are ranks, no reversal of a column, of whichever and however many, can alter it.
-        """
-        return Coordinates(2 * np.abs(self.dense), self.labels, self.unlike)
-
     @cached_property
     def leaves(self) -> Leaves:
         """The rows in leaves that lie close together."""

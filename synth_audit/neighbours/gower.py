@@ -1,4 +1,4 @@
-"""Gower's distance between records of mixed tables, the number of columns that disagree, and nearest rows."""
+"""Gower's distance between records of mixed tables, nearest rows, and near copies."""
 
 from __future__ import annotations
 
@@ -543,59 +543,25 @@ class MixedCells:
     Attributes:
         numbers: numeric columns in units of what counts as near, shape (n, p).
         labels: shared codes of discrete columns, in a type that holds them, shape (n, q).
-        weights: the most that each number, then each label, adds to a disagreement, shape (p + q,).
     """
 
     numbers: Floats32
     labels: npt.NDArray[Any]
-    weights: Floats32
 
     @classmethod
-    def of(
-        cls,
-        n: int,
-        numbers: Sequence[Floats32],
-        labels: Sequence[npt.NDArray[Any]],
-        weights: Sequence[float],
-    ) -> Self:
+    def of(cls, n: int, numbers: Sequence[Floats32], labels: Sequence[npt.NDArray[Any]]) -> Self:
         """Rows of one table from columns of shape (n,)."""
         dense = np.empty((n, len(numbers)), np.float32)
         for j, column in enumerate(numbers):
             dense[:, j] = column
-        return cls(dense, side_by_side(labels, n), np.array(weights, np.float32))
+        return cls(dense, side_by_side(labels, n))
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def take(self, rows: Positions) -> MixedCells:
         """The rows at these positions."""
-        return MixedCells(self.numbers[rows], self.labels[rows], self.weights)
-
-    @cached_property
-    def searchable(self) -> Mixed:
-        """The rows for a search by Gower's distance: the weighted mean over the columns of disagreements."""
-        numbers = self.numbers.astype(np.float64)
-        numbers[self.numbers >= MISSING_NUMBER] = MISSING
-        return Mixed.of(numbers, self.labels, self.weights.astype(np.float64))
-
-
-def least_disagreement(queries: MixedCells, reference: MixedCells) -> Floats:
-    """For each query the smallest sum over columns of the disagreement with one reference row.
-
-    ``Σ_j w_j min(1, |a_j − b_j| · 30 / range_j)`` for numbers and ``w_j [a_j ≠ b_j]`` for labels: no column
-    adds more than its weight, and numbers within 1/30 of the range add a part, so that rows of a narrow table
-    do not all agree. Missing agrees with missing. Shape (n,), 0 for a copy, rounded to six decimals.
-    """
-    return _summed(nearest(queries.searchable, reference.searchable), reference)
-
-
-def least_disagreement_among(cells: MixedCells, rows: Positions, persons: Integers | None) -> Floats:
-    """The same of some rows with the others, or with those of other persons, shape (rows,)."""
-    return _summed(nearest_other(cells.searchable, rows, persons), cells)
-
-
-def _summed(found: Nearest, reference: MixedCells) -> Floats:
-    return np.round(found.first * float(reference.weights.sum()), 6)
+        return MixedCells(self.numbers[rows], self.labels[rows])
 
 
 def nearly_copied(queries: MixedCells, reference: MixedCells) -> Bools:

@@ -48,9 +48,6 @@ FAR = 1e100
 _SHARED = 0.8
 """Share of regular values that are one value, from which the central range counts as empty."""
 
-_NORMAL = 0.9117604
-"""Standard deviation of a normal variable that is clipped to its central range."""
-
 
 @dataclass(frozen=True, eq=False)
 class SortedNumbers:
@@ -389,8 +386,7 @@ class RobustScale:
     """Where numbers lie relative to the central range of a reference, and which of them are labels.
 
     The range of a column is ``(q95 − q05) / 0.9`` of its regular values, which is the range of a uniform
-    column, and at most their own; the standard deviation is that of the values clipped to the quantiles, in
-    units of what it is for a normal column. Two sorts of values are labels, equal or not and at no distance.
+    column, and at most their own. Two sorts of values are labels, equal or not and at no distance.
     An isolated frequent extreme, such as 9999 for "unknown", is separated from all that lies inside by a gap
     wider than the central range of that; whatever lies nearer to it than to any other value of the reference
     is that label, or a copy could leave all labels by a hair. Where four values in five are the same one, so
@@ -399,14 +395,12 @@ class RobustScale:
     Attributes:
         centre: middle of the central range.
         span: the range; infinite where the regular values do not differ.
-        deviation: the standard deviation; infinite there too.
         labels: values that are labels, ascending, shape (k,).
         reach: how far a number may lie from each and still be it, shape (k,).
     """
 
     centre: float
     span: float
-    deviation: float
     labels: Floats
     reach: Floats
 
@@ -426,14 +420,9 @@ class RobustScale:
                 break
             left, left_counts = left[~found], left_counts[~found]
         labels = np.sort(np.concatenate([extremes, shared]))
-        centre, span, deviation = _spread(left, left_counts)
+        centre, span = _spread(left, left_counts)
         most = np.where(np.isin(labels, extremes), np.inf, span / NEAR)
-        return cls(centre, span, deviation, labels, np.minimum(most, _half_way(labels, distinct)))
-
-    @property
-    def deviations_in_range(self) -> float:
-        """The range in standard deviations; 0 where regular values do not differ, so that none counts."""
-        return self.span / self.deviation if np.isfinite(self.span) else 0.0
+        return cls(centre, span, labels, np.minimum(most, _half_way(labels, distinct)))
 
     def read(self, values: Floats) -> tuple[Floats, Codes]:
         """Numbers in ranges from the centre, 0 for others, and what each cell is; shape (n,) each."""
@@ -475,19 +464,16 @@ def _is_shared(counts: Counts) -> bool:
     return bool(counts.max() >= _SHARED * counts.sum())
 
 
-def _spread(distinct: Floats, counts: Counts) -> tuple[float, float, float]:
-    """Middle of the central range, range and standard deviation; of halves, lest a difference be infinite."""
+def _spread(distinct: Floats, counts: Counts) -> tuple[float, float]:
+    """Middle and range of the central range; of halves, lest a difference be infinite."""
     if not len(distinct):
-        return 0.0, np.inf, np.inf
+        return 0.0, np.inf
     low, high = _central(distinct, counts)
     half = min((high / 2 - low / 2) / (CENTRAL[1] - CENTRAL[0]), distinct[-1] / 2 - distinct[0] / 2)
     if not half > 0:
-        return low / 2 + high / 2, np.inf, np.inf
+        return low / 2 + high / 2, np.inf
     half = float(np.clip(half, np.finfo(np.float64).tiny, np.finfo(np.float64).max / 2))
-    clipped = (np.clip(distinct, low, high) / 2 - low / 2) / half
-    mean = float(clipped @ counts) / counts.sum()
-    deviation = float(np.sqrt(((clipped - mean) ** 2) @ counts / counts.sum()))
-    return low / 2 + high / 2, half * 2, max(half * 2 * (deviation / _NORMAL), np.finfo(np.float64).tiny)
+    return low / 2 + high / 2, half * 2
 
 
 def _half_way(labels: Floats, distinct: Floats) -> Floats:

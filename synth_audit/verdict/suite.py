@@ -211,12 +211,21 @@ def check_gateable(limit: Limit, where: str) -> None:
     quantity, of = measurement.quantity, measurement.derived_from
     for name in (quantity, *([of.quantity] if of else [])):
         if name not in (known := [*own, *derived] if name == quantity else own):
+            gone = registry.successor(f"{measurement.audit}.{name}")
             raise GateError(
-                f"the audit {measurement.audit!r} reports no quantity {name!r}",
+                f"the audit {measurement.audit!r} reports no quantity {name!r}{gone}",
                 where=where,
                 expected=f"one of {', '.join(known)}",
-                fix=suggestion(name, known),
+                fix="" if gone else suggestion(name, known),
             )
+    setting = (of or measurement).setting
+    if gone := registry.successor(f"{measurement.audit}.{setting}"):
+        raise GateError(
+            f"the audit {measurement.audit!r} has no setting {setting!r}{gone}",
+            where=where,
+            expected="a setting that the audit measures",
+            fix=f"`synth-audit describe {measurement.audit}` shows what it measures",
+        )
     if (of is None) == (quantity in derived) and not limit.every:
         raise GateError(
             f"{measurement.name} is {'derived from another number' if of is None else 'no derived number'}",

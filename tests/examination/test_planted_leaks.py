@@ -180,7 +180,7 @@ def test_a_generator_plants_a_partial_leak_too():
 
 
 def test_answers_are_taken_over_where_people_were_divided_in_the_same_way(tmp_path):
-    """Whether rows of train stand in for strangers, and equal ones for each other, moves what is found."""
+    """Who tossed the coins, and whether equal rows had coins of their own, moves what is found."""
     context = RunContext(cache=Cache(tmp_path))
     audits = {"exact_match": registry.build("audit", "exact_match", {})}
     divisions = (RandomSplit(ours=True), RandomSplit(ours=True, apart=True), RandomSplit(ours=True))

@@ -13,11 +13,8 @@ def normal():
     return np.random.default_rng(0).normal(50.0, 10.0, 4000)
 
 
-def test_a_normal_column_has_its_deviation_and_a_uniform_one_its_range(normal):
-    assert RobustScale.of(normal).deviation == pytest.approx(normal.std(), rel=0.03)
-    even = np.linspace(3.0, 7.0, 1001)
-    assert RobustScale.of(even).span == pytest.approx(4.0, rel=0.01)
-    assert RobustScale.of(even).deviation == pytest.approx(even.std(), rel=0.1)
+def test_a_uniform_column_has_its_range():
+    assert RobustScale.of(np.linspace(3.0, 7.0, 1001)).span == pytest.approx(4.0, rel=0.01)
 
 
 @pytest.mark.parametrize("share", [0.001, 0.005, 0.05, 0.3, 0.7])
@@ -27,11 +24,7 @@ def test_a_code_for_unknown_moves_nothing_however_frequent_it_is(normal, share, 
     spoilt[: round(share * len(normal))] = code
     expected, found = RobustScale.of(normal[spoilt != code]), RobustScale.of(spoilt)
     assert found.labels.tolist() == [code]
-    assert (found.centre, found.span, found.deviation) == (
-        expected.centre,
-        expected.span,
-        expected.deviation,
-    )
+    assert (found.centre, found.span) == (expected.centre, expected.span)
 
 
 def test_rare_extremes_are_numbers_far_away_and_hide_no_code_behind_them(normal):
@@ -112,7 +105,6 @@ def test_no_value_is_nowhere(values):
     assert np.isfinite(numbers).all()
     assert what[-1] == MISSING
     assert scale.span > 0
-    assert scale.deviation > 0
 
 
 def test_neither_order_nor_unit_moves_a_place(normal):

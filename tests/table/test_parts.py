@@ -7,20 +7,16 @@ import pyarrow as pa
 import pytest
 
 from synth_audit import registry
-from synth_audit.audits.published.closest_record.distances import RankEncoder
 from synth_audit.encode.codes import codes, value_ranks
 from synth_audit.encode.distances import (
     EuclideanEncoder,
     GowerEncoder,
     cells,
-    robust_cells,
-    robust_coordinates,
     varies,
 )
 from synth_audit.encode.texts import WIDTH
-from synth_audit.neighbours.gower import least_disagreement, nearest
+from synth_audit.neighbours.gower import nearest
 from synth_audit.plugins.generator import FitContext
-from synth_audit.stats.distributions import RobustScale
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart, kind_named
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
@@ -97,9 +93,6 @@ def test_a_copy_with_last_digits_moved_is_near_though_no_label_is_kept(spelling)
     )
     assert np.array_equal(nearest(theirs, ours).index, np.arange(N))
     assert nearest(theirs, ours).first.max() < nearest(others, ours).first.min() * 1.2
-    cells, strangers, copies = robust_cells([train, control, made], train.schema.features)
-    farthest = least_disagreement(copies, cells).max()
-    assert np.mean(least_disagreement(strangers, cells) < farthest) < 0.03  # by two labels equal by chance
 
 
 def test_notes_in_lower_case_are_equal_and_with_a_word_changed_near():
@@ -119,28 +112,6 @@ def test_notes_in_lower_case_are_equal_and_with_a_word_changed_near():
     assert np.median(found[2]) < 0.75 * np.median(found[0])
 
 
-def test_equal_codes_are_not_drowned_by_strangers_whose_codes_are_near():
-    """Two of four codes are copied; as numbers alone many a stranger's are as near."""
-
-    def codes_of(seed):
-        drawn = np.random.default_rng(seed).integers(10_000, 99_999, (4, N))
-        return {name: [str(x) for x in column] for name, column in zip("abcd", drawn, strict=True)}
-
-    first, second, third = map(codes_of, range(3))
-    half = {**third, "a": first["a"], "b": first["b"]}
-    train, control, made = tables(first, second, half)
-    cells, strangers, copies = robust_cells([train, control, made], train.schema.features)
-    assert least_disagreement(copies, cells).max() < least_disagreement(strangers, cells).min()
-
-
-def test_a_tenth_of_a_deviation_is_half_of_a_disagreement():
-    """So it was on the whole range; on the robust one 1/30 would call copies with that noise strangers."""
-    values = np.random.default_rng(0).normal(50, 10, 1000)
-    train, made = tables({"x": values}, {"x": values + 1.0})
-    cells, copies = robust_cells([train, made], train.schema.features)
-    assert copies.numbers - cells.numbers == pytest.approx(0.5, abs=0.05)
-
-
 def test_weights_of_one_column_sum_to_one_and_to_that_of_any_other():
     train, _ = tables(
         {"note": notes(0), "x": amounts(0), "t": list(map(SPELLINGS["quantity"], amounts(1)))},
@@ -151,8 +122,6 @@ def test_weights_of_one_column_sum_to_one_and_to_that_of_any_other():
     for name in train.names:
         own = [w for w, owner in zip(rows.weights, encoder.order, strict=True) if owner == name]
         assert sum(own) == pytest.approx(1 / 3)
-    [cells] = robust_cells([train], train.schema.features)
-    assert cells.weights.sum() == pytest.approx(3)
 
 
 def test_no_release_sets_a_scale_or_decides_what_a_column_is():
@@ -164,8 +133,6 @@ def test_no_release_sets_a_scale_or_decides_what_a_column_is():
     encoder = GowerEncoder.anchored_on(train, train.schema.features)
     one, other = (encoder.encode([train, release])[0] for release in (honest, absurd))
     assert np.array_equal(one.numbers, other.numbers)
-    cells = [robust_cells([train, release], train.schema.features)[0] for release in (honest, absurd)]
-    assert np.array_equal(cells[0].numbers, cells[1].numbers)
 
 
 def test_a_label_that_is_no_number_is_none():
@@ -174,16 +141,6 @@ def test_a_label_that_is_no_number_is_none():
     [part] = [p for p in kind_named("categorical").parts([values]) if isinstance(p, NumberPart)]
     assert np.isnan(part.read(values)[-2:]).all()
     assert part.read(values)[:-2] == pytest.approx(amounts(0))
-
-
-def test_numbers_in_another_spelling_have_the_ranks_of_train():
-    """A comma for a point, another unit: no label is kept, and every rank is."""
-    x = amounts(0)
-    kilograms, pounds = [f"{v:.1f} kg" for v in x], [f"{v * 2.20462:.3f} lb".replace(".", ",") for v in x]
-    train, made = tables({"w": kilograms}, {"w": pounds})
-    ours, theirs = RankEncoder(train.schema.features).encode([train, made], [train, made])
-    assert theirs.dense == pytest.approx(ours.dense)
-    assert ours.unlike.tolist() == pytest.approx([0.2])
 
 
 def test_trees_see_the_numbers_in_labels_and_the_letters_of_texts():
@@ -197,42 +154,6 @@ def test_trees_see_the_numbers_in_labels_and_the_letters_of_texts():
     assert np.array_equal(found[:, 1], np.unique(x, return_inverse=True)[1])
 
 
-def robust_distance(one, other):
-    unlike = (one.labels[:, None] != other.labels[None]) @ one.unlike
-    return np.sqrt(((one.dense[:, None] - other.dense[None]) ** 2).sum(axis=2) + unlike)
-
-
-def test_the_robust_distance_against_its_formula():
-    x = np.linspace(0.0, 10.0, N)
-    train, made = tables(
-        {"x": [*x, 9999.0, 9999.0, 9999.0, None], "k": ["a", "b"] * (N // 2 + 2), "c": ["same"] * (N + 4)},
-        {"x": [5.0, 5.0, 9999.0, None, 1e9], "k": ["a", "B", "a", None, "a"], "c": ["other"] * 5},
-    )
-    _, rows = robust_coordinates([train, made], train.schema.features)
-    unit = RobustScale.of(x).deviation
-    off = abs(5.0 - RobustScale.of(x).centre) / unit
-    far = 10 + np.log(1e9 / unit / 10)
-    expected = [
-        [0, 2, 1 + off**2, 3 + off**2, (far - off) ** 2],
-        [2, 0, 3 + off**2, 3 + off**2, 2 + (far - off) ** 2],
-        [1 + off**2, 3 + off**2, 0, 3, 1 + far**2],
-    ]
-    assert robust_distance(rows, rows)[:3] ** 2 == pytest.approx(np.array(expected), abs=1e-3)
-
-
-def test_the_robust_distance_takes_all_parts_of_a_column():
-    frame = {"note": notes(0), "w": [f"{v:.1f} kg" for v in amounts(0)]}
-    changed = {
-        "note": [f"New {note}" for note in frame["note"]],
-        "w": [f"{v + 0.1:.1f} kg" for v in amounts(0)],
-    }
-    train, made = tables(frame, changed)
-    ours, theirs = robust_coordinates([train, made], train.schema.features)
-    apart = robust_distance(theirs, ours)
-    assert np.array_equal(apart.argmin(axis=1), np.arange(N))
-    assert np.diag(apart).max() < np.median(apart) / 2
-
-
 @pytest.mark.parametrize("name", ["independent", "resample", "vine"])
 def test_generators_draw_texts_as_labels(name):
     [train] = tables({"note": notes(0)[:60], "x": amounts(0)[:60], "k": ["a", "b"] * 30})
@@ -244,7 +165,7 @@ def test_generators_draw_texts_as_labels(name):
 
 
 def test_rows_that_are_asked_for_lie_where_they_lie_among_all():
-    """Codes, ranks and indicators are those of the whole tables, whichever rows are kept."""
+    """Codes and indicators are those of the whole tables, whichever rows are kept."""
     rng = np.random.default_rng(0)
     frames = [
         {
@@ -262,9 +183,6 @@ def test_rows_that_are_asked_for_lie_where_they_lie_among_all():
     encoders = (
         GowerEncoder.anchored_on(read[0], columns).encode,
         EuclideanEncoder.anchored_on(read[0], columns).encode,
-        lambda made, rows=None: robust_coordinates(made, columns, rows=rows),
-        lambda made, rows=None: RankEncoder(columns).encode(read, made, rows),
-        lambda made, rows=None: robust_cells(made, columns, rows=rows),
         lambda made, rows=None: cells(made, columns, rows=rows),
     )
     for encode in encoders:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes, Codes32, Floats
-from synth_audit.encode.cells import row_groups, row_groups_but_one, split_rows
-from synth_audit.encode.codes import codes
+from synth_audit.encode.cells import row_groups, row_groups_but_one
+from synth_audit.encode.codes import codes, split_rows
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,

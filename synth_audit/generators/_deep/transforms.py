@@ -416,7 +416,7 @@ class LabelTransform:
         """One-hot."""
         if not self.slices:
             return np.zeros((table.n_rows, 0), dtype=np.float32)
-        return one_hot(label_codes(table.labels(self.name), self.labels, gap=self.gap), self.slices[0])
+        return one_hot(label_codes(table, self.name, self.labels, gap=self.gap), self.slices[0])
 
     def decode(self, vectors: Floats32) -> Labels:
         """The label of the largest coordinate."""

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats, Labels
+from synth_audit.encode.codes import Vocabulary
 from synth_audit.encode.univariate import NumberDomain, ends_of, number_domain
 from synth_audit.errors import DataError, PlanError
 from synth_audit.generators._budget import part_of_budget
@@ -342,7 +343,7 @@ class LabelBins:
 
     def codes(self, table: Table) -> Codes:
         """Positions among the labels."""
-        return label_codes(table.labels(self.name), self.labels, gap=self.gap)
+        return label_codes(table, self.name, self.labels, gap=self.gap)
 
     def values(self, codes: Codes, rng: np.random.Generator) -> Labels:
         """The labels."""
@@ -427,16 +428,15 @@ class RangeBins:
         return asdict(self)
 
 
-def label_codes(values: Labels, labels: Sequence[str], *, gap: bool) -> Codes:
-    """The position of each value among the labels.
+def label_codes(table: Table, name: str, labels: tuple[str, ...], *, gap: bool) -> Codes:
+    """The place of each row's label among the labels, shape (n,).
 
     What is not among them counts as missing, after the last label, or where nothing may be missing as the
     first.
     """
-    from pandas import Index  # here, so that looking around stays light
-
-    found = Index(np.array(labels, dtype=object)).get_indexer(Index(values))
-    return np.where(found < 0, len(labels) if gap else 0, found).astype(np.int64)
+    found = Vocabulary(name, labels, exact=True).places(table)
+    known = (found >= 0) & (found < len(labels))
+    return np.where(known, found, len(labels) if gap else 0)
 
 
 def fields_from_plain(plain: Mapping[str, Any]) -> dict[str, Any]:

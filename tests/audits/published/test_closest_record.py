@@ -154,51 +154,7 @@ def test_gowers_distance_sees_a_copy_under_its_own_scope(name, subject_of, measu
     subject = subject_of(*changed(np.random.default_rng(0), change=LEAKS[name]))
     found, _ = measure(AUDIT, subject)
     assert found["privacy_score", "gower"].interval.low > 0.9
-    assert found["share_leak", "gower"].interval.low > 0.8
-    assert {key[1] for key in found if isinstance(key, tuple)} == {
-        "gower",
-        "ranks",
-        "mirrored_ranks",
-        "agreement",
-    }
-
-
-def test_ranks_see_a_copy_in_which_every_column_is_in_other_terms(subject_of, measure):
-    def change(train, rng):
-        return {
-            name: np.char.add(values, "!") if values.dtype.kind == "U" else values * 3
-            for name, values in train.items()
-        }
-
-    found, _ = measure(AUDIT, subject_of(*changed(np.random.default_rng(0), change=change)))
-    assert found["privacy_score", "ranks"].interval.low > 0.9
-    assert found["privacy_score"].value < 0.1
-    assert found["privacy_score", "agreement"].value < 0.1
-
-
-@pytest.mark.parametrize("reversed_columns", [("age", "income"), ("income",)])
-def test_columns_mirrored_by_rank_do_not_hide_a_copy(reversed_columns, subject_of, measure):
-    """Also with jitter, and whichever of them are mirrored."""
-
-    def change(train, rng):
-        made = dict(train)
-        for name in reversed_columns:
-            values = train[name] + 0.01 * train[name].std() * rng.normal(size=len(train[name]))
-            made[name] = np.sort(values)[::-1][np.argsort(np.argsort(values))]
-        return made
-
-    found, _ = measure(AUDIT, subject_of(*changed(np.random.default_rng(0), change=change)))
-    assert found["share_leak", "mirrored_ranks"].interval.low > 0.5
-    assert found["share_leak", "mirrored_ranks"].value > found["share_leak", "ranks"].value + 0.2
-
-
-def test_gowers_distance_is_not_swamped_by_a_column_in_another_unit(subject_of, measure):
-    def change(train, rng):
-        return train | {"income": train["income"] * 1000}
-
-    found, _ = measure(AUDIT, subject_of(*changed(np.random.default_rng(0), change=change)))
-    assert found["share_leak", "gower"].interval.low > 0.75
-    assert found["share_leak"].value < 0.5
+    assert {key for key in found if isinstance(key, tuple)} == {("privacy_score", "gower")}
 
 
 def test_only_the_distances_named_are_measured(subject_of, measure):
@@ -220,10 +176,9 @@ def test_the_embedding_sees_a_copy_and_no_leak_in_strangers(subject_of, measure)
     ):
         found, _ = measure(audit, subject_of(*changed(np.random.default_rng(0), change=change)))
         assert low <= found["privacy_score", "embedding"].value <= high
-        assert ("share_leak", "embedding") in found
 
 
-@pytest.mark.parametrize("bad", [(), ("hamming",), ("gower", "gower")])
+@pytest.mark.parametrize("bad", [(), ("ranks",), ("gower", "gower")])
 def test_bad_distances_are_refused(bad):
     with pytest.raises(ValueError, match="distances must"):
         ClosestRecord(distances=bad)
@@ -243,7 +198,6 @@ def test_what_is_no_line_in_the_copied_share_is_marked():
         {"max_queries": 0},
         {"n_bootstrap": 10},
         {"max_within": 0},
-        {"max_mirrored": 0},
     ],
 )
 def test_bad_settings_are_refused(bad):

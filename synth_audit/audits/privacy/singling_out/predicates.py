@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes32, Counts32, Floats, Integers, Positions
-from synth_audit.encode.codes import numbered_values
+from synth_audit.encode.codes import numbered_values, split_rows
 from synth_audit.table.kind import Domain
 from synth_audit.table.label_forms import standard_form
 from synth_audit.table.schema import Column
@@ -552,11 +552,10 @@ def codebook(tables: Sequence[Table], columns: Sequence[Column]) -> tuple[Column
     if not columns:
         raise ValueError("predicates need a column")
     values, codes = [], [np.empty((len(columns), t.n_rows), dtype=np.int32) for t in tables]
-    ends = np.cumsum([t.n_rows for t in tables])[:-1]
     for j, column in enumerate(columns):  # one at a time beside the codes, which are all that stays
         distinct, numbered = numbered_values(tables, column)
         values.append(distinct)
-        for rows, part in zip(codes, np.split(numbered, ends), strict=True):
+        for rows, part in zip(codes, split_rows(numbered, tables), strict=True):
             rows[j] = part
     lexicon = ColumnCodebook(
         names=tuple(c.name for c in columns),

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import groupby
+from collections.abc import Sequence
 from statistics import NormalDist
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from synth_audit.arrays import Codes, Floats, Integers, Positions
-from synth_audit.encode.codes import Wanted, cells_of, codes, wanted_codes, wanted_rows
-from synth_audit.encode.distances import EuclideanEncoder, GowerEncoder, robust_coordinates, varies
+from synth_audit.arrays import Floats, Positions
+from synth_audit.encode.distances import EuclideanEncoder, GowerEncoder
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
@@ -27,36 +22,16 @@ from synth_audit.findings.measurement import (
     Reference,
     Series,
 )
-from synth_audit.neighbours import euclidean, gower
-from synth_audit.neighbours.coordinates import MISSING, Coordinates, side_by_side
+from synth_audit.neighbours import gower
+from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.search import Nearest
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.proportions import proportion_interval
 from synth_audit.stats.resampling import quantile_rank
-from synth_audit.table.kind import LabelPart, NumberPart, Part
-from synth_audit.table.schema import Column
-from synth_audit.table.table import Table
 
-Places = npt.NDArray[np.int32]
+Distance = Literal["euclidean", "gower", "embedding"]
 
-_SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
-
-_UNIT = np.sqrt(12.0)
-"""Ranks over n are uniform on [0, 1]; times this their standard deviation is 1, as that of other numbers."""
-
-_BEYOND = 2**24
-"""Before the codes of labels that have no position: more than any column has."""
-
-FAMILIAR = 0.5
-"""A column of which so many rows have labels of train was not recoded, of as many as strangers have."""
-
-Distance = Literal["euclidean", "robust", "gower", "ranks", "mirrored_ranks", "embedding"]
-
-TableName = Literal["train", "control", "synthetic"]
-
-Rows = TypeVar("Rows", Coordinates, gower.Mixed)
-
-DISTANCES: tuple[Distance, ...] = ("euclidean", "robust", "gower", "ranks", "mirrored_ranks", "embedding")
+DISTANCES: tuple[Distance, ...] = ("euclidean", "gower", "embedding")
 
 FEWEST_ROWS = 100
 """Fewer synthetic rows than this decide nothing."""
@@ -75,13 +50,6 @@ SHARE_EXCESS = Quantity(
     help="The share less what a release that is independent of train would show.",
 )
 
-SHARE_LEAK = Quantity(
-    "share_leak",
-    "Copied rows that would explain the closest-record share",
-    range=(float("-inf"), 1.0),
-    help="0: none; 1: all. The excess over chance as a part of the most that the split allows.",
-)
-
 SHARE_P_VALUE = Quantity(
     "share_p_value",
     "p-value of the closest-record share",
@@ -90,7 +58,7 @@ SHARE_P_VALUE = Quantity(
     help="Chance of so large a share if the release were independent of train.",
 )
 
-QUANTITIES = (SHARE, SHARE_EXCESS, SHARE_LEAK, SHARE_P_VALUE)
+QUANTITIES = (SHARE, SHARE_EXCESS, SHARE_P_VALUE)
 
 _INDEPENDENT = "a release that is independent of the split"
 
@@ -102,12 +70,13 @@ class Threshold(NamedTuple):
     tie_part: float
 
 
-def threshold(ordered: Floats, alpha: float) -> Threshold:
-    """Quantile q and tie part γ with ``P(D < q) + γ·P(D = q) = α`` on a sorted sample, shape (n,)."""
-    q = float(ordered[quantile_rank(len(ordered), alpha) - 1])
-    below, upto = np.searchsorted(ordered, q, "left"), np.searchsorted(ordered, q, "right")
-    n = len(ordered)
-    return Threshold(q, float((alpha - below / n) / ((upto - below) / n)))
+def threshold(distances: Floats, alpha: float) -> Threshold:
+    """Quantile q and tie part γ with ``P(D < q) + γ·P(D = q) = α`` on a sample, shape (n,)."""
+    n = len(distances)
+    rank = quantile_rank(n, alpha) - 1
+    q = float(np.partition(distances, rank)[rank])
+    below, at = np.count_nonzero(distances < q), np.count_nonzero(distances == q)
+    return Threshold(q, float((alpha - below / n) / (at / n)))
 
 
 def score_of(close: float, limit: Threshold, alpha: float) -> float:
@@ -134,7 +103,7 @@ def privacy_score(synthetic: Floats, control: Floats, alpha: float) -> float:
     Returns:
         0 no perceived risk, 1 everything leaked; see :func:`score_of`.
     """
-    limit = threshold(np.sort(control), alpha)
+    limit = threshold(control, alpha)
     return score_of(_close(synthetic, limit), limit, alpha)
 
 
@@ -144,7 +113,7 @@ def proportion_privacy_score(synthetic: Floats, control: Floats, alpha: float, l
     A resample of rows none of which is close has none either: where the bootstrap sees no spread,
     this still says how many close rows may have been missed.
     """
-    limit = threshold(np.sort(control), alpha)
+    limit = threshold(control, alpha)
     n = len(synthetic)
     ends = proportion_interval(_close(synthetic, limit) * n, n, level)
     return Interval(score_of(ends.low, limit, alpha), score_of(ends.high, limit, alpha), level, ends.method)
@@ -157,71 +126,22 @@ def _close(synthetic: Floats, limit: Threshold) -> float:
 
 
 def bootstrap_privacy_score(
-    synthetic: Floats,
-    control: Floats,
-    alpha: float,
-    n_draws: int,
-    rng: np.random.Generator,
-    *,
-    fellows: Floats | None = None,
+    synthetic: Floats, control: Floats, alpha: float, n_draws: int, rng: np.random.Generator
 ) -> Floats:
     """Privacy scores of resampled synthetic and control rows, shape (n_draws,).
 
-    Control rows are resampled, and so are people of train beside them, half as many and each twice, since two
-    who are each other's nearest are one draw. How many resampled synthetic rows fall below or at the
-    threshold is multinomial in the original shares, so it is drawn as such: the same distribution, without
-    the rows.
-
-    Args:
-        fellows: distance of people of train to the nearest of the others; none if left out.
+    How many resampled synthetic rows fall below or at the threshold is multinomial in the original shares, so
+    it is drawn as such: the same distribution, without the rows.
     """
     n, k = len(synthetic), len(control)
-    among = np.empty(0) if fellows is None else fellows
-    real, places = _ranked(np.concatenate([control, among]))
-    ends = _ends(real, real)
-    below, upto = _ends(np.sort(synthetic), real)
+    ordered = np.sort(synthetic)
     draws = np.empty(n_draws)
     for i in range(n_draws):
-        drawn = places[rng.integers(0, k, k)]
-        if len(among):
-            twice = np.repeat(rng.integers(k, len(places), max(len(among) // 2, 1)), 2)
-            drawn = np.concatenate([drawn, places[twice]])
-        place, limit = _resampled_threshold(real, ends, drawn, alpha)
-        low, high = int(below[place]), int(upto[place])
+        limit = threshold(control[rng.integers(0, k, k)], alpha)
+        low, high = (int(np.searchsorted(ordered, limit.distance, side)) for side in ("left", "right"))
         n_below, n_at, _ = rng.multinomial(n, [low / n, (high - low) / n, max(0.0, 1 - high / n)]).tolist()
         draws[i] = score_of((n_below + limit.tie_part * n_at) / n, limit, alpha)
     return draws
-
-
-def _ranked(values: Floats) -> tuple[Floats, Places]:
-    """Values in order, and the place of each in it, shape (n,) both."""
-    order = np.argsort(values, kind="stable")
-    places = np.empty(len(values), dtype=np.int32)
-    places[order] = np.arange(len(values), dtype=np.int32)
-    return values[order], places
-
-
-def _ends(ordered: Floats, values: Floats) -> tuple[Places, Places]:
-    """How many lie below each value and how many up to it, shape (n,) both."""
-    below, upto = (np.searchsorted(ordered, values, side).astype(np.int32) for side in _SIDES)
-    return below, upto
-
-
-def _resampled_threshold(
-    ordered: Floats, ends: tuple[Places, Places], drawn: Places, alpha: float
-) -> tuple[int, Threshold]:
-    """:func:`threshold` of ``ordered[drawn]``, and its place: only the few up to it are put in order.
-
-    Args:
-        ends: how many of ``ordered`` lie below each of it, and up to it.
-    """
-    n, rank = len(drawn), quantile_rank(len(drawn), alpha)
-    low = drawn[drawn < rank + 8 * math.isqrt(rank) + 8]
-    low = low if len(low) >= rank else drawn.copy()
-    low.partition(rank - 1)
-    place = int(low[rank - 1])
-    below, upto = (np.count_nonzero(drawn < end[place]) for end in ends)
-    return place, Threshold(float(ordered[place]), float((alpha - below / n) / ((upto - below) / n)))
 
 
 class ClosestShare(NamedTuple):
@@ -288,158 +208,13 @@ def distance_ratio(found: Nearest) -> Floats:
     return np.divide(found.first, found.second, out=np.ones_like(found.first), where=told)
 
 
-@dataclass(frozen=True)
-class RankEncoder:
-    """Coordinates of each row by where its values stand in a table, not by what they are.
-
-    Numbers become mid-ranks over n, in units of their standard deviation, with 0 and an indicator where they
-    are missing; labels become their position when the table's labels are sorted by falling frequency, unless
-    half as many rows have labels of the first table as of tables that are ranked in it: then nothing was
-    recoded, and labels are what they are, for rare ones swap places by chance, and of labels that hardly two
-    rows share each would stand where one of train does. A copy of train that was multiplied, shifted, put on
-    a logarithm, recoded or respelt lies where train lies.
-
-    Labels that read as numbers, dates or quantities in train have the ranks of these beside their position,
-    each table read under its own convention.
-
-    Columns that are constant in train tell no two of its rows apart and are left out.
-    """
-
-    columns: tuple[Column, ...]
-
-    def encode(
-        self, scales: Sequence[Table], tables: Sequence[Table], rows: Wanted | None = None
-    ) -> list[Coordinates]:
-        """Coordinates of ``tables``, each ranked among the rows of the table beside it in ``scales``.
-
-        Args:
-            rows: positions of those that are wanted of each table, None for all; all of all if left out.
-        """
-        wanted = rows or [None] * len(tables)
-        parts = [(c, part) for c in self.columns if varies(scales[0], c) for part in _parts(c, scales[0])]
-        labels = [(column, part) for column, part in parts if isinstance(part, LabelPart)]
-        numbers = [
-            (column, place, part, 1 + any(map(partial(_gaps, column, part), (*scales, *tables))))
-            for column, place, part in _placed(parts)
-        ]
-        unlike = np.array([2 * part.weight for _, part in labels])
-        placed = []
-        places = [_label_places(c, scales, tables) for c, _ in labels]
-        for i, (scale, table, some) in enumerate(zip(scales, tables, wanted, strict=True)):
-            read = wanted_rows(table, some)
-            dense = np.zeros((read.n_rows, 1 + sum(width for *_, width in numbers)))
-            start = 1
-            for column, place, number, width in numbers:  # each written where it stays: there may be millions
-                ranks = _ranks(*_numbers(column, place, number, scale, read))[:, :width]
-                dense[:, start : start + width] = np.sqrt(number.weight) * ranks
-                start += width
-            kept = [wanted_codes([of_tables[i]], [some])[0] for of_tables in places]
-            placed.append(Coordinates.of(dense, side_by_side(kept, read.n_rows), unlike))
-        return placed
-
-
-def _parts(column: Column, train: Table) -> Sequence[Part]:
-    return column.kind.parts([cells_of(train, column)])
-
-
-def _gaps(column: Column, part: NumberPart, table: Table) -> bool:
-    """Whether numbers may be missing: in labels that are read as numbers too, any may be."""
-    return part.weight < 1 or table.n_missing(column.name) > 0
-
-
-def _placed(parts: Sequence[tuple[Column, Part]]) -> Iterator[tuple[Column, int, NumberPart]]:
-    """The numbers, and which one of its column each is."""
-    for _, of_column in groupby(parts, key=lambda found: found[0].name):
-        numbers = [(column, part) for column, part in of_column if isinstance(part, NumberPart)]
-        yield from ((column, place, part) for place, (column, part) in enumerate(numbers))
-
-
-def _numbers(
-    column: Column, place: int, part: NumberPart, scale: Table, table: Table
-) -> tuple[Floats, Floats]:
-    """Numbers of the two tables, as the first of them reads, or as ``part`` does where it does not."""
-    own = [p for p in column.kind.parts([cells_of(scale, column)]) if isinstance(p, NumberPart)]
-    part = own[place] if place < len(own) else part
-    return part.read(cells_of(scale, column)), part.read(cells_of(table, column))
-
-
-def _ranks(scale: Floats, values: Floats) -> Floats:
-    """Mid-rank over n of each value among ``scale``, centred, in standard deviations; shape (n, 2)."""
-    known = np.sort(scale[~np.isnan(scale)])
-    missing = np.isnan(values)
-    order = np.argsort(values)  # neighbouring values stand in neighbouring memory
-    at_most = np.empty(len(values), dtype=np.intp)
-    at_most[order] = sum(np.searchsorted(known, values[order], side) for side in ("left", "right"))
-    place = at_most / (2 * max(1, len(known))) - 0.5
-    return np.column_stack([np.where(missing, 0.0, _UNIT * place), missing]).astype(np.float64)
-
-
-def _label_places(column: Column, scales: Sequence[Table], tables: Sequence[Table]) -> list[Codes]:
-    """Positions of the labels of each table in the order of the first scale, or of its own if recoded."""
-    distinct = list({id(table): table for table in (*scales, *tables)}.values())
-    joint = dict(zip(map(id, distinct), codes(distinct, column), strict=True))
-    first = joint[id(scales[0])]
-    pairs = [(joint[id(scale)], joint[id(table)]) for scale, table in zip(scales, tables, strict=True)]
-    strangers = [values for scale, values in pairs if scale is first and values is not first]
-    usual = min((_known_share(first, values) for values in strangers), default=1.0)
-    return [
-        _frequency_order(first if _known_share(first, values) >= FAMILIAR * usual else scale, values)
-        for scale, values in pairs
-    ]
-
-
-def _known_share(first: Codes, values: Codes) -> float:
-    """Share of the values that ``first`` has too; 1 where there are none."""
-    known = values[values != MISSING]
-    return float(np.isin(known, first).mean()) if len(known) else 1.0
-
-
-def _frequency_order(scale: Codes, values: Codes) -> Codes:
-    """Position of each value among the labels of ``scale``, the most frequent first, shape (n,).
-
-    Labels that ``scale`` lacks follow, each by its own code; a missing value keeps its code.
-    """
-    n = 1 + max(values.max(initial=MISSING), scale.max(initial=MISSING))
-    counts = np.bincount(scale[scale != MISSING], minlength=n)
-    order = np.argsort(-counts, kind="stable")
-    position = np.empty(n, dtype=np.int64)
-    position[order] = np.arange(n)
-    position[counts == 0] = _BEYOND + np.flatnonzero(counts == 0)
-    return np.where(values == MISSING, MISSING, np.append(position, MISSING)[values])
-
-
-@dataclass(frozen=True, eq=False)
-class Space(Generic[Rows]):
-    """Rows of train and control, some of the release, and the search that belongs to their distance."""
-
-    tables: dict[TableName, Rows]
-    search: Callable[[Rows, Rows], Nearest]
-    search_other: Callable[[Rows, Positions, Integers | None], Nearest]
-
-    def size(self, part: TableName) -> int:
-        """Number of rows."""
-        return len(self.tables[part])
-
-    def nearest(self, part: TableName, rows: Positions, reference: TableName) -> Nearest:
-        """For the rows at these positions of one table, the nearest rows of another."""
-        return self.search(self.tables[part].take(rows), self.tables[reference])
-
-    def nearest_other(self, part: TableName, rows: Positions, persons: Integers | None = None) -> Nearest:
-        """For the rows at these positions of a table, the nearest of its other rows.
-
-        Args:
-            persons: number of the person of each row of the table; rows of the same one are not looked at.
-        """
-        return self.search_other(self.tables[part], rows, persons)
-
-
-def space_of(
+def in_space(
     subject: Subject, distance: Distance, asked: Positions, settings: EmbeddingSettings, context: RunContext
-) -> Space[Coordinates] | Space[gower.Mixed]:
-    """The space of a distance, in which all rows of train and control are searched.
+) -> Sequence[Coordinates] | Sequence[gower.Mixed]:
+    """All rows of train and control, and rows of the release, in the space of a distance.
 
     Args:
-        asked: positions of the rows of the release that are looked up: no others are in the space.
+        asked: positions of the rows of the release.
         settings: of the embedding.
 
     Raises:
@@ -447,31 +222,20 @@ def space_of(
         PluginError: the embedding is asked for and torch is not installed.
     """
     assert subject.control is not None
-    parts: tuple[TableName, ...] = ("train", "control", "synthetic")
     tables, columns = [subject.train, subject.control, subject.synthetic], subject.features
-    real, few = [subject.control], (None, None, asked)
-    if distance == "gower":
-        mixed = GowerEncoder.anchored_on(subject.train, columns, beside=real).encode(tables, few)
-        return Space(dict(zip(parts, mixed, strict=True)), gower.nearest, gower.nearest_other)
     match distance:
+        case "gower":
+            encoder = GowerEncoder.anchored_on(subject.train, columns, beside=[subject.control])
+            return encoder.encode(tables, (None, None, asked))
+        case "euclidean":
+            return EuclideanEncoder.anchored_on(subject.train, columns).encode(tables, (None, None, asked))
         case "embedding":
             some = [subject.train, subject.control, subject.synthetic.take(asked)]
-            placed = embed(subject.train, some, columns, settings=settings, context=context)
-        case "ranks" | "mirrored_ranks":
-            # Control is in train's units for certain, the release perhaps in its own.
-            scales = [subject.train, subject.train, subject.synthetic]
-            placed = RankEncoder(columns).encode(scales, tables, few)
-            if distance == "mirrored_ranks":
-                placed = [rows.folded() for rows in placed]
-        case "robust":
-            placed = robust_coordinates(tables, columns, beside=real, rows=few)
-        case "euclidean":
-            placed = EuclideanEncoder.anchored_on(subject.train, columns).encode(tables, few)
-    return Space(dict(zip(parts, placed, strict=True)), euclidean.nearest, euclidean.nearest_other)
+            return embed(subject.train, some, columns, settings=settings, context=context)
 
 
 def shares(
-    to_train: Nearest, to_control: Nearest, n_train: int, n_control: int, level: float, setting: str = ""
+    to_train: Nearest, to_control: Nearest, n_train: int, n_control: int, level: float
 ) -> list[Measurement]:
     """Share of synthetic rows nearest to train, with its interval on the independent number of rows."""
     share, n_effective = closest_share(to_train, to_control, n_train)
@@ -480,27 +244,25 @@ def shares(
     z = (share - null) / math.sqrt(null * (1 - null) / n_effective)
     n = len(to_train.first)
 
-    def restated(quantity: Quantity, origin: float, unit: float) -> Measurement:
+    def less(quantity: Quantity, origin: float) -> Measurement:
         return quantity.at(
-            (share - origin) / unit,
-            setting=setting,
+            share - origin,
             interval=Interval(
-                (around.low - origin) / unit,
-                (around.high - origin) / unit,
+                around.low - origin,
+                around.high - origin,
                 level,
                 f"{around.method} on the effective number of rows",
             ),
             n_requested=n,
             n_achieved=n,
             n_minimum=FEWEST_ROWS,
-            reference=Reference((null - origin) / unit, _INDEPENDENT),
+            reference=Reference(null - origin, _INDEPENDENT),
         )
 
     return [
-        restated(SHARE, 0.0, 1.0),
-        restated(SHARE_EXCESS, null, 1.0),
-        restated(SHARE_LEAK, null, 1 - null),
-        SHARE_P_VALUE.at(NormalDist().cdf(-z), setting=setting, n_requested=n, n_achieved=n),
+        less(SHARE, 0.0),
+        less(SHARE_EXCESS, null),
+        SHARE_P_VALUE.at(NormalDist().cdf(-z), n_requested=n, n_achieved=n),
     ]
 
 

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Integers, Positions
+from synth_audit.audits._targets import drawn
 from synth_audit.audits.published.closest_record.distances import independent_number, part_nearer
 from synth_audit.encode.codes import codes
 from synth_audit.encode.distances import GowerEncoder, cells, varies
@@ -26,7 +27,7 @@ from synth_audit.neighbours.search import Nearest
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.distributions import entropy
 from synth_audit.stats.proportions import proportion_difference, proportion_interval
-from synth_audit.table.people import entities_of, key_columns, persons
+from synth_audit.table.people import key_columns, persons
 from synth_audit.table.table import Table
 
 FEWEST_ROWS = 100
@@ -79,9 +80,6 @@ HITTING_EXCESS = Quantity(
 QUANTITIES = (EPSILON, EPSILON_LOSS, NNAA, NNAA_LOSS, HITTING_RATE, HITTING_EXCESS)
 
 _INDEPENDENT = "a release that is independent of the training rows"
-
-ENOUGH_STRANGERS = 2_000
-"""Control rows from which on nobody stands in."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +171,7 @@ def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -
     told = [entropy(codes([subject.train], column)[0]) for column in subject.features]
     encoder = GowerEncoder.by_range(subject.train, subject.features, [1 / h if h else 0.0 for h in told])
     tables = [subject.train, subject.control, subject.synthetic]
-    rows, strangers = (_draw(t.n_rows, max_rows, rng) for t in tables[:2])
+    rows, strangers = (drawn(np.arange(t.n_rows), max_rows, rng) for t in tables[:2])
     train, queries, synthetic = encoder.encode(tables, [None, strangers, None])
     fellows = Fellows.of(subject.train)
     among, to_release = fellows.of_members(train, rows), nearest(train.take(rows), synthetic)
@@ -252,7 +250,7 @@ def hits(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Meas
     assert subject.control is not None
     told = [c for c in subject.features if varies(subject.train, c)]
     tables = [subject.train, subject.control, subject.synthetic]
-    asked = [_draw(t.n_rows, max_rows, rng) for t in tables[:2]]
+    asked = [drawn(np.arange(t.n_rows), max_rows, rng) for t in tables[:2]]
     *real, synthetic = cells(tables, told, rows=[*asked, None])
     known, base = (_Share.of(nearly_copied(rows, synthetic)) for rows in real)
     return [
@@ -272,10 +270,10 @@ def _accuracy(
     """Chance that the nearest row is of the own kind, for train and release; of train, for control."""
     n_train, n_control, n_made = (t.n_rows for t in tables)
     m = min(n_train, n_made)
-    cut = [_draw(n, m, rng) for n in (n_train, n_made)]
-    rows = _draw(m, max_rows, rng)
+    cut = [drawn(np.arange(n), m, rng) for n in (n_train, n_made)]
+    rows = drawn(np.arange(m), max_rows, rng)
     one_of_train, one_of_release = _one(m, rng), _one(m, rng)
-    strangers = _draw(n_control, max_rows, rng)
+    strangers = drawn(np.arange(n_control), max_rows, rng)
     t, queries, s = encoder.encode(
         tables, [_unless_all(cut[0], n_train), strangers, _unless_all(cut[1], n_made)]
     )
@@ -298,8 +296,8 @@ def _release_side(
     """Chance that a release row is nearer to its own than to train, and than to control, of equal sizes."""
     n_train, n_control, n_made = (t.n_rows for t in tables)
     k = min(n_train, n_control, n_made)
-    of_release, rows = _draw(n_made, k, rng), _draw(k, max_rows, rng)
-    of_real = [_draw(n, k, rng) for n in (n_train, n_control)]
+    of_release, rows = drawn(np.arange(n_made), k, rng), drawn(np.arange(k), max_rows, rng)
+    of_real = [drawn(np.arange(n), k, rng) for n in (n_train, n_control)]
     *real, s = encoder.encode(tables, [*of_real, of_release])
     among, queries = nearest_other(s, rows), s.take(rows)
     shares = [_nearer(among, nearest(queries, other), k, rows) for other in real]
@@ -337,50 +335,3 @@ def _one(n: int, rng: np.random.Generator) -> int | None:
 def _unless_all(rows: Positions, n: int) -> Positions | None:
     """None where the rows drawn are all n of them."""
     return None if len(rows) == n else rows
-
-
-def _draw(n: int, most: int, rng: np.random.Generator) -> Positions:
-    """Positions of all rows, or of a random subset, in ascending order."""
-    return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
-
-
-@dataclass(frozen=True, eq=False)
-class StandIns:
-    """Some rows of train, each as far from the others as a stranger is from train.
-
-    Chance alone divided people into train and control. So how near a person of train is to the other people
-    there has the distribution that a stranger's distance has, but for one row in n; and no release can move
-    it. That is known of divisions that this program made, and of no others: who holds back a person's key
-    divides rows by chance and has one person's rows on one side all the same.
-
-    Attributes:
-        rows: their positions, ascending. whose: number of the entity of each row of train, whose other rows
-            are not looked at; None where every row is one.
-    """
-
-    rows: Positions
-    whose: Integers | None
-
-    @classmethod
-    def of(cls, subject: Subject, rng: np.random.Generator) -> Self | None:
-        """As many as control lacks of :data:`ENOUGH_STRANGERS`; None where nobody can or need stand in."""
-        assert subject.control is not None
-        missing = ENOUGH_STRANGERS - subject.control.n_rows
-        if subject.random_split is None or not subject.random_split.ours or missing <= 0:
-            return None
-        n, whose = subject.train.n_rows, _entities(subject)
-        if whose is not None and whose.min() == whose.max():
-            return None
-        rows = np.arange(n) if n <= missing else np.sort(rng.choice(n, missing, replace=False))
-        return cls(rows, whose)
-
-
-def _entities(subject: Subject) -> Integers | None:
-    """Numbers of those who had a coin: of equal rows without a key one, or each, as they were divided."""
-    train = subject.train
-    if key_columns(train.schema):
-        return persons(train)
-    found = np.unique(np.array(entities_of(train), dtype=object), return_inverse=True)[1]
-    own = np.flatnonzero(subject.own_coins)
-    found[own] = len(found) + own
-    return None if len(np.unique(found)) == len(found) else found

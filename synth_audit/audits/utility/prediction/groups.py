@@ -9,7 +9,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Counts8, Floats, Integers, Positions
 from synth_audit.audits.utility._prediction_task import Loss, PredictionTask, worst_loss
-from synth_audit.encode.codes import codes
+from synth_audit.encode.codes import by_frequency, codes
 from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import Estimate
 from synth_audit.plugins.audit import Subject
@@ -81,10 +81,9 @@ def _columns(subject: Subject) -> list[Column]:
 def _categories(task: PredictionTask, column: Column, fewest: int) -> Iterator[Bools]:
     """Rows of each category that is large enough, the largest first; missing is a category."""
     [found] = codes([task.tested], column)
-    values, counts = np.unique(found, return_counts=True)
-    for i in np.argsort(-counts, kind="stable")[:MOST_CATEGORIES]:
-        if counts[i] >= fewest:
-            yield found == values[i]
+    [ranked] = by_frequency([found], found)
+    largest = (ranked == i for i in range(MOST_CATEGORIES))
+    return (rows for rows in largest if rows.sum() >= fewest)
 
 
 def _loss(task: PredictionTask, predicted: Predicted, rows: Bools, fewest: int) -> Loss | None:
