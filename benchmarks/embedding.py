@@ -16,7 +16,7 @@ from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.execution.context import SERIAL
 from synth_audit.neighbours.coordinates import Coordinates
-from synth_audit.neighbours.euclidean import nearest
+from synth_audit.neighbours.search import nearest
 from synth_audit.table.schema import nominal, quantitative
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import Table, assemble

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
 from synth_audit.neighbours.coordinates import Coordinates
-from synth_audit.neighbours.euclidean import nearest
+from synth_audit.neighbours.search import nearest
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -36,7 +36,7 @@ from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Measurement
 from synth_audit.neighbours.coordinates import Coordinates
-from synth_audit.neighbours.euclidean import nearest
+from synth_audit.neighbours.search import nearest
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema_inference import infer_schema

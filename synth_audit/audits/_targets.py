@@ -12,7 +12,7 @@ from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.errors import NotApplicable
 from synth_audit.findings.measurement import Measurement, Quantity
-from synth_audit.neighbours.euclidean import nearest_others
+from synth_audit.neighbours.search import nearest_others
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import SuccessCount
 from synth_audit.stats.epsilon import most_advantage, most_found, of_replacing
@@ -52,7 +52,7 @@ def isolation(table: Table, columns: Sequence[Column], rows: Positions) -> Float
     if table.n_rows < 2:
         return np.zeros(len(rows))
     [coded] = EuclideanEncoder.anchored_on(table, columns).encode([table])
-    found: Floats = nearest_others(coded, rows, _ISOLATED_FROM).distance.mean(axis=1)
+    found: Floats = nearest_others(coded, rows, _ISOLATED_FROM).mean(axis=1)
     return found
 
 

@@ -12,7 +12,6 @@ import numpy as np
 from synth_audit.arrays import Bools, Codes, Floats, Floats32, Target
 from synth_audit.encode.codes import Vocabulary, by_frequency, codes, split_rows
 from synth_audit.encode.distances import EuclideanEncoder
-from synth_audit.neighbours.coordinates import one_hot
 from synth_audit.neighbours.gower import MISSING, Mixed
 from synth_audit.stats.regression import Scaling
 from synth_audit.table.kind import GuessRule, NumberPart
@@ -59,7 +58,7 @@ def classes(tables: Sequence[Table], train: Table, column: Column, most: int) ->
 def standardised(tables: Sequence[Table], train: Table, column: Column, far: float) -> list[Floats]:
     """Numbers, missing at the mean of train with an indicator of its own; shape (n, 1 or 2) each."""
     encoder = EuclideanEncoder.anchored_on(train, [column])
-    return [np.clip(c.dense, -far, far) for c in encoder.encode(tables)]
+    return [np.clip(c.numbers, -far, far) for c in encoder.encode(tables)]
 
 
 def indicators(tables: Sequence[Table], train: Table, column: Column, most: int) -> list[Floats]:
@@ -67,7 +66,9 @@ def indicators(tables: Sequence[Table], train: Table, column: Column, most: int)
     *found, everyone = _ranked([*tables, train], column)
     if everyone.min() == everyone.max():
         return [np.zeros((t.n_rows, 1)) for t in tables]
-    joint = one_hot(np.minimum(np.concatenate(found), most - 1))
+    used, position = np.unique(np.minimum(np.concatenate(found), most - 1), return_inverse=True)
+    joint = np.zeros((len(position), len(used)))
+    joint[np.arange(len(position)), position] = 1.0
     return split_rows(joint, tables)
 
 

@@ -1,8 +1,8 @@
-"""Where rows lie: coordinates, labels compared as bytes, and boxes around leaves of rows."""
+"""Where rows lie: coordinates under the Euclidean distance, and labels compared as bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -10,29 +10,27 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.arrays import Bools, Codes, Counts8, Floats, Integers, Positions, Scores
-from synth_audit.neighbours import memory
-from synth_audit.neighbours.search import Leaves
+from synth_audit.arrays import Bools, Floats, Integers, Positions, Scores
+from synth_audit.neighbours import gpu_scores
+from synth_audit.neighbours.leaves import Boxes, Leaves
+
+_LONG = 1e3
+"""Rows longer than this lie too far out for products in single precision to tell their neighbours apart."""
+
+_FAR = 1e140
+"""Where coordinates beyond all reason are put, so that no product overflows."""
+
+_TIED = 1e-9
+"""Distances are rounded to this."""
 
 _BYTE = 255
 """As many unlike labels as a byte can count."""
 
-Indicators = npt.NDArray[np.int32]
-
-NOWHERE = -1
-"""Place of what has no coordinate: one more than there are, and cut off."""
-
 MISSING = -1
 """Code of a missing value."""
 
-MOST_ONE_HOT = 64
-"""A column with more categories keeps its codes, so that memory does not grow with the categories."""
-
 FAR = 10.0
 """Standard deviations beyond which only the logarithm grows."""
-
-_LABELS = 1024
-"""Labels of a column told apart; of more, those with the same remainder are taken for one."""
 
 
 def told_apart(labels: Integers, others: Integers) -> Bools:
@@ -71,43 +69,32 @@ def _shrunk(labels: Integers, small: type[np.integer[Any]]) -> npt.NDArray[Any]:
     return codes
 
 
+def in_steps(values: Floats, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """Numbers in a type, rounded where it is one of whole numbers."""
+    return np.rint(values).astype(dtype) if dtype.kind == "i" else values.astype(dtype)
+
+
 def add_unlike(
-    out: npt.NDArray[Any], steps: Sequence[float], labels: npt.NDArray[Any], others: npt.NDArray[Any]
+    out: npt.NDArray[Any], unlike: Sequence[float], labels: npt.NDArray[Any], others: npt.NDArray[Any]
 ) -> None:
     """Add to each pair of rows what their unlike labels weigh; columns that weigh the same are counted first.
 
     Args:
         out: shape (n, m), of a type which holds every sum.
-        steps: weight of each column, length q. labels, others: of :func:`small_codes`, shape (q, n) and
+        unlike: weight of each column, length q. labels, others: of :func:`small_codes`, shape (q, n) and
             (q, m); several times as fast where each column of the others lies in one piece.
     """
-    alike = [(w, [j for j, step in enumerate(steps) if step == w]) for w in dict.fromkeys(steps)]
-    at_once = min(len(out), max(1, memory.CACHE // max(1, out.shape[1])))
-    # Small, and used again and again: new memory for all pairs takes as long as the counting.
-    buffers = [np.empty((at_once, out.shape[1]), t) for t in (np.bool_, np.uint8, out.dtype)]
-    for first in range(0, len(out), max(1, at_once)):
-        part, mine = out[first : first + at_once], labels[:, first : first + at_once]
-        differs, count, added = (x[: len(part)] for x in buffers)
-        for weight, columns in alike:
-            for start in range(0, len(columns), _BYTE):
-                some = columns[start : start + _BYTE]
-                _count_unlike(mine, others, some, differs, count)
-                of_all = differs.view(np.uint8) if len(some) == 1 else count
-                np.multiply(of_all, out.dtype.type(weight), out=added, dtype=out.dtype)
-                part += added
-
-
-def _count_unlike(
-    labels: npt.NDArray[Any], others: npt.NDArray[Any], columns: Sequence[int], differs: Bools, count: Counts8
-) -> None:
-    """In how many of some columns each pair of rows differs, shape (n, m); of one column, in ``differs``."""
-    unlike = differs.view(np.uint8)
-    for place, j in enumerate(columns):
-        np.not_equal(labels[j][:, None], others[j], out=differs)
-        if place:
-            count += unlike
-        elif len(columns) > 1:
-            count[:] = unlike
+    differs, count = np.empty(out.shape, np.bool_), np.empty(out.shape, np.uint8)
+    for weight in dict.fromkeys(unlike):
+        alike = [j for j, w in enumerate(unlike) if w == weight]
+        for start in range(0, len(alike), _BYTE):
+            for place, j in enumerate(alike[start : start + _BYTE]):
+                np.not_equal(labels[j][:, None], others[j], out=differs)
+                if place:
+                    count += differs.view(np.uint8)
+                else:
+                    count[:] = differs
+            out += count * out.dtype.type(weight)
 
 
 def drawn_in(values: Floats, far: float = FAR) -> Floats:
@@ -123,170 +110,120 @@ class Coordinates:
     ``|a − b|² = Σ_j (a_j − b_j)² + Σ_l u_l [code_l(a) ≠ code_l(b)]``
 
     Attributes:
-        dense: real coordinates, shape (n, width).
+        numbers: real coordinates, shape (n, width).
         labels: codes of labels, −1 or more, equal for equal ones, in the smallest type that holds them,
             shape (n, m).
         unlike: u, what two different labels add to the squared distance, shape (m,).
     """
 
-    dense: Floats
+    numbers: Floats
     labels: npt.NDArray[Any]
     unlike: Floats
 
     @classmethod
-    def of(cls, dense: Floats, labels: npt.NDArray[Any] | None = None, unlike: Floats | None = None) -> Self:
+    def of(
+        cls, numbers: Floats, labels: npt.NDArray[Any] | None = None, unlike: Floats | None = None
+    ) -> Self:
         """Rows of one table.
 
         Args:
-            dense: shape (n, width). labels: shape (n, m); none if left out.
+            numbers: shape (n, width). labels: shape (n, m); none if left out.
             unlike: 2 for each column of labels if left out, which is how far two one-hot rows are apart.
         """
-        codes = np.empty((len(dense), 0), np.int8) if labels is None else labels
+        codes = np.empty((len(numbers), 0), np.int8) if labels is None else labels
         return cls(
-            np.ascontiguousarray(dense, np.float64),
+            np.ascontiguousarray(numbers, np.float64),
             np.ascontiguousarray(codes, smallest_type(codes)),
             np.full(codes.shape[1], 2.0) if unlike is None else np.asarray(unlike, np.float64),
         )
 
     def __len__(self) -> int:
-        return len(self.dense)
+        return len(self.numbers)
 
     @cached_property
     def leaves(self) -> Leaves:
         """The rows in leaves that lie close together."""
-        return Leaves.of(self.dense, self.labels, self._apart)
+        return Leaves.of(self.numbers, self.labels, self._apart)
 
     def _apart(self, one: Positions, other: Positions) -> Floats:
         with np.errstate(over="ignore"):  # infinitely far is far
-            numbers = (self.dense[one] - self.dense[other]) ** 2
+            numbers = (self.numbers[one] - self.numbers[other]) ** 2
         return np.hstack([numbers, (self.labels[one] != self.labels[other]) * self.unlike])
 
     def take(self, rows: Positions) -> Coordinates:
         """The rows at these positions."""
-        return Coordinates(self.dense[rows], self.labels[rows], self.unlike)
+        return Coordinates(self.numbers[rows], self.labels[rows], self.unlike)
+
+    def beside(self, reference: Coordinates, order: Positions | None) -> Products:
+        """Numbers of these queries and of a reference, whose rows stand in that order."""
+        return Products.of(self.numbers, reference.numbers, order)
+
+    def distances(self, rows: Positions, reference: Coordinates, columns: Positions) -> Floats:
+        """Exact distances of pairs, rounded so that those equal in exact arithmetic compare as equal."""
+        apart = self.numbers[rows] - reference.numbers[columns]
+        unlike = self.labels[rows] != reference.labels[columns]
+        squared = np.einsum("ij,ij->i", apart, apart) + unlike @ reference.unlike
+        return np.asarray(np.round(np.sqrt(squared), 9))
 
 
 @dataclass(frozen=True, eq=False)
-class CoordinateRows:
-    """A table read into the coordinates of a standardised coordinates, not yet spread out.
+class Products:
+    """Numbers of queries a and reference b, scored by ``|b|² − 2ab``, that is ``|a − b|² − |a|²``.
 
     Attributes:
-        numbers: the first coordinates, shape (n, p).
-        places: for each column the place of its one indicator, shape (n, q).
-        weights: value of each indicator.
+        mine: (−2a, 1), shape (width + 1, n). theirs: (b, |b|²), shape (width + 1, m).
+        norms: |a|, shape (n,).
+        steps: scores are as large as squared distances.
     """
 
-    numbers: Floats
-    places: Indicators
-    weights: Floats
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def dense(self, rows: slice | Positions) -> Floats:
-        """Coordinates of some rows, shape (m, width)."""
-        numbers, places = self.numbers[rows], self.places[rows]
-        found = np.zeros((len(numbers), len(self.weights)))
-        found[np.arange(len(numbers))[:, None], places] = self.weights[places]
-        found[:, : numbers.shape[1]] = numbers
-        return found[:, :NOWHERE]
-
-
-def one_hot(joint: Codes) -> Floats:
-    """Indicator coordinates, missing as a category of its own; joint, so that unseen labels differ."""
-    used, position = np.unique(joint, return_inverse=True)
-    block = np.zeros((len(joint), len(used)))
-    block[np.arange(len(joint)), position] = 1.0
-    return block
-
-
-def labels_that_fit(counts: Sequence[int], room: int, most: int) -> int:
-    """The largest number of labels, at most ``most``, that every column can keep in ``room``; at least 1.
-
-    Args:
-        counts: labels of each column, of which it keeps all if it has no more.
-    """
-    kept = most
-    while kept > 1 and sum(min(n, kept) for n in counts) > room:
-        kept -= 1
-    return max(kept, 1)
-
-
-@dataclass(frozen=True, eq=False)
-class Boxes:
-    """Boxes of the leaves of a reference.
-
-    Attributes:
-        low, high: least and largest coordinates, shape (p, leaves).
-        missed: what a label costs in leaves which do not hold it, of each label column (k, leaves).
-    """
-
-    low: Scores
-    high: Scores
-    missed: tuple[Scores, ...]
+    mine: Scores
+    theirs: Scores
+    norms: Floats
+    steps: float = 1.0
 
     @classmethod
-    def of(
-        cls,
-        numbers: Iterable[Scores],
-        labels: npt.NDArray[Any],
-        unlike: Floats,
-        leaves: Leaves,
-        dtype: np.dtype[Any],
-    ) -> Boxes:
-        """Boxes of rows that stand leaf by leaf.
+    def of(cls, queries: Floats, reference: Floats, order: Positions | None) -> Products:
+        """In single precision unless rows lie too far out for it."""
+        put: slice | Positions = slice(None) if order is None else order
+        squared, others = _squared_norms(queries), _squared_norms(reference)[put]
+        short = max(squared.max(initial=0.0), others.max(initial=0.0)) <= _LONG**2
+        dtype = np.dtype(np.float32 if short else np.float64)
+        mine, theirs = (np.ones((len(x.T) + 1, len(x)), dtype) for x in (queries, reference))
+        mine[:-1] = np.clip(queries.T, -_FAR, _FAR) * -2.0
+        for row, column in zip(theirs, reference.T, strict=False):  # one by one: there may be millions
+            row[:] = np.clip(column[put], -_FAR, _FAR)
+        theirs[-1] = others
+        return cls(mine, theirs, np.sqrt(squared))
 
-        Args:
-            numbers: p columns of shape (m,). labels: not negative, shape (q, m). unlike: what an unlike label
-                adds to a score, shape (q,). dtype: of the scores.
+    def scores(self, rows: slice | Positions, columns: slice, out: Scores) -> None:
+        """Score some queries against reference rows; shape of ``out``."""
+        np.matmul(self.mine[:, rows].T, self.theirs[:, columns], out=out)
+
+    def bounds(self, boxes: Boxes, rows: slice, labels: npt.NDArray[Any]) -> Scores:
+        """What no row of each leaf scores less than, shape (leaves, queries)."""
+        numbers = self.mine[:-1, rows] / self.mine.dtype.type(-2)
+        total = boxes.bounds(numbers, labels, lambda _, apart: apart * apart)
+        return np.asarray(total - (self.norms[rows] ** 2).astype(total.dtype))
+
+    def slack(self, rows: slice | Positions, limit: Floats, n_labels: int) -> Floats:
+        """Rounding of a product of w terms is at most about ``w u (|a| + |b|)²``, u the type's precision.
+
+        Only rows b near a can be nearest, and |b| ≤ |a| + |a − b|: what is allowed for is one of the query,
+        so that no outlier in the reference makes all other rows look tied.
         """
-        starts = leaves.starts[:-1]
-        ends = [[end.reduceat(x, starts) for end in (np.minimum, np.maximum)] for x in numbers]
-        low, high = np.array(ends, dtype).reshape(-1, 2, len(leaves)).transpose(1, 0, 2)
-        return cls(
-            low,
-            high,
-            tuple(
-                np.where(_absent(column, leaves), dtype.type(cost), dtype.type(0))
-                for column, cost in zip(labels, unlike, strict=True)
-            ),
-        )
+        norms = self.norms[rows]
+        apart = np.sqrt(np.maximum(limit + norms**2, 0.0))
+        terms = len(self.theirs) + n_labels + 8
+        off = terms * float(np.finfo(self.theirs.dtype).eps) * (2.1 * norms + 1.1 * apart) ** 2
+        return np.asarray(2 * off + 4 * _TIED * (apart + _TIED))
 
-    def turned(self, factor: float) -> Boxes:
-        """The boxes of coordinates of which these are so many times as large, a negative number of times."""
-        return Boxes(
-            self.high / self.high.dtype.type(factor), self.low / self.low.dtype.type(factor), self.missed
-        )
-
-    def bounds(
-        self, numbers: Iterable[Scores], labels: npt.NDArray[Any], added: Callable[[int, Scores], Scores]
-    ) -> Scores:
-        """The least possible score of each query in each leaf, shape (n, leaves).
-
-        Args:
-            numbers: p columns of shape (n,). labels: shape (q, n).
-            added: what a distance in a column, by its position, adds to a score; may change the distances.
-        """
-        dtype = self.low.dtype
-        total = np.zeros((labels.shape[1], self.low.shape[1]), dtype)
-        apart = np.empty_like(total)
-        for j, (x, low, high) in enumerate(zip(numbers, self.low, self.high, strict=True)):
-            np.clip(x[:, None], low, high, out=apart)
-            np.subtract(x[:, None], apart, out=apart)
-            total += added(j, apart)
-        for codes, missed in zip(labels, self.missed, strict=True):
-            total += missed[_remainder(codes, len(missed))]
-        return total
+    def on(self, device: str) -> gpu_scores.NumberScores:
+        """The same scores on another device."""
+        return gpu_scores.products(self.mine, self.theirs, device)
 
 
-def _absent(labels: npt.NDArray[Any], leaves: Leaves) -> Bools:
-    """Which labels each leaf does not hold; shape (most + 2, leaves), or fewer rows, by the remainder."""
-    k = min(int(labels.max(initial=0)) + 2, _LABELS)
-    lacks = np.ones((k, len(leaves)), dtype=np.bool_)
-    lacks[_remainder(labels, k), np.repeat(np.arange(len(leaves)), leaves.sizes)] = False
-    return lacks
-
-
-def _remainder(labels: npt.NDArray[Any], k: int) -> npt.NDArray[Any]:
-    """``labels mod k``, also where k does not fit into their type."""
-    return labels if k > np.iinfo(labels.dtype).max else labels % k
+def _squared_norms(numbers: Floats) -> Floats:
+    total = np.zeros(len(numbers))
+    for column in numbers.T:
+        total += np.clip(column, -_FAR, _FAR) ** 2
+    return total

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Floats, Positions, Scores
-
-_PAIRS = 2**24
-"""Fewer pairs than this are scored before they have reached another device."""
+from synth_audit.neighbours import memory
 
 _WANTED: ContextVar[str] = ContextVar("device of scores", default="cpu")
 
 Tensor = Any  # of torch, which is not loaded unless a GPU is wanted
+
+NumberScores = Callable[[slice, slice], Tensor]
+"""What the numbers of some queries and some reference rows add to the scores."""
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def scored_on(device: str) -> Iterator[None]:
 
 def device_for(n: int, m: int) -> str | None:
     """The device on which so many queries of so many reference rows are scored; None for the processor."""
-    if _WANTED.get() == "cpu" or n * m < _PAIRS:
+    if _WANTED.get() == "cpu" or n * m < memory.DEVICE_PAIRS:
         return None
     try:
         from torch import cuda
@@ -59,62 +59,54 @@ def while_memory_lasts() -> Iterator[None]:
         cuda.empty_cache()
 
 
-@dataclass(frozen=True, eq=False)
-class TensorScores:
-    """The scores of a space on a device.
+def differences(mine: Scores, theirs: Scores, caps: Sequence[float | None], device: str) -> NumberScores:
+    """``Σ_j min(|x_j − y_j|, cap_j)`` of queries and reference, shape (p, n) and (p, m)."""
+    queries, reference = _there(mine, device), _there(theirs, device)
 
-    Attributes:
-        of_numbers: what the numbers of some queries and some reference rows add to the scores.
+    def scores(rows: slice, columns: slice) -> Tensor:
+        total = queries.new_zeros((rows.stop - rows.start, columns.stop - columns.start))
+        for x, y, cap in zip(queries[:, rows], reference[:, columns], caps, strict=True):
+            apart = (x[:, None] - y).abs_()
+            total += apart if cap is None else apart.clamp_(max=cap)
+        return total
+
+    return scores
+
+
+def products(mine: Scores, theirs: Scores, device: str) -> NumberScores:
+    """A matrix product of queries and reference, shape (p, n) and (p, m).
+
+    In double precision where a product in single precision would not be one: the slack of a search is of the
+    type's own rounding, and a near row would be missed.
+    """
+    from torch.backends import cuda
+
+    # Somebody in this process may let GPUs round the factors of products to ten bits.
+    dtype = np.dtype(np.float64) if str(cuda.matmul.fp32_precision) == "tf32" else mine.dtype
+    queries, reference = (_there(part.astype(dtype, copy=False), device) for part in (mine, theirs))
+    return lambda rows, columns: queries[:, rows].T @ reference[:, columns]
+
+
+class TensorScores:
+    """The scores of queries and a reference on a device.
+
+    Args:
         labels, others: of the queries and the reference, shape (q, n) and (q, m).
         unlike: what each column of labels adds where they differ, length q.
     """
 
-    of_numbers: Callable[[slice, slice], Tensor]
-    labels: Tensor
-    others: Tensor
-    unlike: tuple[float, ...]
-
-    @classmethod
-    def differences(
-        cls,
-        numbers: tuple[Scores, Scores],
-        caps: Sequence[int | None],
-        labels: tuple[npt.NDArray[Any], npt.NDArray[Any]],
+    def __init__(
+        self,
+        of_numbers: NumberScores,
+        labels: npt.NDArray[Any],
+        others: npt.NDArray[Any],
         unlike: Sequence[float],
         device: str,
-    ) -> TensorScores:
-        """``Σ_j min(|x_j − y_j|, cap_j)`` and labels; of queries and reference, columns first."""
-        mine, theirs = (_there(part, device) for part in numbers)
-
-        def added(rows: slice, columns: slice) -> Tensor:
-            total = mine.new_zeros((rows.stop - rows.start, columns.stop - columns.start))
-            for x, y, cap in zip(mine[:, rows], theirs[:, columns], caps, strict=True):
-                apart = (x[:, None] - y).abs_()
-                total += apart if cap is None else apart.clamp_(max=cap)
-            return total
-
-        return cls(added, *_labels_there(labels, device), tuple(unlike))
-
-    @classmethod
-    def products(
-        cls,
-        factors: tuple[Scores, Scores],
-        labels: tuple[npt.NDArray[Any], npt.NDArray[Any]],
-        unlike: Sequence[float],
-        device: str,
-    ) -> TensorScores:
-        """A matrix product, shape (n, w) and (w, m), and labels.
-
-        In double precision where a product in single precision would not be one: the slack of a search is of
-        the type's own rounding, and a near row would be missed.
-        """
-        wide = _products_are_rounded()
-        mine, theirs = (_there(part.astype(np.float64) if wide else part, device) for part in factors)
-
-        def added(rows: slice, columns: slice) -> Tensor:
-            return mine[rows] @ theirs[:, columns]
-
-        return cls(added, *_labels_there(labels, device), tuple(unlike))
+    ) -> None:
+        """Send the labels there, in a type that torch computes with everywhere."""
+        sides = (codes.astype(np.int32) if codes.dtype.itemsize < 8 else codes for codes in (labels, others))
+        self.of_numbers, self.unlike = of_numbers, unlike
+        self.labels, self.others = (_there(codes, device) for codes in sides)
 
     def scores(self, rows: slice, columns: slice) -> Tensor:
         """Scores of a block of queries and reference rows."""
@@ -149,20 +141,7 @@ def near_tile(
     return least, limit, row.cpu().numpy(), column.cpu().numpy(), found
 
 
-def _products_are_rounded() -> bool:
-    """Whether somebody in this process lets GPUs round the factors of products to ten bits (TF32)."""
-    from torch.backends import cuda
-
-    return str(cuda.matmul.fp32_precision) == "tf32"
-
-
 def _there(values: npt.NDArray[Any], device: str) -> Tensor:
     import torch
 
     return torch.from_numpy(np.ascontiguousarray(values)).to(device)
-
-
-def _labels_there(labels: tuple[npt.NDArray[Any], npt.NDArray[Any]], device: str) -> tuple[Tensor, Tensor]:
-    """Labels of queries and reference on a device, in a type that torch computes with everywhere."""
-    mine, theirs = (codes.astype(np.int32) if codes.dtype.itemsize < 8 else codes for codes in labels)
-    return _there(mine, device), _there(theirs, device)

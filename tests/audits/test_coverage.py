@@ -317,7 +317,7 @@ def test_a_part_of_the_rows_gives_the_precision_of_all():
     whole = resampled(both, 4000, 150, rng).std(axis=0)
     part = resampled(both, 800, 150, rng).std(axis=0)
     assert part == pytest.approx(whole, rel=0.35)
-    assert drawn_part(both.train, 800, rng).dense.shape == (800, 3)
+    assert drawn_part(both.train, 800, rng).numbers.shape == (800, 3)
 
 
 def test_the_interval_of_scores_grows_where_rows_are_few():

@@ -24,7 +24,7 @@ from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee, Unit
 from synth_audit.encode.distances import GowerEncoder
 from synth_audit.errors import NotApplicable
 from synth_audit.findings.measurement import Direction
-from synth_audit.neighbours.gower import nearest
+from synth_audit.neighbours.search import nearest
 from synth_audit.plugins.audit import RandomSplit, Subject
 from synth_audit.stats.epsilon import Claims, Coins, allowed_pool, beyond_most, choose_rule, epsilon_at_least
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema

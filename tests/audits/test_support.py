@@ -37,7 +37,7 @@ def test_radii_are_those_of_one_hot_rows(few, monkeypatch):
     rows, reference = (points(rng.normal(size=(n, 3)), rng.integers(-1, 4, (n, 2))) for n in (20, 30))
     weights = rng.dirichlet(np.ones(30), size=4)
     plain = [
-        np.hstack([p.dense, *(one_hot(p.labels[:, c], range(-1, 4)) for c in range(2))])
+        np.hstack([p.numbers, *(one_hot(p.labels[:, c], range(-1, 4)) for c in range(2))])
         for p in (rows, reference)
     ]
     found = squared_radii(rows, reference, weights)
@@ -145,10 +145,10 @@ def test_bootstrap_weights_make_means_vary_as_those_of_the_whole_sample(size):
 
 def test_absurd_values_are_drawn_in_and_all_others_left_alone():
     rows = tamed(points([[-3.0, 10.0], [1e308, -20.0], [np.inf, 0.0]]))
-    assert rows.dense[0].tolist() == [-3.0, 10.0]
-    assert rows.dense[1] == pytest.approx([10 + np.log(1e307), -10 - np.log(2)])
-    assert np.isfinite(rows.dense).all()
-    line = tamed(points(np.linspace(-50, 50, 1001)[:, None])).dense.ravel()
+    assert rows.numbers[0].tolist() == [-3.0, 10.0]
+    assert rows.numbers[1] == pytest.approx([10 + np.log(1e307), -10 - np.log(2)])
+    assert np.isfinite(rows.numbers).all()
+    line = tamed(points(np.linspace(-50, 50, 1001)[:, None])).numbers.ravel()
     assert (np.diff(line) > 0).all()
 
 

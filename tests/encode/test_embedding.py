@@ -14,7 +14,7 @@ from synth_audit.encode import contrastive, embedding
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.errors import NotApplicable, PluginError
 from synth_audit.execution.context import Cache, RunContext
-from synth_audit.neighbours.euclidean import nearest
+from synth_audit.neighbours.search import nearest
 from synth_audit.table.schema import quantitative
 from synth_audit.table.table import Table
 
@@ -61,9 +61,9 @@ def test_rows_become_unit_vectors_of_the_dimension_asked_for(tables):
     train, other = tables
     found = points(train, train, other, settings=replace(QUICK, dimension=7))
     for table, at in zip(tables, found, strict=True):
-        assert at.dense.shape == (table.n_rows, 7)
+        assert at.numbers.shape == (table.n_rows, 7)
         assert at.labels.shape == (table.n_rows, 0)
-        assert np.linalg.norm(at.dense, axis=1) == pytest.approx(1, abs=1e-5)
+        assert np.linalg.norm(at.numbers, axis=1) == pytest.approx(1, abs=1e-5)
 
 
 @pytest.mark.parametrize(("columns", "dimension"), [(2, 10), (15, 10), (28, 20), (37, 30)])
@@ -79,14 +79,14 @@ def test_equal_rows_are_at_distance_zero_in_any_table_block_and_call(tables, mon
     assert nearest(at_copy, at_train).first.max() == 0
     monkeypatch.setattr(contrastive, "_BLOCK", 33)  # another place among other rows
     few, alone = points(train, train.take(np.arange(40, 140)), train.take(np.array([7])))
-    assert np.array_equal(few.dense, at_train.dense[40:140])
-    assert np.array_equal(alone.dense, at_train.dense[7:8])
+    assert np.array_equal(few.numbers, at_train.numbers[40:140])
+    assert np.array_equal(alone.numbers, at_train.numbers[7:8])
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(tables):
     [first], [again], [other] = (points(tables[0], tables[0], seed=s) for s in (3, 3, 4))
-    assert np.array_equal(first.dense, again.dense)
-    assert not np.allclose(first.dense, other.dense)
+    assert np.array_equal(first.numbers, again.numbers)
+    assert not np.allclose(first.numbers, other.numbers)
 
 
 def test_threads_do_not_matter_and_are_given_back(tables):
@@ -95,7 +95,7 @@ def test_threads_do_not_matter_and_are_given_back(tables):
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            found.append(points(tables[0], tables[0])[0].dense)
+            found.append(points(tables[0], tables[0])[0].numbers)
             assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
@@ -106,22 +106,24 @@ def test_nobody_elses_random_numbers_are_touched(tables):
     torch.manual_seed(5)
     np.random.seed(5)  # noqa: NPY002  # the global state is what is looked at
     before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
-    one = points(tables[0], tables[1])[0].dense
+    one = points(tables[0], tables[1])[0].numbers
     assert torch.equal(before, torch.get_rng_state())
     assert np.array_equal(numpy_before, np.random.get_state()[1])  # noqa: NPY002
     torch.manual_seed(6)
-    assert np.array_equal(one, points(tables[0], tables[1])[0].dense)
+    assert np.array_equal(one, points(tables[0], tables[1])[0].numbers)
 
 
 def test_the_order_of_rows_and_columns_and_the_names_of_labels_do_not_matter(tables):
     train, other = tables
     [expected] = points(train, other)
     mixed = train.take(np.random.default_rng(1).permutation(train.n_rows))
-    assert np.array_equal(points(mixed, other)[0].dense, expected.dense)
-    assert np.array_equal(points(train, other, columns=train.schema.features[::-1])[0].dense, expected.dense)
+    assert np.array_equal(points(mixed, other)[0].numbers, expected.numbers)
+    assert np.array_equal(
+        points(train, other, columns=train.schema.features[::-1])[0].numbers, expected.numbers
+    )
     new = dict(zip("abcde", "zeauq", strict=True))
     renamed = [with_values(t, "region", [new[x] for x in t.labels("region")]) for t in tables]
-    assert np.array_equal(points(*renamed)[0].dense, expected.dense)
+    assert np.array_equal(points(*renamed)[0].numbers, expected.numbers)
 
 
 def test_a_huge_table_is_learnt_from_in_part_in_any_order(tables):
@@ -129,8 +131,8 @@ def test_a_huge_table_is_learnt_from_in_part_in_any_order(tables):
     part = replace(QUICK, max_rows=100)
     [expected] = points(train, other, settings=part)
     mixed = train.take(np.random.default_rng(1).permutation(train.n_rows))
-    assert np.array_equal(points(mixed, other, settings=part)[0].dense, expected.dense)
-    assert not np.array_equal(points(train, other)[0].dense, expected.dense)
+    assert np.array_equal(points(mixed, other, settings=part)[0].numbers, expected.numbers)
+    assert not np.array_equal(points(train, other)[0].numbers, expected.numbers)
 
 
 class Counting(Cache):
@@ -164,9 +166,9 @@ def test_the_cache_is_asked_by_everything_that_the_network_depends_on(tables, tm
 
 
 def test_the_cache_changes_no_number(tables, tmp_path):
-    expected = points(*tables)[0].dense
+    expected = points(*tables)[0].numbers
     for _ in range(2):
-        assert np.array_equal(points(*tables, cache=Cache(tmp_path))[0].dense, expected)
+        assert np.array_equal(points(*tables, cache=Cache(tmp_path))[0].numbers, expected)
 
 
 def test_rows_with_one_column_of_another_person_stay_near(tables_of):
@@ -175,10 +177,10 @@ def test_rows_with_one_column_of_another_person_stay_near(tables_of):
     at_train, at_other, *at_changed = points(
         train, train, other, *changed, settings=replace(QUICK, max_epochs=60)
     )
-    strangers = np.median(np.linalg.norm(at_other.dense - at_train.dense, axis=1))
+    strangers = np.median(np.linalg.norm(at_other.numbers - at_train.numbers, axis=1))
     for at in at_changed:
-        own = np.linalg.norm(at.dense - at_train.dense, axis=1)
-        every = np.linalg.norm(at.dense[:, None] - at_train.dense[None], axis=2)
+        own = np.linalg.norm(at.numbers - at_train.numbers, axis=1)
+        every = np.linalg.norm(at.numbers[:, None] - at_train.numbers[None], axis=2)
         assert np.median((every < own[:, None]).sum(axis=1)) < 100  # of 400; 200 by chance
         assert np.median(own) < strangers
     assert np.median(nearest(at_other, at_train).first) < strangers / 2
@@ -209,8 +211,8 @@ HARD = {
 def test_it_copes_with_a_hard_train(case, tables_of):
     train, other = tables_of(HARD[case](people(60, 1)), HARD[case](people(60, 2)))
     for at in points(train, train, other, settings=replace(QUICK, max_epochs=3)):
-        assert np.isfinite(at.dense).all()
-        assert np.linalg.norm(at.dense, axis=1) == pytest.approx(1, abs=1e-5)
+        assert np.isfinite(at.numbers).all()
+        assert np.linalg.norm(at.numbers, axis=1) == pytest.approx(1, abs=1e-5)
 
 
 def test_it_copes_with_values_that_train_never_had(tables):
@@ -220,7 +222,7 @@ def test_it_copes_with_values_that_train_never_had(tables):
     strange = with_values(strange, "height", [(-1) ** i * 1e308 for i in range(n)])
     strange = with_values(strange, "age", [None] * n)
     at_train, at_strange = points(train, train, strange)
-    assert np.isfinite(at_strange.dense).all()
+    assert np.isfinite(at_strange.numbers).all()
     assert nearest(at_strange, at_train).first.min() > 0
 
 
@@ -255,8 +257,8 @@ def test_what_cannot_be_learnt_is_not_applicable(frame, why, tables_of):
 def test_a_gpu_that_is_not_there(tables):
     with pytest.raises(PluginError, match="CUDA"):
         points(*tables, device="cuda")
-    auto = points(*tables, device="auto")[0].dense
-    assert np.array_equal(auto, points(*tables)[0].dense)
+    auto = points(*tables, device="auto")[0].numbers
+    assert np.array_equal(auto, points(*tables)[0].numbers)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
@@ -269,8 +271,8 @@ def test_a_gpu_places_rows_where_the_processor_does(tables):
         here, there = (contrastive.placed(inputs, weights, QUICK.depth, d) for d in ("cpu", "cuda"))
         assert np.abs(here - there).max() <= 1e-6
     for table, at in zip(tables, points(tables[0], *tables, device="cuda"), strict=True):
-        assert at.dense.shape[0] == table.n_rows
-        assert np.linalg.norm(at.dense, axis=1) == pytest.approx(1, abs=1e-5)
+        assert at.numbers.shape[0] == table.n_rows
+        assert np.linalg.norm(at.numbers, axis=1) == pytest.approx(1, abs=1e-5)
 
 
 def test_without_torch_it_says_what_to_install(tables, monkeypatch):

@@ -31,7 +31,7 @@ SPECS = {"n": ColumnSpec(kind="integer"), "f": ColumnSpec(kind="continuous")}
 def distance(encoder, one, other):
     a, b = encoder.encode([one, other])
     unlike = (a.labels[:, None] != b.labels[None]).sum(axis=2)
-    return np.sqrt(((a.dense[:, None] - b.dense[None]) ** 2).sum(axis=2) + 2 * unlike)
+    return np.sqrt(((a.numbers[:, None] - b.numbers[None]) ** 2).sum(axis=2) + 2 * unlike)
 
 
 @settings(max_examples=60, deadline=None)
@@ -137,8 +137,8 @@ def test_numbers_are_standardised_on_the_first_table_alone(tables_of):
     encoder = EuclideanEncoder.anchored_on(train, train.schema.features)
     spread = np.std([0, 2, 4])
     near, other = encoder.encode([train, far])
-    assert near.dense[:, 0] == pytest.approx([-2 / spread, 0, 2 / spread])
-    assert other.dense[:, 0] == pytest.approx([(1e6 - 2) / spread, 0])
+    assert near.numbers[:, 0] == pytest.approx([-2 / spread, 0, 2 / spread])
+    assert other.numbers[:, 0] == pytest.approx([(1e6 - 2) / spread, 0])
 
 
 def test_distances_of_mixed_rows(tables_of):
@@ -186,7 +186,7 @@ def test_huge_values_keep_a_finite_scale(tables_of):
     [train] = tables_of({"x": [1.5e308, 1.5e308, 0.0, 1.0]})
     encoder = EuclideanEncoder.anchored_on(train, train.schema.features)
     assert np.isfinite([encoder.centre["x"], encoder.scale["x"]]).all()
-    assert np.isfinite(encoder.encode([train])[0].dense).all()
+    assert np.isfinite(encoder.encode([train])[0].numbers).all()
 
 
 @pytest.mark.parametrize("values", [[5e-324, 1e-323, *[0.0] * 40], [-1.5e308, None, -1.5e308, None]])
@@ -195,7 +195,7 @@ def test_no_value_is_nowhere(values, tables_of):
     train, far = tables_of({"x": values}, {"x": [1.5e308, -1.5e308, 5e-324, 0.0]})
     encoder = EuclideanEncoder.anchored_on(train, train.schema.features)
     for placed in encoder.encode([train, far]):
-        assert not np.isnan(placed.dense).any()
+        assert not np.isnan(placed.numbers).any()
 
 
 def test_coordinates_do_not_depend_on_how_tables_are_cut(tables_of):
@@ -204,7 +204,7 @@ def test_coordinates_do_not_depend_on_how_tables_are_cut(tables_of):
     [whole] = tables_of(frame)
     encoder = EuclideanEncoder.anchored_on(whole, whole.schema.features)
     halves = encoder.encode([whole.take(np.arange(8)), whole.take(np.arange(8, 20))])
-    assert np.array_equal(np.vstack([h.dense for h in halves]), encoder.encode([whole])[0].dense)
+    assert np.array_equal(np.vstack([h.numbers for h in halves]), encoder.encode([whole])[0].numbers)
 
 
 SPELT = ["Ｍale", " male ", "MALE", "straße", "STRASSE", "ﬁn", "FIN", "é", "e"]

@@ -11,17 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_audit.encode.distances import GowerEncoder
-from synth_audit.neighbours import gower, memory, search
-from synth_audit.neighbours.gower import (
-    MISSING,
-    Grid,
-    Mixed,
-    nearest,
-    nearest_but,
-    nearest_k,
-    nearest_other,
-    nearest_without,
-)
+from synth_audit.neighbours import leaves, memory, search
+from synth_audit.neighbours.gower import MISSING, Mixed, nearest_without
+from synth_audit.neighbours.search import Pairs, nearest, nearest_but, nearest_k, nearest_other
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
@@ -227,10 +219,10 @@ def test_searches_agree_with_sorting_all_distances(pair, block, k, leaf):
         if leaf:
             patch.setattr(search, "_MANY", 1)
             patch.setattr(search, "_LARGE", 1)
-            patch.setattr(search, "_AT_ONCE", 5)
             patch.setattr(search, "_MOST", 2.0)
-            patch.setattr(search, "LEAF", leaf)
-        patch.setattr(memory, "CACHE", block[0] * block[1] // 2)
+            patch.setattr(memory, "QUERIES", 5)
+            patch.setattr(leaves, "LEAF", leaf)
+        patch.setattr(memory, "SCORES", block[0] * block[1])
         patch.setattr(memory, "TILE", block[1])
         check(queries, reference, k)
         check(reference, reference, k, own=np.arange(len(reference)))
@@ -297,55 +289,30 @@ def smooth(n, width, rng, spread=1.0):
 
 @pytest.mark.parametrize(
     ("width", "spread", "dtype"),
-    [(1, 1, np.int16), (6, 1, np.int16), (60, 1, np.int32), (1, 1e6, np.float64), (3, 3e3, np.int32)],
+    [(1, 1, np.int16), (6, 1, np.int16), (200, 1, np.float32), (3, 300, np.float32), (1, 1e6, np.float64)],
 )
-def test_every_grid_gives_the_exact_answer(width, spread, dtype):
+def test_every_type_of_scores_gives_the_exact_answer(width, spread, dtype):
     rng = np.random.default_rng(width)
     queries, reference = smooth(40, width, rng, spread), smooth(20_000, width, rng, spread)
-    grid = Grid.over(
-        queries.numbers, queries.labels, reference.numbers, reference.labels, queries.weights, MISSING
-    )
-    assert grid.dtype == dtype
+    assert Pairs(queries, reference).dtype == dtype
     check(queries, reference, k=10)
     check(reference.take(np.arange(40)), reference, own=np.arange(40))
 
 
-@pytest.mark.parametrize("width", [1, 4, 60])
-def test_scores_are_within_the_stated_error(width):
+@pytest.mark.parametrize("width", [1, 4, 60, 200])
+@pytest.mark.parametrize("spread", [5.0, 4e3, 4e5])
+def test_scores_are_within_the_stated_error(width, spread):
+    """Also where some columns are far longer than others."""
     rng = np.random.default_rng(0)
     queries, reference = smooth(50, width, rng, 5.0), smooth(500, width, rng)
+    queries.numbers[:, : width // 4 + 1] *= spread
     queries.numbers[rng.random(queries.numbers.shape) < 0.1] = MISSING
-    grid = Grid.over(
-        queries.numbers, queries.labels, reference.numbers, reference.labels, queries.weights, MISSING
-    )
-    scores = np.empty((50, 500), grid.dtype)
-    grid.scores(slice(0, 50), slice(0, 500), scores)
-    assert np.abs(scores - exact_distances(queries, reference) * grid.steps).max() <= grid.error
-
-
-@pytest.mark.parametrize(("long", "own"), [(0, [np.int16]), (12, [np.int16, np.int32]), (40, [np.int32])])
-def test_many_columns_are_summed_in_the_smallest_type_where_they_are_short(long, own):
-    """What few far values make long stays in the larger type; the answers are exact all the same."""
-    rng = np.random.default_rng(long)
-    weights = rng.uniform(0.5, 1.5, 90)
-    queries, reference = (smooth(n, 60, rng).numbers for n in (40, 600))
-    for numbers in (queries, reference):
-        numbers[:, :long] = numbers[:, :long] * np.where(rng.random((len(numbers), long)) < 0.5, 1.0, 4e3)
-        numbers[rng.random(numbers.shape) < 0.02] = MISSING
-    mine, theirs = (
-        mixed(numbers, rng.integers(0, 4, (len(numbers), 30)), weights / weights.sum())
-        for numbers in (queries, reference)
-    )
-    grid = Grid.over(mine.numbers, mine.labels, theirs.numbers, theirs.labels, mine.weights, MISSING)
-    assert grid.dtype == np.int32
-    assert [group.queries.dtype for group in grid.numbers] == own
-    assert sum(len(group.queries) for group in grid.numbers) == 60
-    assert all(len(g.together) > 1 for g in grid.numbers if g.queries.dtype != grid.dtype)
-    scores = np.empty((40, 600), grid.dtype)
-    grid.scores(slice(0, 40), slice(0, 600), scores)
-    assert np.abs(scores - exact_distances(mine, theirs) * grid.steps).max() <= grid.error
-    check(mine, theirs, k=5)
-    check(theirs.take(np.arange(40)), theirs, own=np.arange(40))
+    pairs = Pairs(queries, reference)
+    scores = np.empty((50, 500), pairs.dtype)
+    pairs.scores(slice(0, 50), slice(0, 500), scores)
+    off = np.abs(scores - exact_distances(queries, reference) * pairs.numbers.steps)
+    assert off.max() <= pairs.numbers.error + 1e-9 * pairs.numbers.steps
+    check(queries, reference, k=5)
 
 
 def without(rows, columns):
@@ -379,10 +346,8 @@ def test_few_candidates_are_left_to_compare_exactly(monkeypatch):
     rng = np.random.default_rng(0)
     queries, reference = smooth(100, 6, rng), smooth(5000, 6, rng)
     compared = []
-    exact = gower._GowerPairs.distances
-    monkeypatch.setattr(
-        gower._GowerPairs, "distances", lambda self, r, c: compared.append(len(r)) or exact(self, r, c)
-    )
+    exact = Pairs.distances
+    monkeypatch.setattr(Pairs, "distances", lambda self, r, c: compared.append(len(r)) or exact(self, r, c))
     nearest_k(queries, reference, 10)
     assert 1000 <= sum(compared) < 3000
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.neighbours import memory
 from synth_audit.neighbours.coordinates import add_unlike
-from synth_audit.neighbours.gower import Mixed, _GowerPairs
+from synth_audit.neighbours.gower import Mixed
+from synth_audit.neighbours.search import Pairs
 
 
 @pytest.mark.parametrize("steps", [(3,), (3, 3, 3), (1, 2, 4), (5, 2, 5, 2)])
-@pytest.mark.parametrize("pairs", [1, 40, 10_000])
-def test_what_unlike_labels_weigh_is_added_to_each_pair(steps, pairs, monkeypatch):
-    """However few pairs are compared at a time."""
-    monkeypatch.setattr(memory, "CACHE", pairs)
+def test_what_unlike_labels_weigh_is_added_to_each_pair(steps):
     rng = np.random.default_rng(len(steps))
     mine, others = (rng.integers(0, 3, (len(steps), n)).astype(np.uint8) for n in (11, 17))
     out = np.full((11, 17), 7, np.int16)
@@ -27,7 +24,7 @@ def test_labels_of_a_reference_in_leaves_lie_column_by_column():
     """Scattered through memory they take four times as long to compare."""
     rng = np.random.default_rng(0)
     rows = Mixed.of(rng.random((5000, 2)), rng.integers(0, 5, (5000, 3)), np.ones(5))
-    space = _GowerPairs.of(rows, rows)
+    space = Pairs(rows, rows)
     assert space.leaves is not None
-    assert space.grid.reference_labels.flags.c_contiguous
-    assert np.array_equal(space.grid.reference_labels.T, rows.labels[space.leaves.order] + 1)
+    assert space.theirs.flags.c_contiguous
+    assert np.array_equal(space.theirs.T, rows.labels[space.leaves.order] + 1)

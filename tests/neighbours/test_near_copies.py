@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_audit.encode import distances
-from synth_audit.neighbours import gower
+from synth_audit.neighbours import gower, memory
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
@@ -42,7 +42,7 @@ def test_near_copies_against_loops(block, train, made):
 
     expected = [any(near(row, other) for other in train) for row in made]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gower, "_BLOCK", block)
+        patch.setattr(memory, "TREE", block)
         assert gower.nearly_copied(queries, reference).tolist() == expected
 
 

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from synth_audit.neighbours import memory, search
+from synth_audit.neighbours import leaves, memory, search
 from synth_audit.neighbours.coordinates import Coordinates
-from synth_audit.neighbours.euclidean import nearest, nearest_other, nearest_others
-from synth_audit.neighbours.search import most_queries
+from synth_audit.neighbours.search import most_queries, nearest, nearest_other, nearest_others
 
 pytestmark = pytest.mark.usefixtures("two_threads")
 
@@ -61,11 +60,11 @@ def in_leaves(patch, leaf):
     if leaf:
         patch.setattr(search, "_MANY", 1)
         patch.setattr(search, "_LARGE", 1)
-        patch.setattr(search, "_AT_ONCE", 5)
         patch.setattr(search, "_MOST", 2.0)
-        patch.setattr(memory, "CACHE", 6)
+        patch.setattr(memory, "QUERIES", 5)
+        patch.setattr(memory, "SCORES", 6)
         patch.setattr(memory, "EXACT", 6)
-        patch.setattr(search, "LEAF", leaf)
+        patch.setattr(leaves, "LEAF", leaf)
 
 
 LEAVES = st.sampled_from([None, 0.3, 0.8, 2.0])
@@ -76,7 +75,7 @@ LEAVES = st.sampled_from([None, 0.3, 0.8, 2.0])
 def test_nearest_agrees_with_brute_loops(clouds, block, leaf):
     (queries, query_labels), (reference, reference_labels) = clouds
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "PRODUCTS", block[0] * block[1])
+        patch.setattr(memory, "SCORES", block[0] * block[1])
         patch.setattr(memory, "TILE", block[1])
         in_leaves(patch, leaf)
         found = nearest(points(queries, query_labels), points(reference, reference_labels))
@@ -93,7 +92,7 @@ def test_nearest_agrees_with_brute_loops(clouds, block, leaf):
 def test_nearest_other_leaves_out_the_row_itself_and_nothing_else(clouds, block, leaf):
     (rows, labels), _ = clouds
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory, "PRODUCTS", block[0] * block[1])
+        patch.setattr(memory, "SCORES", block[0] * block[1])
         patch.setattr(memory, "TILE", block[1])
         in_leaves(patch, leaf)
         found = nearest_other(points(rows, labels), np.arange(len(rows)))
@@ -101,11 +100,9 @@ def test_nearest_other_leaves_out_the_row_itself_and_nothing_else(clouds, block,
     for i in range(len(rows)):
         first, second, tied = by_hand(rows[i], labels[i], rows, labels, skip=i)
         if several is not None:
-            both = [first, second][: several.distance.shape[1]]
-            assert several.distance[i, :2] == pytest.approx(both, abs=1e-9)
-            assert (np.diff(several.distance[i]) >= 0).all()
-            assert i not in several.index[i]
-            assert several.ties[i] == len(tied)
+            both = [first, second][: several.shape[1]]
+            assert several[i, :2] == pytest.approx(both, abs=1e-9)
+            assert (np.diff(several[i]) >= 0).all()
         assert found.first[i] == pytest.approx(first, abs=1e-9)
         if np.isfinite(first):
             assert found.ties[i] == len(tied)
@@ -236,21 +233,9 @@ def test_leaves_that_cannot_hold_the_nearest_row_are_not_scored(monkeypatch):
 
 
 def test_leaves_of_a_large_table_stay_small_enough_to_rule_some_out(monkeypatch):
-    monkeypatch.setattr(search, "_LARGEST", 8)
+    monkeypatch.setattr(leaves, "_LARGEST", 8)
     rows = points(np.random.default_rng(7).random((5000, 2)))
     assert rows.leaves.sizes.max() <= 8
-
-
-def test_the_nearest_rows_may_lie_in_leaves_that_are_met_after_the_first_ones(monkeypatch):
-    rng = np.random.default_rng(9)
-    queries, reference = points(rng.random((600, 6))), points(rng.random((5000, 6)))
-    monkeypatch.setattr(search, "_MOST", 2.0)
-    found = []
-    for first in (1, 4, 10**6):  # leaves met first: one, some, all
-        monkeypatch.setattr(search, "_FIRST", first)
-        found.append(nearest(queries, reference))
-    for field in ("first", "second", "index", "ties"):
-        assert all(np.array_equal(getattr(x, field), getattr(found[0], field)) for x in found)
 
 
 @pytest.mark.parametrize(
@@ -296,7 +281,7 @@ def test_rows_that_repeat_are_counted_all():
 def test_threads_change_no_bit(threads, monkeypatch):
     rng = np.random.default_rng(3)
     queries, reference = points(rng.normal(size=(300, 40))), points(rng.normal(size=(500, 40)))
-    monkeypatch.setattr(memory, "PRODUCTS", 20 * memory.TILE)
+    monkeypatch.setattr(memory, "QUERIES", 20)
     found = []
     for cores in (1, threads):
         monkeypatch.setenv("OMP_NUM_THREADS", str(cores))

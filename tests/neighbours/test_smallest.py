@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.neighbours.search import rounded_down, smallest, true_places
+from synth_audit.neighbours.search import rounded_down, smallest
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
@@ -32,10 +32,3 @@ def test_a_limit_of_the_same_type_tells_the_same(dtype):
     found = rounded_down(limit, np.dtype(dtype))
     assert found.dtype == dtype
     assert np.array_equal(scores[:, None] <= found, scores[:, None] <= limit)
-
-
-def test_true_places_are_those_of_nonzero():
-    for shape in ((40, 13), (0, 5), (5, 0)):
-        mask = np.random.default_rng(2).random(shape) < 0.3
-        for one, other in zip(true_places(mask), np.nonzero(mask), strict=True):
-            assert one.tolist() == other.tolist()

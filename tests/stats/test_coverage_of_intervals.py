@@ -11,7 +11,7 @@ from synth_audit.audits.published.closest_record.distances import (
     privacy_score,
 )
 from synth_audit.neighbours.coordinates import Coordinates
-from synth_audit.neighbours.euclidean import nearest
+from synth_audit.neighbours.search import nearest
 from synth_audit.stats.proportions import wilson
 from synth_audit.stats.resampling import percentile_interval
 

@@ -15,7 +15,7 @@ from synth_audit.encode.distances import (
     varies,
 )
 from synth_audit.encode.texts import WIDTH
-from synth_audit.neighbours.gower import nearest
+from synth_audit.neighbours.search import nearest
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart, kind_named
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema

@@ -11,7 +11,6 @@ from synth_audit.arrays import Bools, Codes, Floats
 from synth_audit.audits._density import MOST_BINS, SMALLEST_LEAF, TreeFeatures
 from synth_audit.encode.codes import by_frequency, codes
 from synth_audit.execution.executor import single_threaded, single_threaded_algebra
-from synth_audit.neighbours.coordinates import labels_that_fit
 from synth_audit.stats.regression import SMALLEST, Scaling
 from synth_audit.table.kind import NumberPart
 from synth_audit.table.schema import Column
@@ -26,6 +25,18 @@ _RIDGE = 1e-6
 
 _MOST_STEPS, _CLOSE = 200, 1e-12
 """Steps of Newton's method, and the gradient at which it ends."""
+
+
+def labels_that_fit(counts: Sequence[int], room: int, most: int) -> int:
+    """The largest number of labels, at most ``most``, that every column can keep in ``room``; at least 1.
+
+    Args:
+        counts: labels of each column, of which it keeps all if it has no more.
+    """
+    kept = most
+    while kept > 1 and sum(min(n, kept) for n in counts) > room:
+        kept -= 1
+    return max(kept, 1)
 
 
 @dataclass(frozen=True, eq=False)

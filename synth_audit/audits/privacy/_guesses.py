@@ -11,7 +11,8 @@ from synth_audit.arrays import Bools, Positions
 from synth_audit.audits._targets import FEWEST_GUESSES, random_places
 from synth_audit.encode.distances import GowerEncoder
 from synth_audit.findings.measurement import Exposure, Measurement, MeasurementId, Quantity, Reference
-from synth_audit.neighbours.gower import Mixed, nearest_k
+from synth_audit.neighbours.gower import Mixed
+from synth_audit.neighbours.search import nearest_k
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import AttackRisk, SuccessCount
 from synth_audit.table.schema import Column

@@ -11,7 +11,6 @@ from synth_audit.arrays import Floats, Integers, Positions, Target
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import Estimate, Interval, Measurement, Quantity, Reference
-from synth_audit.neighbours.coordinates import MOST_ONE_HOT
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.prediction import ModelName, Predictor, fit
 from synth_audit.stats.resampling import critical_value
@@ -34,6 +33,9 @@ MOST_CLASSES = 10
 
 MOST_INDICATORS = 1_000
 """Indicators of all columns of labels together, so that memory does not grow with columns times labels."""
+
+MOST_ONE_HOT = 64
+"""Indicators that a column of labels gets at most."""
 
 FEWEST_INDICATORS = 8
 """Indicators that a column of labels gets in any case."""

@@ -20,8 +20,7 @@ from synth_audit.audits.published.closest_record.distances import (
     threshold,
 )
 from synth_audit.neighbours.coordinates import Coordinates
-from synth_audit.neighbours.euclidean import nearest
-from synth_audit.neighbours.search import Nearest
+from synth_audit.neighbours.search import Nearest, nearest
 
 DISTANCES = st.lists(st.sampled_from([0.0, 0.0, 0.5, 1.0, 1.5, 2.0]), min_size=1, max_size=60).map(np.array)
 ALPHA = st.sampled_from([0.02, 0.1, 0.5])

@@ -17,8 +17,7 @@ from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import over_blocks, single_threaded_algebra
 from synth_audit.findings.measurement import Estimate, Interval, MeasurementId, Series
 from synth_audit.neighbours.coordinates import Coordinates, add_unlike, drawn_in, small_codes
-from synth_audit.neighbours.euclidean import nearest, nearest_other
-from synth_audit.neighbours.search import Nearest
+from synth_audit.neighbours.search import Nearest, nearest, nearest_other
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import SuccessCount
 from synth_audit.stats.proportions import unseen_share
@@ -49,8 +48,8 @@ def tamed(rows: Coordinates) -> Coordinates:
 
     A mean is a centre that one absurd value can carry off: all other rows would then be equally far from it.
     """
-    dense = np.empty_like(rows.dense)
-    for place, column in zip(dense.T, rows.dense.T, strict=True):  # one by one: there may be millions
+    dense = np.empty_like(rows.numbers)
+    for place, column in zip(dense.T, rows.numbers.T, strict=True):  # one by one: there may be millions
         place[:] = drawn_in(column)
     return Coordinates(dense, rows.labels, rows.unlike)
 
@@ -68,10 +67,10 @@ def squared_radii(rows: Coordinates, reference: Coordinates, weights: Floats | N
     if weights is None:
         weights = np.full((1, len(reference)), 1 / len(reference))
     with single_threaded_algebra():
-        centres = weights @ reference.dense
-        squared = -2.0 * (centres @ rows.dense.T)
+        centres = weights @ reference.numbers
+        squared = -2.0 * (centres @ rows.numbers.T)
         squared += _of_labels(rows, reference, weights)
-    squared += np.einsum("ij,ij->i", rows.dense, rows.dense)
+    squared += np.einsum("ij,ij->i", rows.numbers, rows.numbers)
     squared += np.einsum("ij,ij->i", centres, centres)[:, None]
     rounded: Floats = squared.clip(min=0.0).round(DECIMALS)
     return rounded
@@ -215,16 +214,16 @@ def _by_lot(
     """Position of the nearest reference row, drawn among all that are as near, shape (n,)."""
     lots = rng.random(len(queries))
     tied = np.flatnonzero(found.ties > 1)
-    norms = np.einsum("ij,ij->i", reference.dense, reference.dense)
+    norms = np.einsum("ij,ij->i", reference.numbers, reference.numbers)
 
     def draw(block: slice) -> Positions:
         rows = tied[block]
         part = queries.take(rows)
-        squared = norms - 2.0 * (part.dense @ reference.dense.T)
+        squared = norms - 2.0 * (part.numbers @ reference.numbers.T)
         labels = small_codes(part.labels, reference.labels)
         add_unlike(squared, reference.unlike.tolist(), *labels)
         least = squared.min(axis=1)
-        size = np.einsum("ij,ij->i", part.dense, part.dense)
+        size = np.einsum("ij,ij->i", part.numbers, part.numbers)
         as_near = squared <= (least + _NOISE * (1.0 + 2.0 * size + np.abs(least)))[:, None]
         ticket = np.floor(lots[rows] * np.count_nonzero(as_near, axis=1))
         drawn: Positions = (np.cumsum(as_near, axis=1) > ticket[:, None]).argmax(axis=1)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Counts, Floats, Positions
+from synth_audit.audits.fidelity._propensity import labels_that_fit
 from synth_audit.encode.codes import Vocabulary
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.execution.executor import over_blocks, single_threaded_algebra
-from synth_audit.neighbours.coordinates import NOWHERE, CoordinateRows, labels_that_fit
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -40,6 +41,36 @@ View = Callable[[Floats], Floats]
 
 _FAR = 1e6
 """Standard deviations of train beyond which nothing counts as farther away, so that no square overflows."""
+
+
+NOWHERE = -1
+"""Place of what has no coordinate: one more than there are, and cut off."""
+
+
+@dataclass(frozen=True, eq=False)
+class CoordinateRows:
+    """A table read into the coordinates of a standardised coordinates, not yet spread out.
+
+    Attributes:
+        numbers: the first coordinates, shape (n, p).
+        places: for each column the place of its one indicator, shape (n, q).
+        weights: value of each indicator.
+    """
+
+    numbers: Floats
+    places: npt.NDArray[np.int32]
+    weights: Floats
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def dense(self, rows: slice | Positions) -> Floats:
+        """Coordinates of some rows, shape (m, width)."""
+        numbers, places = self.numbers[rows], self.places[rows]
+        found = np.zeros((len(numbers), len(self.weights)))
+        found[np.arange(len(numbers))[:, None], places] = self.weights[places]
+        found[:, : numbers.shape[1]] = numbers
+        return found[:, :NOWHERE]
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,7 +18,7 @@ from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.execution.seeds import as_int_seed, child_rng
-from synth_audit.neighbours.euclidean import nearest_other
+from synth_audit.neighbours.search import nearest_other
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import FitRecipe, Fitted, draw, fit_shared
 from synth_audit.plugins.generator import Model

@@ -14,7 +14,8 @@ from synth_audit.audits._density import log_density_ratio, log_frequency_ratio
 from synth_audit.encode.distances import GowerEncoder
 from synth_audit.errors import NotApplicable
 from synth_audit.hashing import KeyedHash
-from synth_audit.neighbours.gower import Mixed, nearest, nearest_other
+from synth_audit.neighbours.gower import Mixed
+from synth_audit.neighbours.search import nearest, nearest_other
 from synth_audit.plugins.audit import Subject
 from synth_audit.table.kind import Clues
 from synth_audit.table.people import entities_of, has_key

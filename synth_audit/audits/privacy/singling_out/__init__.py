@@ -32,7 +32,7 @@ from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Findings, Measurement, Reference
-from synth_audit.neighbours.euclidean import nearest_other
+from synth_audit.neighbours.search import nearest_other
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.attack_success import SuccessCount, corrected_level, paired_risk, risk, worst_interval
 

@@ -35,8 +35,7 @@ from synth_audit.findings.measurement import (
     Reference,
     Series,
 )
-from synth_audit.neighbours import euclidean, gower
-from synth_audit.neighbours.search import Nearest, most_queries
+from synth_audit.neighbours.search import Nearest, most_queries, nearest, nearest_other
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.resampling import enough_draws, percentile_interval, resampled_quantile
 
@@ -171,15 +170,14 @@ class ClosestRecord:
         most = most_queries(self.max_queries, n_train)
         chosen = drawn(np.arange(subject.synthetic.n_rows), most, rng)
         train, control, made = in_space(subject, name, chosen, self.embedding_settings, context)
-        search = gower if name == "gower" else euclidean
-        to_train = search.nearest(made, train)
-        real = search.nearest(control.take(drawn(np.arange(len(control)), most, rng)), train)
+        to_train = nearest(made, train)
+        real = nearest(control.take(drawn(np.arange(len(control)), most, rng)), train)
         score = self._score(to_train.first, real.first, "" if name == "euclidean" else name, level, rng)
         if name != "euclidean":
             return Findings((score,))
-        share = shares(to_train, search.nearest(made, control), len(train), len(control), level)
+        share = shares(to_train, nearest(made, control), len(train), len(control), level)
         asked = drawn(np.arange(n_train), most_queries(self.max_within, n_train), rng)
-        within = search.nearest_other(train, asked, Fellows.of(subject.train).whose)
+        within = nearest_other(train, asked, Fellows.of(subject.train).whose)
         medians, notes = self._medians(to_train, real, within.first, level, rng)
         curve = distance_curve(to_train, real, subject.suppression)
         return Findings((score, *share, *medians), (curve,), notes)

@@ -22,8 +22,8 @@ from synth_audit.findings.measurement import (
     Reference,
     SampleCounts,
 )
-from synth_audit.neighbours.gower import Mixed, nearest, nearest_but, nearest_other, nearly_copied
-from synth_audit.neighbours.search import Nearest
+from synth_audit.neighbours.gower import Mixed, nearly_copied
+from synth_audit.neighbours.search import Nearest, nearest, nearest_but, nearest_other
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.distributions import entropy
 from synth_audit.stats.proportions import proportion_difference, proportion_interval
