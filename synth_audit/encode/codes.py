@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Codes, Codes32, Floats, Floats32, Labels, Positions
+from synth_audit.encode.facets import facets
 from synth_audit.neighbours.coordinates import MISSING, smallest_type
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
 from synth_audit.table.label_forms import column_forms, standard_forms
@@ -85,7 +86,7 @@ class CodedColumns:
 
         Dates are microseconds. Labels of equal frequency are numbered by their texts.
         """
-        scales = [c.kind.rank_scale(train, c, None, own_order=True) for c in train.schema]
+        scales = [facets(c).rank_scale(train, c, None, own_order=True) for c in train.schema]
         values = np.column_stack([scale.of(train) for scale in scales])
         return cls(train.schema, tuple(scale.labels for scale in scales)), values
 

@@ -13,11 +13,12 @@ import numpy.typing as npt
 from synth_audit.arrays import Bools, Codes, Counts, Floats, Floats32, Target
 from synth_audit.encode.codes import anchored_codes, codes, label_forms
 from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.facets import GuessRule
 from synth_audit.encode.ranks import scale_by_frequency
 from synth_audit.neighbours.coordinates import one_hot
 from synth_audit.neighbours.gower import MISSING, Mixed
 from synth_audit.stats.regression import Scaling
-from synth_audit.table.kind import GuessRule, NumberPart
+from synth_audit.table.kind import NumberPart
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 

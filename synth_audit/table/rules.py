@@ -242,7 +242,7 @@ def _unfit(rule: Rule, columns: Sequence[Column]) -> tuple[str, str, str] | None
             return f"compares {mixed}", "values of one kind", "write dates as 2024-12-31"
         case Ordered() if Order.DATES in orders and len(orders) > 1:
             return "compares a date with something else", "two columns of one kind", "drop the rule"
-        case OneOf() if known and not all(known[0].kind.reads(v) for v in rule.allowed):
+        case OneOf() if known and any(known[0].kind.meant(v) is None for v in rule.allowed):
             return (
                 "lists values that its column cannot hold",
                 f"values that are {known[0].kind}",

@@ -212,7 +212,8 @@ def _among(x: Floats | Labels, values: Sequence[float | str]) -> Bools:
 
 def _allowed(rule: OneOf, table: Table) -> tuple[Floats | Labels, tuple[float | str, ...]]:
     kind = table.schema[rule.column].kind
-    return kind.plain(table.column(rule.column)), kind.plain_meant(rule.allowed)
+    meant = map(kind.meant, rule.allowed)
+    return kind.plain(table.column(rule.column)), tuple(x for x in meant if x is not None)
 
 
 def _determined(rule: Determines, table: Table, train: Table) -> Question:

@@ -13,7 +13,7 @@ from synth_audit.arrays import Floats, Labels
 from synth_audit.encode.kinds._numbers import DAY, TimedNumbers, rounded
 from synth_audit.table.arrow import in_microseconds, is_datetime
 from synth_audit.table.kind import TIME, Bounds, Clues, KindInfo, Order
-from synth_audit.table.rules import read_value
+from synth_audit.table.rules import as_number, read_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,9 +49,10 @@ class Datetime(TimedNumbers):
         """A moment is nobody's group."""
         return False
 
-    def reads(self, text: str) -> bool:
+    def meant(self, text: str) -> float | str | None:
         """An ISO date or time."""
-        return isinstance(read_value(text), datetime)
+        value = read_value(text)
+        return as_number(value) if isinstance(value, datetime) else None
 
     def bound_text(self, bound: float) -> str:
         """In ISO form, UTC, without a time where that is midnight."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from synth_audit.arrays import Floats, Labels
 from synth_audit.encode.kinds._numbers import DAY, TimedNumbers, rounded
-from synth_audit.table.kind import Bounds, Clues, Domain, DomainTerm, KindInfo
+from synth_audit.table.kind import Bounds, Clues, Domain, KindInfo
 
 _MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
@@ -22,7 +22,7 @@ class Time(TimedNumbers):
     info: ClassVar[KindInfo] = KindInfo(title="Time", summary="Times of day.", frame_types=("float64",))
     order = None
     unit = "time of day"
-    domain_terms: frozenset[DomainTerm] = frozenset()
+    domain_terms = frozenset()
     fixed_domain = Domain(bounds=(0.0, DAY - 1))
 
     def allows(self, storage: pa.DataType) -> bool:

@@ -12,6 +12,7 @@ from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._targets import most_isolated
 from synth_audit.audits.privacy._attribute_secrets import FEWEST_SCORED, FOLDS, STREAM, DesignMatrix, Secret
 from synth_audit.dp.guarantee import PrivacyGuarantee
+from synth_audit.encode.facets import facets
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.execution.seeds import as_int_seed
@@ -297,7 +298,7 @@ def _targets(reference: Table, secret: Secret, sizes: GameSizes, rng: np.random.
     """Positions in the reference of outlying, of random and of isolated targets; none lacks its secret."""
     column = reference.schema[secret.name]
     known = ~reference.missing(secret.name)
-    extreme = column.kind.outlying(reference, column, sizes.tail)
+    extreme = facets(column).outlying(reference, column, sizes.tail)
     present = np.flatnonzero(known)
     drawn = [np.sort(rng.choice(rows, min(TARGETS, len(rows)), replace=False)) for rows in (extreme, present)]
     if not sizes.achilles:

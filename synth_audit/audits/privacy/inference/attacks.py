@@ -24,6 +24,7 @@ from synth_audit.audits.privacy._known_sets import (
     parts_of,
 )
 from synth_audit.audits.privacy.inference.targets import AttackedSecret, KnownColumns, NearestGuesses
+from synth_audit.encode.facets import GuessRule
 from synth_audit.encode.predictors import forest_features
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Direction, Exposure, Interval, Measurement, Quantity, Reference
@@ -31,7 +32,6 @@ from synth_audit.neighbours.gower import Mixed, nearest
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import AttackRisk, SuccessCount, corrected_level, risk, worst_interval
-from synth_audit.table.kind import GuessRule
 from synth_audit.table.schema import Column
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from synth_audit.arrays import Floats, Positions
 from synth_audit.audits._targets import drawn, random_places
 from synth_audit.encode.codes import codes
 from synth_audit.encode.distances import GowerEncoder
+from synth_audit.encode.facets import GuessRule, facets
 from synth_audit.neighbours.gower import Mixed, nearest, nearest_without
 from synth_audit.plugins.audit import Subject
-from synth_audit.table.kind import GuessRule
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -103,7 +103,7 @@ class AttackedSecret:
     @classmethod
     def of(cls, known: KnownColumns, secret: Column, tolerance: float) -> AttackedSecret:
         """Read the values of a secret."""
-        truth, judge = secret.kind.secret(known.tables, secret, tolerance)
+        truth, judge = facets(secret).secret(known.tables, secret, tolerance)
         present = tuple(np.flatnonzero(~np.isnan(values)) for values in truth[:2])
         return cls(secret, tuple(truth), judge, present)
 
