@@ -13,9 +13,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from synth_audit.errors import DataError, PlanError
 from synth_audit.table.arrow import PlacedRows, index_columns, microseconds, nan_as_missing
-from synth_audit.table.kind import Bounds, Clues, DomainTerm, Kind, TimeUnit, kind_named, kinds
+from synth_audit.table.kind import Bounds, Clues, DomainTerm, Kind, Order, TimeUnit, kind_named, kinds
 from synth_audit.table.resolution import Resolution
-from synth_audit.table.rules import Rule, check_rules, ordering
+from synth_audit.table.rules import OneOf, Ordered, Rule, Within, ordering
 from synth_audit.table.schema import RELEASED, Column, Role, Schema
 from synth_audit.table.storage_types import plain
 from synth_audit.table.table import Table
@@ -60,7 +60,7 @@ def infer_schema(
     )
     schema = Schema(columns, tuple(rules))
     _check_roles(schema)
-    check_rules(rules, schema)
+    _check_rules(rules, schema)
     return schema
 
 
@@ -205,6 +205,60 @@ def _check_roles(schema: Schema) -> None:
             expected="at least one feature",
             fix="take `identifier` or `split_key` off the columns to release",
         )
+
+
+def _check_rules(rules: Sequence[Rule], schema: Schema) -> None:
+    """Raise ``PlanError`` for a rule on a column that is unknown, never leaves, or holds other values."""
+    for rule in rules:
+        for name in rule.columns:
+            if name not in schema.names:
+                raise _misplaced(
+                    rule,
+                    f"names column {name!r}, which the table does not have",
+                    f"one of {', '.join(schema.names)}",
+                    "correct the name; for a label write `column in [label]`",
+                )
+            if not schema[name].released:
+                raise _misplaced(
+                    rule,
+                    f"names column {name!r}, which is never released",
+                    "columns that are neither identifier nor split key",
+                    "drop the rule",
+                )
+        if why := _unfit(rule, [schema[name] for name in rule.columns]):
+            raise _misplaced(rule, *why)
+
+
+def _misplaced(rule: Rule, what: str, expected: str, fix: str) -> PlanError:
+    return PlanError(f"the rule {rule.text!r} {what}", where="rules", expected=expected, fix=fix)
+
+
+def _unfit(rule: Rule, columns: Sequence[Column]) -> tuple[str, str, str] | None:
+    """What is wrong, expected and to be done where the columns' kinds do not go with a rule."""
+    known = [c for c in columns if not c.typeless]
+    ranked = ordering([rule])
+    for column in known:
+        if column.name in ranked and column.kind.order is None:
+            return (
+                f"asks for an order in column {column.name!r}, which is {column.kind}",
+                "numbers or dates",
+                "declare its kind under `columns`, or convert it at its source; for labels write "
+                "`column in [label, …]`",
+            )
+    orders = {c.kind.order for c in known}
+    match rule:
+        case Within() if orders == {Order.NUMBERS if rule.dates else Order.DATES}:
+            mixed = "numbers with a date" if rule.dates else "dates with a number"
+            return f"compares {mixed}", "values of one kind", "write dates as 2024-12-31"
+        case Ordered() if Order.DATES in orders and len(orders) > 1:
+            return "compares a date with something else", "two columns of one kind", "drop the rule"
+        case OneOf() if known and any(known[0].kind.meant(v) is None for v in rule.allowed):
+            return (
+                "lists values that its column cannot hold",
+                f"values that are {known[0].kind}",
+                "correct the values, or declare `kind: categorical` under `columns`",
+            )
+    return None
 
 
 def _roles(value: object) -> object:

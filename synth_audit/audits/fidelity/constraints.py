@@ -29,7 +29,8 @@ from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.attack_success import corrected_level, worst_interval
 from synth_audit.stats.proportions import SOURCE, proportion_interval
 from synth_audit.table.kind import NumberPart
-from synth_audit.table.rules import Determines, OneOf, Ordered, Rule, Within, declared_rules
+from synth_audit.table.rules import Determines, OneOf, Ordered, Rule, Within
+from synth_audit.table.schema import declared_rules
 from synth_audit.table.table import Table
 
 VIOLATIONS = Quantity(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from synth_audit.table.kind import (
     Clues,
     Disturbance,
     Domain,
+    DomainTerm,
     Kind,
     NumberPart,
     Order,
@@ -107,8 +109,8 @@ class Numbers(Kind):
     """False where steps are units of time."""
     unit: str | None = ""
     scale = Scale.QUANTITATIVE
-    order = Order.NUMBERS
-    domain_terms = frozenset({"bounds"})
+    order: ClassVar[Order | None] = Order.NUMBERS
+    domain_terms: ClassVar[frozenset[DomainTerm]] = frozenset({"bounds"})
 
     def anchored_cells(
         self, train: Table, column: Column, *, most_cells: int, most_labels: int
