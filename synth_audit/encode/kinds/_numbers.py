@@ -49,9 +49,6 @@ from synth_audit.table.table import Table
 DAY = 86_400e6
 """In microseconds."""
 
-_YEARS_1_TO_9999 = (-62_135_596_800e6, 253_402_214_400e6)
-_NANOSECONDS = (-9.2e15, 9.2e15)  # what 64-bit nanoseconds can hold, in microseconds
-
 _EDGE_DIGITS = 2
 """Digits of an edge beyond the first one of the span of all edges: more would not be read."""
 
@@ -60,45 +57,6 @@ _SAME = 1e-9
 
 _FIRST = 1000
 """Rows that are looked at first."""
-
-
-def number_margin(
-    values: Floats, storage: pa.DataType, method: MarginMethod, *, step: float, bounds: Bounds | None
-) -> Margin:
-    """Fit a margin; values drawn from it fit the bounds and the storage.
-
-    Args:
-        values: shape (n,), NaN where missing; datetimes in microseconds.
-        step: spacing of the values that can occur; 0 when all can.
-
-    Raises:
-        ValueError: no value is present.
-    """
-    limits = storage_limits(storage)
-    if method == "empirical":
-        return empirical_margin(values, step=step, limits=limits)
-    return kde_margin(values, step=step, bounds=bounds, limits=limits)
-
-
-def storage_limits(storage: pa.DataType) -> Bounds:
-    """What the storage type can hold."""
-    if pa.types.is_timestamp(storage) and storage.unit == "ns":
-        return _NANOSECONDS
-    if pa.types.is_time(storage):
-        return 0.0, DAY - 1
-    if pa.types.is_temporal(storage):
-        return _YEARS_1_TO_9999
-    if pa.types.is_decimal(storage):
-        most = 10.0 ** (storage.precision - storage.scale) - 10.0**-storage.scale
-        most = float(np.nextafter(most, 0))
-        return -most, most
-    if pa.types.is_floating(storage):
-        info = np.finfo(storage.to_pandas_dtype())
-        return float(info.min), float(info.max)
-    if pa.types.is_integer(storage):
-        whole = np.iinfo(storage.to_pandas_dtype())
-        return max(float(whole.min), -MOST_EXACT), min(float(whole.max), MOST_EXACT)
-    return -np.inf, np.inf
 
 
 class Numbers(Kind):
@@ -154,8 +112,10 @@ class Numbers(Kind):
 
     def margin(self, column: Column, values: Floats, method: MarginMethod) -> Margin:
         """Of numbers that bounds and storage allow."""
-        step, bounds = self.step(column.storage), self.support(column.declared_bounds)
-        return number_margin(values, column.storage, method, step=step, bounds=bounds)
+        step, limits = self.step(column.storage), self.limits(column.storage)
+        if method == "empirical":
+            return empirical_margin(values, step=step, limits=limits)
+        return kde_margin(values, step=step, bounds=self.support(column.declared_bounds), limits=limits)
 
     def rank_scale(
         self, train: Table, column: Column, response: Floats | None, *, own_order: bool
@@ -189,6 +149,20 @@ class Numbers(Kind):
     def step(self, storage: pa.DataType) -> float:
         """Spacing of the values that a storage type can hold; 0 when all can occur."""
         return float(pa.types.is_integer(storage))
+
+    def limits(self, storage: pa.DataType) -> Bounds:
+        """Least and greatest number that a storage type can hold."""
+        if pa.types.is_decimal(storage):
+            most = 10.0 ** (storage.precision - storage.scale) - 10.0**-storage.scale
+            most = float(np.nextafter(most, 0))
+            return -most, most
+        if pa.types.is_floating(storage):
+            info = np.finfo(storage.to_pandas_dtype())
+            return float(info.min), float(info.max)
+        if pa.types.is_integer(storage):
+            whole = np.iinfo(storage.to_pandas_dtype())
+            return max(float(whole.min), -MOST_EXACT), min(float(whole.max), MOST_EXACT)
+        return -np.inf, np.inf
 
     def support(self, declared: Bounds | None) -> Bounds | None:
         """Where a density lies; without declared bounds, 0 bounds numbers of which none is negative."""

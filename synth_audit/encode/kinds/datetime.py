@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_YEARS_1_TO_9999 = (-62_135_596_800e6, 253_402_214_400e6)
+_NANOSECONDS = (-9.2e15, 9.2e15)  # what 64-bit nanoseconds can hold, in microseconds
+
+
 @dataclass(frozen=True)
 class Datetime(TimedNumbers):
     """Dates and timestamps, as microseconds since 1970 (UTC)."""
@@ -40,6 +44,14 @@ class Datetime(TimedNumbers):
     def step(self, storage: pa.DataType) -> float:
         """A day for dates."""
         return DAY if pa.types.is_date(storage) else 0.0
+
+    def limits(self, storage: pa.DataType) -> Bounds:
+        """The years 1 to 9999, or what 64-bit nanoseconds can hold."""
+        return _NANOSECONDS if pa.types.is_timestamp(storage) and storage.unit == "ns" else _YEARS_1_TO_9999
+
+    def numbers(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Microseconds since 1970 (UTC)."""
+        return super().numbers(in_microseconds(values).cast(pa.int64()))
 
     def support(self, declared: Bounds | None) -> Bounds | None:
         """1970 is no natural zero."""

@@ -37,6 +37,14 @@ class Time(TimedNumbers):
         """The unit of the storage."""
         return max(1.0, _MICROSECONDS[storage.unit]) if pa.types.is_time(storage) else 0.0
 
+    def limits(self, storage: pa.DataType) -> Bounds:
+        """A day, which ends before the next begins."""
+        return 0.0, DAY - 1
+
+    def numbers(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Microseconds since midnight."""
+        return super().numbers(values.cast(pa.time64("us"), safe=False).cast(pa.int64()))
+
     def support(self, declared: Bounds | None) -> Bounds | None:
         """A day."""
         return self.fixed_domain.bounds
