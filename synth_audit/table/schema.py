@@ -99,6 +99,16 @@ class Column:
         """Bounds and categories, declared or else inferred."""
         return Domain(self.bounds, self.categories)
 
+    def inferred_from(self, values: pa.ChunkedArray) -> Column:
+        """The same with the domain and the resolution that values have."""
+        found = self.kind.domain(values)
+        return replace(
+            self,
+            inferred_bounds=found.bounds,
+            inferred_categories=found.categories,
+            inferred_resolution=self.kind.resolution(values),
+        )
+
     @property
     def released(self) -> bool:
         """False for identifiers and split keys, which never reach a generator or a distance."""

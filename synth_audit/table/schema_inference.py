@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from typing import Annotated, Literal
 
@@ -147,10 +146,11 @@ def kind_of(values: pa.ChunkedArray, clues: Clues = _NO_CLUES) -> Kind | None:
 
 def _with_domain(column: Column, values: pa.ChunkedArray, where: str) -> Column:
     """The column with its inferred domain, after checking the declared one."""
-    found, known = column.kind.domain(values), column.declared_bounds
-    if found.bounds and known and (found.bounds[0] < known[0] or found.bounds[1] > known[1]):
+    found = column.inferred_from(values)
+    ends, known = found.inferred_bounds, column.declared_bounds
+    if ends and known and (ends[0] < known[0] or ends[1] > known[1]):
         raise _outside(column, "bounds", where)
-    labels = found.categories or ()
+    labels = found.inferred_categories or ()
     if column.declared_categories is not None:
         if set(labels) - set(column.declared_categories):
             raise _outside(column, "categories", where)
@@ -161,12 +161,7 @@ def _with_domain(column: Column, values: pa.ChunkedArray, where: str) -> Column:
             expected=expected,
             fix=f"give {column.name!r} `role: identifier`, or group its values at the source",
         )
-    return replace(
-        column,
-        inferred_bounds=found.bounds,
-        inferred_categories=found.categories,
-        inferred_resolution=column.kind.resolution(values),
-    )
+    return found
 
 
 def _outside(column: Column, what: str, where: str) -> DataError:

@@ -244,16 +244,6 @@ def names_rows(distinct: int, present: int) -> bool:
     return distinct >= present * _MOSTLY_ITS_OWN
 
 
-def like_names(distinct: int, present: int) -> str:
-    """A warning's end for labels that half of the rows have for themselves."""
-    if not names_rows(distinct, present):
-        return ""
-    return (
-        f"has {distinct:,} labels for {present:,} rows, like names or free text; labels are released as "
-        "they are, so give it `role: identifier` or group them at the source"
-    )
-
-
 def _words(text: str) -> str:
     """A label's words without what stands between them, which would count as letters."""
     return " ".join(re.findall(r"\w+", text))
