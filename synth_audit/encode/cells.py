@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.encode.codes import Vocabulary, codes, split_rows
+from synth_audit.encode.facets import AnchoredCells, facets
 from synth_audit.neighbours.coordinates import smallest_type
 from synth_audit.stats import distributions as dist
 from synth_audit.stats.association import JackknifeRows, rows_apart
 from synth_audit.stats.distributions import SortedNumbers, cell_codes, quantile_cells
-from synth_audit.table.kind import AnchoredCells
 from synth_audit.table.resolution import ValueGrid
 from synth_audit.table.schema import Column, quantitative
 from synth_audit.table.table import Table
@@ -243,7 +243,8 @@ class ColumnCells:
     def of(cls, train: Table, columns: Sequence[Column], most_cells: int, most_labels: int) -> ColumnCells:
         """Read the scale off train."""
         cells = (
-            c.kind.anchored_cells(train, c, most_cells=most_cells, most_labels=most_labels) for c in columns
+            facets(c).anchored_cells(train, c, most_cells=most_cells, most_labels=most_labels)
+            for c in columns
         )
         return cls(tuple(columns), tuple(cells))
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes, Floats
-from synth_audit.table.kind import Aspect, Novelty
+from synth_audit.encode.facets import Aspect, Novelty
 from synth_audit.table.label_forms import column_forms
 from synth_audit.table.resolution import Resolution, ValueGrid, decimal_grids, resolution_of, time_grids
 from synth_audit.table.storage_types import MOST_EXACT

@@ -12,9 +12,10 @@ import numpy as np
 from synth_audit.arrays import Bools, Codes, Floats, Floats32, Target
 from synth_audit.encode.codes import Vocabulary, by_frequency, codes, split_rows
 from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.facets import GuessRule
 from synth_audit.neighbours.gower import MISSING, Mixed
 from synth_audit.stats.regression import Scaling
-from synth_audit.table.kind import GuessRule, NumberPart
+from synth_audit.table.kind import NumberPart
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 

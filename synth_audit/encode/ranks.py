@@ -10,6 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Codes, Floats, Labels
 from synth_audit.encode.codes import Vocabulary
+from synth_audit.encode.facets import facets
 from synth_audit.table.schema import Schema, schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table, assemble
 
@@ -99,7 +100,7 @@ class CodedColumns:
 
         Dates are microseconds. Labels of equal frequency are numbered by their texts.
         """
-        scales = [c.kind.rank_scale(train, c, None, own_order=True) for c in train.schema]
+        scales = [facets(c).rank_scale(train, c, None, own_order=True) for c in train.schema]
         values = np.column_stack([scale.of(train) for scale in scales])
         return cls(train.schema, tuple(scale.labels for scale in scales)), values
 

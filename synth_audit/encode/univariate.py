@@ -10,9 +10,10 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Labels
 from synth_audit.encode.codes import Vocabulary
+from synth_audit.encode.facets import Univariate
 from synth_audit.stats.margins import Margin
 from synth_audit.table.coarsening import spacing
-from synth_audit.table.kind import Bounds, DistributionFunction, Univariate
+from synth_audit.table.kind import Bounds
 from synth_audit.table.resolution import Resolution, ValueGrid
 from synth_audit.table.schema import Column, range_to_plain
 from synth_audit.table.table import Table
@@ -26,7 +27,7 @@ _PLACES = 4096
 _MOST_PLACES = 2**31
 
 
-def margin_to_plain(margin: DistributionFunction) -> dict[str, Any]:
+def margin_to_plain(margin: Margin) -> dict[str, Any]:
     """Knots, levels, step and limits."""
     return {
         "knots": margin.knots.tolist(),
@@ -74,7 +75,7 @@ class Categories:
 class NumbersWithGaps:
     """A margin, None when every value is missing, and the share of missing values."""
 
-    margin: DistributionFunction | None
+    margin: Margin | None
     missing: float
 
     def sample(self, n: int, rng: np.random.Generator) -> Floats:

@@ -11,13 +11,14 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import margin_from_plain, margin_to_plain
 from synth_audit.errors import PlanError
 from synth_audit.plugins.fitting import may_leave
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.stats.margins import Margin
 from synth_audit.stats.trees import FEW, Tree, once_for_each_person
-from synth_audit.table.kind import DistributionFunction
 from synth_audit.table.table import Table
 
 _ANYWHERE = 0.5, 100.0
@@ -284,7 +285,7 @@ class ArfModel:
     """
 
     columns: CodedColumns = field(repr=False)
-    margins: Mapping[int, DistributionFunction] = field(repr=False)
+    margins: Mapping[int, Margin] = field(repr=False)
     mixture: LeafMixture = field(repr=False)
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
@@ -386,22 +387,18 @@ class Arf:
         """The model that was saved there."""
         return ArfModel.load(folder)
 
-    def _margins(
-        self, columns: CodedColumns, values: Floats, weights: Floats
-    ) -> dict[int, DistributionFunction]:
+    def _margins(self, columns: CodedColumns, values: Floats, weights: Floats) -> dict[int, Margin]:
         """Of each column of numbers that enough people have a value of."""
         found = {}
         for j, column in enumerate(columns.schema):
             known = ~np.isnan(values[:, j])
             if columns.labels[j] is None and weights[known].sum() >= self.minimum_leaf - 1e-9:
                 numbers = once_for_each_person(values[known, j], weights[known], self.minimum_leaf)
-                found[j] = column.kind.margin(column, numbers, "kde")
+                found[j] = facets(column).margin(column, numbers, "kde")
         return found
 
 
-def _levels(
-    values: Floats, margins: Mapping[int, DistributionFunction], sizes: Sequence[int | None]
-) -> Floats:
+def _levels(values: Floats, margins: Mapping[int, Margin], sizes: Sequence[int | None]) -> Floats:
     """Numbers as the middle of what the distribution function gives them; labels stay codes.
 
     :data:`GAP` where missing, and in all of a column of numbers without a distribution function.

@@ -12,11 +12,13 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
+from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import margin_from_plain, margin_to_plain
 from synth_audit.errors import DataError, PlanError
 from synth_audit.plugins.fitting import may_leave
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.stats.margins import Margin
 from synth_audit.stats.trees import (
     Tree,
     bandwidths,
@@ -26,11 +28,10 @@ from synth_audit.stats.trees import (
     rare_numbers,
     smoothed,
 )
-from synth_audit.table.kind import DistributionFunction
 from synth_audit.table.schema import Column, Schema
 from synth_audit.table.table import Table
 
-Margining: TypeAlias = Callable[[Floats], DistributionFunction]
+Margining: TypeAlias = Callable[[Floats], Margin]
 
 _NO_NOISE = "values are drawn from leaves of trees that are grown on train without noise"
 
@@ -82,7 +83,7 @@ class LeafDraws:
     values: Floats
     levels: Floats
     widths: Floats
-    margin: DistributionFunction | None = None
+    margin: Margin | None = None
 
     def drawn(self, rows: Floats, rng: np.random.Generator) -> Floats:
         """A value for each row, shape (n,), of the column's own scale.
@@ -116,9 +117,7 @@ class LeafDraws:
         return found | self.tree.arrays(name)
 
     @classmethod
-    def from_arrays(
-        cls, name: str, arrays: Mapping[str, Any], margin: DistributionFunction | None
-    ) -> LeafDraws:
+    def from_arrays(cls, name: str, arrays: Mapping[str, Any], margin: Margin | None) -> LeafDraws:
         """What :meth:`arrays` named, and the margin, which is kept apart."""
         labels = arrays[f"{name}.labels"]
         return cls(
@@ -144,7 +143,7 @@ def fitted_draws(
     least: float,
     seed: int,
     gain: float = 0.0,
-    margin: Callable[[Floats], DistributionFunction] | None = None,
+    margin: Callable[[Floats], Margin] | None = None,
 ) -> LeafDraws:
     """Grow a tree for one column and keep in each leaf the values of its rows.
 
@@ -323,7 +322,7 @@ class Cart:
                 continue
             if missing.any():
                 gaps[j] = grown(missing.astype(np.float64), np.ones(len(rows), dtype=bool), classes=True)
-            margin = partial(column.kind.margin, column, method="kde") if self.smooth and numbers else None
+            margin = partial(facets(column).margin, column, method="kde") if self.smooth and numbers else None
             values[j] = grown(rows[:, j], there, classes=not numbers, margin=margin)
         return CartModel(columns, gaps, values)
 

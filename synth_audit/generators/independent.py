@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.encode.facets import MarginMethod, Univariate, facets
 from synth_audit.encode.univariate import from_plain
 from synth_audit.plugins.fitting import check_fewest
 from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
-from synth_audit.table.kind import MarginMethod, Univariate
 from synth_audit.table.schema import Schema, schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table, assemble
 
@@ -73,7 +73,7 @@ class Independent:
         """Learn the distribution of every column of ``train`` but identifiers."""
         context.accountant.void(_NO_NOISE)
         train = train.released_only()
-        columns = {c.name: c.kind.univariate(train, c, self.margins) for c in train.schema}
+        columns = {c.name: facets(c).univariate(train, c, self.margins) for c in train.schema}
         return IndependentModel(train.schema, columns)
 
     def load(self, folder: Path) -> IndependentModel:

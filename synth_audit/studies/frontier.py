@@ -13,13 +13,13 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.arrays import Floats
+from synth_audit.encode.facets import RankScale, facets
 from synth_audit.errors import DataError
 from synth_audit.files import load_json
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.findings.verdict import Result
 from synth_audit.stats.association import kendall
 from synth_audit.store.evidence import sha256_of
-from synth_audit.table.kind import RankScale
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -76,9 +76,10 @@ class Scales:
         target = train.schema.target
         response = None
         if target is not None:
-            response = target.kind.rank_scale(train, target, None, own_order=False).of(train)
+            response = facets(target).rank_scale(train, target, None, own_order=False).of(train)
         scales = (
-            c.kind.rank_scale(train, c, None if c == target else response, own_order=False) for c in columns
+            facets(c).rank_scale(train, c, None if c == target else response, own_order=False)
+            for c in columns
         )
         return cls(columns, tuple(scales), fewest)
 

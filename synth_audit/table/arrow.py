@@ -123,16 +123,12 @@ def decimals_of(floats: pa.Array, storage: pa.DataType) -> pa.Array:
 
 
 def numbers_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """As float64, missing as null; datetimes as microseconds since 1970 (UTC), times since midnight.
+    """Numbers as float64, missing as null.
 
     Decimals and numbers with 32 bits are what their digits are read as.
     """
     if pa.types.is_decimal(values.type):
         return nearest_floats(values)
-    if pa.types.is_time(values.type):
-        values = values.cast(pa.time64("us"), safe=False).cast(pa.int64())
-    elif pa.types.is_temporal(values.type):
-        values = in_microseconds(values).cast(pa.int64())
     if pa.types.is_float32(values.type):
         return _shortest(values)
     return values.cast(pa.float64(), safe=False)

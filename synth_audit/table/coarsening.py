@@ -208,15 +208,7 @@ class Coarsening:
     def _seen(self, column: Column, coarse: Table) -> Column:
         if column.name not in self.rules:
             return column
-        values = coarse.column(column.name)
-        found = column.kind.domain(values)
-        inferred = replace(
-            column,
-            inferred_bounds=found.bounds,
-            inferred_categories=found.categories,
-            inferred_resolution=column.kind.resolution(values),
-        )
-        return self.rules[column.name].seen(inferred)
+        return self.rules[column.name].seen(column.inferred_from(coarse.column(column.name)))
 
 
 NO_COARSENING = Coarsening()

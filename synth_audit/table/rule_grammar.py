@@ -1,6 +1,6 @@
-"""The grammar of rules, for the parser generator lark, and what its parts become.
+"""Rules as a plan states them: their grammar, for the parser generator lark, and what its parts become.
 
-Importing this module takes some 100 ms, so it is imported where a rule is read.
+Importing lark takes some 100 ms, so it is imported where a rule is read.
 """
 
 from __future__ import annotations
@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cache
-from typing import NoReturn, cast
+from typing import TYPE_CHECKING, NoReturn, cast
 
-from lark import Lark, Token, Transformer, v_args
-from lark.exceptions import UnexpectedInput, VisitError
-
+from synth_audit.errors import PlanError
 from synth_audit.table.rules import (
     Determines,
     OneOf,
@@ -25,6 +23,22 @@ from synth_audit.table.rules import (
     misread,
     read_value,
 )
+
+if TYPE_CHECKING:
+    from lark import Lark, Token
+    from lark.exceptions import UnexpectedInput
+
+FORMS = (
+    "`age between 18 and 110`, `age >= 18`, `stage in [I, II, 'III b']`, `admitted <= discharged` or "
+    "`zip, street -> city`; operators <, <=, >, >= and ==, dates as 2024-12-31, and column names with spaces "
+    "or signs in backticks"
+)
+
+_LONGEST = 20_000
+"""Characters of a rule; a list of more labels than fit is no rule that anybody checks."""
+
+_SHOWN = 200
+"""Characters of a rule, or of what is wrong in it, that an error repeats."""
 
 # A keyword is one only where the grammar asks for it, so a column may be called `in`; and it ends where a
 # word would. A word may hold a hyphen, but no arrow.
@@ -67,6 +81,60 @@ _WANTED = {
 }
 
 
+def parse_rules(texts: Sequence[str]) -> tuple[Rule, ...]:
+    """Read the rules of a plan.
+
+    Raises:
+        PlanError: a text is no rule, or two say the same.
+    """
+    found: dict[Rule, str] = {}
+    for i, text in enumerate(texts):
+        rule = parse_rule(text, where=f"rules.{i}")
+        if rule in found:
+            raise PlanError(
+                f"the rules {_cut(found[rule])!r} and {_cut(rule.text)!r} say the same",
+                where=f"rules.{i}",
+                fix="drop one of them",
+            )
+        found[rule] = rule.text
+    return tuple(found)
+
+
+def parse_rule(text: str, *, where: str = "rules") -> Rule:
+    """Read one rule.
+
+    ``COLUMN between VALUE and VALUE``, ``COLUMN in [VALUE, …]``, ``COLUMN OPERATOR VALUE``,
+    ``COLUMN OPERATOR COLUMN``, ``COLUMN, … -> COLUMN``. On the right of an operator, what reads as a number
+    or an ISO date is a value unless it stands in backticks; anything else is a column. What has the form of
+    a number or date and is none, such as ``1e400``, ``nan`` or ``2024-02-30``, must be quoted in a list and
+    stand in backticks as a column.
+
+    Raises:
+        PlanError: it is none of these, or can never or must always hold; the error names the character.
+    """
+    text = text.strip()
+    if len(text) > _LONGEST:
+        raise PlanError(
+            f"the rule {_cut(text)!r} is {len(text):,} characters long",
+            where=where,
+            expected=f"at most {_LONGEST:,} characters",
+            fix="declare long lists of values as `categories` of the column",
+        )
+    try:
+        return _read(text)
+    except NotARule as error:
+        raise PlanError(
+            f"the rule {_cut(text)!r} cannot be read at character {error.at + 1:,}: {_cut(error.why)}",
+            where=where,
+            expected=FORMS,
+            fix=_cut(error.fix) or "write it in one of these forms",
+        ) from None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
 class NotARule(Exception):
     """Why a text is no rule, what to do about it, and the place in the text that shows it."""
 
@@ -75,12 +143,14 @@ class NotARule(Exception):
         self.why, self.fix, self.at = why, fix, at
 
 
-def read(text: str) -> Rule:
+def _read(text: str) -> Rule:
     """The rule that a text states.
 
     Raises:
         NotARule: it is none, or it can never or must always hold.
     """
+    from lark.exceptions import UnexpectedInput
+
     parsing = _parser().parse_interactive(text)
     known: list[Token] = []  # keeps what was read before an error
     try:
@@ -89,14 +159,21 @@ def read(text: str) -> Rule:
     except UnexpectedInput as error:
         at = _place(error, text)
         _refuse_form(text, at, [t for t in known if cast(int, t.start_pos) < at])
-    try:
-        return _ToRule(text).transform(tree)
-    except VisitError as error:
-        raise error.orig_exc from None
+    match tree.data:
+        case "between":
+            return _between(text, *tree.children)
+        case "one_of":
+            return _one_of(text, *tree.children)
+        case "compared":
+            return _compared(text, *tree.children)
+    left, right = tree.children
+    return _determines(text, left.children, right)
 
 
 @cache
 def _parser() -> Lark:
+    from lark import Lark
+
     return Lark(GRAMMAR, parser="lalr")
 
 
@@ -134,8 +211,11 @@ def _refuse_verb(column: Token, found: str, at: int) -> NoReturn:
 
 def _first(rest: str) -> str:
     """The word that a text begins with, without quotation marks, or the sign; empty for an empty text."""
+    from lark.exceptions import UnexpectedInput
+
     try:
-        return _bare(next(iter(_parser().lex(rest)), Token("END", "")))
+        token = next(iter(_parser().lex(rest)), None)
+        return "" if token is None else _bare(token)
     except UnexpectedInput:
         return rest[:1]
 
@@ -144,62 +224,54 @@ def _bare(token: Token) -> str:
     return token[1:-1] if token.type in ("BACKTICKS", "DOUBLE", "SINGLE") else str(token)
 
 
-@v_args(inline=True)
-class _ToRule(Transformer[Token, Rule]):
-    """What each form of the grammar becomes."""
+def _between(text: str, column: Token, first: Token, last: Token) -> Rule:
+    """``column between first and last``."""
+    low, high = _value(first), _value(last)
+    if isinstance(low, datetime) != isinstance(high, datetime):
+        _refuse(last, "one end is a date and the other a number")
+    if as_number(low) > as_number(high):
+        _refuse(first, "the first end lies above the second", "give the lower one first")
+    return _within(text, column, low, high)
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
 
-    def between(self, column: Token, first: Token, last: Token) -> Rule:
-        """``column between first and last``."""
-        low, high = _value(first), _value(last)
-        if isinstance(low, datetime) != isinstance(high, datetime):
-            _refuse(last, "one end is a date and the other a number")
-        if as_number(low) > as_number(high):
-            _refuse(first, "the first end lies above the second", "give the lower one first")
-        return self._within(column, low, high)
+def _one_of(text: str, column: Token, *listed: Token) -> Rule:
+    """``column in [listed, …]``."""
+    for token in listed:
+        if token.type == "WORD":
+            _refuse_misread(token, "quote it if it is a label")
+    values = [_bare(t) for t in listed]
+    if len(set(values)) < len(values):
+        again = next(t for i, t in enumerate(listed) if values[i] in values[:i])
+        _refuse(again, "a value is listed twice")
+    return OneOf(text, _bare(column), tuple(sorted(values)))
 
-    def one_of(self, column: Token, *listed: Token) -> Rule:
-        """``column in [listed, …]``."""
-        for token in listed:
-            if token.type == "WORD":
-                _refuse_misread(token, "quote it if it is a label")
-        values = [_bare(t) for t in listed]
-        if len(set(values)) < len(values):
-            again = next(t for i, t in enumerate(listed) if values[i] in values[:i])
-            _refuse(again, "a value is listed twice")
-        return OneOf(self.text, _bare(column), tuple(sorted(values)))
 
-    def compared(self, column: Token, sign: Token, operand: Token) -> Rule:
-        """``column <= operand``, which is a value if it reads as one and stands in no backticks."""
-        operator = cast(Operator, str(sign))
-        value = None if operand.type == "BACKTICKS" else read_value(_bare(operand))
-        if value is None:
-            _refuse_misread(operand, "put it in backticks if it is a column")
-            if _bare(operand) == _bare(column):
-                _refuse(operand, "it compares a column with itself")
-            return make_ordered(self.text, _bare(column), operator, _bare(operand))
-        low = value if operator in (">", ">=", "==") else None
-        high = value if operator in ("<", "<=", "==") else None
-        return self._within(column, low, high, strict_low=operator == ">", strict_high=operator == "<")
+def _compared(text: str, column: Token, sign: Token, operand: Token) -> Rule:
+    """``column <= operand``, which is a value if it reads as one and stands in no backticks."""
+    operator = cast(Operator, str(sign))
+    value = None if operand.type == "BACKTICKS" else read_value(_bare(operand))
+    if value is None:
+        _refuse_misread(operand, "put it in backticks if it is a column")
+        if _bare(operand) == _bare(column):
+            _refuse(operand, "it compares a column with itself")
+        return make_ordered(text, _bare(column), operator, _bare(operand))
+    low = value if operator in (">", ">=", "==") else None
+    high = value if operator in ("<", "<=", "==") else None
+    return _within(text, column, low, high, strict_low=operator == ">", strict_high=operator == "<")
 
-    def determinants(self, *names: Token) -> tuple[Token, ...]:
-        """Columns on the left of an arrow."""
-        return names
 
-    def determines(self, left: tuple[Token, ...], right: Token) -> Rule:
-        """``left, … -> right``."""
-        names = [_bare(t) for t in left]
-        if len({*names, _bare(right)}) <= len(names):
-            _refuse(right, "a column occurs twice")
-        return Determines(self.text, tuple(sorted(names)), _bare(right))
+def _determines(text: str, left: Sequence[Token], right: Token) -> Rule:
+    """``left, … -> right``."""
+    names = [_bare(t) for t in left]
+    if len({*names, _bare(right)}) <= len(names):
+        _refuse(right, "a column occurs twice")
+    return Determines(text, tuple(sorted(names)), _bare(right))
 
-    def _within(self, column: Token, low: Value | None, high: Value | None, **strict: bool) -> Rule:
-        ends = [None if x is None else as_number(x) for x in (low, high)]
-        dates = isinstance(low if low is not None else high, datetime)
-        return Within(self.text, _bare(column), ends[0], ends[1], dates=dates, **strict)
+
+def _within(text: str, column: Token, low: Value | None, high: Value | None, **strict: bool) -> Rule:
+    ends = [None if x is None else as_number(x) for x in (low, high)]
+    dates = isinstance(low if low is not None else high, datetime)
+    return Within(text, _bare(column), ends[0], ends[1], dates=dates, **strict)
 
 
 def _value(token: Token) -> Value:

@@ -9,17 +9,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
 from synth_audit.errors import DataError
-from synth_audit.table.kind import Bounds, Domain, Kind, Scale, kind_named
+from synth_audit.table.kind import Bounds, Domain, Kind, Order, Scale, kind_named
 from synth_audit.table.resolution import Resolution
-from synth_audit.table.rules import parse_rules
+from synth_audit.table.rule_grammar import parse_rules
+from synth_audit.table.rules import OneOf, Rule, Within, quoted, quoted_value
 
-if TYPE_CHECKING:
-    from synth_audit.table.rules import Rule
+_MOST_SHOWN = 8
+"""Labels of a declared column that the text of its rule lists."""
 
 
 class Role(StrEnum):
@@ -98,6 +99,16 @@ class Column:
         """Bounds and categories, declared or else inferred."""
         return Domain(self.bounds, self.categories)
 
+    def inferred_from(self, values: pa.ChunkedArray) -> Column:
+        """The same with the domain and the resolution that values have."""
+        found = self.kind.domain(values)
+        return replace(
+            self,
+            inferred_bounds=found.bounds,
+            inferred_categories=found.categories,
+            inferred_resolution=self.kind.resolution(values),
+        )
+
     @property
     def released(self) -> bool:
         """False for identifiers and split keys, which never reach a generator or a distance."""
@@ -172,6 +183,30 @@ def quantitative(columns: Iterable[Column]) -> tuple[Column, ...]:
 def nominal(columns: Iterable[Column]) -> tuple[Column, ...]:
     """The columns of labels, in their order: those that have categories."""
     return tuple(c for c in columns if c.kind.scale is Scale.NOMINAL)
+
+
+def declared_rules(schema: Schema) -> tuple[Rule, ...]:
+    """The plan's rules, then its bounds and categories as rules, each meaning once."""
+    of_columns = [rule for column in schema.features for rule in _of_column(column)]
+    return tuple(dict.fromkeys([*schema.rules, *of_columns]))
+
+
+def _of_column(column: Column) -> list[Rule]:
+    found: list[Rule] = []
+    name, kind = column.name, column.kind
+    if column.declared_bounds is not None:
+        low, high = column.declared_bounds
+        ends = " and ".join(kind.bound_text(x) for x in (low, high))
+        found.append(
+            Within(f"{quoted(name)} between {ends}", name, low, high, dates=kind.order is Order.DATES)
+        )
+    if column.declared_categories is not None:
+        values = tuple(sorted(column.declared_categories))
+        listed = [quoted_value(v) for v in values]
+        if len(listed) > _MOST_SHOWN:
+            listed = [*listed[: _MOST_SHOWN - 1], f"… {len(listed)} in all"]
+        found.append(OneOf(f"{quoted(name)} in [{', '.join(listed)}]", name, values))
+    return found
 
 
 def check_names(names: Sequence[str], *, where: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import date, datetime
 from typing import Annotated, Literal
 
@@ -13,9 +12,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from synth_audit.errors import DataError, PlanError
 from synth_audit.table.arrow import PlacedRows, index_columns, microseconds, nan_as_missing
-from synth_audit.table.kind import Bounds, Clues, DomainTerm, Kind, TimeUnit, kind_named, kinds
+from synth_audit.table.kind import Bounds, Clues, DomainTerm, Kind, Order, TimeUnit, kind_named, kinds
 from synth_audit.table.resolution import Resolution
-from synth_audit.table.rules import Rule, check_rules, ordering
+from synth_audit.table.rules import OneOf, Ordered, Rule, Within, ordering
 from synth_audit.table.schema import RELEASED, Column, Role, Schema
 from synth_audit.table.storage_types import plain
 from synth_audit.table.table import Table
@@ -60,7 +59,7 @@ def infer_schema(
     )
     schema = Schema(columns, tuple(rules))
     _check_roles(schema)
-    check_rules(rules, schema)
+    _check_rules(rules, schema)
     return schema
 
 
@@ -147,10 +146,11 @@ def kind_of(values: pa.ChunkedArray, clues: Clues = _NO_CLUES) -> Kind | None:
 
 def _with_domain(column: Column, values: pa.ChunkedArray, where: str) -> Column:
     """The column with its inferred domain, after checking the declared one."""
-    found, known = column.kind.domain(values), column.declared_bounds
-    if found.bounds and known and (found.bounds[0] < known[0] or found.bounds[1] > known[1]):
+    found = column.inferred_from(values)
+    ends, known = found.inferred_bounds, column.declared_bounds
+    if ends and known and (ends[0] < known[0] or ends[1] > known[1]):
         raise _outside(column, "bounds", where)
-    labels = found.categories or ()
+    labels = found.inferred_categories or ()
     if column.declared_categories is not None:
         if set(labels) - set(column.declared_categories):
             raise _outside(column, "categories", where)
@@ -161,12 +161,7 @@ def _with_domain(column: Column, values: pa.ChunkedArray, where: str) -> Column:
             expected=expected,
             fix=f"give {column.name!r} `role: identifier`, or group its values at the source",
         )
-    return replace(
-        column,
-        inferred_bounds=found.bounds,
-        inferred_categories=found.categories,
-        inferred_resolution=column.kind.resolution(values),
-    )
+    return found
 
 
 def _outside(column: Column, what: str, where: str) -> DataError:
@@ -205,6 +200,60 @@ def _check_roles(schema: Schema) -> None:
             expected="at least one feature",
             fix="take `identifier` or `split_key` off the columns to release",
         )
+
+
+def _check_rules(rules: Sequence[Rule], schema: Schema) -> None:
+    """Raise ``PlanError`` for a rule on a column that is unknown, never leaves, or holds other values."""
+    for rule in rules:
+        for name in rule.columns:
+            if name not in schema.names:
+                raise _misplaced(
+                    rule,
+                    f"names column {name!r}, which the table does not have",
+                    f"one of {', '.join(schema.names)}",
+                    "correct the name; for a label write `column in [label]`",
+                )
+            if not schema[name].released:
+                raise _misplaced(
+                    rule,
+                    f"names column {name!r}, which is never released",
+                    "columns that are neither identifier nor split key",
+                    "drop the rule",
+                )
+        if why := _unfit(rule, [schema[name] for name in rule.columns]):
+            raise _misplaced(rule, *why)
+
+
+def _misplaced(rule: Rule, what: str, expected: str, fix: str) -> PlanError:
+    return PlanError(f"the rule {rule.text!r} {what}", where="rules", expected=expected, fix=fix)
+
+
+def _unfit(rule: Rule, columns: Sequence[Column]) -> tuple[str, str, str] | None:
+    """What is wrong, expected and to be done where the columns' kinds do not go with a rule."""
+    known = [c for c in columns if not c.typeless]
+    ranked = ordering([rule])
+    for column in known:
+        if column.name in ranked and column.kind.order is None:
+            return (
+                f"asks for an order in column {column.name!r}, which is {column.kind}",
+                "numbers or dates",
+                "declare its kind under `columns`, or convert it at its source; for labels write "
+                "`column in [label, …]`",
+            )
+    orders = {c.kind.order for c in known}
+    match rule:
+        case Within() if orders == {Order.NUMBERS if rule.dates else Order.DATES}:
+            mixed = "numbers with a date" if rule.dates else "dates with a number"
+            return f"compares {mixed}", "values of one kind", "write dates as 2024-12-31"
+        case Ordered() if Order.DATES in orders and len(orders) > 1:
+            return "compares a date with something else", "two columns of one kind", "drop the rule"
+        case OneOf() if known and any(known[0].kind.meant(v) is None for v in rule.allowed):
+            return (
+                "lists values that its column cannot hold",
+                f"values that are {known[0].kind}",
+                "correct the values, or declare `kind: categorical` under `columns`",
+            )
+    return None
 
 
 def _roles(value: object) -> object:

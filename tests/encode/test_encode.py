@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from synth_audit.encode.cells import row_groups, row_groups_but_one
 from synth_audit.encode.codes import Vocabulary, by_frequency, codes
 from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import order_by_response
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
@@ -246,15 +247,15 @@ def test_no_view_of_labels_is_blinded_by_their_spelling(tables_of):
     names = rng.choice(["Alfa", "Bravo", "Ürümqi"], 60, p=[0.6, 0.3, 0.1]).tolist()
     train, made = tables_of({"k": names}, {"k": [f" {name.upper()}" for name in names]})
     column = train.schema["k"]
-    coding = column.kind.coding(train, column, 0)
+    coding = facets(column).coding(train, column, 0)
     assert np.array_equal(coding.numbers(made), coding.numbers(train))
     assert coding.present(made).all()
     for view in (
-        column.kind.grouping(train, column, bins=4),
-        column.kind.anchored_cells(train, column, most_cells=4, most_labels=2),
+        facets(column).grouping(train, column, bins=4),
+        facets(column).anchored_cells(train, column, most_cells=4, most_labels=2),
     ):
         assert np.array_equal(view.of(made), view.of(train))
-    names_shown = column.kind.shared_cells([train, made], [train], column, most=4, fewest=1).names
+    names_shown = facets(column).shared_cells([train, made], [train], column, most=4, fewest=1).names
     assert set(names_shown) == {"Alfa", "Bravo", "Ürümqi", "missing"}
 
 

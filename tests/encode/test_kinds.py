@@ -10,7 +10,9 @@ import pytest
 
 from synth_audit import registry
 from synth_audit.errors import PlanError
+from synth_audit.execution.context import RunContext
 from synth_audit.plan.plan import plan_schema
+from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import Clues, Disturbance, Domain, Scale, kind_named, kinds
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema, kind_of
@@ -248,6 +250,16 @@ def test_generators_learn_a_new_kind_and_give_it_back(name, tmp_path):
     again = generator.load(tmp_path).sample(200, np.random.default_rng(2))
     assert again.schema["rate"].kind is schema["rate"].kind
     assert again.data.equals(made.data)
+
+
+@pytest.mark.usefixtures("one_more")
+def test_an_audit_measures_a_new_kind():
+    schema = infer_schema(places(60, 0))
+    tables = [read_table(places(60, seed), schema, where="train") for seed in range(3)]
+    audit = registry.find("audit", "marginals").load()()
+    found = audit.run(Subject(*tables), RunContext(seed=0, draws=np.random.default_rng(0)))
+    assert {m.id.column for m in found.measurements} >= {"zip", "rate", "x"}
+    assert {m.id.column for m in found.measurements if m.id.quantity == "ks"} - {""} == {"rate", "x"}
 
 
 @pytest.mark.slow

@@ -13,21 +13,20 @@ from hypothesis import strategies as st
 from synth_audit.errors import PlanError
 from synth_audit.plan.plan import parse_plan, plan_schema
 from synth_audit.table.arrow import microseconds
+from synth_audit.table.rule_grammar import parse_rule, parse_rules
 from synth_audit.table.rules import (
     Determines,
     OneOf,
     Ordered,
     Within,
-    declared_rules,
     determines,
     misread,
     nameable,
     ordered,
-    parse_rule,
-    parse_rules,
     quoted,
     read_value,
 )
+from synth_audit.table.schema import declared_rules
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 
 DAY = datetime.datetime(2024, 12, 31, tzinfo=datetime.UTC)

@@ -29,7 +29,8 @@ from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.attack_success import corrected_level, worst_interval
 from synth_audit.stats.proportions import SOURCE, proportion_interval
 from synth_audit.table.kind import NumberPart
-from synth_audit.table.rules import Determines, OneOf, Ordered, Rule, Within, declared_rules
+from synth_audit.table.rules import Determines, OneOf, Ordered, Rule, Within
+from synth_audit.table.schema import declared_rules
 from synth_audit.table.table import Table
 
 VIOLATIONS = Quantity(
@@ -212,7 +213,8 @@ def _among(x: Floats | Labels, values: Sequence[float | str]) -> Bools:
 
 def _allowed(rule: OneOf, table: Table) -> tuple[Floats | Labels, tuple[float | str, ...]]:
     kind = table.schema[rule.column].kind
-    return kind.plain(table.column(rule.column)), kind.plain_meant(rule.allowed)
+    meant = map(kind.meant, rule.allowed)
+    return kind.plain(table.column(rule.column)), tuple(x for x in meant if x is not None)
 
 
 def _determined(rule: Determines, table: Table, train: Table) -> Question:

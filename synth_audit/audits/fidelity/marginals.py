@@ -11,6 +11,7 @@ import numpy as np
 
 from synth_audit.arrays import Codes, Floats
 from synth_audit.audits.fidelity._reference import Found, measured_together
+from synth_audit.encode.facets import SharedCells, facets
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
@@ -26,7 +27,6 @@ from synth_audit.stats import distributions as dist
 from synth_audit.stats.attack_success import corrected_level, worst_interval
 from synth_audit.stats.distributions import SortedNumbers, SortedPair, distance_interval, tellable
 from synth_audit.stats.proportions import proportion_difference, unseen_share
-from synth_audit.table.kind import SharedCells
 from synth_audit.table.schema import Column, nominal, quantitative
 from synth_audit.table.table import Table
 
@@ -230,7 +230,7 @@ class ResampledTables:
         Cells are joined until enough real rows lie in each; where that leaves one, they are not compared.
         """
         real = real_tables(self.subject)
-        cells = column.kind.shared_cells(
+        cells = facets(column).shared_cells(
             self.in_cells, real, column, most=most_cells, fewest=self.subject.suppression
         )
         found = self._of_cells(column, cells, len(real))

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes
+from synth_audit.encode.facets import Aspect, Novelty, facets
 from synth_audit.encode.texts import greatest_similarity
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Direction, Findings, Quantity
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.proportions import chance_of_more
-from synth_audit.table.kind import Aspect, Novelty
 from synth_audit.table.label_forms import column_forms
 from synth_audit.table.people import entities_of, key_columns
 from synth_audit.table.schema import Column, nominal
@@ -204,7 +204,7 @@ class _Release:
         entities = _entities(train)
         found = {
             c.name: (
-                *c.kind.novelties(
+                *facets(c).novelties(
                     _as_counted(c, subject), train.column(c.name), made.column(c.name), entities
                 ),
                 _missing(c, train, made),

@@ -10,6 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._targets import named
+from synth_audit.encode.facets import Coding, facets
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Measurement, Quantity
@@ -17,7 +18,6 @@ from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import corrected_level, worst_interval
 from synth_audit.stats.regression import Regression, Scaling, correlation, signed_r_squared
 from synth_audit.stats.resampling import reference_rows
-from synth_audit.table.kind import Coding
 from synth_audit.table.schema import Column, Role
 from synth_audit.table.table import Table
 
@@ -87,7 +87,7 @@ class DesignMatrix:
         codings: list[Coding] = []
         for column in columns:
             start = codings[-1].start + codings[-1].width if codings else 0
-            coding = column.kind.coding(train, column, start)
+            coding = facets(column).coding(train, column, start)
             if coding is not None:
                 codings.append(coding)
         return cls(tuple(codings))

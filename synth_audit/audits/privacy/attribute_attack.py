@@ -25,6 +25,7 @@ from synth_audit.audits.privacy._attribute_secrets import (
     retained,
 )
 from synth_audit.encode.codes import Vocabulary
+from synth_audit.encode.facets import Grouping, facets
 from synth_audit.errors import PluginError
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
@@ -40,7 +41,6 @@ from synth_audit.stats.regression import (
     share_overlooked,
 )
 from synth_audit.stats.resampling import critical_value, enough_draws, normal_interval, reference_rows
-from synth_audit.table.kind import Grouping
 from synth_audit.table.table import Table
 
 Test = tuple[int, int, float]
@@ -259,7 +259,7 @@ def _groupings(subject: Subject, secret: Secret) -> Iterator[Grouping]:
     """Of the other columns, as train has them."""
     for column in subject.features:
         if column.name != secret.name:
-            yield column.kind.grouping(subject.train, column, bins=BINS)
+            yield facets(column).grouping(subject.train, column, bins=BINS)
 
 
 def _some(table: Table, most: int, rng: np.random.Generator) -> Table:
@@ -333,8 +333,8 @@ class SecretFinding:
         groupings, draws = tuple(_groupings(subject, secret)), enough_draws(_DRAWS, subject.level)
 
         def tested(weights: Floats, rare: Sequence[str] = ()) -> ReleaseTest:
-            rows = (_rows(table, design, secret, groupings, rare) for table in tables)
-            return ReleaseTest(*rows, weights, apart, draws)
+            made, train, held = (_rows(table, design, secret, groupings, rare) for table in tables)
+            return ReleaseTest(made, train, held, weights, apart, draws)
 
         sizes = tuple(g.size for g in groupings)
         test = tested(secret.weights)

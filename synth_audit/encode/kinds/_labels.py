@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +15,7 @@ from synth_audit.arrays import Codes, Floats, Floats32, Labels, Positions, Targe
 from synth_audit.encode import cells, predictors
 from synth_audit.encode.cells import LabelCells, LabelGroups
 from synth_audit.encode.codes import codes
+from synth_audit.encode.facets import MarginMethod, Novelty
 from synth_audit.encode.novelty import exact_decimals, label_novelties, read_novelties
 from synth_audit.encode.predictors import Equality, LabelCoding
 from synth_audit.encode.ranks import LabelScale
@@ -24,29 +24,11 @@ from synth_audit.encode.univariate import Categories
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.stats.margins import Margin, stepwise_margin
 from synth_audit.stats.resampling import rarest
-from synth_audit.table.arrow import labels_of, values_of
-from synth_audit.table.kind import (
-    Disturbance,
-    Domain,
-    DomainTerm,
-    LabelPart,
-    MarginMethod,
-    Novelty,
-    NumberPart,
-    Order,
-    Part,
-    Precision,
-    Scale,
-    VectorPart,
-)
+from synth_audit.table.arrow import values_of
+from synth_audit.table.kind import Disturbance, Domain, Kind, LabelPart, NumberPart, Part, Scale, VectorPart
 from synth_audit.table.label_forms import standard_forms
-from synth_audit.table.resolution import Resolution
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _FEW_LABELS = 30
 
@@ -60,8 +42,12 @@ _MOSTLY_ITS_OWN = 0.5
 """Share of rows with a label of their own from which a category looks like a name."""
 
 
-class LabelViews:
-    """Categories, their frequencies and equality."""
+class TextLabels(Kind):
+    """Labels: two values are equal or not; categories and their frequencies."""
+
+    most_labels = 10_000
+    scale = Scale.NOMINAL
+    domain_terms = frozenset({"categories"})
 
     def anchored_cells(
         self, train: Table, column: Column, *, most_cells: int, most_labels: int
@@ -120,48 +106,9 @@ class LabelViews:
         """Given by codes that the tables share, guessed right when equal."""
         return [np.where(x == MISSING, np.nan, x) for x in codes(tables, column)], Equality()
 
-
-class TextLabels(LabelViews):
-    """Labels: two values are equal or not."""
-
-    most_labels = 10_000
-    scale = Scale.NOMINAL
-    order: Order | None = None
-    domain_terms: frozenset[DomainTerm] = frozenset({"categories"})
-    fixed_domain: Domain | None = None
-    as_it_is = False
-
-    @property
-    def name(self) -> str:
-        """The file's name."""
-        return type(self).__module__.rpartition(".")[2]
-
-    def __str__(self) -> str:
-        return self.name
-
-    def labels(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Values as text."""
-        return labels_of(values)
-
-    def numbers(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Labels are no numbers."""
-        raise TypeError(f"a {self.name} column has no numbers")
-
     def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
         """Labels, None where missing."""
         return np.asarray(self.labels(values).to_numpy(), dtype=object)
-
-    def finite(self, values: pa.ChunkedArray) -> bool:
-        """A label is no number."""
-        return True
-
-    def label_meant(self, text: str) -> str:
-        """The text itself."""
-        return text
-
-    def plain_meant(self, texts: Sequence[str]) -> tuple[float | str, ...]:
-        """Labels."""
-        return tuple(map(self.label_meant, texts))
 
     @property
     def part(self) -> LabelPart:
@@ -233,10 +180,6 @@ class TextLabels(LabelViews):
             for rows, texts in coded
         ]
 
-    def groups(self, values: pa.ChunkedArray) -> bool:
-        """Labels are groups."""
-        return True
-
     def _distinct(self, values: pa.ChunkedArray) -> tuple[Codes, list[str | None]]:
         """Each row's place among some labels, :data:`MISSING` where it is null, and the forms of these.
 
@@ -250,14 +193,6 @@ class TextLabels(LabelViews):
         labels = self.labels(pa.chunked_array([encoded.dictionary]))
         rows = encoded.indices.cast(pa.int64()).fill_null(MISSING).to_numpy(zero_copy_only=False)
         return rows, standard_forms(labels.to_pylist())
-
-    def reads(self, text: str) -> bool:
-        """Any text is a label."""
-        return True
-
-    def bound_text(self, bound: float) -> str:
-        """Labels have no bounds."""
-        raise TypeError(f"a {self.name} column has no bounds")
 
     def domain(self, values: pa.ChunkedArray) -> Domain:
         """The labels, sorted."""
@@ -281,24 +216,6 @@ class TextLabels(LabelViews):
         flips = (rng.random(len(values)) < how.flip) & (values != None)  # noqa: E711 (elementwise)
         return np.where(flips, known[moved], values)
 
-    def framed(self, values: pa.ChunkedArray) -> pd.Series[Any]:
-        """As text."""
-        import pandas as pd
-
-        return pd.Series(np.asarray(self.labels(values).to_numpy(), dtype=object), dtype=object)
-
-    def framed_bound(self, bound: float) -> float | str:
-        """Labels have no bounds."""
-        raise TypeError(f"a {self.name} column has no bounds")
-
-    def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
-        """Labels have no digits."""
-        return None
-
-    def declared_resolution(self, precision: Precision) -> Resolution:
-        """Labels have no digits."""
-        raise TypeError(f"a {self.name} column has no precision")
-
     def novelties(
         self, column: Column, train: pa.ChunkedArray, values: pa.ChunkedArray, entities: Codes | None
     ) -> tuple[Novelty, ...]:
@@ -312,28 +229,10 @@ class TextLabels(LabelViews):
         numbers, made = (self._read(reading, x) for x in (train, values))
         return (*found, *read_novelties(numbers, made, reading.dates, known, given, entities))
 
-    def too_many_labels(self, distinct: int) -> str:
-        """Beyond ``most_labels``."""
-        return f"at most {self.most_labels:,} categories" if distinct > self.most_labels else ""
-
-    def like_identifier(self, distinct: int, present: int, rows: int) -> str:
-        """Few labels name no row."""
-        return ""
-
 
 def names_rows(distinct: int, present: int) -> bool:
     """True for labels that half of the rows have for themselves."""
     return distinct >= present * _MOSTLY_ITS_OWN
-
-
-def like_names(distinct: int, present: int) -> str:
-    """A warning's end for labels that half of the rows have for themselves."""
-    if not names_rows(distinct, present):
-        return ""
-    return (
-        f"has {distinct:,} labels for {present:,} rows, like names or free text; labels are released as "
-        "they are, so give it `role: identifier` or group them at the source"
-    )
 
 
 def _words(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,24 +13,23 @@ import pyarrow.compute as pc
 from synth_audit.arrays import Codes, Floats, Labels, Positions, Target
 from synth_audit.encode import cells, predictors
 from synth_audit.encode.cells import NumberCells, NumberGroups
+from synth_audit.encode.facets import MarginMethod, Novelty
 from synth_audit.encode.novelty import FinestDigits, number_novelties
 from synth_audit.encode.predictors import GuessTolerance, NumberCoding
 from synth_audit.encode.ranks import NumberScale
 from synth_audit.encode.univariate import NumbersWithGaps
 from synth_audit.stats.margins import Margin, empirical_margin, kde_margin
 from synth_audit.stats.resampling import outlying
-from synth_audit.table.arrow import decimals_of, labels_of, numbers_of
+from synth_audit.table.arrow import decimals_of, numbers_of
 from synth_audit.table.kind import (
     Bounds,
     Clues,
     Disturbance,
     Domain,
     DomainTerm,
-    MarginMethod,
-    Novelty,
+    Kind,
     NumberPart,
     Order,
-    Part,
     Precision,
     Scale,
 )
@@ -42,20 +41,13 @@ from synth_audit.table.resolution import (
     resolution_of,
     time_grids,
 )
-from synth_audit.table.rules import as_number, read_value
+from synth_audit.table.rules import read_value
 from synth_audit.table.schema import Column
 from synth_audit.table.storage_types import MOST_EXACT
 from synth_audit.table.table import Table
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
 DAY = 86_400e6
 """In microseconds."""
-
-_YEARS_1_TO_9999 = (-62_135_596_800e6, 253_402_214_400e6)
-_NANOSECONDS = (-9.2e15, 9.2e15)  # what 64-bit nanoseconds can hold, in microseconds
 
 _EDGE_DIGITS = 2
 """Digits of an edge beyond the first one of the span of all edges: more would not be read."""
@@ -67,47 +59,16 @@ _FIRST = 1000
 """Rows that are looked at first."""
 
 
-def number_margin(
-    values: Floats, storage: pa.DataType, method: MarginMethod, *, step: float, bounds: Bounds | None
-) -> Margin:
-    """Fit a margin; values drawn from it fit the bounds and the storage.
+class Numbers(Kind):
+    """Numbers, whose differences have a meaning: quantiles, densities, tolerances, standard deviations."""
 
-    Args:
-        values: shape (n,), NaN where missing; datetimes in microseconds.
-        step: spacing of the values that can occur; 0 when all can.
-
-    Raises:
-        ValueError: no value is present.
-    """
-    limits = storage_limits(storage)
-    if method == "empirical":
-        return empirical_margin(values, step=step, limits=limits)
-    return kde_margin(values, step=step, bounds=bounds, limits=limits)
-
-
-def storage_limits(storage: pa.DataType) -> Bounds:
-    """What the storage type can hold."""
-    if pa.types.is_timestamp(storage) and storage.unit == "ns":
-        return _NANOSECONDS
-    if pa.types.is_time(storage):
-        return 0.0, DAY - 1
-    if pa.types.is_temporal(storage):
-        return _YEARS_1_TO_9999
-    if pa.types.is_decimal(storage):
-        most = 10.0 ** (storage.precision - storage.scale) - 10.0**-storage.scale
-        most = float(np.nextafter(most, 0))
-        return -most, most
-    if pa.types.is_floating(storage):
-        info = np.finfo(storage.to_pandas_dtype())
-        return float(info.min), float(info.max)
-    if pa.types.is_integer(storage):
-        whole = np.iinfo(storage.to_pandas_dtype())
-        return max(float(whole.min), -MOST_EXACT), min(float(whole.max), MOST_EXACT)
-    return -np.inf, np.inf
-
-
-class NumberViews:
-    """Quantile cells, densities, tolerances and standard deviations."""
+    whole = False
+    decimal = True
+    """False where steps are units of time."""
+    unit: str | None = ""
+    scale = Scale.QUANTITATIVE
+    order: ClassVar[Order | None] = Order.NUMBERS
+    domain_terms: ClassVar[frozenset[DomainTerm]] = frozenset({"bounds"})
 
     def anchored_cells(
         self, train: Table, column: Column, *, most_cells: int, most_labels: int
@@ -151,8 +112,10 @@ class NumberViews:
 
     def margin(self, column: Column, values: Floats, method: MarginMethod) -> Margin:
         """Of numbers that bounds and storage allow."""
-        step, bounds = self.step(column.storage), self.support(column.declared_bounds)
-        return number_margin(values, column.storage, method, step=step, bounds=bounds)
+        step, limits = self.step(column.storage), self.limits(column.storage)
+        if method == "empirical":
+            return empirical_margin(values, step=step, limits=limits)
+        return kde_margin(values, step=step, bounds=self.support(column.declared_bounds), limits=limits)
 
     def rank_scale(
         self, train: Table, column: Column, response: Floats | None, *, own_order: bool
@@ -187,64 +150,49 @@ class NumberViews:
         """Spacing of the values that a storage type can hold; 0 when all can occur."""
         return float(pa.types.is_integer(storage))
 
+    def limits(self, storage: pa.DataType) -> Bounds:
+        """Least and greatest number that a storage type can hold."""
+        if pa.types.is_decimal(storage):
+            most = 10.0 ** (storage.precision - storage.scale) - 10.0**-storage.scale
+            most = float(np.nextafter(most, 0))
+            return -most, most
+        if pa.types.is_floating(storage):
+            info = np.finfo(storage.to_pandas_dtype())
+            return float(info.min), float(info.max)
+        if pa.types.is_integer(storage):
+            whole = np.iinfo(storage.to_pandas_dtype())
+            return max(float(whole.min), -MOST_EXACT), min(float(whole.max), MOST_EXACT)
+        return -np.inf, np.inf
+
     def support(self, declared: Bounds | None) -> Bounds | None:
         """Where a density lies; without declared bounds, 0 bounds numbers of which none is negative."""
         return declared
 
-
-class Numbers(NumberViews):
-    """Numbers: differences have a meaning."""
-
-    whole = False
-    decimal = True
-    """False where steps are units of time."""
-    unit: str | None = ""
-    scale = Scale.QUANTITATIVE
-    order: Order | None = Order.NUMBERS
-    domain_terms: frozenset[DomainTerm] = frozenset({"bounds"})
-    fixed_domain: Domain | None = None
-    as_it_is = False
-
-    @property
-    def name(self) -> str:
-        """The file's name."""
-        return type(self).__module__.rpartition(".")[2]
-
-    def __str__(self) -> str:
-        return self.name
+    def meant(self, text: str) -> float | str | None:
+        """A finite number."""
+        value = read_value(text)
+        return value if isinstance(value, float) else None
 
     def allows(self, storage: pa.DataType) -> bool:
         """Numbers of any type, and what has none."""
         return is_number(storage) or bool(pa.types.is_null(storage))
 
-    def labels(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Numbers as text."""
-        return labels_of(values)
-
     def numbers(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
         """Numbers as float64."""
         return numbers_of(values)
 
-    def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
+    def plain(self, values: pa.ChunkedArray) -> Floats:
         """Numbers, NaN where missing."""
-        return self._floats(values)
+        return np.asarray(self.numbers(values).to_numpy(), dtype=np.float64)
 
     def finite(self, values: pa.ChunkedArray) -> bool:
         """No number is infinite."""
-        return not np.isinf(self._floats(values)).any()
-
-    def plain_meant(self, texts: Sequence[str]) -> tuple[float | str, ...]:
-        """Numbers and dates."""
-        return tuple(as_number(v) for v in map(read_value, texts) if v is not None)
+        return not np.isinf(self.plain(values)).any()
 
     @property
     def part(self) -> NumberPart:
         """A number."""
-        return NumberPart(self._floats, unit=self.unit)
-
-    def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[Part, ...]:
-        """A number."""
-        return (self.part,)
+        return NumberPart(self.plain, unit=self.unit)
 
     def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
         """Numbered in their order; of tables that hold floats of fewer digits, by as many as all can have.
@@ -253,7 +201,7 @@ class Numbers(NumberViews):
         """
         from pandas import factorize  # here, since a code location must not load it
 
-        numbers = [self._floats(v) for v in values]
+        numbers = [self.plain(v) for v in values]
         if fewer := [v.type.to_pandas_dtype() for v in values if is_single(v.type)]:
             coarsest = min(fewer, key=lambda kind: np.finfo(kind).bits)
             with np.errstate(over="ignore"):
@@ -265,23 +213,8 @@ class Numbers(NumberViews):
         """Whole numbers, which may be stored with a fraction only because some are missing."""
         if self.whole:
             return True
-        known = self._floats(values)
+        known = self.plain(values)
         return bool(np.all((known == np.rint(known)) | np.isnan(known)))
-
-    def _floats(self, values: pa.ChunkedArray) -> Floats:
-        return np.asarray(self.numbers(values).to_numpy(), dtype=np.float64)
-
-    def label_meant(self, text: str) -> str:
-        """The text itself."""
-        return text
-
-    def reads(self, text: str) -> bool:
-        """A finite number."""
-        return isinstance(read_value(text), float)
-
-    def bound_text(self, bound: float) -> str:
-        """In digits, without a fraction where there is none."""
-        return str(int(bound)) if bound == int(bound) and abs(bound) < 1e15 else repr(bound)
 
     def domain(self, values: pa.ChunkedArray) -> Domain:
         """Least and greatest number."""
@@ -309,19 +242,9 @@ class Numbers(NumberViews):
         moved: Floats = numbers + rng.normal(0.0, 1.0, len(numbers)) * how.sigma * spread
         return moved
 
-    def framed(self, values: pa.ChunkedArray) -> pd.Series:
-        """As float64."""
-        import pandas as pd
-
-        return pd.Series(np.asarray(self.numbers(values).to_numpy(), dtype=np.float64))
-
-    def framed_bound(self, bound: float) -> float | str:
-        """The number itself."""
-        return bound
-
     def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
         """Multiples of a power of ten, or of 2, 2.5, 5 or 25 of it; thirds and the like."""
-        return resolution_of(self._floats(values), decimal_grids(), single=is_single(values.type))
+        return resolution_of(self.plain(values), decimal_grids(), single=is_single(values.type))
 
     def declared_resolution(self, precision: Precision) -> Resolution:
         """A step."""
@@ -335,19 +258,11 @@ class Numbers(NumberViews):
         """Other numbers than a constant, finer digits, numbers far out."""
         values = _as_narrow(values, train.type)
         bounded, single = column.declared_bounds is not None, is_single(values.type)
-        known, given = self._floats(train), self._floats(values)
+        known, given = self.plain(train), self.plain(values)
         own, declared = column.inferred_resolution, column.declared_resolution
         room = FinestDigits.of(known, own, single=single) if self.decimal and own and not declared else None
         resolutions = [own, *(x for x in (declared, room) if x is not None)]
         return number_novelties(known, given, resolutions, entities, bounded=bounded, single=single)
-
-    def too_many_labels(self, distinct: int) -> str:
-        """Numbers are no categories."""
-        return ""
-
-    def like_identifier(self, distinct: int, present: int, rows: int) -> str:
-        """A number with a fraction names no row."""
-        return ""
 
 
 def is_number(storage: pa.DataType) -> bool:
@@ -394,7 +309,7 @@ class TimedNumbers(Numbers):
 
     def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
         """Years, months, days, hours, minutes, seconds and their parts."""
-        return resolution_of(self._floats(values), time_grids(), decimal=False)
+        return resolution_of(self.plain(values), time_grids(), decimal=False)
 
     def edge_grids(self, edges: Floats) -> Iterable[ValueGrid]:
         """Units of time and parts of an hour, none too fine to be read."""

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from synth_audit.encode.kinds._labels import TextLabels, like_names
+from synth_audit.encode.kinds._labels import TextLabels, names_rows
 from synth_audit.encode.kinds._numbers import counts, is_number
 from synth_audit.table.arrow import is_datetime, is_text
 from synth_audit.table.kind import Clues, KindInfo
@@ -38,4 +38,9 @@ class Categorical(TextLabels):
 
     def like_identifier(self, distinct: int, present: int, rows: int) -> str:
         """Labels that half of the rows have for themselves look like names."""
-        return like_names(distinct, present)
+        if not names_rows(distinct, present):
+            return ""
+        return (
+            f"has {distinct:,} labels for {present:,} rows, like names or free text; labels are released as "
+            "they are, so give it `role: identifier` or group them at the source"
+        )

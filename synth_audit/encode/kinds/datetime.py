@@ -13,10 +13,14 @@ from synth_audit.arrays import Floats, Labels
 from synth_audit.encode.kinds._numbers import DAY, TimedNumbers, rounded
 from synth_audit.table.arrow import in_microseconds, is_datetime
 from synth_audit.table.kind import TIME, Bounds, Clues, KindInfo, Order
-from synth_audit.table.rules import read_value
+from synth_audit.table.rules import as_number, read_value
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_YEARS_1_TO_9999 = (-62_135_596_800e6, 253_402_214_400e6)
+_NANOSECONDS = (-9.2e15, 9.2e15)  # what 64-bit nanoseconds can hold, in microseconds
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,14 @@ class Datetime(TimedNumbers):
         """A day for dates."""
         return DAY if pa.types.is_date(storage) else 0.0
 
+    def limits(self, storage: pa.DataType) -> Bounds:
+        """The years 1 to 9999, or what 64-bit nanoseconds can hold."""
+        return _NANOSECONDS if pa.types.is_timestamp(storage) and storage.unit == "ns" else _YEARS_1_TO_9999
+
+    def numbers(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Microseconds since 1970 (UTC)."""
+        return super().numbers(in_microseconds(values).cast(pa.int64()))
+
     def support(self, declared: Bounds | None) -> Bounds | None:
         """1970 is no natural zero."""
         return declared or (-np.inf, np.inf)
@@ -49,9 +61,10 @@ class Datetime(TimedNumbers):
         """A moment is nobody's group."""
         return False
 
-    def reads(self, text: str) -> bool:
+    def meant(self, text: str) -> float | str | None:
         """An ISO date or time."""
-        return isinstance(read_value(text), datetime)
+        value = read_value(text)
+        return as_number(value) if isinstance(value, datetime) else None
 
     def bound_text(self, bound: float) -> str:
         """In ISO form, UTC, without a time where that is midnight."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from synth_audit.arrays import Floats, Labels
 from synth_audit.encode.kinds._numbers import DAY, TimedNumbers, rounded
-from synth_audit.table.kind import Bounds, Clues, Domain, DomainTerm, KindInfo
+from synth_audit.table.kind import Bounds, Clues, Domain, KindInfo
 
 _MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
 
@@ -22,7 +22,7 @@ class Time(TimedNumbers):
     info: ClassVar[KindInfo] = KindInfo(title="Time", summary="Times of day.", frame_types=("float64",))
     order = None
     unit = "time of day"
-    domain_terms: frozenset[DomainTerm] = frozenset()
+    domain_terms = frozenset()
     fixed_domain = Domain(bounds=(0.0, DAY - 1))
 
     def allows(self, storage: pa.DataType) -> bool:
@@ -36,6 +36,14 @@ class Time(TimedNumbers):
     def step(self, storage: pa.DataType) -> float:
         """The unit of the storage."""
         return max(1.0, _MICROSECONDS[storage.unit]) if pa.types.is_time(storage) else 0.0
+
+    def limits(self, storage: pa.DataType) -> Bounds:
+        """A day, which ends before the next begins."""
+        return 0.0, DAY - 1
+
+    def numbers(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Microseconds since midnight."""
+        return super().numbers(values.cast(pa.time64("us"), safe=False).cast(pa.int64()))
 
     def support(self, declared: Bounds | None) -> Bounds | None:
         """A day."""

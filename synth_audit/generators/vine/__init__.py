@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from synth_audit.arrays import Bools
+from synth_audit.encode.facets import MarginMethod
 from synth_audit.generators.vine.columns import (
     ColumnCodec,
     Root,
@@ -22,7 +23,6 @@ from synth_audit.generators.vine.columns import (
 from synth_audit.generators.vine.copulas import Choice, Criterion, FamilySet, Fitting, Joint, Topology
 from synth_audit.generators.vine.model import FILE, VineModel
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, Needs
-from synth_audit.table.kind import MarginMethod
 from synth_audit.table.table import Table
 
 _NO_NOISE = "margins and pair copulas are fitted to train without noise; truncation limits, it does not bound"

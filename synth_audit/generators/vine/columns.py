@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Labels
+from synth_audit.encode.facets import facets
 from synth_audit.errors import DataError
 from synth_audit.stats.association import kendall
 from synth_audit.table.schema import Column, Role
@@ -156,7 +157,7 @@ def variables_of(codings: Sequence[ColumnCodec]) -> tuple[Variable, ...]:
 
 
 def _encode(train: Table, column: Column, response: Floats | None) -> ColumnCodec:
-    scale = column.kind.rank_scale(train, column, response, own_order=True)
+    scale = facets(column).rank_scale(train, column, response, own_order=True)
     return ColumnCodec(column, scale.of(train), scale.labels)
 
 

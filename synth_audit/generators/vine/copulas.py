@@ -10,10 +10,10 @@ from typing import Any, Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
+from synth_audit.encode.facets import MarginMethod, facets
 from synth_audit.generators.vine.columns import Variable
-from synth_audit.stats.margins import stepwise_margin
+from synth_audit.stats.margins import Margin, stepwise_margin
 from synth_audit.stats.regression import fill_scores
-from synth_audit.table.kind import DistributionFunction, MarginMethod
 
 FamilySet = Literal["one_parameter", "parametric", "nonparametric"]
 Criterion = Literal["mbicv", "bic", "aic"]
@@ -302,7 +302,7 @@ class Joint:
         share: probability of the class.
     """
 
-    margins: tuple[DistributionFunction, ...]
+    margins: tuple[Margin, ...]
     linked: tuple[int, ...]
     copula: CVine | RVine
     known: tuple[float, ...] = ()
@@ -347,12 +347,12 @@ class Fitting:
         values = _filled(joined, [variables[i].values for i in linked], rng)
         return Joint(margins, linked, self._copula(joined, values))
 
-    def _margin(self, variable: Variable) -> DistributionFunction:
+    def _margin(self, variable: Variable) -> Margin:
         if variable.gap:
             return stepwise_margin(variable.values)
-        return variable.column.kind.margin(variable.column, variable.values, self.margins)
+        return facets(variable.column).margin(variable.column, variable.values, self.margins)
 
-    def _copula(self, margins: Sequence[DistributionFunction], values: Sequence[Floats]) -> CVine | RVine:
+    def _copula(self, margins: Sequence[Margin], values: Sequence[Floats]) -> CVine | RVine:
         if len(margins) < 2 or self.choice is None:
             return CVine(len(margins), ())
         below, at, discrete = _levels_of(margins, values)
@@ -365,7 +365,7 @@ class Fitting:
 
 
 def _filled(
-    margins: Sequence[DistributionFunction], values: Sequence[Floats], rng: np.random.Generator
+    margins: Sequence[Margin], values: Sequence[Floats], rng: np.random.Generator
 ) -> Sequence[Floats]:
     """Values with stand-ins for missing ones, one array of shape (n,) each.
 
@@ -383,9 +383,7 @@ def _filled(
     return [np.where(np.isnan(v), stand_in, v) for v, stand_in in zip(values, drawn, strict=True)]
 
 
-def _levels_of(
-    margins: Sequence[DistributionFunction], values: Sequence[Floats]
-) -> tuple[Floats, Floats, Bools]:
+def _levels_of(margins: Sequence[Margin], values: Sequence[Floats]) -> tuple[Floats, Floats, Bools]:
     """F just below and at every value, shapes (n, d), and which variables count as discrete.
 
     A variable of which no value has more than ``FINE_STEP`` of the mass is as good as continuous: it takes

@@ -19,6 +19,7 @@ from synth_audit.audits.privacy._attribute_secrets import (
     SecretRows,
 )
 from synth_audit.dp.guarantee import PrivacyGuarantee
+from synth_audit.encode.facets import facets
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.execution.seeds import as_int_seed
@@ -220,8 +221,8 @@ def _played(
         table = draw(fitted.model, sizes.rows, reference.schema, rng)
         encoded = design.encode(table)
         for found, secret in zip(made, secrets, strict=True):
-            held = SecretRows.of(encoded, design.present(table, secret.name), secret)
-            found.append(FittedAttack.learnt(held, secret, rng))
+            people = SecretRows.of(encoded, design.present(table, secret.name), secret)
+            found.append(FittedAttack.learnt(people, secret, rng))
     of_holder = Scaling.of(values)
     results = []
     for i, secret in enumerate(secrets):
@@ -268,7 +269,7 @@ def _targets(
     column = reference.schema[secret.name]
     present = np.flatnonzero(~reference.missing(secret.name))
     found = {
-        "outlying targets": column.kind.outlying(reference, column, sizes.tail),
+        "outlying targets": facets(column).outlying(reference, column, sizes.tail),
         "random targets": present,
     }
     found = {

@@ -24,7 +24,7 @@ from synth_audit.audits.privacy._known_sets import (
     worst_of_sets,
 )
 from synth_audit.audits.privacy.inference.questions import (
-    Question,
+    SecretQuestion,
     answered,
     bounds,
     drawn_questions,
@@ -33,6 +33,7 @@ from synth_audit.audits.privacy.inference.questions import (
 )
 from synth_audit.audits.privacy.inference.reconstruction import reconstructed
 from synth_audit.encode.codes import codes
+from synth_audit.encode.facets import GuessRule
 from synth_audit.encode.predictors import predicted
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
@@ -47,7 +48,6 @@ from synth_audit.findings.measurement import (
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.attack_success import AttackRisk, SuccessCount, corrected_level, risk, worst_interval
-from synth_audit.table.kind import GuessRule
 from synth_audit.table.schema import Column, Role
 
 _MOST_TOGETHER = 30
@@ -335,7 +335,7 @@ class Inference:
     def _without_release(
         self,
         known: KnownRows,
-        question: Question,
+        question: SecretQuestion,
         control: Floats,
         secrets: Floats,
         judge: GuessRule,
@@ -365,7 +365,7 @@ class Inference:
     def _by_model(
         self,
         known: KnownRows,
-        question: Question,
+        question: SecretQuestion,
         release: Floats,
         secrets: Sequence[Floats],
         judge: GuessRule,

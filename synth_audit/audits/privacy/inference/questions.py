@@ -10,10 +10,10 @@ import numpy as np
 from synth_audit.arrays import Floats, Positions
 from synth_audit.audits._targets import drawn, random_places
 from synth_audit.audits.privacy._guesses import KnownRows
+from synth_audit.encode.facets import GuessRule, facets
 from synth_audit.neighbours.gower import nearest_without
 from synth_audit.neighbours.search import nearest
 from synth_audit.plugins.audit import Subject
-from synth_audit.table.kind import GuessRule
 from synth_audit.table.schema import Column
 
 MOST_SEARCHED, MOST_CELLS = 50, 10**6
@@ -55,11 +55,11 @@ def bounds(subject: Subject, most: int) -> list[str]:
 def values(subject: Subject, secret: Column, tolerance: float) -> tuple[Sequence[Floats], GuessRule]:
     """A secret in train, control and release, NaN where missing, and which guesses at it are right."""
     assert subject.control is not None
-    return secret.kind.secret((subject.train, subject.control, subject.synthetic), secret, tolerance)
+    return facets(secret).secret((subject.train, subject.control, subject.synthetic), secret, tolerance)
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class SecretQuestion:
     """A secret, and what is drawn for the attack on it.
 
     Attributes:
@@ -82,7 +82,7 @@ def drawn_questions(
     tolerance: float,
     most: int,
     rng: np.random.Generator,
-) -> Iterator[Question]:
+) -> Iterator[SecretQuestion]:
     """Draw at most so many records of either side for each secret, and what else chance decides.
 
     Over many known columns, or rows of the release, all secrets are guessed at the same records as far as
@@ -97,14 +97,16 @@ def drawn_questions(
         if shared is None:
             chosen = tuple(drawn(rows, most, rng) for rows in present)
             place, seed = random_places(len(known.release), rng), int(rng.integers(2**31))
-            yield Question(secret, chosen, place, drawn(present[1], _MOST_LEARNT, rng), seed)
+            yield SecretQuestion(secret, chosen, place, drawn(present[1], _MOST_LEARNT, rng), seed)
         else:
             chosen = tuple(_first(order, rows, most) for order, rows in zip(orders, present, strict=True))
             learnt, seed = _first(orders[1], present[1], MOST_LEARNT), int(rng.integers(2**31))
-            yield Question(secret, chosen, shared, learnt, seed)
+            yield SecretQuestion(secret, chosen, shared, learnt, seed)
 
 
-def answered(known: KnownRows, asked: Sequence[Question]) -> Iterator[tuple[Question, list[Positions]]]:
+def answered(
+    known: KnownRows, asked: Sequence[SecretQuestion]
+) -> Iterator[tuple[SecretQuestion, list[Positions]]]:
     """Each question with the release rows nearest to its train and to its control rows.
 
     One search answers all where they are many, or ask most records for several secrets; its answers are those

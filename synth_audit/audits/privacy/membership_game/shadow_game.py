@@ -14,6 +14,7 @@ from synth_audit.audits._targets import drawn, most_isolated, named
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.encode.codes import coded, label_counts
 from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.facets import facets
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
@@ -527,7 +528,7 @@ def choose(
     found: dict[str, Positions] = {}
     if wanted["outlying"]:
         found["outlying"] = _in_turn(
-            [c.kind.outlying(subject.train, c, tail) for c in columns], wanted["outlying"], rng
+            [facets(c).outlying(subject.train, c, tail) for c in columns], wanted["outlying"], rng
         )
     if wanted["vulnerable"]:
         found["vulnerable"] = _lonely(subject, wanted["vulnerable"], rng)

@@ -32,7 +32,7 @@ _FEWEST_CLAIMED = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Claims:
+class SetClaims:
     """What one set of known columns came to.
 
     Attributes:
@@ -86,7 +86,7 @@ class Adversary:
         place = int(self.owners[column])
         return self.columns[place].parents or (place,)
 
-    def claims(self, knowledge: Knowledge, about: int | None = None) -> Claims:
+    def claims(self, knowledge: Knowledge, about: int | None = None) -> SetClaims:
         """Look all people up by the known columns; about one secret alone, where it is given."""
         nearest = self._nearest(knowledge)
         told = following(knowledge.known, [c.parents for c in self.columns])
@@ -100,7 +100,7 @@ class Adversary:
         truth = self.secrets[who][:, secrets]
         made = ~np.isnan(guesses) & ~np.isnan(truth)
         off = np.where(made, np.abs(guesses - truth), np.inf)
-        return Claims(secrets, who, made, off <= TOLERANCE)
+        return SetClaims(secrets, who, made, off <= TOLERANCE)
 
     def _nearest(self, knowledge: Knowledge) -> NearestRows:
         known = [self.columns[i] for i in knowledge.known]
