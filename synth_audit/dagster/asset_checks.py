@@ -33,15 +33,11 @@ class GateCheck:
 
     ``name`` is its severity and its id in the characters that Dagster allows. Dagster lists checks by name:
     the verdict comes first, then what holds a release, then what warns.
-
-    Attributes:
-        optional: evidence may leave it out, where its audit had nothing to judge; then nothing is checked.
     """
 
     gate: str
     title: str
     blocking: bool
-    optional: bool = False
 
     @property
     def name(self) -> str:
@@ -82,14 +78,14 @@ def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
 
 
 def known_gates(table: TableEntry) -> list[GateCheck]:
-    """Every gate that the evidence will judge, and optional ones that it may.
+    """Every gate that the evidence may judge.
 
     Raises:
         GateError: two gates would share a check.
     """
     promised = PROMISED if table.plan.privacy is not None else {}
     built_in = (GateCheck(name, title, True) for name, title in {**BUILT_IN, **promised}.items())
-    checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking, g.optional) for g in table.suite.gates)]
+    checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking) for g in table.suite.gates)]
     names = [*(c.name for c in _answers(table)), *(c.name for c in checks)]
     for check in checks:
         if names.count(check.name) > 1:
@@ -117,12 +113,10 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
     table.refuse_foreign(evidence)
     judged = {result.gate: result for result in evidence.gates.results}
     for check in known_gates(table):
-        if check.gate in judged or not check.optional:
-            # A gate that the evidence does not judge has not passed.
-            result = judged.get(check.gate)
-            passed = result is not None and result.result is Result.PASS
-            told = result.explanation if result else "The evidence does not judge this gate."
-            yield _result(table, check, passed, told, metadata.gate(result) if result else {})
+        # The evidence was judged anew just now: a gate that it does not hold is one that `judge` leaves out.
+        if result := judged.get(check.gate):
+            passed = result.result is Result.PASS
+            yield _result(table, check, passed, result.explanation, metadata.gate(result))
     fit, whole = f"Fit for purpose: {evidence.fitness}.", metadata.verdict(evidence)
     told = f"The verdict is {evidence.verdict}. Safe to release: {evidence.gates.safe.answer}. {fit}"
     yield _result(table, WHOLE, evidence.verdict is Result.PASS, told, whole)

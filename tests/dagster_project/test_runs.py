@@ -110,6 +110,20 @@ def test_an_optional_gate_that_was_left_out_is_no_check(run: Run, home: Path) ->
     assert found == CHECKS
 
 
+def test_a_detection_limit_that_was_not_measured_is_no_failed_check_of_a_refusal(
+    run: Run, home: Path
+) -> None:
+    suite = json.loads((home / "gates.json").read_text())
+    limit = copy.deepcopy(suite["expectations"][0])
+    limit["kwargs"]["name"] = "constraints.worst_violations"
+    limit["meta"] |= {"id": "limit", "undecided": True}
+    (home / "gates.json").write_text(json.dumps(suite | {"expectations": [*suite["expectations"], limit]}))
+    refused = {c.check_name for c in run("copied").get_asset_check_evaluations()}
+    assert refused == CHECKS, "as the report leaves it out, so does the list of checks"
+    passed = {c.check_name for c in run("shuffled").get_asset_check_evaluations()}
+    assert passed == CHECKS | {"blocking_limit"}
+
+
 def test_a_refused_table_is_an_outcome_and_no_error(
     run: Run, home: Path, instance: dg.DagsterInstance
 ) -> None:
