@@ -65,7 +65,7 @@ def test_gates_of_audits_that_were_not_run_are_one_line(build, capsys):
 
 
 def measured(evidence):
-    return [g.measurement for g in gate_views(evidence) if g.measurement]
+    return [g.result.measurement.name for g in gate_views(evidence) if g.result.measurement]
 
 
 def test_the_catalogue_describes_every_plugin(capsys):

@@ -10,7 +10,6 @@ import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -23,7 +22,7 @@ from synth_audit.text import one_line, shortened
 if TYPE_CHECKING:
     from synth_audit.execution.context import Progress
     from synth_audit.pipeline.verify import Check
-    from synth_audit.report.view import GateView
+    from synth_audit.report.gates import GateView
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.workspace import Workspace
 
@@ -101,7 +100,7 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
     if as_json:
         say_json(json.dumps(_plain_evidence(evidence, files), indent=2))
         return
-    from synth_audit.report.gates import Outcomes, two_answers
+    from synth_audit.report.gates import two_answers
 
     rows = ", ".join(f"{name} {t.rows:,}" for name, t in evidence.tables.items())
     attempt = f"; attempt {evidence.attempt}" if evidence.attempt else ""
@@ -116,7 +115,7 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         say(f"  warning: {warning}", fg="yellow")
     _show_cost(evidence)
     say()
-    for question in two_answers(Outcomes.of(evidence)):
+    for question in two_answers(evidence):
         say(f"{question.label}: {question.answer}", fg=SIGNS[question.kind][1])
     sentence, unfit = _SENTENCES[evidence.verdict], evidence.fitness == "no" and evidence.verdict == "pass"
     if unfit:
@@ -207,9 +206,9 @@ def show_gates(evidence: Evidence) -> None:
     from synth_audit.report.gates import gate_views
 
     every, ran = gate_views(evidence), {outcome.audit for outcome in evidence.outcomes}
-    left_out = [g for g in every if g.measurement and g.measurement.partition(".")[0] not in ran]
+    left_out = [g for g in every if g.result.measurement and g.result.measurement.audit not in ran]
     _tell_left_out(left_out)
-    alike = groupby((g for g in every if g not in left_out), lambda g: (g.blocking, g.sign.kind))
+    alike = groupby((g for g in every if g not in left_out), lambda g: (g.result.blocking, g.sign.kind))
     gates = [g for group in reversed([list(found) for _, found in alike]) for g in group]
     rows = [_cells(g) for g in gates]
     widths = [max(len(row[i]) for row in (_HEAD, *rows)) for i in range(len(_HEAD))]
@@ -218,17 +217,17 @@ def show_gates(evidence: Evidence) -> None:
         say(_line(_HEAD, widths, shown), sign="    ")
     for gate, row in zip(gates, rows, strict=True):
         sign, colour = SIGNS[gate.sign.kind]
-        note = "" if gate.blocking else f"  ({'advice' if gate.role == 'advisory' else gate.role})"
+        note = "" if gate.result.blocking else f"  ({'advice' if gate.role == 'advisory' else gate.role})"
         said = f"{row[0]:<{widths[0]}}  {gate.explanation}" if not row[1] else _line(row, widths, shown)
         say(said + note, sign=f"  {sign} ", fg=colour)
         if gate.sign.kind != "pass":
-            _explain(gate if row[1] else replace(gate, explanation=""))
+            _explain(gate.explanation if row[1] else "", gate.advice)
 
 
 def _tell_left_out(gates: Sequence[GateView]) -> None:
     """Say of which audits nothing was asked, and that their gates hold the table."""
     if gates:
-        audits = ", ".join(sorted({g.measurement.partition(".")[0] for g in gates}))
+        audits = ", ".join(sorted({g.result.measurement.audit for g in gates if g.result.measurement}))
         n = f"{len(gates)} gate{'s' if len(gates) > 1 else ''}"
         told = f"{n} not computed, since these audits were not part of this run: {audits}"
         sign, colour = SIGNS["open"]
@@ -236,9 +235,9 @@ def _tell_left_out(gates: Sequence[GateView]) -> None:
 
 
 def _cells(gate: GateView) -> tuple[str, str, str, str]:
-    measured = gate.about is not None or bool(gate.interval)
-    name = shortened(one_line(gate.gate), _LONGEST_NAME)
-    return (name, gate.value, gate.interval, gate.limit) if measured else (name, "", "", "")
+    measured = gate.result.measurement is not None or bool(gate.interval)
+    name = shortened(one_line(gate.result.gate), _LONGEST_NAME)
+    return (name, gate.value, gate.interval, gate.allowed) if measured else (name, "", "", "")
 
 
 def _fitting(widths: list[int]) -> int:
@@ -254,8 +253,8 @@ def _line(row: tuple[str, ...], widths: list[int], shown: int) -> str:
     return "  ".join([f"{row[0]:<{widths[0]}}", first, *others]).rstrip()
 
 
-def _explain(gate: GateView) -> None:
-    for text in (gate.explanation, gate.advice and f"→ {gate.advice}"):
+def _explain(explanation: str, advice: str) -> None:
+    for text in (explanation, advice and f"→ {advice}"):
         if text:
             told = shortened(one_line(text))
             say_whole(textwrap.fill(told, width(), initial_indent=" " * 6, subsequent_indent=" " * 8))

@@ -14,11 +14,12 @@ from synth_audit.findings.measurement import Direction, Measurement, Measurement
 from synth_audit.findings.sensitivity import REFERENCE_RATIO
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.report import interval_charts, words
+from synth_audit.report.gates import GateView
 from synth_audit.report.known_answer import leak_sentence, sensitivity_sign, sensitivity_text
 from synth_audit.report.plot_kinds import full_title, plot_kind, series_svg
 from synth_audit.report.plot_kinds._contract import Beside, Comparison, PanelKind, line_rows
-from synth_audit.report.sensitivity import MeasurementSensitivity, quantity_texts
-from synth_audit.report.view import AuditView, Cells, Fact, GateView, NumberRow, Panel, Picture, ScopeTable
+from synth_audit.report.sensitivity import MeasurementSensitivity
+from synth_audit.report.view import AuditView, Cells, Fact, NumberRow, Panel, Picture, ScopeTable
 
 _OPEN_PICTURES = 4
 _FOLDED_PICTURES = 36
@@ -127,7 +128,11 @@ def audit_view(
         config=tuple(
             Fact(k, json.dumps(v, ensure_ascii=False, default=str)) for k, v in outcome.config.items()
         ),
-        gates=tuple(g for g in gates if g.about is not None and g.about.audit == outcome.audit),
+        gates=tuple(
+            g
+            for g in gates
+            if g.result.measurement is not None and g.result.measurement.audit == outcome.audit
+        ),
     )
 
 
@@ -186,11 +191,11 @@ class _Said:
 
     def judging(self, m: Measurement) -> tuple[GateView, ...]:
         """The gates that judge exactly this number."""
-        return tuple(g for g in self.gates if g.about == m.id)
+        return tuple(g for g in self.gates if g.result.measurement == m.id)
 
 
 def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
-    title, explained = quantity_texts(said.outcome, m.id)
+    title, explained = words.quantity_texts(said.outcome, m.id)
     value, interval = words.of_measurement(m)
     drawing = None
     if interval_charts.IntervalPlot.of_measurement(m).anything:
@@ -247,7 +252,7 @@ def _scope_tables(said: _Said) -> tuple[ScopeTable, ...]:
 
 
 def _scope_table(group: list[Measurement], said: _Said) -> ScopeTable:
-    title, explained = quantity_texts(said.outcome, group[0].id)
+    title, explained = words.quantity_texts(said.outcome, group[0].id)
     ordered = worst_first(group)
     columns: dict[str, Callable[[Measurement], str]] = {
         "Reference": _reference,
@@ -255,7 +260,7 @@ def _scope_table(group: list[Measurement], said: _Said) -> ScopeTable:
         "Based on": _attempts,
         "As copied rows": said.leak,
         "Known-answer check": said.sensitivity_text,
-        "Gate": lambda m: ", ".join(f"{g.sign.word}, {g.limit}" for g in said.judging(m)),
+        "Gate": lambda m: ", ".join(f"{g.sign.word}, {g.allowed}" for g in said.judging(m)),
     }
     kept = {name: say for name, say in columns.items() if any(say(m) for m in group)}
     header = ("Column or setting", "Value", "Interval", *kept)

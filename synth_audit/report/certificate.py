@@ -13,14 +13,13 @@ from synth_audit.report.audits import has_numbers
 from synth_audit.report.chapters import RISKS
 from synth_audit.report.criteria import (
     SignatureRow,
-    criterion_rows,
     demand_rows,
+    nearest_first,
     residual_risks,
     sharpness,
     train_rows,
-    used,
 )
-from synth_audit.report.gates import Outcomes, gate_views, obstacles, verdict_view
+from synth_audit.report.gates import gates_of, obstacles, verdict_view
 from synth_audit.report.page import alerts_of, page, subject_of
 from synth_audit.report.view import Fact
 from synth_audit.store.approvals import Approval
@@ -119,9 +118,9 @@ def certificate_view(
         "warnings": _warnings(evidence),
         "scope": scope,
         "no_scope": "" if scope else "The plan states no purpose, recipient or owner (key `review`).",
-        "criteria": criterion_rows(evidence, previous),
+        "criteria": residual_risks(evidence, previous),
         "people_note": _people_note(evidence),
-        "sharpness": sharpness(evidence, gate_views(evidence)),
+        "sharpness": sharpness(evidence),
         "comparison": _comparison(previous),
         "compared": previous is not None,
         "demands": demand_rows(evidence, _said(evidence, scope, previous)),
@@ -135,21 +134,18 @@ def certificate_view(
 
 def _reasons(evidence: Evidence) -> tuple[str, ...]:
     """Why the verdict is what it is: what failed or was not decided, or what came nearest to a limit."""
-    outcomes = Outcomes.of(evidence)
-    stopped = obstacles(outcomes)
+    stopped = obstacles(evidence)
     blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
     if stopped or blockers:
         return (*(f"{s}." for s in stopped), *blockers)
-    deciding = [g for g in evidence.gates.results if g.blocking]
-    if not deciding:
+    gates = gates_of(evidence)
+    deciding = words.counted(sum(g.result.blocking for g in gates), "deciding gate")
+    if not any(g.result.blocking for g in gates):
         return ("No gate decides about this table, and without one nothing may leave.",)
-    judged = [(r.gate, r.measured) for r in residual_risks(evidence) if r.gate and r.measured]
-    nearest = max((pair for pair in judged if pair[0].blocking), key=lambda pair: used(*pair), default=None)
-    told = () if nearest is None else (f"Nearest to its limit: {outcomes.sentence(nearest[0])}.",)
-    advised = [g for g in evidence.gates.results if not g.blocking and not g.fitness]
-    missed = [g for g in advised if g.result is Result.FAIL]
-    advice = (f"Advice not met: {outcomes.sentence(g)}." for g in missed)
-    return (f"All {words.counted(len(deciding), 'deciding gate')} passed.", *told, *advice)
+    judged = [r.gate for r in residual_risks(evidence) if r.gate is not None and r.gate.result.blocking]
+    nearest = (f"Nearest to its limit: {g.sentence}." for g in nearest_first(judged)[:1])
+    missed = (g for g in gates if g.role == "advisory" and g.result.result is Result.FAIL)
+    return (f"All {deciding} passed.", *nearest, *(f"Advice not met: {g.sentence}." for g in missed))
 
 
 def _unmeasured(evidence: Evidence) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from synth_audit.build import resource_folder
@@ -14,9 +14,9 @@ from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import words
 from synth_audit.report.audits import has_numbers
-from synth_audit.report.gates import Outcomes
+from synth_audit.report.gates import GateView, gates_of
 from synth_audit.report.sensitivity import MeasurementSensitivity, sensitivities, sensitivity_line, sharpest
-from synth_audit.report.view import GateView, SensitivityLine
+from synth_audit.report.view import SensitivityLine
 from synth_audit.report.words import compared
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.criteria import CRITERIA, Answer, AnswerState, answers
@@ -24,30 +24,6 @@ from synth_audit.verdict.criteria import CRITERIA, Answer, AnswerState, answers
 DETECTION_LIMIT = "detection_limit"
 """The quantity by which an audit states from which share of the people on it finds a class of leak."""
 FILE = "demands.yaml"
-_KINDS = {AnswerState.ANSWERED: "pass", AnswerState.UNDECIDED: "open", AnswerState.NOT_ASKED: "open"}
-
-
-@dataclass(frozen=True)
-class CriterionRow:
-    """One question about people.
-
-    Attributes:
-        state: answered, undecided or not asked; ``kind`` as of a sign. why: where it is not answered.
-        finding: the number that comes nearest to its limit, in words.
-        share, people: what is left, with interval. allowed, allowed_people: its limit.
-        compared: against the last release.
-    """
-
-    criterion: str
-    kind: str
-    state: str
-    why: str
-    finding: str = ""
-    share: str = "–"
-    people: str = "–"
-    allowed: str = "–"
-    allowed_people: str = ""
-    compared: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,31 +50,112 @@ class SignatureRow:
 
 @dataclass(frozen=True)
 class ResidualRisk:
-    """One criterion.
+    """One question about people: what became of it, and what remains.
 
     Attributes:
         gate: of those on it that decide (of all, where none does) the one whose number comes nearest to its
             limit; None where no number was judged.
         share: the number as a share of people, with its interval; a number that is none is restated as the
             share of copied rows that would give it. None where that is not known either.
-        of_rows: the share counts copied rows, not people.
+        compared: the number against the last release.
     """
 
     answer: Answer
-    gate: GateResult | None = None
-    measured: Measurement | None = None
+    evidence: Evidence
+    gate: GateView | None = None
     share: Measurement | None = None
+    compared: str = ""
 
     @property
-    def of_rows(self) -> bool:
-        """See the class."""
-        return self.share is not None and self.share.id.quantity == LEAK_EQUIVALENT.name
+    def kind(self) -> str:
+        """Its state, as of a sign."""
+        if self.gate is not None and self.gate.result.blocking and self.gate.result.result is Result.FAIL:
+            return "fail"
+        return "pass" if self.answer.state is AnswerState.ANSWERED else "open"
+
+    @property
+    def why(self) -> str:
+        """Why it is not answered, or what else to know of the answer."""
+        if self.answer.reason or self.gate is None:
+            return words.sentence(self.answer.reason)
+        if not self.gate.result.blocking:
+            return "Advice only: no gate on it decides."
+        return "Beyond its limit." if self.kind == "fail" else ""
+
+    @property
+    def finding(self) -> str:
+        """The number in words."""
+        return words.sentence(self.gate.sentence.partition(";")[0]) if self.gate else ""
+
+    @property
+    def percent(self) -> str:
+        """``1.5 % (0 to 3.3 %)``: a share beyond chance, cut at none and all for reading."""
+        m = self.share
+        if m is None:
+            return "–"
+        copied = " of rows like copies" if m.id.quantity == LEAK_EQUIVALENT.name else ""
+        value = _cut(m.value)
+        if m.interval is None:
+            return words.number(value, m.unit) + copied
+        low, high = _cut(m.interval.low), _cut(m.interval.high)
+        places = max(1, words.decimals(m.unit, value, low=low, high=high))
+        span = words.interval(low, high, m.unit, places)
+        return f"{words.number(value, m.unit, places)} ({span}){copied}"
+
+    @property
+    def people(self) -> str:
+        """The share in people: ``none to 1,285``."""
+        if self.share is None:
+            return "–"
+        if self._of_subgroup:  # how many people that has is not told
+            return "of those in one subgroup"
+        rows, few, span = train_rows(self.evidence), self.evidence.suppression, self.share.interval
+        if span is None:
+            return people(self.share.value, rows, few)
+        return people_interval(span.low, span.high, rows, few)
+
+    @property
+    def allowed_people(self) -> str:
+        """Its limit in people, where the number that was judged counts them."""
+        gate = self.gate
+        if gate is None or self.share is not gate.measured or self._of_subgroup:
+            return ""
+        most, rows = gate.result.maximum, train_rows(self.evidence)
+        return "" if self.share is None or most is None else people(most, rows, self.evidence.suppression)
+
+    @property
+    def _of_subgroup(self) -> bool:
+        return self.share is not None and self.share.id.quantity.startswith(WORST_SUBGROUP.name)
 
 
-def residual_risks(evidence: Evidence) -> tuple[ResidualRisk, ...]:
-    """One for each criterion, in their order."""
-    results = evidence.gates.results
-    return tuple(_residual(a, evidence) for a in answers(evidence.outcomes, results))
+def residual_risks(evidence: Evidence, previous: Evidence | None = None) -> tuple[ResidualRisk, ...]:
+    """One for each criterion, in their order.
+
+    Args:
+        previous: evidence of the last release before this one.
+    """
+    gates = [g for g in gates_of(evidence) if g.result.measurement is not None]
+    found = []
+    for answer in answers(evidence.outcomes, evidence.gates.results):
+        about = {o.audit for o in evidence.outcomes if o.info is not None and o.info.risk == answer.criterion}
+        mine = [g for g in gates if g.result.measurement.audit in about]
+        judged = nearest_first([g for g in mine if g.result.blocking] or mine)
+        if not judged:
+            found.append(ResidualRisk(answer, evidence))
+            continue
+        measured = judged[0].measured
+        assert measured is not None
+        share = _as_share(measured, evidence.measurements)
+        found.append(ResidualRisk(answer, evidence, judged[0], share, compared(measured, previous)))
+    return tuple(found)
+
+
+def nearest_first(gates: Sequence[GateView]) -> list[GateView]:
+    """Gates whose number is known, the one that comes nearest to its limit first."""
+    known = [
+        (used(g.result, m), g) for g in gates if (m := g.measured) is not None and math.isfinite(m.value)
+    ]
+    return [gate for _, gate in sorted(known, key=lambda pair: -pair[0])]
 
 
 def used(gate: GateResult, measured: Measurement) -> float:
@@ -135,96 +192,21 @@ def people_interval(low: float, high: float, rows: int, suppression: int) -> str
     return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
-def percent(m: Measurement) -> str:
-    """``1.5 % (0 to 3.3 %)``: a share beyond chance, cut at none and all for reading."""
-    value = _cut(m.value)
-    if m.interval is None:
-        return words.number(value, m.unit)
-    low, high = _cut(m.interval.low), _cut(m.interval.high)
-    places = max(1, words.decimals(m.unit, value, low=low, high=high))
-    return f"{words.number(value, m.unit, places)} ({words.interval(low, high, m.unit, places)})"
-
-
 def _cut(share: float) -> float:
     return min(max(share, 0.0), 1.0)
-
-
-def _residual(answer: Answer, evidence: Evidence) -> ResidualRisk:
-    audits = {o.audit for o in evidence.outcomes if o.info is not None and o.info.risk == answer.criterion}
-    measured = {m.id: m for m in evidence.measurements if math.isfinite(m.value)}
-    mine = [g for g in evidence.gates.results if g.measurement and g.measurement.audit in audits]
-    deciding = [g for g in mine if g.blocking] or mine
-    judged = [(g, measured[g.measurement]) for g in deciding if g.measurement in measured]
-    if not judged:
-        return ResidualRisk(answer)
-    gate, number = max(judged, key=lambda pair: used(*pair))
-    return ResidualRisk(answer, gate, number, _as_share(number, tuple(measured.values())))
 
 
 def _as_share(m: Measurement, others: Sequence[Measurement]) -> Measurement | None:
     """The number itself where it is a share beyond chance, else what it comes to in copied rows."""
     if m.unit == "share" and m.reference is not None and m.reference.value == 0:
         return m
-    return next(
-        (x for x in others if x.id.quantity == LEAK_EQUIVALENT.name and x.id.derived_from == m.id), None
-    )
-
-
-def criterion_rows(evidence: Evidence, previous: Evidence | None) -> tuple[CriterionRow, ...]:
-    """One row for each criterion, in their order.
-
-    Args:
-        previous: evidence of the last release before this one.
-    """
-    outcomes = Outcomes.of(evidence)
-    return tuple(_row(risk, outcomes, previous) for risk in residual_risks(evidence))
+    alike = (x for x in others if x.id.quantity == LEAK_EQUIVALENT.name and x.id.derived_from == m.id)
+    return next((x for x in alike if math.isfinite(x.value)), None)
 
 
 def train_rows(evidence: Evidence) -> int:
     """How many records the generator learnt from."""
     return evidence.tables["train"].rows if "train" in evidence.tables else 0
-
-
-def _row(risk: ResidualRisk, outcomes: Outcomes, previous: Evidence | None) -> CriterionRow:
-    answer, gate, measured = risk.answer, risk.gate, risk.measured
-    row = CriterionRow(
-        answer.criterion.capitalize(), _KINDS[answer.state], str(answer.state), words.sentence(answer.reason)
-    )
-    if gate is None or measured is None:
-        return row
-    failed = gate.blocking and gate.result is Result.FAIL
-    found = replace(
-        row,
-        kind="fail" if failed else row.kind,
-        why=row.why or _remark(gate),
-        finding=words.sentence(outcomes.sentence(gate).partition(";")[0]),
-        allowed=outcomes.limit(gate),
-        compared=compared(measured, previous),
-    )
-    return _with_people(found, risk, gate, outcomes.evidence)
-
-
-def _remark(gate: GateResult) -> str:
-    if not gate.blocking:
-        return "Advice only: no gate on it decides."
-    return "Beyond its limit." if gate.result is Result.FAIL else ""
-
-
-def _with_people(row: CriterionRow, risk: ResidualRisk, gate: GateResult, evidence: Evidence) -> CriterionRow:
-    """With the risk as a share and in people; a number that is neither says it in the finding alone."""
-    share = risk.share
-    if share is None:
-        return row
-    if share.id.quantity.startswith(WORST_SUBGROUP.name):  # how many people that has is not told
-        return replace(row, share=percent(share), people="of those in one subgroup")
-    rows, few, span = train_rows(evidence), evidence.suppression, share.interval
-    most = gate.maximum if share is risk.measured else None
-    return replace(
-        row,
-        share=percent(share) + (" of rows like copies" if risk.of_rows else ""),
-        people=people_interval(span.low, span.high, rows, few) if span else people(share.value, rows, few),
-        allowed_people="" if most is None else people(most, rows, few),
-    )
 
 
 def frameworks() -> tuple[Mapping[str, Any], ...]:
@@ -264,11 +246,11 @@ def _audits(demand: Mapping[str, Any], evidence: Evidence) -> set[str]:
     return about if criterion else set(demand.get("audits", ()))
 
 
-def sharpness(evidence: Evidence, gates: Sequence[GateView]) -> tuple[str, ...]:
+def sharpness(evidence: Evidence) -> tuple[str, ...]:
     """What a leak would have had to be to stay unseen, in two or three sentences."""
     if limits := detection_limits(evidence):
         return limits
-    found = sensitivities(evidence, gates)
+    found = sensitivities(evidence)
     line = sensitivity_line(evidence, found)
     relied = [w for w in found if w.decides]
     best, widest = sharpest(relied), _widest(relied)

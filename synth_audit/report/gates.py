@@ -13,9 +13,8 @@ from synth_audit.findings.measurement import Measurement, MeasurementId
 from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import interval_charts, svg, words
 from synth_audit.report.interval_charts import units_of
-from synth_audit.report.sensitivity import quantity_texts
 from synth_audit.report.svg import RESULT_CLASSES, result_mark
-from synth_audit.report.view import Fact, GateView, Sign, VerdictQuestion, VerdictView
+from synth_audit.report.view import Fact, Sign, VerdictQuestion, VerdictView
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
@@ -40,92 +39,173 @@ _MOST_NAMES = 40
 
 
 @dataclass(frozen=True)
-class Outcomes:
-    """Sentences about the gates of one piece of evidence.
+class GateView:
+    """One gate of the evidence and its sentences.
 
     Attributes:
-        findings: by gate, what the suite says of a finding, with ``{value}`` (in its unit), ``{percent}`` and
-            ``{column}`` (the worst one) in their places.
+        place: in the suite, from 1.
+        finding: what the suite says of a finding, with ``{value}`` (in its unit), ``{percent}`` and
+            ``{column}`` (the worst one) in their places; may be empty.
+        unit: of the number that was judged. measured: that number, of several the worst.
     """
 
+    result: GateResult
     evidence: Evidence
-    findings: Mapping[str, str]
-    units: Mapping[MeasurementId, str]
-    measured: Mapping[MeasurementId, Measurement]
+    place: int
+    finding: str
+    unit: str
+    measured: Measurement | None
 
-    @classmethod
-    def of(cls, evidence: Evidence) -> Outcomes:
-        """Those of this evidence, in the words of the suite that judged it."""
-        metas = [x.get("meta", {}) for x in evidence.gates.suite.get("expectations", ())]
-        found = {m["id"]: m["finding"] for m in metas if isinstance(m.get("finding"), str)}
-        return cls(evidence, found, units_of(evidence), {m.id: m for m in evidence.measurements})
+    @property
+    def anchor(self) -> str:
+        """Where the page shows it."""
+        return f"gate-{self.place}"
 
-    def sentence(self, gate: GateResult) -> str:
+    @property
+    def sign(self) -> Sign:
+        """Its result; one that failed and stops nothing must not look as if it did."""
+        gate = self.result
+        if gate.blocking or gate.result is not Result.FAIL:
+            return sign_of(gate.result)
+        return _unfit_sign() if gate.fitness else Sign("advice", "Advice not met", _warning_icon())
+
+    @property
+    def role(self) -> str:
+        """What it is there for."""
+        return (
+            "deciding" if self.result.blocking else "fit for purpose" if self.result.fitness else "advisory"
+        )
+
+    @property
+    def scope(self) -> str:
+        """Setting and column of what was judged."""
+        return self.result.measurement.label if self.result.measurement else ""
+
+    @property
+    def sentence(self) -> str:
         """``2.1 % of the rows are copies of real records; 2 % allowed``, without a full stop."""
+        gate = self.result
         if gate.gate == CONTRACT:
-            return self._contract(gate)
-        explained = self._named(gate)
+            return self._contract()
+        explained = self._named()
         unusable = gate.result is Result.INSUFFICIENT and explained != gate.explanation
         if gate.measurement is None or gate.value is None or gate.gate in _FROM_MANY or unusable:
             return words.sentence(explained, end="").rstrip(".")
-        told = "; ".join(filter(None, (self._finding(gate, gate.measurement), self.allowed(gate))))
+        told = "; ".join(filter(None, (self._found(gate.measurement), self._allowed())))
         return f"{told}, and the interval reaches beyond it" if _reaches_beyond(gate) else told
 
-    def told(self, gate: GateResult) -> str:
+    @property
+    def told(self) -> str:
         """The same behind its result."""
-        return f"{RESULT_WORDS[gate.result]}: {self.sentence(gate)}"
+        return f"{RESULT_WORDS[self.result.result]}: {self.sentence}"
 
-    def unit(self, about: MeasurementId) -> str:
-        """Unit of a measurement."""
-        return self.units.get(about.whole, "")
+    @property
+    def limit(self) -> str:
+        """``at most 2 %``; empty without one."""
+        unit = "share" if "{percent}" in self.finding else self.unit
+        return words.limits(self.result.minimum, self.result.maximum, unit)
 
-    def allowed(self, gate: GateResult) -> str:
+    @property
+    def allowed(self) -> str:
+        """The limit, or what it is where it is no number."""
+        table = self.result.measurement is None and self.result.gate != ANSWERS
+        return words.limits(self.result.minimum, self.result.maximum, self.unit) or (
+            "the table itself" if table else "none"
+        )
+
+    @property
+    def value(self) -> str:
+        """The number that was judged."""
+        return words.number(self.result.value, self.unit, self._places())
+
+    @property
+    def interval(self) -> str:
+        """Its interval; empty without one."""
+        low, high = self.result.low, self.result.high
+        if low is None or high is None:
+            return ""
+        return words.interval(low, high, self.unit, self._places())
+
+    @property
+    def numbers(self) -> str:
+        """How exact the finding is, and what was asked where it is not simply so."""
+        gate = self.result
+        asked = "" if gate.result is Result.PASS else words.sentence(f"Asked: {gate.title}")
+        level = f"{words.percent_level(gate.level)} interval" if gate.level else "Interval"
+        return " ".join(filter(None, (f"{level} {self.interval}." if self.interval else "", asked)))
+
+    @property
+    def judged(self) -> str:
+        """Which number was compared with the limit."""
+        return _BOUNDS.get(self.result.bound, "")
+
+    @property
+    def explanation(self) -> str:
+        """Why it ended as it did."""
+        return words.sentence(self.result.explanation)
+
+    @property
+    def advice(self) -> str:
+        """What to do, with the attempts that would decide; those do not matter once a gate has failed."""
+        gate, advice = self.result, words.sentence(self.result.advice)
+        if gate.result is Result.PASS:
+            return ""
+        n = gate.n_needed
+        if self.evidence.verdict is Result.FAIL or n is None or f"{n:,}" in advice or str(n) in advice:
+            return advice
+        return f"{advice} About {n:,} {MORE} would probably decide it.".strip()
+
+    @property
+    def picture(self) -> Markup | None:
+        """Its interval against its limit; None without anything to draw."""
+        if not interval_charts.IntervalPlot.of_gate(self.result, self.unit).anything:
+            return None
+        anchor = f"{self.anchor}-picture"
+        return Markup(interval_charts.gate_interval_svg(self.result, unit=self.unit, anchor=anchor))  # noqa: S704
+
+    @property
+    def marks(self) -> Mapping[str, str]:
+        """The same for machines."""
+        return gate_marks(self.result)
+
+    def _allowed(self) -> str:
         """The limit in the words of permission."""
+        gate = self.result
         if gate.maximum is None:
-            return f"{self.limit(gate)} needed" if gate.minimum is not None else ""
-        most = words.number(gate.maximum, self._shown_unit(gate))
-        return f"{most if gate.minimum is None else self.limit(gate)} allowed"
+            return f"{self.limit} needed" if gate.minimum is not None else ""
+        return f"{self.limit.removeprefix('at most ') if gate.minimum is None else self.limit} allowed"
 
-    def limit(self, gate: GateResult) -> str:
-        """``at most 2 %``."""
-        return words.limits(gate.minimum, gate.maximum, self._shown_unit(gate))
-
-    def _named(self, gate: GateResult) -> str:
+    def _named(self) -> str:
         """The explanation with its measurement called by its titles; it is named where it cannot be used."""
-        about, text = gate.measurement, gate.explanation
+        about, text = self.result.measurement, self.result.explanation
         for x in () if about is None else filter(None, (about, about.derived_from)):
             if outcome := next((o for o in self.evidence.outcomes if o.audit == x.audit), None):
                 label = f" ({x.label})" if x.label else ""
                 audit = f" of “{outcome.info.title}”" if outcome.info else ""
-                plain = f"“{quantity_texts(outcome, x)[0]}{label}”{audit}"
+                plain = f"“{words.quantity_texts(outcome, x)[0]}{label}”{audit}"
                 for technical in (str(x), f"{x.name}{in_brackets(x)}"):
                     text = text.replace(technical, plain)
         return text
 
-    def _shown_unit(self, gate: GateResult) -> str:
-        if "{percent}" in self.findings.get(gate.gate, ""):
-            return "share"
-        return self.unit(gate.measurement) if gate.measurement else ""
-
-    def _finding(self, gate: GateResult, about: MeasurementId) -> str:
-        unit, text = self.unit(about), self.findings.get(gate.gate, "")
+    def _found(self, about: MeasurementId) -> str:
+        text = self.finding
         if not text:
             outcome = next((o for o in self.evidence.outcomes if o.audit == about.audit), None)
-            title = quantity_texts(outcome, about)[0] if outcome else about.quantity.replace("_", " ")
+            title = words.quantity_texts(outcome, about)[0] if outcome else about.quantity.replace("_", " ")
             text = f"{title}{f' ({about.label})' if about.label else ''}: {{value}}"
-        filled = text.replace("{value}", self._value(gate, about, unit))
-        filled = filled.replace("{percent}", self._value(gate, about, "share"))
-        return words.sentence(filled.replace("{column}", self._column(gate, about)), end="")
+        filled = text.replace("{value}", self._found_value(self.unit))
+        filled = filled.replace("{percent}", self._found_value("share"))
+        return words.sentence(filled.replace("{column}", self._column(about)), end="")
 
-    def _value(self, gate: GateResult, about: MeasurementId, unit: str) -> str:
+    def _found_value(self, unit: str) -> str:
         """Less than nothing beyond chance is none; a gate that asks for a least value says it as it is."""
-        value, low, high, found = gate.value, gate.low, gate.high, self.measured.get(about)
-        excess = found is not None and found.reference is not None and found.reference.value == 0
-        if unit == "share" and excess and gate.minimum is None:
+        gate, reference = self.result, self.measured.reference if self.measured else None
+        value, low, high = gate.value, gate.low, gate.high
+        if unit == "share" and reference is not None and reference.value == 0 and gate.minimum is None:
             value, low, high = (None if x is None else max(x, 0.0) for x in (value, low, high))
-        if not value and gate.result is not Result.INSUFFICIENT:
-            return words.number(value, unit)
         open_ = gate.result is Result.INSUFFICIENT
+        if not value and not open_:
+            return words.number(value, unit)
         places = words.decimals(unit, value, low=low, high=high)
         places = _apart(places, unit, gate, (value, low, high) if open_ else (value,))
         told = words.number(value, unit, places)
@@ -133,21 +213,49 @@ class Outcomes:
             told += f" ({words.interval(low, high, unit, places)})"  # which is why it is open
         return told
 
-    def _column(self, gate: GateResult, about: MeasurementId) -> str:
+    def _column(self, about: MeasurementId) -> str:
         """The column that a worst number is about: its own, or the one whose number it is."""
-        unit = self.unit(about)
-        alike = (m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == unit)
-        worst = (m.id.column for m in alike if m.id.column and m.value == gate.value)
+        alike = (m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == self.unit)
+        worst = (m.id.column for m in alike if m.id.column and m.value == self.result.value)
         found = about.column or next(worst, "")
         return f"column {found}" if found else "the worst column"
 
-    def _contract(self, gate: GateResult) -> str:
+    def _contract(self) -> str:
         mine = [c for c in self.evidence.table_checks if contract_part(c.key) is not None]
         held = sum(c.met is True for c in mine)
         text = (
             f"{held:,} of {words.counted(len(mine), 'check')} of columns, types, bounds and categories hold"
         )
-        return text if gate.result is Result.PASS else f"{text}: {gate.explanation.rstrip('.')}"
+        passed = self.result.result is Result.PASS
+        return text if passed else f"{text}: {self.result.explanation.rstrip('.')}"
+
+    def _places(self) -> int:
+        gate = self.result
+        places = words.decimals(self.unit, gate.value, low=gate.low, high=gate.high)
+        return _apart(places, self.unit, gate, (gate.value, gate.low, gate.high))
+
+
+def gates_of(evidence: Evidence) -> tuple[GateView, ...]:
+    """Every gate in the order of the suite that judged it, in whose words its finding is told."""
+    metas = [x.get("meta", {}) for x in evidence.gates.suite.get("expectations", ())]
+    findings = {m["id"]: m["finding"] for m in metas if isinstance(m.get("finding"), str)}
+    units, measured = units_of(evidence), {m.id: m for m in evidence.measurements}
+    return tuple(
+        GateView(
+            gate,
+            evidence,
+            place,
+            findings.get(gate.gate, ""),
+            units.get(gate.measurement.whole, "") if gate.measurement else "",
+            measured.get(gate.measurement) if gate.measurement else None,
+        )
+        for place, gate in enumerate(evidence.gates.results, 1)
+    )
+
+
+def gate_views(evidence: Evidence) -> tuple[GateView, ...]:
+    """Every gate: those that keep the release in, failed advice, deciding ones that passed, other advice."""
+    return tuple(sorted(gates_of(evidence), key=_rank))
 
 
 def _apart(places: int, unit: str, gate: GateResult, ends: Sequence[float | None]) -> int:
@@ -166,23 +274,15 @@ def _reaches_beyond(gate: GateResult) -> bool:
     )
 
 
-def obstacles(outcomes: Outcomes) -> tuple[str, ...]:
+def obstacles(evidence: Evidence) -> tuple[str, ...]:
     """What keeps a table in, in plain words: deciding gates that failed, then those that could not decide."""
-    results = outcomes.evidence.gates.results
-    order = (Result.FAIL, Result.INSUFFICIENT)
-    return tuple(outcomes.told(g) for r in order for g in results if g.blocking and g.result is r)
+    gates = [g for g in gates_of(evidence) if g.result.blocking and g.result.result is not Result.PASS]
+    return tuple(g.told for g in sorted(gates, key=lambda g: _URGENCY[g.result.result]))
 
 
 def sign_of(result: Result) -> Sign:
     """Shape, word and class of a result."""
     return Sign(RESULT_CLASSES[result], RESULT_WORDS[result], _icon(result_mark(result, 12, 12, 9)))
-
-
-def gate_sign(gate: GateResult) -> Sign:
-    """A gate's sign; one that failed and stops nothing must not look as if it did."""
-    if gate.blocking or gate.result is not Result.FAIL:
-        return sign_of(gate.result)
-    return _unfit_sign() if gate.fitness else Sign("advice", "Advice not met", _warning_icon())
 
 
 def verdict_sign(evidence: Evidence) -> Sign:
@@ -211,15 +311,6 @@ def _icon(shapes: str) -> Markup:
     return Markup(icon)  # noqa: S704
 
 
-def gate_views(evidence: Evidence) -> tuple[GateView, ...]:
-    """Every gate: those that keep the release in, failed advice, deciding ones that passed, other advice."""
-    lost = evidence.verdict is Result.FAIL
-    outcomes = Outcomes.of(evidence)
-    gates = [_gate_view(g, outcomes, i, lost=lost) for i, g in enumerate(evidence.gates.results, 1)]
-    order = {g.anchor: _rank(r) for g, r in zip(gates, evidence.gates.results, strict=True)}
-    return tuple(sorted(gates, key=lambda g: order[g.anchor]))
-
-
 def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) -> VerdictView:
     """The verdict as sentences; evidence that is not sound decides nothing."""
     if not sound:
@@ -230,7 +321,6 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
             "",
             (),
         )
-    outcomes = Outcomes.of(evidence)
     headline = {
         Result.PASS: "This synthetic table may be released.",
         Result.FAIL: "This synthetic table must not be released.",
@@ -242,60 +332,58 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
     return VerdictView(
         verdict_sign(evidence),
         headline,
-        " ".join((_tally(outcomes), *(f"{o}." for o in obstacles(outcomes)[:1]))),
+        " ".join((_tally(gates_of(evidence)), *(f"{o}." for o in obstacles(evidence)[:1]))),
         _silence(unmeasured),
         blockers,
         tuple(
             Fact(a.criterion.capitalize(), str(a.state), words.sentence(a.reason))
             for a in answers(evidence.outcomes, evidence.gates.results)
         ),
-        two_answers(outcomes),
+        two_answers(evidence),
     )
 
 
-def two_answers(outcomes: Outcomes) -> tuple[VerdictQuestion, VerdictQuestion]:
+def two_answers(evidence: Evidence) -> tuple[VerdictQuestion, VerdictQuestion]:
     """Whether the table is safe to release, and whether it is fit for purpose."""
-    gates, fit = outcomes.evidence.gates, outcomes.evidence.fitness
+    safe, fit = evidence.gates.safe, evidence.fitness
     told = {Fitness.NO: Result.FAIL, Fitness.INSUFFICIENT: Result.INSUFFICIENT}.get(fit)
-    left = (g for g in gates.results if g.fitness and not g.blocking and g.result is told)
-    detail = " ".join(f"{outcomes.sentence(g)}." for g in left)
+    asked = (g for g in gates_of(evidence) if g.result.fitness and not g.result.blocking)
+    detail = " ".join(f"{g.sentence}." for g in asked if g.result.result is told)
     if fit is Fitness.NOT_TESTED:
         detail = "No gate on usefulness decides it, or its audits were not part of this run."
     kinds = {Fitness.YES: Result.PASS, Fitness.NO: Result.FAIL}
     kind = RESULT_CLASSES[kinds.get(fit, Result.INSUFFICIENT)]
     return (
-        VerdictQuestion("Safe to release", gates.safe.answer, RESULT_CLASSES[gates.safe]),
+        VerdictQuestion("Safe to release", safe.answer, RESULT_CLASSES[safe]),
         VerdictQuestion("Fit for purpose", str(fit), kind, detail),
     )
 
 
-def _tally(outcomes: Outcomes) -> str:
-    gates = outcomes.evidence.gates.results
-    results = [g.result for g in gates if g.blocking]
+def _tally(gates: Sequence[GateView]) -> str:
+    results = [g.result.result for g in gates if g.result.blocking]
     if not results:
         return "No gate decides about this table, and without one nothing may leave."
-    counts = {r: results.count(r) for r in Result}
     total = words.counted(len(results), "deciding gate")
-    if counts[Result.PASS] == len(results):
-        parts = [f"{'The only deciding gate' if len(results) == 1 else f'All {total}'} passed"]
+    endings = {Result.FAIL: "failed", Result.INSUFFICIENT: "could not be decided", Result.PASS: "passed"}
+    if len(results) == 1:
+        parts = [f"The only deciding gate {endings[results[0]]}"]
+    elif set(results) == {Result.PASS}:
+        parts = [f"All {total} passed"]
     else:
-        endings = {Result.FAIL: "failed", Result.INSUFFICIENT: "could not be decided", Result.PASS: "passed"}
-        found = [f"{n} {endings[r]}" for r in _URGENCY if (n := counts[r])]
+        found = [f"{n} {endings[r]}" for r in _URGENCY if (n := results.count(r))]
         parts = [f"Of {total}, {', '.join(found)}"]
-        if len(results) == 1:
-            parts = [f"The only deciding gate {endings[results[0]]}"]
-    advisory = [g for g in gates if not g.blocking and not g.fitness and g.result is not Result.PASS]
-    if advisory:
-        told = words.counted(len(advisory), "advisory gate")
-        parts.append(f"{told} did not pass{_named(advisory, outcomes)}; advice does not stop a release")
+    missed = [g for g in gates if g.role == "advisory" and g.result.result is not Result.PASS]
+    if missed:
+        told = words.counted(len(missed), "advisory gate")
+        parts.append(f"{told} did not pass{_quoted(missed)}; advice does not stop a release")
     return words.sentence(". ".join(parts))
 
 
-def _named(gates: Sequence[GateResult], outcomes: Outcomes) -> str:
+def _quoted(gates: Sequence[GateView]) -> str:
     """What a few found, in brackets; of many a reader finds it in the list."""
     if len(gates) > _NAMED:
         return ""
-    told = (outcomes.sentence(g).translate(_WITHIN_QUOTES) for g in sorted(gates, key=_rank))
+    told = (g.sentence.translate(_WITHIN_QUOTES) for g in sorted(gates, key=_rank))
     return f" ({', '.join(f'“{text}”' for text in told)})"
 
 
@@ -306,73 +394,11 @@ def _silence(unmeasured: Sequence[str]) -> str:
     return f"Not measured: {', '.join(first)}{' and ' if first else ''}{last}."
 
 
-def _rank(gate: GateResult) -> tuple[int, int]:
+def _rank(gate: GateView) -> tuple[int, int]:
     """Advice that could not be judged says nothing about the table, so it must not head the list."""
-    if gate.blocking:
-        place = 2 if gate.result is Result.PASS else 0
-    else:
-        place = 1 if gate.result is Result.FAIL else 3
-    return place, _URGENCY[gate.result]
-
-
-def _gate_view(gate: GateResult, outcomes: Outcomes, place: int, *, lost: bool) -> GateView:
-    about = gate.measurement
-    unit = outcomes.unit(about) if about else ""
-    value, interval = _number_texts(gate, unit)
-    limit = words.limits(gate.minimum, gate.maximum, unit)
-    anchor = f"gate-{place}"
-    drawn = interval_charts.IntervalPlot.of_gate(gate, unit).anything
-    picture = (
-        interval_charts.gate_interval_svg(gate, unit=unit, anchor=f"{anchor}-picture") if drawn else None
-    )
-    return GateView(
-        anchor=anchor,
-        gate=gate.gate,
-        title=outcomes.sentence(gate),
-        asked=gate.title,
-        sign=gate_sign(gate),
-        blocking=gate.blocking,
-        role="deciding" if gate.blocking else "fit for purpose" if gate.fitness else "advisory",
-        numbers=_numbers(gate, interval),
-        limit=limit or ("the table itself" if about is None and gate.gate != ANSWERS else "none"),
-        judged=_BOUNDS.get(gate.bound, ""),
-        explanation=words.sentence(gate.explanation),
-        advice="" if gate.result is Result.PASS else _advice(gate, lost=lost),
-        reason=words.sentence(gate.reason),
-        measurement=about.name if about else "",
-        scope=about.label if about else "",
-        about=about,
-        every=gate.every,
-        value=value,
-        interval=interval,
-        picture=None if picture is None else Markup(picture),  # noqa: S704
-        marks=gate_marks(gate),
-    )
-
-
-def _number_texts(gate: GateResult, unit: str) -> tuple[str, str]:
-    places = words.decimals(unit, gate.value, low=gate.low, high=gate.high)
-    places = _apart(places, unit, gate, (gate.value, gate.low, gate.high))
-    known = gate.low is not None and gate.high is not None
-    interval = words.interval(gate.low, gate.high, unit, places) if known else ""  # type: ignore[arg-type]
-    return words.number(gate.value, unit, places), interval
-
-
-def _numbers(gate: GateResult, interval: str) -> str:
-    """How exact the finding is, and what was asked where it is not simply so."""
-    asked = "" if gate.result is Result.PASS else words.sentence(f"Asked: {gate.title}")
-    level = f"{words.percent_level(gate.level)} interval" if gate.level else "Interval"
-    return " ".join(filter(None, (f"{level} {interval}." if interval else "", asked)))
-
-
-def _advice(gate: GateResult, *, lost: bool) -> str:
-    """What to do, with the attempts that would decide; those do not matter once another gate has failed."""
-    advice = words.sentence(gate.advice)
-    if lost or gate.n_needed is None:
-        return advice
-    if f"{gate.n_needed:,}" not in advice and str(gate.n_needed) not in advice:
-        advice += f" About {gate.n_needed:,} {MORE} would probably decide it."
-    return advice.strip()
+    result, blocking = gate.result.result, gate.result.blocking
+    first = result is not Result.PASS if blocking else result is Result.FAIL
+    return (0 if blocking else 1) + (0 if first else 2), _URGENCY[result]
 
 
 def check_sentence(check: TableCheck) -> str:

@@ -13,8 +13,8 @@ from synth_audit.errors import DataError
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import svg, words
 from synth_audit.report.certificate import counting_approvals, wanted_approvals
-from synth_audit.report.criteria import used
-from synth_audit.report.gates import Outcomes, obstacles, sign_of, verdict_sign
+from synth_audit.report.criteria import nearest_first
+from synth_audit.report.gates import GateView, gates_of, obstacles, sign_of, verdict_sign
 from synth_audit.report.page import page
 from synth_audit.report.svg import result_mark
 from synth_audit.report.view import Fact, Panel, Sign
@@ -185,7 +185,7 @@ def _table(history: TableHistory, base: Path, key: str) -> TableRow:
 
 def _audit(audit: PastAudit, base: Path) -> AuditRow:
     evidence = audit.evidence
-    stopped = obstacles(Outcomes.of(evidence))
+    stopped = obstacles(evidence)
     state = {Result.PASS: "pass", Result.FAIL: "fail", Result.INSUFFICIENT: "open"}[evidence.verdict]
     asked = answers(evidence.outcomes, evidence.gates.results)
     open_ = [f"{a.criterion} {a.state}" for a in asked if a.reason]
@@ -230,23 +230,17 @@ def _trends(history: TableHistory, key: str) -> tuple[Panel, ...]:
     sound = [a for a in history.audits if a.sound][-_MOST_AUDITS:]
     if len(sound) < 2:
         return ()
-    newest = Outcomes.of(sound[-1].evidence)
-    judged = [
-        (g, newest.measured[g.measurement])
-        for g in sound[-1].evidence.gates.results
-        if g.blocking and g.measurement is not None and g.measurement in newest.measured
-    ]
-    nearest = sorted(judged, key=lambda pair: -used(*pair))[:_MOST_TRENDS]
-    return tuple(_trend(g, newest, sound, f"{key}-{i}") for i, (g, _) in enumerate(nearest, 1))
+    deciding = [g for g in gates_of(sound[-1].evidence) if g.result.blocking]
+    nearest = nearest_first(deciding)[:_MOST_TRENDS]
+    return tuple(_trend(g, sound, f"{key}-{i}") for i, g in enumerate(nearest, 1))
 
 
-def _trend(gate: GateResult, newest: Outcomes, audits: Sequence[PastAudit], anchor: str) -> Panel:
-    assert gate.measurement is not None
+def _trend(gate: GateView, audits: Sequence[PastAudit], anchor: str) -> Panel:
     points = [
         TrendPoint(g, words.moment(a.evidence.created, day_only=True), a.released is not None)
         for a in audits
         for g in a.evidence.gates.results
-        if g.gate == gate.gate
+        if g.gate == gate.result.gate
     ]
-    drawing = trend_svg(points, title=gate.title, unit=newest.unit(gate.measurement), anchor=anchor)
-    return Panel(f"{newest.sentence(gate)}.", Markup(drawing))  # noqa: S704  (built from escaped parts)
+    drawing = trend_svg(points, title=gate.result.title, unit=gate.unit, anchor=anchor)
+    return Panel(f"{gate.sentence}.", Markup(drawing))  # noqa: S704  (built from escaped parts)

@@ -13,7 +13,7 @@ from synth_audit.findings.measurement import Measurement
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, PlantedResult, Sensitivity
 from synth_audit.findings.verdict import Result
 from synth_audit.report import svg, words
-from synth_audit.report.gates import sign_of
+from synth_audit.report.gates import GateView, sign_of
 from synth_audit.report.sensitivity import (
     MeasurementSensitivity,
     best_of_audits,
@@ -21,7 +21,7 @@ from synth_audit.report.sensitivity import (
     sensitivities,
     sharpest,
 )
-from synth_audit.report.view import Cells, Chapter, GateView, LeakRow, SensitivityRow, Shown, Sign
+from synth_audit.report.view import Cells, Chapter, LeakRow, SensitivityRow, Shown, Sign
 from synth_audit.store.evidence import Evidence
 
 ANCHOR = "known-answer"
@@ -37,9 +37,9 @@ _MARKS = (0.0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 _REACHES = (0.05, 0.1, 0.25, 0.5, 1.0)
 
 
-def known_answer(evidence: Evidence, gates: Sequence[GateView]) -> Chapter:
+def known_answer(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
     """The chapter; it stands in every report, for a check that was not made is worth saying too."""
-    found = sensitivities(evidence, gates)
+    found = sensitivities(evidence)
     anchors = {o.audit: f"audit-{i}" for i, o in enumerate(evidence.outcomes, 1)}
     shares = evidence.planting.shares or tuple(sorted({a.share for w in found for a in w.response.answers}))
     rows = tuple(_row(w, shares, anchors[w.outcome.audit]) for w in sorted(found, key=_rank))

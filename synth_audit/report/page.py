@@ -60,7 +60,7 @@ def fragment(template: str, **values: object) -> str:
 
 @cache
 def _environment() -> Environment:
-    return Environment(
+    made = Environment(
         loader=FileSystemLoader(resource_folder(_FOLDER)),
         autoescape=True,
         undefined=StrictUndefined,
@@ -68,6 +68,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.filters["sentence"] = words.sentence
+    return made
 
 
 def _cleaned(value: object) -> object:
@@ -105,7 +107,7 @@ def build_view(evidence: Evidence) -> ReportView:
         alerts=alerts,
         warnings=tuple(words.sentence(w) for w in evidence.notices),
         verdict=verdict_view(evidence, unmeasured=unmeasured, sound=not alerts),
-        sensitivity=first_line(evidence, sensitivities(evidence, gates)),
+        sensitivity=first_line(evidence, sensitivities(evidence)),
         gates=gates,
         suite_name=evidence.gates.suite_name,
         chapters=parts,

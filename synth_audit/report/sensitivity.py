@@ -10,12 +10,13 @@ from markupsafe import Markup
 
 from synth_audit import registry
 from synth_audit.examination.known_answer import DETECTED, detection_probability
-from synth_audit.findings.measurement import Direction, Measurement, MeasurementId
-from synth_audit.findings.sensitivity import DERIVED, LEAK_EQUIVALENT, Sensitivity, SensitivityCurve
+from synth_audit.findings.measurement import Direction, Measurement
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, Sensitivity, SensitivityCurve
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import svg, words
+from synth_audit.report.gates import GateView, gate_views
 from synth_audit.report.svg import WIDTH, LineStyle, axis_title, legend, position_labels, value_axis
-from synth_audit.report.view import Cells, GateView, Picture, SensitivityLine
+from synth_audit.report.view import Cells, Picture, SensitivityLine
 from synth_audit.store.evidence import Evidence
 
 _TITLE = "How likely each audit is to notice a leak, by its size"
@@ -82,11 +83,12 @@ class MeasurementSensitivity:
     @property
     def decides(self) -> bool:
         """True when a deciding gate rests on it."""
-        return any(g.blocking for g in self.gates)
+        return any(g.result.blocking for g in self.gates)
 
 
-def sensitivities(evidence: Evidence, gates: Sequence[GateView]) -> tuple[MeasurementSensitivity, ...]:
+def sensitivities(evidence: Evidence) -> tuple[MeasurementSensitivity, ...]:
     """Every measurement with a response, in the order of the evidence."""
+    gates = gate_views(evidence)
     return tuple(
         _sensitivity(evidence, outcome, r, tuple(g for g in gates if _rests_on(g, r, outcome)))
         for outcome in evidence.outcomes
@@ -98,15 +100,6 @@ def sharpest(found: Sequence[MeasurementSensitivity]) -> MeasurementSensitivity 
     """The one that shows the smallest leak; None when none shows any with certainty."""
     known = [(w.least, i) for i, w in enumerate(found) if w.least is not None]
     return found[min(known)[1]] if known else None
-
-
-def quantity_texts(outcome: AuditOutcome, measurement: MeasurementId) -> tuple[str, str]:
-    """Title of a measurement's quantity and how to read it."""
-    quantity = measurement.quantity
-    for q in (*(outcome.info.quantities if outcome.info else ()), *DERIVED):
-        if q.name == quantity:
-            return q.title, words.sentence(q.help)
-    return quantity.replace("_", " ").capitalize(), ""
 
 
 def sensitivity_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> SensitivityLine:
@@ -171,7 +164,7 @@ def _sensitivity(
     return MeasurementSensitivity(
         outcome=outcome,
         response=response,
-        title=quantity_texts(outcome, response.id)[0],
+        title=words.quantity_texts(outcome, response.id)[0],
         measurement=measurement,
         restated=next((m for m in outcome.measurements if _restates(m, response)), None),
         proportional=all(q.proportional for q in declared if q.name == response.id.quantity),
@@ -186,11 +179,12 @@ def _restates(m: Measurement, response: SensitivityCurve) -> bool:
 
 def _rests_on(gate: GateView, response: SensitivityCurve, outcome: AuditOutcome) -> bool:
     """True when the gate judges the measurement itself or what is derived from it."""
-    if gate.about is None:
+    about = gate.result.measurement
+    if about is None:
         return False
-    judged = [gate.about]
-    if gate.every:  # its result names only the worst
-        judged += [m.id for m in outcome.measurements if m.id.whole == gate.about.whole]
+    judged = [about]
+    if gate.result.every:  # its result names only the worst
+        judged += [m.id for m in outcome.measurements if m.id.whole == about.whole]
     return any((x.derived_from or x) == response.id for x in judged)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from synth_audit.findings.measurement import MeasurementId
+if TYPE_CHECKING:
+    from synth_audit.report.gates import GateView
 
 
 @dataclass(frozen=True)
@@ -64,40 +66,6 @@ class SensitivityLine:
     kind: str
     text: str
     warning: str = ""
-
-
-@dataclass(frozen=True)
-class GateView:
-    """One gate: what was required, what was found, and what to do.
-
-    Attributes:
-        title: what was found and what is allowed; asked: the requirement in the words of the suite.
-        about: what was judged, of several the worst. every: all measurements of its quantity were.
-        role: deciding, advisory, or that it judges fitness.
-        marks: the same for machines.
-    """
-
-    anchor: str
-    gate: str
-    title: str
-    asked: str
-    sign: Sign
-    blocking: bool
-    role: str
-    numbers: str
-    limit: str
-    judged: str
-    explanation: str
-    advice: str
-    reason: str
-    measurement: str
-    scope: str
-    about: MeasurementId | None
-    every: bool
-    value: str
-    interval: str
-    picture: Markup | None
-    marks: Mapping[str, str]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ import math
 import re
 from datetime import datetime, timedelta
 
-from synth_audit.findings.measurement import Measurement
+from synth_audit.findings.measurement import Measurement, MeasurementId
+from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import Result
+from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.comparison import change
 
@@ -209,6 +211,15 @@ def moment(iso: str, *, day_only: bool = False) -> str:
     offset = when.utcoffset()
     zone = "" if offset is None else " UTC" if offset == timedelta(0) else f" {when:%z}"
     return f"{day}, {when:%H:%M}{zone}"
+
+
+def quantity_texts(outcome: AuditOutcome, measurement: MeasurementId) -> tuple[str, str]:
+    """Title of a measurement's quantity and how to read it."""
+    quantity = measurement.quantity
+    for q in (*(outcome.info.quantities if outcome.info else ()), *DERIVED):
+        if q.name == quantity:
+            return q.title, sentence(q.help)
+    return quantity.replace("_", " ").capitalize(), ""
 
 
 def compared(now: Measurement, previous: Evidence | None) -> str:

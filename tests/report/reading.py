@@ -6,7 +6,6 @@ import re
 from html import unescape
 from types import SimpleNamespace
 
-from synth_audit.report.gates import gate_views
 from synth_audit.report.known_answer import known_answer
 from synth_audit.report.sensitivity import MeasurementSensitivity, sensitivities, sensitivity_line
 from synth_audit.report.view import SensitivityLine
@@ -14,11 +13,11 @@ from synth_audit.store.evidence import Evidence
 
 
 def found_in(evidence: Evidence) -> tuple[MeasurementSensitivity, ...]:
-    return sensitivities(evidence, gate_views(evidence))
+    return sensitivities(evidence)
 
 
 def view_of(evidence: Evidence) -> SimpleNamespace:
-    body = known_answer(evidence, gate_views(evidence)).body
+    body = known_answer(evidence, ()).body
     assert isinstance(body, dict)
     return SimpleNamespace(**body)
 

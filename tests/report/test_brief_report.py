@@ -37,14 +37,14 @@ def test_both_are_the_report_of_their_evidence(build: ModuleType, full: bool) ->
 def test_advice_that_does_not_hold_does_not_look_like_a_refusal(build: ModuleType) -> None:
     advice = build.gate("worst", "No column is lost", Result.FAIL, blocking=False)
     refusal = build.gate("copies", "No row is copied", Result.FAIL)
-    views = {g.gate: g for g in gate_views(build.evidence((), build.report_of((advice, refusal))))}
+    views = {g.result.gate: g for g in gate_views(build.evidence((), build.report_of((advice, refusal))))}
     assert (views["worst"].sign.kind, views["worst"].sign.word) == ("advice", "Advice not met")
     assert views["copies"].sign.kind == "fail"
     assert "f-fail" not in views["worst"].sign.icon
 
 
 def test_a_failed_gate_on_usefulness_is_no_advice(build: ModuleType) -> None:
-    (failed,) = (g for g in gate_views(build.unfit()) if g.gate == "ties")
+    (failed,) = (g for g in gate_views(build.unfit()) if g.result.gate == "ties")
     assert (failed.sign.kind, failed.sign.word) == ("open", "Not fit for purpose")
     assert "f-fail" not in failed.sign.icon
     assert "Advice not met" not in text(render_report(build.unfit()))

@@ -10,12 +10,12 @@ import pytest
 from report_reading import text  # made importable by conftest.py
 
 from synth_audit.findings.measurement import Direction, Interval, Measurement, MeasurementId
-from synth_audit.findings.verdict import Result
-from synth_audit.report import criteria
+from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report.certificate import certificate_view, render_certificate
-from synth_audit.report.criteria import ResidualRisk, frameworks, people, people_interval
-from synth_audit.report.gates import Outcomes
+from synth_audit.report.criteria import frameworks, people, people_interval, residual_risks
+from synth_audit.report.gates import gates_of
 from synth_audit.report.page import build_view
+from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import audit_marks, read_marks
 from synth_audit.verdict.comparison import change, worse_gates
 from synth_audit.verdict.criteria import CRITERIA
@@ -36,13 +36,13 @@ def test_it_is_made_of_any_evidence_and_names_it_to_machines(build: ModuleType, 
 
 
 def test_every_criterion_has_a_row_whatever_became_of_it(build: ModuleType) -> None:
-    rows = {row.criterion.lower(): row for row in certificate_view(build.passing())["criteria"]}
+    rows = {row.answer.criterion: row for row in certificate_view(build.passing())["criteria"]}
     assert tuple(rows) == CRITERIA
-    assert rows["singling out"].state == "answered"
-    assert rows["singling out"].share == "1.2\u00a0% (0.6 to 1.8\u00a0%)"
+    assert rows["singling out"].answer.state == "answered"
+    assert rows["singling out"].percent == "1.2\u00a0% (0.6 to 1.8\u00a0%)"
     assert rows["singling out"].people == "242 to 719"  # of 39,084
     assert rows["singling out"].allowed_people == "3,518"
-    assert (rows["linkability"].state, rows["linkability"].people) == ("not asked", "–")
+    assert (rows["linkability"].answer.state, rows["linkability"].people) == ("not asked", "–")
 
 
 def test_a_refusal_says_why_in_plain_words_and_no_signature_releases_it(build: ModuleType) -> None:
@@ -90,22 +90,14 @@ def test_no_small_number_of_people_is_told() -> None:
     assert people_interval(-0.1, 0.0002, 39_084, 10) == "none to fewer than 10"
 
 
-def test_a_share_of_one_subgroup_is_not_counted_over_all_of_train(
-    build: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def of_a_subgroup(risk: ResidualRisk) -> ResidualRisk:
-        if risk.share is None:
-            return risk
-        return replace(
-            risk, share=replace(risk.share, id=replace(risk.share.id, quantity="worst_subgroup_near_copies"))
-        )
-
-    known = [of_a_subgroup(risk) for risk in criteria.residual_risks(build.passing())]
-    monkeypatch.setattr(criteria, "residual_risks", lambda evidence: known)
-    rows = {row.criterion.lower(): row for row in certificate_view(build.passing())["criteria"]}
-    assert rows["singling out"].share == "1.2\u00a0% (0.6 to 1.8\u00a0%)"
-    assert rows["singling out"].people == "of those in one subgroup"
-    assert rows["singling out"].allowed_people == ""
+def test_a_share_of_one_subgroup_is_not_counted_over_all_of_train(build: ModuleType) -> None:
+    [risk] = [r for r in residual_risks(build.passing()) if r.answer.criterion == "singling out"]
+    assert risk.share is not None
+    of_one = replace(risk.share, id=replace(risk.share.id, quantity="worst_subgroup_near_copies"))
+    row = replace(risk, share=of_one)
+    assert row.percent == "1.2\u00a0% (0.6 to 1.8\u00a0%)"
+    assert row.people == "of those in one subgroup"
+    assert row.allowed_people == ""
 
 
 def test_overlapping_intervals_are_no_change(build: ModuleType) -> None:
@@ -153,23 +145,29 @@ def test_demands_are_said_to_be_measured_only_where_they_were(build: ModuleType)
     assert not any(row.measured for row in rows if row.where.startswith("no "))
 
 
+def told(evidence: Evidence, gate: GateResult) -> str:
+    [judged] = gates_of(replace(evidence, gates=replace(evidence.gates, results=(gate,))))
+    return judged.sentence
+
+
 def test_a_finding_of_nothing_beyond_chance_is_no_negative_share(build: ModuleType) -> None:
     evidence = build.passing()
     [gate] = [g for g in evidence.gates.results if g.gate == "risk.max"]
     below = replace(gate, value=-0.02, low=-0.04, high=0.001)
-    assert Outcomes.of(evidence).sentence(below).endswith(": 0\u00a0%; 9\u00a0% allowed")
+    assert told(evidence, below).endswith(": 0\u00a0%; 9\u00a0% allowed")
 
 
 def test_an_undecided_finding_says_that_its_interval_reaches_beyond(build: ModuleType) -> None:
     evidence = build.passing()
     [gate] = [g for g in evidence.gates.results if g.gate == "risk.max"]
     assert gate.measurement is not None
-    told = Outcomes.of(evidence).sentence
     wide = replace(gate, value=-0.02, low=-0.3, high=0.32, result=Result.INSUFFICIENT)
     said = ": 0\u00a0% (0 to 32\u00a0%); 9\u00a0% allowed, and the interval reaches beyond it"
-    assert told(wide).endswith(said)
+    assert told(evidence, wide).endswith(said)
     blind = replace(wide, explanation=f"{gate.measurement.name} is blind here and decides nothing: so it is.")
-    assert re.fullmatch("“[^“.]+” of “[^“.]+” is blind here and decides nothing: so it is", told(blind))
+    assert re.fullmatch(
+        "“[^“.]+” of “[^“.]+” is blind here and decides nothing: so it is", told(evidence, blind)
+    )
 
 
 def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> None:

@@ -32,7 +32,7 @@ def test_gates_on_a_number_its_restatement_or_its_subgroups_rest_on_it(
         build.gate("table", "t"),
     )
     found = found_in(build.judged(outcome, *made))
-    relied = {w.response.id: [g.gate for g in w.gates] for w in found if w.gates}
+    relied = {w.response.id: [g.result.gate for g in w.gates] for w in found if w.gates}
     assert relied == {
         risk(): ["itself"],
         risk("3 columns"): ["scoped"],
@@ -43,7 +43,7 @@ def test_gates_on_a_number_its_restatement_or_its_subgroups_rest_on_it(
 
 
 def test_a_gate_on_every_scope_is_a_gate_on_each(build: ModuleType) -> None:
-    assert all([g.gate for g in w.gates] == ["link"] for w in found_in(build.crowded()))
+    assert all([g.result.gate for g in w.gates] == ["link"] for w in found_in(build.crowded()))
 
 
 def test_a_number_out_of_proportion_is_not_the_sharpest(build: ModuleType, one: AuditOutcome) -> None:
@@ -62,7 +62,9 @@ def test_a_number_out_of_proportion_is_not_the_sharpest(build: ModuleType, one: 
 def test_the_first_screen_says_what_the_deciding_numbers_would_have_seen(build: ModuleType) -> None:
     evidence = build.passing()
     least = min(
-        w.response.minimum_detectable or 1.0 for w in found_in(evidence) if any(g.blocking for g in w.gates)
+        w.response.minimum_detectable or 1.0
+        for w in found_in(evidence)
+        if any(g.result.blocking for g in w.gates)
     )
     line = line_of(evidence)
     assert line == SensitivityLine(

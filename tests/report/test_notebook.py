@@ -10,7 +10,7 @@ import pytest
 from report_reading import text  # made importable by conftest.py
 
 from synth_audit.plugins.audit import Status
-from synth_audit.report.gates import Outcomes
+from synth_audit.report.gates import gates_of
 from synth_audit.report.notebook import shown
 from synth_audit.store.evidence import Evidence
 
@@ -34,13 +34,11 @@ def test_a_notebook_shows_verdict_and_gates(build: ModuleType) -> None:
     plain = text(page)
     assert "must not be released" in plain
     held, passed = map(text, page.split("<details>"))
-    outcomes = Outcomes.of(build.failing())
-    failing = [g for g in build.failing().gates.results if g.result != "pass"]
+    gates = gates_of(build.failing())
+    failing = [g for g in gates if g.result.result != "pass"]
     assert failing
-    assert all(text(outcomes.sentence(g)) in held for g in failing)
-    assert all(
-        text(outcomes.sentence(g)) in passed for g in build.failing().gates.results if g.result == "pass"
-    )
+    assert all(text(g.sentence) in held for g in failing)
+    assert all(text(g.sentence) in passed for g in gates if g.result.result == "pass")
 
 
 def test_altered_evidence_decides_nothing_in_a_notebook(build: ModuleType) -> None:

@@ -151,7 +151,7 @@ def test_advice_comes_after_what_decides(build: ModuleType) -> None:
     advisory = build.gate("advisory", "a", Result.FAIL, blocking=False)
     blind = build.gate("blind", "b", Result.INSUFFICIENT, blocking=False)
     gates = (blind, build.gate("fine", "f"), advisory, build.gate("deciding", "d", Result.INSUFFICIENT))
-    order = [g.gate for g in gate_views(build.evidence((), build.report_of(gates)))]
+    order = [g.result.gate for g in gate_views(build.evidence((), build.report_of(gates)))]
     assert order == ["deciding", "advisory", "fine", "blind"]
 
 

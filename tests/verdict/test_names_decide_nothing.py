@@ -17,7 +17,6 @@ from synth_audit.findings.sensitivity import WORST_SUBGROUP, PlantedLeaks, Recor
 from synth_audit.findings.verdict import Result, TableCheck
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
 from synth_audit.report import render_report
-from synth_audit.report.gates import gate_views
 from synth_audit.report.sensitivity import sensitivities
 from synth_audit.store.evidence import Evidence, parse_evidence
 from synth_audit.verdict.judge import judge, sensitivity_checked_rows
@@ -131,10 +130,7 @@ def story(build: ModuleType, names: Names, *, pages: bool = False) -> tuple[obje
     again = parse_evidence(evidence.to_json())
     assert again == evidence
     assert judge(suite, again.outcomes, CHECKS) == report
-    relied = [
-        (unnamed(w.response.id, names), [g.gate for g in w.gates])
-        for w in sensitivities(again, gate_views(again))
-    ]
+    relied = [(unnamed(w.response.id, names), [g.result.gate for g in w.gates]) for w in sensitivities(again)]
     if pages:
         render_report(again)
     return rows, results, report.verdict, relied
@@ -200,7 +196,7 @@ def test_a_column_whose_name_holds_by_is_read_whole(build: ModuleType) -> None:
     judged = WORST_SUBGROUP.derived(MeasurementId("probe", "risk", column="weight"), "baby weight")
     gate = build.gate("g", "t", measurement=judged)
     evidence = build.evidence(outcomes, build.report_of((gate,)), planting=PLANTING)
-    [relied] = [w for w in sensitivities(evidence, gate_views(evidence)) if w.gates]
+    [relied] = [w for w in sensitivities(evidence) if w.gates]
     assert relied.response.id == MeasurementId("probe", "risk", column="weight")
 
 
