@@ -157,7 +157,7 @@ def picture(points: Sequence[Point], x_title: str, title: str, *, lower_is_safer
     taken: list[tuple[float, float, float, float]] = []
     for p in points:
         x, y = across(p.x), up(p.y)
-        colour = COLOURS.get(p.label[:4], svg.INK)
+        colour = COLOURS.get(p.label[:4], svg.COLOURS["ink"])
         body += svg.element("circle", cx=x, cy=y, r=4.5, fill=colour)
         taken.append((x - 5, y - 5, x + 5, y + 5))
     for p in points:

@@ -297,10 +297,8 @@ def _unfit_sign() -> Sign:
 
 
 def _warning_icon() -> Markup:
-    ring = svg.element(
-        "circle", class_="s-muted", cx=12, cy=12, r=8, fill="none", stroke=svg.MUTED, stroke_width=2
-    )
-    bar = svg.element("path", class_="s-muted", d="M12 7.5v6M12 15.6v1.4", stroke=svg.MUTED, stroke_width=2)
+    ring = svg.element("circle", cx=12, cy=12, r=8, fill="none", stroke="muted", stroke_width=2)
+    bar = svg.element("path", d="M12 7.5v6M12 15.6v1.4", stroke="muted", stroke_width=2)
     return _icon(ring + bar)
 
 

@@ -12,8 +12,6 @@ from synth_audit.text import clean
 _NAMES = 130.0
 _MOST_CELL = 30.0
 _TOP = 18.0
-_STRONG = "#1f5a93"
-_AGAINST = "#b45309"
 
 Matrix = Sequence[Sequence[float]]
 
@@ -92,7 +90,7 @@ def _labels(labels: Sequence[str], left: float, cell: float) -> str:
 def _cells(values: Matrix, left: float, cell: float) -> str:
     """The diagonal says nothing, so it is shaded instead of drawn."""
     diagonal = "".join(svg.square(left + i * cell, _TOP + i * cell, cell) for i in range(len(values)))
-    shade = svg.element("path", d=diagonal, class_="f-track", fill=svg.TRACK)
+    shade = svg.element("path", d=diagonal, fill="track")
     places = [
         (left + j * cell, _TOP + i * cell, value)
         for i, row in enumerate(values)
@@ -115,7 +113,7 @@ def _absent(values: Matrix, left: float, cell: float) -> str:
 
 
 def _stroke(path: str) -> str:
-    return svg.element("path", d=path, class_="s-rule", fill="none", stroke=svg.RULE) if path else ""
+    return svg.element("path", d=path, fill="none", stroke="rule") if path else ""
 
 
 def _paths(places: Sequence[tuple[float, float, float]], cell: float) -> str:
@@ -124,11 +122,9 @@ def _paths(places: Sequence[tuple[float, float, float]], cell: float) -> str:
     hollow = [_square(x, y, v, cell, inset=0.6) for x, y, v in places if math.isfinite(v) and v < 0]
     out = ""
     if any(full):
-        out += svg.element("path", d="".join(full), class_="f-line-0", fill=_STRONG)
+        out += svg.element("path", d="".join(full), fill="line-0")
     if any(hollow):
-        out += svg.element(
-            "path", d="".join(hollow), class_="s-line-1", fill="none", stroke=_AGAINST, stroke_width=1.2
-        )
+        out += svg.element("path", d="".join(hollow), fill="none", stroke="line-1", stroke_width=1.2)
     return out
 
 

@@ -139,13 +139,13 @@ def _band(plot: IntervalPlot, scale: svg.Linear, anchor: str) -> str:
     whole: dict[str, Any] = {"y": _TOP, "height": _BAND}
     x0, x1 = scale.start, scale.end
     if plot.minimum is None and plot.maximum is None:
-        return svg.element("rect", class_="f-track", x=x0, width=x1 - x0, fill=svg.TRACK, **whole)
+        return svg.track(x0, _TOP, x1 - x0, _BAND)
     a = scale(plot.minimum) if plot.minimum is not None and svg.drawable(plot.minimum) else x0
     b = scale(plot.maximum) if plot.maximum is not None and svg.drawable(plot.maximum) else x1
     unsafe = svg.element("rect", x=x0, width=x1 - x0, fill=f"url(#{anchor}-hatch)", **whole)
-    paper = svg.element("rect", class_="f-paper", x=a, width=max(b - a, 0), fill=svg.PAPER, **whole)
-    safe = svg.element("rect", class_="f-safe", x=a, width=max(b - a, 0), fill=svg.SAFE, **whole)
-    return svg.hatch(f"{anchor}-hatch", "s-unsafe", svg.UNSAFE, 1.2) + unsafe + paper + safe
+    paper = svg.element("rect", x=a, width=max(b - a, 0), fill="paper", **whole)
+    safe = svg.element("rect", x=a, width=max(b - a, 0), fill="safe", **whole)
+    return svg.hatch(f"{anchor}-hatch", "unsafe", 1.2) + unsafe + paper + safe
 
 
 def _axis(scale: svg.Linear, unit: str) -> str:
@@ -163,17 +163,7 @@ def _interval(plot: IntervalPlot, scale: svg.Linear) -> str:
     low, high = plot.low, plot.high
     if low is not None and high is not None and svg.drawable(low) and svg.drawable(high):
         out += svg.Pen(upright=False).interval(scale(low), scale(high), MIDDLE)
-    x = scale(plot.value or 0.0)
-    return out + svg.element(
-        "circle",
-        class_="f-ink s-paper",
-        cx=x,
-        cy=MIDDLE,
-        r=5,
-        fill=svg.INK,
-        stroke=svg.PAPER,
-        stroke_width=1.2,
-    )
+    return out + svg.dot(scale(plot.value or 0.0), MIDDLE)
 
 
 def _limit_lines(plot: IntervalPlot, scale: svg.Linear) -> list[str]:
@@ -205,9 +195,8 @@ def _reference(plot: IntervalPlot, scale: svg.Linear) -> str:
     diamond = svg.element(
         "polygon",
         points=f"{x:.2f},{_TOP - 2:g} {x + 5:.2f},{_TOP + 3:g} {x:.2f},{_TOP + 8:g} {x - 5:.2f},{_TOP + 3:g}",
-        class_="f-paper s-ink",
-        fill=svg.PAPER,
-        stroke=svg.INK,
+        fill="paper",
+        stroke="ink",
         stroke_width=1.4,
     )
     dashed = svg.line(x, _TOP, x, _BOTTOM + 2, width=1.4, dash="3 2")
@@ -226,7 +215,7 @@ def suite_overview_svg(
     units = units or {}
     width, row, label = 880.0, 66.0, 490.0
     height = max(len(gates), 1) * row + 8
-    body = svg.element("rect", class_="f-paper", width=width, height=height, fill=svg.PAPER)
+    body = svg.element("rect", width=width, height=height, fill="paper")
     for i, gate in enumerate(gates):
         y = i * row + 4
         plot = IntervalPlot.of_gate(gate, units.get(gate.measurement.whole, "") if gate.measurement else "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
@@ -267,7 +266,7 @@ def leak_interval_svg(m: Measurement, scale: LeakScale, *, title: str, anchor: s
 
 def _ground(scale: LeakScale, anchor: str) -> str:
     below = svg.element("rect", x=_PAD, y=_TOP, width=_BELOW, height=_BAND, fill=f"url(#{anchor}-below)")
-    hatch = svg.hatch(f"{anchor}-below", "s-rule", svg.RULE, 1)
+    hatch = svg.hatch(f"{anchor}-below", "rule", 1)
     return hatch + below + svg.track(scale.zero, _TOP, WIDTH - _PAD - scale.zero, _BAND)
 
 
@@ -294,8 +293,7 @@ def _interval(value: float, low: float, high: float, scale: LeakScale) -> str:
         x0, x1 = scale(low), scale(high)
         out += svg.line(x0, _MIDDLE, x1, _MIDDLE, width=2)
         out += _end(x0, -1 if low < 0 else 0) + _end(x1, -1 if high < 0 else 1 if high > scale.reach else 0)
-    mark: dict[str, Any] = {"class_": "f-ink s-paper", "fill": svg.INK, "stroke": svg.PAPER}
-    return out + svg.element("circle", cx=scale(value), cy=_MIDDLE, r=5, stroke_width=1.2, **mark)
+    return out + svg.dot(scale(value), _MIDDLE)
 
 
 def _end(x: float, beyond: int) -> str:
@@ -303,4 +301,4 @@ def _end(x: float, beyond: int) -> str:
     if not beyond:
         return svg.line(x, _MIDDLE - 5, x, _MIDDLE + 5, width=2)
     d = f"M{x - 5 * beyond:.1f} {_MIDDLE - 5:g}L{x:.1f} {_MIDDLE:g}L{x - 5 * beyond:.1f} {_MIDDLE + 5:g}"
-    return svg.element("path", d=d, class_="s-ink", fill="none", stroke=svg.INK, stroke_width=2)
+    return svg.element("path", d=d, fill="none", stroke="ink", stroke_width=2)

@@ -13,8 +13,13 @@ from synth_audit.findings.verdict import Result
 from synth_audit.report import words
 from synth_audit.text import LONGEST_WORD, clean, shortened
 
-INK, MUTED, RULE, PAPER = "#1c2530", "#55606c", "#c8ced6", "#ffffff"
-SAFE, UNSAFE, TRACK = "#d5e8dc", "#d9b8b0", "#eef1f4"
+COLOURS = {
+    **{"ink": "#1c2530", "muted": "#55606c", "rule": "#c8ced6", "paper": "#ffffff", "track": "#eef1f4"},
+    **{"safe": "#d5e8dc", "unsafe": "#d9b8b0", "pass": "#1b6a44", "fail": "#a3241f", "open": "#855700"},
+    **{"line-0": "#1f5a93", "line-1": "#b45309", "line-2": "#17745c", "line-3": "#8a3a7c"},
+    "line-4": "#4a5560",
+}
+"""By the names that the style sheet has for them, by which it changes them in the dark."""
 FONT = "-apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'Liberation Sans', Arial, sans-serif"
 _DRAWABLE = 1e100
 _NARROWEST = 0.56
@@ -27,11 +32,11 @@ _PLOT = 220.0
 """Height of what lies between the axes."""
 
 _TILE: dict[str, Any] = {"width": 6, "height": 6, "patternUnits": "userSpaceOnUse"}
-_COLOURS = ("#1f5a93", "#b45309", "#17745c", "#8a3a7c", "#4a5560")
+_LINES = 5
+"""Colours of lines."""
 _DASHES = (None, "7 4", "2 3", "9 3 2 3", "14 4")
 _MARKERS = ("circle", "square", "triangle", "diamond", "cross")
 
-RESULT_COLOURS = {Result.PASS: "#1b6a44", Result.FAIL: "#a3241f", Result.INSUFFICIENT: "#855700"}
 RESULT_CLASSES = {Result.PASS: "pass", Result.FAIL: "fail", Result.INSUFFICIENT: "open"}
 
 
@@ -58,8 +63,13 @@ def drawable(value: float | None) -> bool:
 def element(tag: str, content: str = "", **attributes: str | float | None) -> str:
     """One element; ``class_`` and ``stroke_width`` become ``class`` and ``stroke-width``; None is left out.
 
+    A ``fill`` or ``stroke`` by one of the names in :data:`COLOURS` is one that the style sheet may change.
     ``content`` is markup. Raises ``ValueError`` for a coordinate that is not a finite number.
     """
+    named = {paint: name for paint in ("fill", "stroke") if (name := attributes.get(paint)) in COLOURS}
+    if named:
+        attributes |= {paint: COLOURS[str(name)] for paint, name in named.items()}
+        attributes["class_"] = " ".join(f"{paint[0]}-{name}" for paint, name in named.items())
     parts = [
         f' {name.rstrip("_").replace("_", "-")}="{_value(value)}"'
         for name, value in attributes.items()
@@ -82,10 +92,9 @@ def text(
     return element(
         "text",
         escape(clean(shortened(content, LONGEST_WORD))),
-        class_="f-muted" if muted else "f-ink",
         x=x,
         y=y,
-        fill=MUTED if muted else INK,
+        fill="muted" if muted else "ink",
         font_size=size,
         text_anchor=None if anchor == "start" else anchor,
         font_weight=weight,
@@ -105,12 +114,11 @@ def line(
     """A straight line in ink, or in the faint colour of rules."""
     return element(
         "line",
-        class_="s-rule" if rule else "s-ink",
         x1=x1,
         y1=y1,
         x2=x2,
         y2=y2,
-        stroke=RULE if rule else INK,
+        stroke="rule" if rule else "ink",
         stroke_width=width,
         stroke_dasharray=dash,
     )
@@ -300,20 +308,20 @@ class Pen:
         return stroke + self.ends(low, high, across, half, width=width)
 
 
-def hatch(name: str, class_: str, colour: str, width: float) -> str:
+def hatch(name: str, colour: str, width: float) -> str:
     """The definition of a hatched ground, to be filled with as ``url(#name)``."""
-    stroke = element("path", d="M0 6 L6 0", class_=class_, stroke=colour, stroke_width=width)
+    stroke = element("path", d="M0 6 L6 0", stroke=colour, stroke_width=width)
     return element("defs", element("pattern", stroke, id=name, **_TILE))
 
 
 def frame(x: float, y: float, width: float, height: float) -> str:
     """An empty rectangle in the faint colour of rules."""
-    return element("rect", class_="s-rule", x=x, y=y, width=width, height=height, fill="none", stroke=RULE)
+    return element("rect", x=x, y=y, width=width, height=height, fill="none", stroke="rule")
 
 
 def track(x: float, y: float, width: float, height: float) -> str:
     """The ground that an interval lies on."""
-    return element("rect", class_="f-track", x=x, y=y, width=width, height=height, fill=TRACK)
+    return element("rect", x=x, y=y, width=width, height=height, fill="track")
 
 
 def square(x: float, y: float, side: float) -> str:
@@ -330,25 +338,19 @@ class LineStyle:
 
     @property
     def colour(self) -> str:
-        """Colour of the line."""
-        return _COLOURS[self.index % len(_COLOURS)]
-
-    @property
-    def name(self) -> str:
-        """Class suffix, for recolouring."""
-        return f"line-{self.index % len(_COLOURS)}"
+        """Name of its colour."""
+        return f"line-{self.index % _LINES}"
 
     @property
     def dash(self) -> str | None:
         """Dash pattern; differs from the colour's cycle after five lines."""
-        return _DASHES[(self.index + self.index // len(_COLOURS)) % len(_DASHES)]
+        return _DASHES[(self.index + self.index // _LINES) % len(_DASHES)]
 
     def marker(self, x: float, y: float, r: float = 3.6) -> str:
         """The marker of this line at a place."""
-        fill: dict[str, Any] = {"class_": f"f-{self.name}", "fill": self.colour}
-        match _MARKERS[(self.index + 2 * (self.index // len(_COLOURS))) % len(_MARKERS)]:
+        match _MARKERS[(self.index + 2 * (self.index // _LINES)) % len(_MARKERS)]:
             case "circle":
-                return element("circle", cx=x, cy=y, r=r, **fill)
+                return element("circle", cx=x, cy=y, r=r, fill=self.colour)
             case "square":
                 shape = f"M{x - r:.1f} {y - r:.1f}h{2 * r:g}v{2 * r:g}h{-2 * r:g}z"
             case "triangle":
@@ -358,15 +360,14 @@ class LineStyle:
                 shape = f"M{x:.1f} {y - d:.1f}l{d:g} {d:g}l{-d:g} {d:g}l{-d:g} {-d:g}z"
             case _:
                 arms = f"M{x - r:.1f} {y - r:.1f}l{2 * r:g} {2 * r:g}m0 {-2 * r:g}l{-2 * r:g} {2 * r:g}"
-                return element("path", d=arms, class_=f"s-{self.name}", stroke=self.colour, stroke_width=1.8)
-        return element("path", d=shape, **fill)
+                return element("path", d=arms, stroke=self.colour, stroke_width=1.8)
+        return element("path", d=shape, fill=self.colour)
 
     def path(self, d: str) -> str:
         """A line along a path, in this line's colour and dashes."""
         return element(
             "path",
             d=d,
-            class_=f"s-{self.name}",
             fill="none",
             stroke=self.colour,
             stroke_width=2,
@@ -378,7 +379,6 @@ class LineStyle:
         """A bar in this line's pattern."""
         return element(
             "rect",
-            class_=f"s-{self.name}",
             x=x,
             y=y,
             width=max(width, 0.6),
@@ -390,15 +390,15 @@ class LineStyle:
 
     def pattern(self) -> str:
         """The pattern behind :meth:`bar`: solid, hatched, hollow, dotted, ruled."""
-        ground = element("rect", class_="f-paper", width=6, height=6, fill=PAPER)
-        stroke: dict[str, Any] = {"class_": f"s-{self.name}", "stroke": self.colour, "fill": "none"}
+        ground = element("rect", width=6, height=6, fill="paper")
+        stroke: dict[str, Any] = {"stroke": self.colour, "fill": "none"}
         match self.index % 5:
             case 0:
-                ground = element("rect", class_=f"f-{self.name}", width=6, height=6, fill=self.colour)
+                ground = element("rect", width=6, height=6, fill=self.colour)
             case 1:
                 ground += element("path", d="M-1 7L7 -1M-1 1L1 -1M5 7L7 5", stroke_width=1.6, **stroke)
             case 3:
-                ground += element("circle", class_=f"f-{self.name}", cx=3, cy=3, r=1.5, fill=self.colour)
+                ground += element("circle", cx=3, cy=3, r=1.5, fill=self.colour)
             case 4:
                 ground += element("path", d="M0 3H6", stroke_width=1.6, **stroke)
         return element("pattern", ground, id=f"{self.anchor}-p{self.index}", **_TILE)
@@ -421,43 +421,29 @@ def legend(styles: Mapping[str, LineStyle], top: float, *, as_bars: bool = False
     return Plot(out, y - top + 12)
 
 
+def dot(x: float, y: float) -> str:
+    """The value within its interval."""
+    return element("circle", cx=x, cy=y, r=5, fill="ink", stroke="paper", stroke_width=1.2)
+
+
 def result_mark(result: Result, x: float, y: float, r: float) -> str:
     """The sign of a result: a disc with a tick, a square with a cross, a diamond with a question mark."""
-    colour, name = RESULT_COLOURS[result], f"f-{RESULT_CLASSES[result]}"
-    if result is Result.PASS:
-        shape = element("circle", class_=name, cx=x, cy=y, r=r, fill=colour)
-        path = f"M{x - r * 0.45:g} {y + r * 0.02:g} l{r * 0.32:g} {r * 0.36:g} l{r * 0.56:g} {-r * 0.72:g}"
-    elif result is Result.FAIL:
-        side = r * 0.92
-        shape = element(
-            "rect", class_=name, x=x - side, y=y - side, width=2 * side, height=2 * side, rx=1.5, fill=colour
-        )
-        arm = r * 0.42
-        path = f"M{x - arm:g} {y - arm:g} l{2 * arm:g} {2 * arm:g} m0 {-2 * arm:g} l{-2 * arm:g} {2 * arm:g}"
-    else:
+    colour = RESULT_CLASSES[result]
+    if result is Result.INSUFFICIENT:
         tip = r * 1.2
         points = f"{x:g},{y - tip:g} {x + tip:g},{y:g} {x:g},{y + tip:g} {x - tip:g},{y:g}"
-        shape = element("polygon", class_=name, points=points, fill=colour)
-        question = element(
-            "text",
-            "?",
-            class_="f-paper",
-            x=x,
-            y=y + r * 0.48,
-            fill=PAPER,
-            font_size=r * 1.35,
-            font_weight="700",
-            text_anchor="middle",
-        )
-        return shape + question
-    stroke = element(
-        "path",
-        d=path,
-        class_="s-paper",
-        fill="none",
-        stroke=PAPER,
-        stroke_width=max(r * 0.24, 1.2),
-        stroke_linecap="round",
-        stroke_linejoin="round",
+        font: dict[str, Any] = {"font_size": r * 1.35, "font_weight": "700", "text_anchor": "middle"}
+        question = element("text", "?", x=x, y=y + r * 0.48, fill="paper", **font)
+        return element("polygon", points=points, fill=colour) + question
+    if result is Result.PASS:
+        shape = element("circle", cx=x, cy=y, r=r, fill=colour)
+        path = f"M{x - r * 0.45:g} {y + r * 0.02:g} l{r * 0.32:g} {r * 0.36:g} l{r * 0.56:g} {-r * 0.72:g}"
+    else:
+        side, arm = r * 0.92, r * 0.42
+        place = {"x": x - side, "y": y - side, "width": 2 * side, "height": 2 * side}
+        shape = element("rect", rx=1.5, fill=colour, **place)
+        path = f"M{x - arm:g} {y - arm:g} l{2 * arm:g} {2 * arm:g} m0 {-2 * arm:g} l{-2 * arm:g} {2 * arm:g}"
+    ends = {"stroke_linecap": "round", "stroke_linejoin": "round"}
+    return shape + element(
+        "path", d=path, fill="none", stroke="paper", stroke_width=max(r * 0.24, 1.2), **ends
     )
-    return shape + stroke

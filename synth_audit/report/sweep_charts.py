@@ -91,9 +91,7 @@ def scatter_svg(dots: Sequence[Dot], privacy: Axis, utility: Axis, *, anchor: st
     places = [(x_scale(d.privacy), y_scale(d.utility)) for d in dots]
     for d, (x, y) in zip(dots, places, strict=True):
         if d.chosen:
-            body += svg.element(
-                "circle", class_="s-ink", cx=x, cy=y, r=_R + 5, fill="none", stroke=svg.INK, stroke_width=2.4
-            )
+            body += svg.element("circle", cx=x, cy=y, r=_R + 5, fill="none", stroke="ink", stroke_width=2.4)
         body += result_mark(d.result, x, y, _R)
     body += _names(dots, places, (left + 2, _TOP, WIDTH - 2, bottom))
     about = _describe(dots, privacy, utility)
@@ -204,12 +202,11 @@ def _name(shown: str, x: float, y: float, *, chosen: bool) -> str:
     return svg.element(
         "text",
         escape(shown),
-        class_="f-ink s-paper",
         x=x,
         y=y,
         font_size=12,
-        fill=svg.INK,
-        stroke=svg.PAPER,
+        fill="ink",
+        stroke="paper",
         stroke_width=3,
         paint_order="stroke",
         text_anchor="middle",

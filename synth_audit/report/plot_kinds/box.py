@@ -165,13 +165,12 @@ def _middle(lower: float, upper: float, centre: float, half: float, pen: Pen, wi
         x, y, wide, high = centre - half, low, 2 * half, length
     return svg.element(
         "rect",
-        class_="f-track s-ink",
         x=x,
         y=y,
         width=max(wide, 0.6),
         height=max(high, 0.6),
-        fill=svg.TRACK,
-        stroke=svg.INK,
+        fill="track",
+        stroke="ink",
         stroke_width=width,
     )
 

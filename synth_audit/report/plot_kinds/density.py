@@ -17,7 +17,6 @@ WIDTH = 290.0
 
 SCALE_WIDTH = 460.0
 
-_STRONG = "#1f5a93"
 _SPECK = 0.7
 _LARGEST = 24.0
 
@@ -159,7 +158,7 @@ def _squares(series: Series, most: float, corner: tuple[float, float], side: flo
 
 
 def _path(squares: Sequence[str]) -> str:
-    return svg.element("path", d="".join(squares), class_="f-line-0", fill=_STRONG) if squares else ""
+    return svg.element("path", d="".join(squares), fill="line-0") if squares else ""
 
 
 def _x_axis(x: svg.Linear, bottom: float, label: str) -> str:
