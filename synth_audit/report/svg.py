@@ -31,6 +31,14 @@ SIZE = 12.0
 _PLOT = 220.0
 """Height of what lies between the axes."""
 
+MOST_NAMES = 40
+"""Names on the left of a picture; the others are only in its table."""
+
+_NAME_WIDTH = 180.0
+
+Labels = tuple[str, str]
+"""What the names are, and what the values are."""
+
 _TILE: dict[str, Any] = {"width": 6, "height": 6, "patternUnits": "userSpaceOnUse"}
 _LINES = 5
 """Colours of lines."""
@@ -265,7 +273,7 @@ def centred(x: float, y: float, content: str, size: float, right: float = WIDTH)
     return text(min(max(x, half), right - half), y, content, size=size, anchor="middle", muted=True)
 
 
-def position_labels(names: list[str], places: list[float], y: float, room: float) -> str:
+def position_labels(names: Sequence[str], places: Sequence[float], y: float, room: float) -> str:
     """Names under their places, as many as fit without touching."""
     widest = max(text_width(n, 11) for n in names) + 8
     every = 1
@@ -275,6 +283,83 @@ def position_labels(names: list[str], places: list[float], y: float, room: float
         centred(x, y, fitted(name, max(every * room - 4, 24), 11, middle=True), 11)
         for name, x in list(zip(names, places, strict=True))[::every]
     )
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The frame of bars or boxes, one for each name.
+
+    Attributes:
+        plot: what it draws and how high it is. scale: of the values. centres: of the names' places, which
+            are ``room`` apart. upright: values go up, and not to the right.
+    """
+
+    plot: Plot
+    scale: Linear
+    centres: tuple[float, ...]
+    room: float
+    upright: bool
+
+    def across(self, value: float, **more: Any) -> str:
+        """A line at a value, through all places."""
+        at, (first, last) = self.scale(value), (self.centres[0], self.centres[-1])
+        pen = Pen(self.upright)
+        return pen.line((at, first - self.room / 2), (at, last + self.room / 2), **more)
+
+    def missing(self, centre: float, at: float) -> str:
+        """What stands in a place without a number, from a position on the scale on."""
+        if self.upright:
+            return text(centre, at - 4, "?", size=11, anchor="middle", muted=True)
+        return text(at + 5, centre + 4, words.NOT_COMPUTED, size=10, muted=True)
+
+
+def short(names: Sequence[str]) -> bool:
+    """True where names fit below standing bars."""
+    room = (WIDTH - 50) / max(len(names), 1)
+    return all(text_width(name, 11) <= room - 6 for name in names)
+
+
+def standing_axes(names: Sequence[str], span: tuple[float, float], top: float, labels: Labels) -> Axes:
+    """Values go up, names stand below."""
+    axis, scale, left = value_axis(*span, top, labels[1])
+    room, bottom = (WIDTH - 4 - left) / len(names), top + axis.height
+    centres = tuple(left + (i + 0.5) * room for i in range(len(names)))
+    body = axis.body + position_labels(names, centres, bottom + 17, room)
+    body += axis_title(labels[0], left, bottom + 36)
+    return Axes(Plot(body, axis.height + 44), scale, centres, room, True)
+
+
+def lying_axes(
+    names: Sequence[str], span: tuple[float, float], top: float, labels: Labels, room: float
+) -> Axes:
+    """Values go to the right, names stand on the left, the first :data:`MOST_NAMES` of them."""
+    shown = names[:MOST_NAMES]
+    left = min(max(text_width(name, 12) for name in shown) + 10, _NAME_WIDTH)
+    marks, step = outer_ticks(*span, 4)
+    scale = Linear(min(span[0], *marks), max(span[1], *marks), left, WIDTH - 14)
+    start = top + 22
+    bottom = start + len(shown) * room + 2
+    body = text(0, top + 10, fitted(labels[0], WIDTH, 12), muted=True)
+    for value in marks:
+        body += line(scale(value), start, scale(value), bottom, rule=True)
+        body += text(scale(value), bottom + 15, words.tick(value, step), size=11, anchor="middle", muted=True)
+    centres = tuple(start + (i + 0.5) * room for i in range(len(shown)))
+    for name, y in zip(_told_apart(shown, left - 10), centres, strict=True):
+        body += text(left - 8, y + 4, name, anchor="end")
+    body += axis_title(labels[1], left, bottom + 34)
+    if more := len(names) - len(shown):
+        body += text(
+            0, bottom + 54, f"{words.counted(more, 'more row')} in the table below the picture", muted=True
+        )
+    return Axes(Plot(body, bottom - top + (62 if more else 42)), scale, centres, room, False)
+
+
+def _told_apart(names: Sequence[str], room: float) -> list[str]:
+    """Names cut in their middle, numbered when that makes two of them alike."""
+    cut = [fitted(name, room, middle=True) for name in names]
+    if len(set(cut)) < len(cut):
+        cut = [fitted(f"{i}. {name}", room) for i, name in enumerate(names, 1)]
+    return cut
 
 
 def axis_title(label: str, left: float, y: float) -> str:

@@ -99,6 +99,11 @@ def bare_number(value: float | None, unit: str = "", places: int | None = None) 
     return _signed(text)
 
 
+def position(x: float | str) -> str:
+    """A place on an axis: a name as it is, or a number."""
+    return x if isinstance(x, str) else number(float(x))
+
+
 def interval(low: float, high: float, unit: str = "", places: int | None = None) -> str:
     """``0.2 to 1.9 %``."""
     if math.isnan(low) or math.isnan(high):

@@ -137,7 +137,7 @@ def test_what_is_withheld_is_crossed_out_and_explained() -> None:
     gaps = figure([matrix("train", (1.0, NAN), (NAN, 1.0))], "p")
     assert "withheld" in str(gaps.drawing)
     assert "withheld" not in str(whole.drawing)
-    stroke = re.compile(r'<path d="M[^"]*l[^"]*" class="s-rule"')
+    stroke = re.compile(r'<path d="M[^"]*l[^"]*"[^>]* class="s-rule"')
     assert stroke.search(str(gaps.panels[0].drawing))
     assert not stroke.search(str(whole.panels[0].drawing))
     unmarked = heatmap.matrix_svg(["a", "b"], [(1, NAN), (NAN, 1)], anchor="a", title="t")

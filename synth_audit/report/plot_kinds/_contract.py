@@ -116,10 +116,6 @@ def line_rows(series: Series, beside: Beside) -> Rows:
     labels = tuple(label or series.y_label for label in series.lines)
     xs: Sequence[float | str] = series.x
     rows = tuple(
-        (_position(x), *(words.number(ys[i]) for ys in series.lines.values())) for i, x in enumerate(xs)
+        (words.position(x), *(words.number(ys[i]) for ys in series.lines.values())) for i, x in enumerate(xs)
     )
     return (series.x_label, *labels), rows
-
-
-def _position(x: float | str) -> str:
-    return x if isinstance(x, str) else words.number(float(x))
