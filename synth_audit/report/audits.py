@@ -16,8 +16,15 @@ from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.report import interval_charts, words
 from synth_audit.report.gates import GateView
 from synth_audit.report.known_answer import leak_sentence, sensitivity_sign, sensitivity_text
-from synth_audit.report.plot_kinds import full_title, plot_kind, series_svg
-from synth_audit.report.plot_kinds._contract import Beside, Comparison, PanelKind, line_rows
+from synth_audit.report.plot_kinds import (
+    Beside,
+    Comparison,
+    PanelKind,
+    full_title,
+    line_rows,
+    plot_kind,
+    series_svg,
+)
 from synth_audit.report.sensitivity import MeasurementSensitivity
 from synth_audit.report.view import AuditView, Cells, Fact, NumberRow, Panel, Picture, ScopeTable
 

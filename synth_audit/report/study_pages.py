@@ -13,8 +13,8 @@ from synth_audit.findings.verdict import Result
 from synth_audit.report import words
 from synth_audit.report.audits import picture_of
 from synth_audit.report.gates import sign_of
-from synth_audit.report.heatmap import scale_svg
 from synth_audit.report.page import page
+from synth_audit.report.plot_kinds.matrix import scale_svg
 from synth_audit.report.sweep_charts import (
     CandidateRow,
     axis_of,

@@ -19,10 +19,9 @@ from synth_audit.plugins.audit import AuditInfo
 from synth_audit.report import svg, words
 from synth_audit.report.audits import picture_of
 from synth_audit.report.gates import sign_of
-from synth_audit.report.heatmap import matrix_svg
-from synth_audit.report.plot_kinds import full_title
-from synth_audit.report.plot_kinds._contract import Beside, Comparison
+from synth_audit.report.plot_kinds import Beside, Comparison, full_title
 from synth_audit.report.plot_kinds.box import five
+from synth_audit.report.plot_kinds.matrix import matrix_svg
 from synth_audit.report.svg import WIDTH, result_mark
 from synth_audit.report.view import Cells, Picture, Sign
 from synth_audit.report.words import RESULT_WORDS

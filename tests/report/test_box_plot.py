@@ -12,7 +12,7 @@ from report_sweeps import box_series
 from synth_audit.findings.measurement import BOX_LINES, Measurement, MeasurementId, Reference, Series
 from synth_audit.report import plot_kinds, render_report
 from synth_audit.report.audits import picture_of, references
-from synth_audit.report.plot_kinds._contract import Beside, Comparison
+from synth_audit.report.plot_kinds import Beside, Comparison
 
 SPACE = "{http://www.w3.org/2000/svg}"
 NAN = math.nan

@@ -13,7 +13,8 @@ from report_sweeps import box_series, candidate, sweep
 
 from synth_audit.findings.measurement import Direction, MeasurementId, read
 from synth_audit.findings.verdict import Result
-from synth_audit.report import heatmap, sweep_charts
+from synth_audit.report import sweep_charts
+from synth_audit.report.plot_kinds import matrix as heatmap
 from synth_audit.report.study_pages import render_frontier, write_frontier
 from synth_audit.report.sweep_charts import (
     Axis,

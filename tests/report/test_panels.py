@@ -11,11 +11,10 @@ import pytest
 
 from synth_audit.findings.measurement import Measurement, MeasurementId, Series
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.report import heatmap
 from synth_audit.report.audits import audit_view, panels_picture, pictures_of
 from synth_audit.report.page import render
-from synth_audit.report.plot_kinds import density, describe, plot_kind
-from synth_audit.report.plot_kinds._contract import Beside, PanelKind
+from synth_audit.report.plot_kinds import Beside, PanelKind, density, describe, plot_kind
+from synth_audit.report.plot_kinds import matrix as heatmap
 from synth_audit.report.view import Picture
 
 NAN = math.nan

@@ -12,13 +12,13 @@ import pytest
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.report import plot_kinds, render_report
 from synth_audit.report.audits import pictures_of
-from synth_audit.report.plot_kinds._contract import ChartKind, PanelKind
+from synth_audit.report.plot_kinds import ChartKind, PanelKind
 from synth_audit.store.evidence import Evidence, parse_evidence
 
 DOTS = """
 from synth_audit.report import svg
 from synth_audit.report.svg import Plot
-from synth_audit.report.plot_kinds._contract import ChartKind, line_rows
+from synth_audit.report.plot_kinds import ChartKind, line_rows
 
 def draw(series, styles, top, beside):
     return Plot("".join(svg.element("circle", cx=9, cy=y, r=2) for y in series.lines["a"]), 40.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from synth_audit.findings.measurement import Series
 from synth_audit.report import svg, words
-from synth_audit.report.plot_kinds._contract import Beside, ChartKind, Styles, describe_lines, line_rows
+from synth_audit.report.plot_kinds import Beside, ChartKind, Styles, describe_lines, line_rows
 from synth_audit.report.svg import Axes, Plot, lying_axes, standing_axes
 
 

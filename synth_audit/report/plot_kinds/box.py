@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from synth_audit.findings.measurement import BOX_LINES, Series
 from synth_audit.report import svg, words
-from synth_audit.report.plot_kinds._contract import Beside, ChartKind, Rows, Styles
+from synth_audit.report.plot_kinds import Beside, ChartKind, Rows, Styles
 from synth_audit.report.svg import WIDTH, Axes, Pen, Plot, lying_axes, standing_axes
 from synth_audit.text import clean
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from synth_audit.findings.measurement import Series
 from synth_audit.report import svg, words
-from synth_audit.report.plot_kinds._contract import PanelKind
+from synth_audit.report.plot_kinds import PanelKind
 from synth_audit.report.view import Cells
 
 WIDTH = 290.0

@@ -6,7 +6,7 @@ import math
 
 from synth_audit.findings.measurement import Series
 from synth_audit.report import svg, words
-from synth_audit.report.plot_kinds._contract import Beside, ChartKind, Styles, describe_lines, line_rows
+from synth_audit.report.plot_kinds import Beside, ChartKind, Styles, describe_lines, line_rows
 from synth_audit.report.svg import WIDTH, LineStyle, Plot, axis_title, position_labels, value_axis
 
 Point = tuple[float, float]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from synth_audit.findings.measurement import Series
-from synth_audit.report.plot_kinds import line
-from synth_audit.report.plot_kinds._contract import Beside, ChartKind, describe_lines, line_rows
+from synth_audit.report.plot_kinds import Beside, ChartKind, describe_lines, line, line_rows
 
 
 def describe(series: Series, beside: Beside) -> str:
