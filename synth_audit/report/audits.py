@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from markupsafe import Markup
 
@@ -15,7 +15,7 @@ from synth_audit.findings.sensitivity import REFERENCE_RATIO
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.report import interval_charts, words
 from synth_audit.report.gates import GateView
-from synth_audit.report.known_answer import leak_sentence, sensitivity_sign, sensitivity_text
+from synth_audit.report.known_answer import MeasurementSensitivity
 from synth_audit.report.plot_kinds import (
     Beside,
     Comparison,
@@ -25,16 +25,10 @@ from synth_audit.report.plot_kinds import (
     plot_kind,
     series_svg,
 )
-from synth_audit.report.sensitivity import MeasurementSensitivity
-from synth_audit.report.view import AuditView, Cells, Fact, NumberRow, Panel, Picture, ScopeTable
+from synth_audit.report.view import Cells, Panel, Picture, ScopeTable
 
 _OPEN_PICTURES = 4
 _FOLDED_PICTURES = 36
-_DIRECTIONS = {
-    Direction.LOWER: {True: "lower is safer", False: "lower is better"},
-    Direction.HIGHER: {True: "higher is safer", False: "higher is better"},
-    Direction.NEUTRAL: {True: "descriptive", False: "descriptive"},
-}
 
 
 def pictures_of(
@@ -100,77 +94,72 @@ def references(series: Series, measurements: Iterable[Measurement]) -> Beside:
     return Beside((Comparison("reference", own),))
 
 
-def audit_view(
-    outcome: AuditOutcome, found: Sequence[MeasurementSensitivity], gates: Sequence[GateView], anchor: str
-) -> AuditView:
-    """Everything one audit has to say.
-
-    Args:
-        found: what the known-answer check found out about its measurements.
-    """
-    info, said = outcome.info, _Said(outcome, found, gates)
-    privacy = outcome.family == registry.PRIVACY
-    headline = [m for m in said.own if m.id == m.id.whole]
-    figures = pictures_of(outcome.series, outcome.measurements, f"{anchor}-series")
-    pictures = [picture for picture, _ in figures]
-    plain = ([picture for picture, whole in figures if whole] or pictures)[:_OPEN_PICTURES]
-    folded = [p for p in pictures if p not in plain]
-    return AuditView(
-        anchor=anchor,
-        name=outcome.audit,
-        title=info.title if info else outcome.audit,
-        status=str(outcome.status),
-        reason=words.sentence(outcome.reason) or "No reason was recorded.",
-        question=words.sentence(info.question, "?") if info else "",
-        threat_label="What the attacker knows and does" if privacy else "Who would be let down",
-        threat_model=words.sentence(info.threat_model) if info else "",
-        not_covered=words.sentence(info.not_covered) if info else "",
-        source=info.source if info else "",
-        numbers=tuple(_row(m, said, f"{anchor}-number-{i}") for i, m in enumerate(headline, 1)),
-        scopes=_scope_tables(said),
-        pictures=tuple(plain),
-        more_pictures=tuple(folded[:_FOLDED_PICTURES]),
-        pictures_left=max(0, len(folded) - _FOLDED_PICTURES),
-        notes=tuple(words.sentence(n) for n in outcome.notes),
-        config=tuple(
-            Fact(k, json.dumps(v, ensure_ascii=False, default=str)) for k, v in outcome.config.items()
-        ),
-        gates=tuple(
-            g
-            for g in gates
-            if g.result.measurement is not None and g.result.measurement.audit == outcome.audit
-        ),
-    )
-
-
-def has_numbers(outcome: AuditOutcome) -> bool:
-    """True when the audit measured something."""
-    return outcome.status is Status.MEASURED and any(math.isfinite(m.value) for m in outcome.measurements)
-
-
 @dataclass(frozen=True)
-class _Said:
-    """An audit's measurements with what the known-answer check and the gates say of them."""
+class AuditView:
+    """One audit and what is said of its numbers.
+
+    Attributes:
+        found: what the known-answer check found out about its measurements.
+        gates: of the whole evidence.
+    """
 
     outcome: AuditOutcome
     found: Sequence[MeasurementSensitivity]
     gates: Sequence[GateView]
+    anchor: str
 
     @property
-    def own(self) -> list[Measurement]:
-        """All but the leak-equivalents and ratios that stand beside the measurements they restate."""
-        beside = {id(w.restated) for w in self.found if w.measurement is not None}
-        beside |= {id(r) for r in self._ratios.values()}
-        return [m for m in self.outcome.measurements if id(m) not in beside]
+    def title(self) -> str:
+        """As a reader knows it."""
+        return self.outcome.info.title if self.outcome.info else self.outcome.audit
 
     @property
-    def _ratios(self) -> dict[MeasurementId, Measurement]:
-        """By what they are derived from."""
-        return {
-            m.id.derived_from: m
-            for m in self.outcome.measurements
-            if m.id.quantity == REFERENCE_RATIO.name and m.id.derived_from
-        }
+    def privacy(self) -> bool:
+        """True where an attacker is asked for, and not a user."""
+        return self.outcome.family == registry.PRIVACY
+
+    @property
+    def judges(self) -> list[GateView]:
+        """The gates on its numbers."""
+        audit = self.outcome.audit
+        return [g for g in self.gates if g.result.measurement and g.result.measurement.audit == audit]
+
+    def judging(self, m: Measurement | None) -> list[GateView]:
+        """The gates that judge exactly this number."""
+        return [g for g in self.gates if m is not None and g.result.measurement == m.id]
+
+    @property
+    def numbers(self) -> list[Measurement]:
+        """The numbers about the whole table."""
+        return [m for m in self._own if m.id == m.id.whole]
+
+    @property
+    def scopes(self) -> list[ScopeTable]:
+        """One table for each quantity that was measured by column or setting."""
+        groups: dict[MeasurementId, list[Measurement]] = {}
+        for m in self._own:
+            if m.id != m.id.whole:
+                groups.setdefault(m.id.whole, []).append(m)
+        return [self._scope_table(group) for group in groups.values()]
+
+    @cached_property
+    def pictures(self) -> tuple[list[Picture], list[Picture], int]:
+        """Those that are open, those that are folded away, and how many more are only in the evidence."""
+        figures = pictures_of(self.outcome.series, self.outcome.measurements, f"{self.anchor}-series")
+        every = [picture for picture, _ in figures]
+        plain = ([picture for picture, whole in figures if whole] or every)[:_OPEN_PICTURES]
+        folded = [p for p in every if p not in plain]
+        return plain, folded[:_FOLDED_PICTURES], max(0, len(folded) - _FOLDED_PICTURES)
+
+    def texts(self, m: Measurement) -> tuple[str, str]:
+        """Title of a number, and how to read it."""
+        return words.quantity_texts(self.outcome, m.id)
+
+    def direction(self, m: Measurement) -> str:
+        """Which way is harm."""
+        if m.direction is Direction.NEUTRAL:
+            return "descriptive"
+        return f"{m.direction.name.lower()} is {'safer' if self.privacy else 'better'}"
 
     def ratio(self, m: Measurement) -> str:
         """How many times the reference it is, with the number at its size; nothing where that is open."""
@@ -186,53 +175,63 @@ class _Said:
         """What is known of how it answers leaks."""
         return next((w for w in self.found if w.measurement is m), None)
 
-    def leak(self, m: Measurement) -> str:
-        """The share of copied rows that it behaves like."""
-        w = self.sensitivity(m)
-        return leak_sentence(w.restated) if w is not None and w.restated is not None else ""
+    def drawing(self, m: Measurement, anchor: str) -> Markup | None:
+        """Its interval beside its reference value; None without either."""
+        if not interval_charts.IntervalPlot.of_measurement(m).anything:
+            return None
+        title = self.texts(m)[0]
+        return Markup(interval_charts.measurement_interval_svg(m, title=title, anchor=anchor))  # noqa: S704
 
-    def sensitivity_text(self, m: Measurement) -> str:
-        """Whether it sees a full copy."""
-        w = self.sensitivity(m)
-        return words.sentence(sensitivity_text(w)) if w is not None else ""
+    @property
+    def _own(self) -> list[Measurement]:
+        """All but the leak-equivalents and ratios that stand beside the measurements they restate."""
+        beside = {id(w.restated) for w in self.found if w.measurement is not None}
+        beside |= {id(r) for r in self._ratios.values()}
+        return [m for m in self.outcome.measurements if id(m) not in beside]
 
-    def judging(self, m: Measurement) -> tuple[GateView, ...]:
-        """The gates that judge exactly this number."""
-        return tuple(g for g in self.gates if g.result.measurement == m.id)
+    @property
+    def _ratios(self) -> dict[MeasurementId, Measurement]:
+        """By what they are derived from."""
+        return {
+            m.id.derived_from: m
+            for m in self.outcome.measurements
+            if m.id.quantity == REFERENCE_RATIO.name and m.id.derived_from
+        }
+
+    def _scope_table(self, group: list[Measurement]) -> ScopeTable:
+        title, explained = self.texts(group[0])
+        ordered = worst_first(group)
+        columns: dict[str, Callable[[Measurement], str]] = {
+            "Reference": reference,
+            "At the size of the reference": self.ratio,
+            "Based on": attempts,
+            "As copied rows": lambda m: w.leak if (w := self.sensitivity(m)) else "",
+            "Known-answer check": lambda m: w.sight if (w := self.sensitivity(m)) else "",
+            "Gate": lambda m: ", ".join(f"{g.sign.word}, {g.allowed}" for g in self.judging(m)),
+        }
+        kept = {name: say for name, say in columns.items() if any(say(m) for m in group)}
+        header = ("Column or setting", "Value", "Interval", *kept)
+        cells = ((m.id.label, *words.of_measurement(m), *(say(m) for say in kept.values())) for m in ordered)
+        rows = tuple(tuple(x or "–" for x in row) for row in cells)
+        worst = f"{words.number(ordered[0].value, ordered[0].unit)} ({ordered[0].id.label})"
+        summary = words.counted(len(group), "value")
+        if len(group) == 1:
+            summary += f": {worst}"
+        elif group[0].direction is not Direction.NEUTRAL:
+            summary += f", worst first; worst: {worst}"
+        return ScopeTable(title, summary, Cells(explained or title, header, rows))
 
 
-def _row(m: Measurement, said: _Said, anchor: str) -> NumberRow:
-    title, explained = words.quantity_texts(said.outcome, m.id)
-    value, interval = words.of_measurement(m)
-    drawing = None
-    if interval_charts.IntervalPlot.of_measurement(m).anything:
-        drawing = Markup(interval_charts.measurement_interval_svg(m, title=title, anchor=anchor))  # noqa: S704
-    level = ""
-    if m.interval is not None:
-        level = f"{words.percent_level(m.interval.level)} interval ({m.interval.method}): "
-    sensitivity = said.sensitivity(m)
-    return NumberRow(
-        title=title,
-        help=explained,
-        direction=_DIRECTIONS[m.direction][said.outcome.family == registry.PRIVACY],
-        value=value,
-        interval=level + interval if interval else "no interval",
-        reference=_reference(m),
-        ratio=said.ratio(m),
-        meaning=m.reference.meaning if m.reference else "",
-        attempts=_attempts(m),
-        short=m.short,
-        missing=not math.isfinite(m.value),
-        gates=said.judging(m),
-        picture=drawing,
-        sensitivity=sensitivity_sign(sensitivity.response.sensitivity) if sensitivity else None,
-        sensitivity_text=said.sensitivity_text(m),
-        leak=said.leak(m),
-        leak_gates=said.judging(sensitivity.restated) if sensitivity and sensitivity.restated else (),
-    )
+def spread(m: Measurement) -> str:
+    """The interval of a number with how it was made."""
+    interval = words.of_measurement(m)[1]
+    if m.interval is None or not interval:
+        return "no interval"
+    return f"{words.percent_level(m.interval.level)} interval ({m.interval.method}): {interval}"
 
 
-def _reference(m: Measurement) -> str:
+def reference(m: Measurement) -> str:
+    """The reference value of a number; empty without one."""
     if m.reference is None:
         return ""
     if m.reference.interval is None:
@@ -242,7 +241,8 @@ def _reference(m: Measurement) -> str:
     return f"{say(m.reference.value, m.unit)} ({span})"
 
 
-def _attempts(m: Measurement) -> str:
+def attempts(m: Measurement) -> str:
+    """How many attempts a number rests on; empty where they were not counted."""
     if m.n_achieved is None and m.n_requested is None:
         return ""
     done = "unknown" if m.n_achieved is None else f"{m.n_achieved:,}"
@@ -250,38 +250,9 @@ def _attempts(m: Measurement) -> str:
     return text + (f", fewer than the {m.n_minimum:,} needed" if m.short else "")
 
 
-def _scope_tables(said: _Said) -> tuple[ScopeTable, ...]:
-    groups: dict[MeasurementId, list[Measurement]] = {}
-    for m in said.own:
-        if m.id != m.id.whole:
-            groups.setdefault(m.id.whole, []).append(m)
-    return tuple(_scope_table(group, said) for group in groups.values())
-
-
-def _scope_table(group: list[Measurement], said: _Said) -> ScopeTable:
-    title, explained = words.quantity_texts(said.outcome, group[0].id)
-    ordered = worst_first(group)
-    columns: dict[str, Callable[[Measurement], str]] = {
-        "Reference": _reference,
-        "At the size of the reference": said.ratio,
-        "Based on": _attempts,
-        "As copied rows": said.leak,
-        "Known-answer check": said.sensitivity_text,
-        "Gate": lambda m: ", ".join(f"{g.sign.word}, {g.allowed}" for g in said.judging(m)),
-    }
-    kept = {name: say for name, say in columns.items() if any(say(m) for m in group)}
-    header = ("Column or setting", "Value", "Interval", *kept)
-    rows = tuple(
-        tuple(x or "–" for x in (m.id.label, *words.of_measurement(m), *(say(m) for say in kept.values())))
-        for m in ordered
-    )
-    worst = f"{words.number(ordered[0].value, ordered[0].unit)} ({ordered[0].id.label})"
-    summary = words.counted(len(group), "value")
-    if len(group) == 1:
-        summary += f": {worst}"
-    elif group[0].direction is not Direction.NEUTRAL:
-        summary += f", worst first; worst: {worst}"
-    return ScopeTable(title, summary, Cells(explained or title, header, rows))
+def has_numbers(outcome: AuditOutcome) -> bool:
+    """True when the audit measured something."""
+    return outcome.status is Status.MEASURED and any(math.isfinite(m.value) for m in outcome.measurements)
 
 
 def worst_first(group: Iterable[Measurement]) -> list[Measurement]:

@@ -16,11 +16,10 @@ from synth_audit.findings.sensitivity import ExposedGroup, Subgroup
 from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.report import words
-from synth_audit.report.audits import audit_view, has_numbers, pictures_of
+from synth_audit.report.audits import AuditView, has_numbers, pictures_of
 from synth_audit.report.gates import GateView, check_sentence
 from synth_audit.report.interval_charts import examples
-from synth_audit.report.known_answer import known_answer
-from synth_audit.report.sensitivity import sensitivities
+from synth_audit.report.known_answer import known_answer, sensitivities
 from synth_audit.report.view import Cells, Chapter, Fact
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.criteria import Answer, answers
@@ -314,7 +313,7 @@ def _risk_builder(risk: Risk) -> Builder:
     def build(evidence: Evidence, gates: Sequence[GateView]) -> Chapter:
         mine = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.info and o.info.risk == risk.name]
         found = sensitivities(evidence)
-        views = tuple(audit_view(o, [w for w in found if w.outcome is o], gates, _link(i)) for i, o in mine)
+        views = tuple(AuditView(o, [w for w in found if w.outcome is o], gates, _link(i)) for i, o in mine)
         measured = sum(has_numbers(o) for _, o in mine)
         answer = {a.criterion: a for a in answers(evidence.outcomes, evidence.gates.results)}.get(risk.name)
         return Chapter(
@@ -358,7 +357,7 @@ def _unplaced(evidence: Evidence, gates: Sequence[GateView]) -> Chapter | None:
     lost = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if not _placed(o)]
     if not lost:
         return None
-    views = tuple(audit_view(o, (), gates, _link(i)) for i, o in lost)
+    views = tuple(AuditView(o, (), gates, _link(i)) for i, o in lost)
     question = "These audits could not be loaded, so their section is not known."
     body = {"question": question, "alarm": "", "audits": views}
     return Chapter("unplaced", "Audits that could not be placed", "risk.html.j2", body)

@@ -15,7 +15,7 @@ from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import words
 from synth_audit.report.audits import has_numbers
 from synth_audit.report.gates import GateView, gates_of
-from synth_audit.report.sensitivity import MeasurementSensitivity, sensitivities, sensitivity_line, sharpest
+from synth_audit.report.known_answer import MeasurementSensitivity, sensitivities, sensitivity_line, sharpest
 from synth_audit.report.view import SensitivityLine
 from synth_audit.report.words import compared
 from synth_audit.store.evidence import Evidence

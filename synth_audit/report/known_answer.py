@@ -1,77 +1,353 @@
-"""The chapter on planted leaks: what was planted, what saw it, and what the candidate's numbers amount to."""
+"""Planted leaks: what saw them, how likely a leak is to show, and what the candidate's numbers amount to."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from markupsafe import Markup
 
-from synth_audit.findings.measurement import Measurement
-from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, PlantedResult, Sensitivity
+from synth_audit import registry
+from synth_audit.examination.known_answer import DETECTED, detection_probability
+from synth_audit.findings.measurement import Direction, Measurement
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, Sensitivity, SensitivityCurve
 from synth_audit.findings.verdict import Result
+from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import svg, words
-from synth_audit.report.gates import GateView, sign_of
-from synth_audit.report.sensitivity import (
-    MeasurementSensitivity,
-    best_of_audits,
-    detection_picture,
-    sensitivities,
-    sharpest,
-)
-from synth_audit.report.view import Cells, Chapter, LeakRow, SensitivityRow, Shown, Sign
+from synth_audit.report.gates import GateView, gate_views, sign_of
+from synth_audit.report.svg import WIDTH, LineStyle, axis_title, legend, position_labels, value_axis
+from synth_audit.report.view import Cells, Chapter, Picture, SensitivityLine, Sign
 from synth_audit.store.evidence import Evidence
 
 ANCHOR = "known-answer"
 TITLE = "Would a leak have been seen?"
-_HEADER = ("Measurement", "Full copy", "Leaks that show", "Gates")
 MOST_ROWS = 12
 """Rows of a long table that are shown at once; the others are folded away."""
 
-WIDTH, HEIGHT = 360.0, 46.0
+_WIDE, _HIGH = 360.0, 46.0
 _PAD, _BELOW, _TOP, _BAND = 10.0, 26.0, 4.0, 22.0
 _MIDDLE, _BOTTOM = _TOP + _BAND / 2, _TOP + _BAND
 _MARKS = (0.0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
 _REACHES = (0.05, 0.1, 0.25, 0.5, 1.0)
 
+_TITLE = "How likely each audit is to notice a leak, by its size"
+
+_DECADES = (0.0001, 0.001, 0.01, 0.1, 1.0)
+
+_PER_DECADE = 24
+
+_MOST_LINES = 8
+
+_LISTED = (*(d * f for d in _DECADES[:-1] for f in (1, 2, 5)), 1.0)
+
+
+class Shown(NamedTuple):
+    """A number with its interval, whether that was called a leak, and whether wrongly."""
+
+    value: str
+    interval: str
+    verdict: str
+    wrong: bool
+
+
+@dataclass(frozen=True)
+class MeasurementSensitivity:
+    """One measurement, how it answers planted leaks, and who relies on it.
+
+    Attributes:
+        measurement: on the candidate; None where the evidence holds a response without one.
+        restated: the same as a share of copied rows; None where that cannot be said.
+        proportional: it moves in proportion to the share of copied rows.
+    """
+
+    outcome: AuditOutcome
+    response: SensitivityCurve
+    title: str
+    measurement: Measurement | None
+    restated: Measurement | None
+    proportional: bool
+    level: float
+    gates: tuple[GateView, ...]
+
+    @property
+    def audit_title(self) -> str:
+        """The audit as a reader knows it."""
+        return self.outcome.info.title if self.outcome.info else self.outcome.audit
+
+    @property
+    def name(self) -> str:
+        """Quantity, setting and column."""
+        return f"{self.title} ({self.response.id.label})" if self.response.id.label else self.title
+
+    @property
+    def sees(self) -> bool:
+        """True when it tells a full copy from new people."""
+        return self.response.sensitivity is Sensitivity.SENSITIVE
+
+    @property
+    def least(self) -> float | None:
+        """Smallest share of copies that shows; None where blind, too uncertain, or out of proportion."""
+        least = self.response.minimum_detectable
+        if not self.sees or not self.proportional or least is None or not math.isfinite(least):
+            return None
+        return least
+
+    @property
+    def span(self) -> float | None:
+        """How far a full copy moves it towards harm; None when that is not known."""
+        full, null = self.response.full, self.response.null
+        if full is None or null is None or not math.isfinite(full.value - null):
+            return None
+        return (full.value - null) * (1 if self.response.direction is Direction.LOWER else -1)
+
+    @property
+    def sign(self) -> Sign:
+        """Shape and word of seeing and blindness."""
+        sign = sign_of(Result.PASS if self.sees else Result.INSUFFICIENT)
+        return Sign(sign.kind, "Sees" if self.sees else "Blind", sign.icon)
+
+    @property
+    def sight(self) -> str:
+        """What it sees, in short: beside its number."""
+        if not self.sees:
+            return words.sentence(": ".join(filter(None, ("Blind here", self.response.reason))))
+        if self.least is None:
+            return "Sees a full copy."
+        return f"Sees a full copy, and {words.smallest_leak(self.least)} or more."
+
+    @property
+    def leak(self) -> str:
+        """The share of copied rows that it behaves like; empty where that cannot be said."""
+        return leak_sentence(self.restated) if self.restated is not None else ""
+
+    @property
+    def shows(self) -> str:
+        """From which leak on it shows one."""
+        if not self.sees:
+            return "none"
+        if not self.proportional:
+            return "not in proportion, so not known"
+        if self.least is None:
+            half = self.response.half_width
+            return "none with certainty" if half is not None and math.isfinite(half) else words.NOT_COMPUTED
+        return f"from {words.detectable(self.least)}"
+
+    def shown(self, share: float) -> Shown:
+        """What it showed where this share of the rows was copied."""
+        answer = next((a for a in self.response.answers if a.share == share), None)
+        if answer is None:
+            return Shown("–", "", "", False)
+        unit = self.measurement.unit if self.measurement else ""
+        numbers = words.measured(unit, answer.value, answer.low, answer.high)
+        if not self.sees:
+            return Shown(*numbers, "", False)
+        called = self.response.flags(answer)
+        if share == 0:
+            return Shown(*numbers, "false alarm" if called else "no alarm", called)
+        return Shown(*numbers, "noticed" if called else "not noticed", share == 1 and not called)
+
+    @property
+    def decides(self) -> bool:
+        """True when a deciding gate rests on it."""
+        return any(g.result.blocking for g in self.gates)
+
+
+def sensitivities(evidence: Evidence) -> tuple[MeasurementSensitivity, ...]:
+    """Every measurement with a response, in the order of the evidence."""
+    gates = gate_views(evidence)
+    return tuple(
+        _sensitivity(evidence, outcome, r, tuple(g for g in gates if _rests_on(g, r, outcome)))
+        for outcome in evidence.outcomes
+        for r in outcome.responses
+    )
+
+
+def sharpest(found: Sequence[MeasurementSensitivity]) -> MeasurementSensitivity | None:
+    """The one that shows the smallest leak; None when none shows any with certainty."""
+    known = [(w.least, i) for i, w in enumerate(found) if w.least is not None]
+    return found[min(known)[1]] if known else None
+
+
+def sensitivity_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> SensitivityLine:
+    """What this audit would have seen, in one line for the first screen."""
+    relied = [w for w in found if w.decides]
+    if evidence.planting.reason or not found:
+        return SensitivityLine("open", _unknown(evidence))
+    if not relied:
+        return SensitivityLine(
+            "open",
+            "No deciding gate rests on a number that was tried on planted leaks.",
+            _besides(found),
+        )
+    best, blind = sharpest(relied), [w for w in relied if not w.sees]
+    if len(blind) == len(relied):
+        text = "This audit would not have seen even a full copy of the training rows: what decides is blind."
+        return SensitivityLine("fail", text)
+    if best is None or best.least is None:
+        text = "This audit can see a full copy of the training rows, but no smaller leak with certainty."
+    elif best.least <= 0:
+        text = "This audit would have seen even a single copied row."
+    else:
+        least = words.detectable(best.least)
+        text = f"Had {least} of the rows or more been copies, this audit would have seen it."
+    return SensitivityLine("open" if blind or best is None else "pass", text, _blindness(relied, blind))
+
+
+def _unknown(evidence: Evidence) -> str:
+    if evidence.planting.reason:
+        return (
+            f"No leak could be planted ({evidence.planting.reason}), so it is not known whether this audit "
+            "would have seen one."
+        )
+    if any(o.family == registry.PRIVACY for o in evidence.outcomes):
+        return "No measurement was tried on a planted leak, so it is not known whether one would have shown."
+    return "No audit of privacy was part of this run: it would not have seen any leak."
+
+
+def _besides(found: Sequence[MeasurementSensitivity]) -> str:
+    best = sharpest(found)
+    if best is None or best.least is None:
+        return ""
+    return f"The sharpest of the others would have shown {words.smallest_leak(best.least)}."
+
+
+def _blindness(relied: Sequence[MeasurementSensitivity], blind: Sequence[MeasurementSensitivity]) -> str:
+    if not blind:
+        return ""
+    names = "; ".join(f"{w.audit_title}: {w.name}" for w in blind[:3]) + ("; …" if len(blind) > 3 else "")
+    return (
+        f"{len(blind)} of {words.counted(len(relied), 'measurement')} behind its deciding gates "
+        f"{'is' if len(blind) == 1 else 'are'} blind here ({names})."
+    )
+
+
+def _sensitivity(
+    evidence: Evidence, outcome: AuditOutcome, response: SensitivityCurve, gates: tuple[GateView, ...]
+) -> MeasurementSensitivity:
+    measurement = next((m for m in outcome.measurements if m.id == response.id), None)
+    interval = measurement.interval if measurement else None
+    declared = outcome.info.quantities if outcome.info else ()
+    return MeasurementSensitivity(
+        outcome=outcome,
+        response=response,
+        title=words.quantity_texts(outcome, response.id)[0],
+        measurement=measurement,
+        restated=next((m for m in outcome.measurements if _restates(m, response)), None),
+        proportional=all(q.proportional for q in declared if q.name == response.id.quantity),
+        level=interval.level if interval else evidence.level,
+        gates=gates,
+    )
+
+
+def _restates(m: Measurement, response: SensitivityCurve) -> bool:
+    return m.id.quantity == LEAK_EQUIVALENT.name and m.id.derived_from == response.id
+
+
+def _rests_on(gate: GateView, response: SensitivityCurve, outcome: AuditOutcome) -> bool:
+    """True when the gate judges the measurement itself or what is derived from it."""
+    about = gate.result.measurement
+    if about is None:
+        return False
+    judged = [about]
+    if gate.result.every:  # its result names only the worst
+        judged += [m.id for m in outcome.measurements if m.id.whole == about.whole]
+    return any((x.derived_from or x) == response.id for x in judged)
+
+
+def detection_picture(found: Sequence[MeasurementSensitivity], anchor: str) -> Picture | None:
+    """The sharpest measurement of each audit, with the numbers; None when no audit has one."""
+    best = [w for w in best_of_audits(found) if chance(w, 1.0) is not None]
+    if not best:
+        return None
+    names = [w.audit_title for w in best]
+    named = {
+        w.outcome.audit: w.audit_title if names.count(w.audit_title) == 1 else w.outcome.audit for w in best
+    }
+    drawing = Markup(_detection_svg(best[:_MOST_LINES], named, anchor))  # noqa: S704
+    rows = tuple(
+        (words.number(f, "share"), *(words.number(chance(w, f), "share", 1) for w in best)) for f in _LISTED
+    )
+    header = ("Rows copied", *(f"{named[w.outcome.audit]}: {w.name}" for w in best))
+    return Picture(_TITLE, drawing, Cells("Probability that the leak is noticed", header, rows))
+
+
+def best_of_audits(found: Sequence[MeasurementSensitivity]) -> list[MeasurementSensitivity]:
+    """The sharpest measurement of each audit that has one, sharpest first."""
+    audits = dict.fromkeys(w.outcome.audit for w in found)
+    best = [sharpest([w for w in found if w.outcome.audit == a]) for a in audits]
+    return sorted((w for w in best if w is not None), key=lambda w: w.least or 0.0)
+
+
+def chance(sensitivity: MeasurementSensitivity, share: float) -> float | None:
+    """Probability that a leak of this share is noticed; None where the check does not say."""
+    span, half = sensitivity.span, sensitivity.response.half_width
+    if not sensitivity.sees or span is None or span <= 0 or half is None or not math.isfinite(half):
+        return None
+    return detection_probability(share, span, half, sensitivity.level)
+
+
+def _detection_svg(best: Sequence[MeasurementSensitivity], named: dict[str, str], anchor: str) -> str:
+    styles = {named[w.outcome.audit]: LineStyle(i, anchor) for i, w in enumerate(best)}
+    head = legend(styles, 0.0)
+    axis, y_scale, left = value_axis(0.0, 100.0, head.height, "probability that the leak is noticed, %")
+    bottom = head.height + axis.height
+    x_scale = svg.Linear(math.log10(_DECADES[0]), 0.0, left + 4, WIDTH - 14)
+    body = head.body + axis.body + _x_axis(x_scale, y_scale(100.0), bottom)
+    wanted = y_scale(100 * DETECTED)
+    body += svg.line(left, wanted, WIDTH - 4, wanted, dash="2 3")
+    body += svg.text(left + 4, wanted + 14, f"{100 * DETECTED:g} %", size=11, weight="600")
+    body += axis_title("share of its rows that are copies of training rows", left, bottom + 36)
+    for w, style in zip(best, styles.values(), strict=True):
+        body += _curve(w, style, x_scale, y_scale)
+    likely = f"{100 * DETECTED:g} %"
+    parts = [
+        f"{named[w.outcome.audit]}: {likely} at {words.detectable(w.least)} copied"
+        for w in best
+        if w.least is not None
+    ]
+    return svg.document(
+        WIDTH, bottom + 44, body, anchor=anchor, title=_TITLE, description="; ".join(parts) + "."
+    )
+
+
+def _x_axis(scale: svg.Linear, top: float, bottom: float) -> str:
+    places = [scale(math.log10(d)) for d in _DECADES]
+    names = [words.number(d, "share") for d in _DECADES]
+    out = position_labels(names, places, bottom + 17, (scale.end - scale.start) / len(places))
+    return out + "".join(svg.line(x, top, x, bottom + 4, rule=True) for x in places)
+
+
+def _curve(w: MeasurementSensitivity, style: LineStyle, x_scale: svg.Linear, y_scale: svg.Linear) -> str:
+    logs = [i / _PER_DECADE - 4 for i in range(4 * _PER_DECADE + 1)]
+    points = [(x_scale(x), y_scale(100 * (chance(w, 10**x) or 0.0))) for x in logs]
+    d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    place = math.log10(min(max(w.least or 0.0, _DECADES[0]), 1.0))
+    return style.path(d) + style.marker(x_scale(place), y_scale(100 * (chance(w, 10**place) or 0.0)), 4.4)
+
 
 def known_answer(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
     """The chapter; it stands in every report, for a check that was not made is worth saying too."""
     found = sensitivities(evidence)
-    anchors = {o.audit: f"audit-{i}" for i, o in enumerate(evidence.outcomes, 1)}
     shares = evidence.planting.shares or tuple(sorted({a.share for w in found for a in w.response.answers}))
-    rows = tuple(_row(w, shares, anchors[w.outcome.audit]) for w in sorted(found, key=_rank))
-    leaks = _leak_rows(found)
+    rows = sorted(found, key=_rank)
+    leaks = _leaks(found)
     body = {
         "headline": _headline(found),
         "planted": _planted(evidence),
         "alarm": _alarm(evidence, found),
-        "header": (*_HEADER[:2], *map(_share_label, shares), *_HEADER[2:]),
+        "anchors": {o.audit: f"audit-{i}" for i, o in enumerate(evidence.outcomes, 1)},
+        "shares": [(share, _share_label(share)) for share in shares],
         "rows": rows[:MOST_ROWS],
         "more_rows": rows[MOST_ROWS:],
         "picture": detection_picture(found, f"{ANCHOR}-detection"),
         "best": _best(found),
         "leaks": leaks[:MOST_ROWS],
         "more_leaks": leaks[MOST_ROWS:],
-        "leak_table": _leak_table(leaks),
+        "leak_table": _leak_table([w for w, _ in leaks]),
     }
     return Chapter(ANCHOR, TITLE, "known_answer.html.j2", body)
-
-
-def sensitivity_sign(sensitivity: Sensitivity) -> Sign:
-    """Shape and word of seeing and blindness."""
-    sign = sign_of(Result.PASS if sensitivity is Sensitivity.SENSITIVE else Result.INSUFFICIENT)
-    return Sign(sign.kind, "Sees" if sensitivity is Sensitivity.SENSITIVE else "Blind", sign.icon)
-
-
-def sensitivity_text(w: MeasurementSensitivity) -> str:
-    """What a measurement sees, in short: beside its number."""
-    if not w.sees:
-        return f"blind here: {w.response.reason}" if w.response.reason else "blind here"
-    if w.least is None:
-        return "sees a full copy"
-    return f"sees a full copy, and {words.smallest_leak(w.least)} or more"
 
 
 def _rank(w: MeasurementSensitivity) -> tuple[bool, float]:
@@ -131,54 +407,6 @@ def _alarm(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> str:
     return words.sentence(f"{text}; {relied} of them should have decided" if relied else text)
 
 
-def _row(w: MeasurementSensitivity, shares: Sequence[float], anchor: str) -> SensitivityRow:
-    answers = {a.share: a for a in w.response.answers}
-    return SensitivityRow(
-        anchor=anchor,
-        audit=w.audit_title,
-        title=w.title,
-        scope=w.response.id.label,
-        sign=sensitivity_sign(w.response.sensitivity),
-        reason=words.sentence(w.response.reason),
-        shown=tuple(_shown(w, share, answers.get(share)) for share in shares),
-        least=_least(w),
-        gates=w.gates,
-    )
-
-
-def _shown(w: MeasurementSensitivity, share: float, answer: PlantedResult | None) -> Shown:
-    label = _share_label(share)
-    if answer is None:
-        return Shown(label, "–")
-    unit = w.measurement.unit if w.measurement else ""
-    value, interval = words.measured(unit, answer.value, answer.low, answer.high)
-    called = w.response.flags(answer)
-    return Shown(
-        label=label,
-        value=value,
-        interval=interval,
-        verdict=_called(share, called) if w.sees else "",
-        wrong=w.sees and share in (0, 1) and called != (share > 0),
-    )
-
-
-def _called(share: float, called: bool) -> str:
-    if share == 0:
-        return "false alarm" if called else "no alarm"
-    return "noticed" if called else "not noticed"
-
-
-def _least(w: MeasurementSensitivity) -> str:
-    if not w.sees:
-        return "none"
-    if not w.proportional:
-        return "not in proportion, so not known"
-    if w.least is None:
-        half = w.response.half_width
-        return "none with certainty" if half is not None and math.isfinite(half) else words.NOT_COMPUTED
-    return f"from {words.detectable(w.least)}"
-
-
 def _best(found: Sequence[MeasurementSensitivity]) -> Cells:
     rows = tuple(
         (w.audit_title, w.name, words.detectable(w.least))
@@ -188,32 +416,26 @@ def _best(found: Sequence[MeasurementSensitivity]) -> Cells:
     return Cells("The sharpest measurement of each audit", ("Audit", "Measurement", "Shows leaks from"), rows)
 
 
-def _leak_rows(found: Sequence[MeasurementSensitivity]) -> tuple[LeakRow, ...]:
+def _leaks(found: Sequence[MeasurementSensitivity]) -> list[tuple[MeasurementSensitivity, Markup]]:
+    """What can be restated as a share of copied rows, the worst first, with its picture on a common scale."""
     known = [(w, w.restated) for w in found if w.restated is not None]
     scale = common_scale([m for _, m in known])
     worst = sorted(known, key=lambda x: (not math.isnan(x[1].value), -x[1].value))
-    return tuple(
-        LeakRow(
-            audit=w.audit_title,
-            title=w.title,
-            scope=w.response.id.label,
-            sentence=leak_sentence(m),
-            drawing=Markup(leak_interval_svg(m, scale, title=w.name, anchor=f"{ANCHOR}-leak-{i}")),  # noqa: S704
-            numbers=_leak_numbers(m),
-        )
+    return [
+        (w, Markup(leak_interval_svg(m, scale, title=w.name, anchor=f"{ANCHOR}-leak-{i}")))  # noqa: S704
         for i, (w, m) in enumerate(worst, 1)
-    )
+    ]
 
 
-def _leak_numbers(m: Measurement) -> tuple[str, str, str]:
-    value, interval = words.of_measurement(m)
-    return value, interval or "none", words.percent_level(m.interval.level) if m.interval else ""
-
-
-def _leak_table(rows: Sequence[LeakRow]) -> Cells:
+def _leak_table(leaks: Sequence[MeasurementSensitivity]) -> Cells:
+    rows = []
+    for w in leaks:
+        assert w.restated is not None
+        value, interval = words.of_measurement(w.restated)
+        level = words.percent_level(w.restated.interval.level) if w.restated.interval else ""
+        rows.append((w.name, w.audit_title, value, interval or "none", level))
     header = ("Measurement", "Audit", "Copied rows", "Interval", "Level")
-    cells = tuple((f"{r.title} ({r.scope})" if r.scope else r.title, r.audit, *r.numbers) for r in rows)
-    return Cells(LEAK_EQUIVALENT.title, header, cells)
+    return Cells(LEAK_EQUIVALENT.title, header, tuple(rows))
 
 
 @dataclass(frozen=True)
@@ -235,7 +457,7 @@ class LeakScale:
         if share < 0:
             return _PAD + 5
         part = math.sqrt(min(share, self.reach) / self.reach)
-        return self.zero + part * (WIDTH - 2 * _PAD - _BELOW)
+        return self.zero + part * (_WIDE - 2 * _PAD - _BELOW)
 
 
 def common_scale(found: list[Measurement]) -> LeakScale:
@@ -260,14 +482,14 @@ def leak_interval_svg(m: Measurement, scale: LeakScale, *, title: str, anchor: s
     if math.isnan(m.value):
         body += svg.text(scale.zero + 8, _MIDDLE + 4, "No number to draw: not computed", muted=True)
     else:
-        body += _interval(m.value, low, high, scale)
-    return svg.document(WIDTH, HEIGHT, body, anchor=anchor, title=title, description=leak_sentence(m))
+        body += _leak_interval(m.value, low, high, scale)
+    return svg.document(_WIDE, _HIGH, body, anchor=anchor, title=title, description=leak_sentence(m))
 
 
 def _ground(scale: LeakScale, anchor: str) -> str:
     below = svg.element("rect", x=_PAD, y=_TOP, width=_BELOW, height=_BAND, fill=f"url(#{anchor}-below)")
     hatch = svg.hatch(f"{anchor}-below", "rule", 1)
-    return hatch + below + svg.track(scale.zero, _TOP, WIDTH - _PAD - scale.zero, _BAND)
+    return hatch + below + svg.track(scale.zero, _TOP, _WIDE - _PAD - scale.zero, _BAND)
 
 
 def _axis(scale: LeakScale) -> str:
@@ -279,7 +501,7 @@ def _axis(scale: LeakScale) -> str:
         x, label = scale(mark), "all" if mark == 1 else words.number(mark, "share")
         half = svg.text_width(label, 10) / 2
         out += svg.line(x, _BOTTOM, x, _BOTTOM + 3, rule=True)
-        place = min(x, WIDTH - half)
+        place = min(x, _WIDE - half)
         last = scale(marks[-1]) - svg.text_width(words.number(marks[-1], "share"), 10)
         if place - half > taken + 4 and (mark == marks[-1] or place + half < last):
             out += svg.text(place, _BOTTOM + 14, label, size=10, anchor="middle", muted=True)
@@ -287,7 +509,7 @@ def _axis(scale: LeakScale) -> str:
     return out
 
 
-def _interval(value: float, low: float, high: float, scale: LeakScale) -> str:
+def _leak_interval(value: float, low: float, high: float, scale: LeakScale) -> str:
     out = ""
     if not (math.isnan(low) or math.isnan(high)):
         x0, x1 = scale(low), scale(high)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import logging
+import math
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import NoReturn
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -15,11 +17,11 @@ from markupsafe import Markup
 from synth_audit.build import build_version, resource_folder
 from synth_audit.errors import PluginError
 from synth_audit.plugins.audit import Status
-from synth_audit.report import words
+from synth_audit.report import audits, words
 from synth_audit.report.chapters import chapters, signing
 from synth_audit.report.criteria import first_line
 from synth_audit.report.gates import gate_views, verdict_view
-from synth_audit.report.sensitivity import sensitivities
+from synth_audit.report.known_answer import sensitivities
 from synth_audit.report.view import Fact, ReportView
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import WRITTEN_BY, audit_marks, read_marks
@@ -33,6 +35,17 @@ _LONGEST = 200_000
 _TABLES = ("source", "train", "control", "synthetic")
 
 _NAMES = {"source": "Real table", "train": "Train", "control": "Control", "synthetic": "Synthetic table"}
+
+_FILTERS = {
+    "sentence": words.sentence,
+    "of_measurement": words.of_measurement,
+    "finite": math.isfinite,
+    "spread": audits.spread,
+    "reference": audits.reference,
+    "attempts": audits.attempts,
+    "json": partial(json.dumps, ensure_ascii=False, default=str),
+}
+"""Named functions by which templates read the evidence."""
 
 _SHARED = " Share the file that synth-audit wrote of it, not the file that was audited."
 """Of a release that passed: the file that was audited may hold more than its rows."""
@@ -68,7 +81,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["sentence"] = words.sentence
+    made.filters |= _FILTERS
     return made
 
 

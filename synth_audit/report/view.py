@@ -103,102 +103,12 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class NumberRow:
-    """One measurement as a reader sees it."""
-
-    title: str
-    help: str
-    direction: str
-    value: str
-    interval: str
-    reference: str
-    meaning: str
-    ratio: str
-    attempts: str
-    short: bool
-    missing: bool
-    gates: tuple[GateView, ...]
-    picture: Markup | None
-    sensitivity: Sign | None = None
-    sensitivity_text: str = ""
-    leak: str = ""
-    leak_gates: tuple[GateView, ...] = ()
-
-
-@dataclass(frozen=True)
 class ScopeTable:
     """One quantity for each column or setting, worst first."""
 
     title: str
     summary: str
     table: Cells
-
-
-@dataclass(frozen=True)
-class AuditView:
-    """One audit; ``status`` is ``measured``, ``not applicable`` or ``error``.
-
-    Attributes:
-        gates: those that judge its numbers.
-        more_pictures: those that are folded away. pictures_left: how many more are only in the evidence.
-    """
-
-    anchor: str
-    name: str
-    title: str
-    status: str
-    reason: str
-    question: str
-    threat_label: str
-    threat_model: str
-    not_covered: str
-    source: str
-    numbers: tuple[NumberRow, ...]
-    scopes: tuple[ScopeTable, ...]
-    pictures: tuple[Picture, ...]
-    more_pictures: tuple[Picture, ...]
-    pictures_left: int
-    notes: tuple[str, ...]
-    config: tuple[Fact, ...]
-    gates: tuple[GateView, ...] = ()
-
-
-@dataclass(frozen=True)
-class Shown:
-    """What a measurement showed at one planted share; ``verdict`` says whether that was called a leak."""
-
-    label: str
-    value: str
-    interval: str = ""
-    verdict: str = ""
-    wrong: bool = False
-
-
-@dataclass(frozen=True)
-class SensitivityRow:
-    """One measurement in the known-answer check."""
-
-    anchor: str
-    audit: str
-    title: str
-    scope: str
-    sign: Sign
-    reason: str
-    shown: tuple[Shown, ...]
-    least: str
-    gates: tuple[GateView, ...]
-
-
-@dataclass(frozen=True)
-class LeakRow:
-    """One measurement as a share of copied rows; ``numbers`` are uncut."""
-
-    audit: str
-    title: str
-    scope: str
-    sentence: str
-    drawing: Markup
-    numbers: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,12 @@ import re
 from html import unescape
 from types import SimpleNamespace
 
-from synth_audit.report.known_answer import known_answer
-from synth_audit.report.sensitivity import MeasurementSensitivity, sensitivities, sensitivity_line
+from synth_audit.report.known_answer import (
+    MeasurementSensitivity,
+    known_answer,
+    sensitivities,
+    sensitivity_line,
+)
 from synth_audit.report.view import SensitivityLine
 from synth_audit.store.evidence import Evidence
 

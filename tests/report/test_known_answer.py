@@ -13,8 +13,7 @@ from synth_audit.examination.known_answer import DETECTED, detection_probability
 from synth_audit.findings.sensitivity import SensitivityCurve
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import render_report, words
-from synth_audit.report.known_answer import MOST_ROWS
-from synth_audit.report.sensitivity import best_of_audits, chance, detection_picture
+from synth_audit.report.known_answer import MOST_ROWS, best_of_audits, chance, detection_picture
 
 NB = "\u00a0"
 
@@ -51,15 +50,15 @@ def test_its_numbers_are_those_of_the_evidence(build: ModuleType) -> None:
 def test_false_alarms_are_called_by_their_name(build: ModuleType, one: AuditOutcome) -> None:
     answer = one.responses[0].answers[0]
     odd = replace(one.responses[0], answers=(replace(answer, low=0.001), *one.responses[0].answers[1:]))
-    shown = view_of(build.judged(replace(one, responses=(odd,)))).rows[0].shown
-    assert (shown[0].verdict, shown[0].wrong) == ("false alarm", True)
-    assert (shown[2].verdict, shown[2].wrong) == ("noticed", False)
+    [row] = view_of(build.judged(replace(one, responses=(odd,)))).rows
+    assert row.shown(0.0)[2:] == ("false alarm", True)
+    assert row.shown(1.0)[2:] == ("noticed", False)
 
 
 def test_an_answer_that_is_missing_is_a_dash(build: ModuleType, one: AuditOutcome) -> None:
     short = replace(one.responses[0], answers=one.responses[0].answers[:1])
-    shown = view_of(build.judged(replace(one, responses=(short,)))).rows[0].shown
-    assert [s.value for s in shown[1:]] == ["–", "–"]
+    [row] = view_of(build.judged(replace(one, responses=(short,)))).rows
+    assert [row.shown(share).value for share in (0.01, 1.0)] == ["–", "–"]
 
 
 def test_many_measurements_are_folded_away_blind_ones_first(build: ModuleType) -> None:
@@ -67,10 +66,10 @@ def test_many_measurements_are_folded_away_blind_ones_first(build: ModuleType) -
     assert (len(view.rows), len(view.more_rows)) == (MOST_ROWS, 40 - MOST_ROWS)
     words_in_order = [r.sign.word for r in (*view.rows, *view.more_rows)]
     assert words_in_order == ["Blind"] * 10 + ["Sees"] * 30
-    assert all(r.reason for r in view.rows[:10])
-    assert view.more_rows[-1].least == "not computed"
+    assert all(r.response.reason for r in view.rows[:10])
+    assert view.more_rows[-1].shows == "not computed"
     assert (len(view.leaks), len(view.more_leaks)) == (MOST_ROWS, 30 - MOST_ROWS)
-    assert "could not be computed" in view.leaks[0].sentence
+    assert "could not be computed" in view.leaks[0][0].leak
     assert "10 of 40 measurements cannot see even a full copy" in view.alarm
     said = chapter(render_report(build.crowded()), "known-answer")
     assert said.count("<summary>28 more measurements</summary>") == 1
@@ -80,7 +79,7 @@ def test_many_measurements_are_folded_away_blind_ones_first(build: ModuleType) -
 def test_without_a_planted_leak_there_is_no_picture_but_a_reason(build: ModuleType) -> None:
     view = view_of(build.undecided())
     assert view.picture is None
-    assert view.leaks == ()
+    assert view.leaks == []
     assert "half of train has fewer than 20 rows" in view.planted
     assert all(r.sign.word == "Blind" for r in view.rows)
 

@@ -10,7 +10,7 @@ from synth_audit.findings.measurement import MeasurementId
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP, PlantedLeaks
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import render_report, words
-from synth_audit.report.sensitivity import sharpest
+from synth_audit.report.known_answer import sharpest
 from synth_audit.report.view import SensitivityLine
 
 
@@ -56,7 +56,7 @@ def test_a_number_out_of_proportion_is_not_the_sharpest(build: ModuleType, one: 
     assert second is not None
     assert str(first.response.id) == "closest_record.share"
     assert str(second.response.id) == "closest_record.exact_copies"
-    assert "not in proportion, so not known" in [r.least for r in view_of(build.judged(changed)).rows]
+    assert "not in proportion, so not known" in [r.shows for r in view_of(build.judged(changed)).rows]
 
 
 def test_the_first_screen_says_what_the_deciding_numbers_would_have_seen(build: ModuleType) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from synth_audit.findings.measurement import Measurement, MeasurementId, Series
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.report.audits import audit_view, panels_picture, pictures_of
+from synth_audit.report.audits import AuditView, panels_picture, pictures_of
 from synth_audit.report.page import render
 from synth_audit.report.plot_kinds import Beside, PanelKind, density, describe, plot_kind
 from synth_audit.report.plot_kinds import matrix as heatmap
@@ -182,14 +182,12 @@ def of_columns(n: int) -> list[Series]:
 
 
 def test_few_pictures_are_open_and_not_too_many_are_folded(build: ModuleType) -> None:
-    alone = audit_view(outcome(build, *of_columns(200)), (), (), "a")
-    assert [p.title for p in alone.pictures] == [f"Distribution of c{i}" for i in range(4)]
-    assert len(alone.more_pictures) == 36
-    assert alone.pictures_left == 160
-    beside = audit_view(outcome(build, *of_columns(3), TRAIN, OTHER), (), (), "a")
-    assert [p.title for p in beside.pictures] == ["Where rows lie"]
-    assert len(beside.more_pictures) == 3
-    assert beside.pictures_left == 0
+    alone, folded, left = AuditView(outcome(build, *of_columns(200)), (), (), "a").pictures
+    assert [p.title for p in alone] == [f"Distribution of c{i}" for i in range(4)]
+    assert (len(folded), left) == (36, 160)
+    beside, folded, left = AuditView(outcome(build, *of_columns(3), TRAIN, OTHER), (), (), "a").pictures
+    assert [p.title for p in beside] == ["Where rows lie"]
+    assert (len(folded), left) == (3, 0)
 
 
 def test_the_page_shows_panels_with_their_scale_and_numbers(build: ModuleType) -> None:

@@ -11,17 +11,17 @@ import pytest
 from synth_audit.findings.measurement import Interval, Measurement, MeasurementId, Reference
 from synth_audit.findings.sensitivity import REFERENCE_RATIO
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.report.audits import audit_view
-from synth_audit.report.view import NumberRow
+from synth_audit.report.audits import AuditView, reference
 
 GAP = MeasurementId("gaps", "gap")
 NB = "\u00a0"
 
 
-def row(build: ModuleType, unit: str, *, ratio: float, low: float, high: float) -> NumberRow:
-    reference = Reference(0.04, "control rows", Interval(0.03, 0.05, 0.95, "w"))
+def row(build: ModuleType, unit: str, *, ratio: float, low: float, high: float) -> tuple[str, str]:
+    """Its ratio and its reference."""
+    control = Reference(0.04, "control rows", Interval(0.03, 0.05, 0.95, "w"))
     found = (
-        Measurement(GAP, 0.1, interval=Interval(0.09, 0.11, 0.95, "w"), unit=unit, reference=reference),
+        Measurement(GAP, 0.1, interval=Interval(0.09, 0.11, 0.95, "w"), unit=unit, reference=control),
         Measurement(
             REFERENCE_RATIO.derived(GAP),
             ratio,
@@ -31,9 +31,9 @@ def row(build: ModuleType, unit: str, *, ratio: float, low: float, high: float) 
     )
     info = build.info("fidelity", "Gaps", build.quantity("gap", "Gap", unit=unit))
     outcome = AuditOutcome("gaps", "fidelity", Status.MEASURED, info=info, measurements=found)
-    view = audit_view(outcome, (), (), "a")
-    assert view.scopes == ()
-    return view.numbers[0]
+    view = AuditView(outcome, (), (), "a")
+    assert view.scopes == []
+    return view.ratio(view.numbers[0]), reference(view.numbers[0])
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def row(build: ModuleType, unit: str, *, ratio: float, low: float, high: float) 
 def test_a_ratio_has_its_interval_in_brackets(
     build: ModuleType, ratio: float, low: float, high: float, text: str
 ) -> None:
-    assert row(build, "distance", ratio=ratio, low=low, high=high).ratio == text
+    assert row(build, "distance", ratio=ratio, low=low, high=high)[0] == text
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_ratio_has_its_interval_in_brackets(
     ],
 )
 def test_a_unit_in_words_is_said_once(build: ModuleType, unit: str, text: str) -> None:
-    assert row(build, unit, ratio=1.0, low=0.9, high=1.1).reference == text
+    assert row(build, unit, ratio=1.0, low=0.9, high=1.1)[1] == text
 
 
 def test_a_lone_setting_is_said_with_its_value(build: ModuleType) -> None:
@@ -68,7 +68,7 @@ def test_a_lone_setting_is_said_with_its_value(build: ModuleType) -> None:
     def summary(*columns: str) -> str:
         found = tuple(Measurement(replace(GAP, column=c), 0.1 * i) for i, c in enumerate(columns, 1))
         outcome = AuditOutcome("gaps", "fidelity", Status.MEASURED, info=info, measurements=found)
-        return audit_view(outcome, (), (), "a").scopes[0].summary
+        return AuditView(outcome, (), (), "a").scopes[0].summary
 
     assert summary("numbers") == f"1 value: 10{NB}% (numbers)"
     assert summary("numbers", "labels") == f"2 values, worst first; worst: 20{NB}% (labels)"

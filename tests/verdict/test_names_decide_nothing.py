@@ -17,7 +17,7 @@ from synth_audit.findings.sensitivity import WORST_SUBGROUP, PlantedLeaks, Recor
 from synth_audit.findings.verdict import Result, TableCheck
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
 from synth_audit.report import render_report
-from synth_audit.report.sensitivity import sensitivities
+from synth_audit.report.known_answer import sensitivities
 from synth_audit.store.evidence import Evidence, parse_evidence
 from synth_audit.verdict.judge import judge, sensitivity_checked_rows
 from synth_audit.verdict.suite import parse_suite
