@@ -17,7 +17,7 @@ from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.report import words
 from synth_audit.report.audits import AuditView, has_numbers, pictures_of
-from synth_audit.report.gates import GateView, check_sentence
+from synth_audit.report.gates import GateView
 from synth_audit.report.interval_charts import examples
 from synth_audit.report.known_answer import known_answer, sensitivities
 from synth_audit.report.view import Cells, Chapter, Fact
@@ -223,74 +223,19 @@ def certificate(
 ) -> dict[str, Any]:
     """The section on the formal guarantee: what is claimed, what the release proves, the account, and how the
     fit came to it."""
-    proved = proven_cost(outcomes)
-    curves = tuple(picture for picture, _ in pictures_of(training, (), "training"))
+    proved, claim = proven_cost(outcomes), account.guarantee
+    said = (
+        "The generator gives no formal privacy guarantee. The measurements above are all there is to rely on."
+    )
+    if claim is not None:
+        known = words.privacy_loss(claim.epsilon, claim.delta)
+        said = f"The generator claims differential privacy with {known}."
     return {
-        "claim": _claim(account),
+        "claim": said,
         "proved": "" if proved is None else proved.sentence,
-        "reason": words.sentence(account.reason),
-        **privacy_account(account),
-        "curves": curves,
+        "account": account,
+        "curves": tuple(picture for picture, _ in pictures_of(training, (), "training")),
     }
-
-
-def _claim(account: PrivacyAccount) -> str:
-    if account.guarantee is None:
-        return (
-            "The generator gives no formal privacy guarantee. "
-            "The measurements above are all there is to rely on."
-        )
-    parts = (("ε", account.guarantee.epsilon), ("δ", account.guarantee.delta))
-    known = ", ".join(f"{name} = {words.bare_number(x)}" for name, x in parts)
-    return f"The generator claims differential privacy with {known}."
-
-
-def privacy_account(account: PrivacyAccount) -> dict[str, Any]:
-    """The parts of the section on the formal guarantee; all empty where nothing was spent."""
-    if not account.mechanisms:
-        return {"facts": (), "mechanisms": Cells("", (), ()), "lists": ()}
-    rows = tuple(
-        (
-            words.sentence(m.what),
-            str(m.mechanism),
-            f"{m.count:,}",
-            "–" if m.epsilon_alone is None else words.bare_number(m.epsilon_alone),
-        )
-        for m in account.mechanisms
-    )
-    header = ("What it bought", "Mechanism", "Times", "ε alone")
-    guarantee = account.guarantee
-    listed = () if guarantee is None else (
-        ("It holds if", tuple(map(words.sentence, guarantee.assumptions))),
-        ("It does not cover", tuple(map(words.sentence, guarantee.not_protected))),
-    )  # fmt: skip
-    return {
-        "facts": _account_facts(account),
-        "mechanisms": Cells("What was spent on what", header, rows),
-        "lists": listed,
-    }
-
-
-def _account_facts(account: PrivacyAccount) -> tuple[Fact, ...]:
-    table = Fact(
-        "All fits on this table",
-        f"ε = {words.bare_number(account.table_epsilon)}, δ = {words.bare_number(account.table_delta)}",
-        "everything that was ever drawn from it, this candidate included",
-    )
-    guarantee = account.guarantee
-    if guarantee is None:
-        return (table,)
-    return (
-        Fact(
-            "This fit",
-            f"ε = {words.bare_number(guarantee.epsilon)}, δ = {words.bare_number(guarantee.delta)}",
-        ),
-        table,
-        Fact(
-            "Whose presence is hidden", f"one {guarantee.unit}", f"tables differ by: {guarantee.neighbouring}"
-        ),
-        Fact("Added up by", guarantee.accountant),
-    )
 
 
 def _how_to_read(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
@@ -299,14 +244,10 @@ def _how_to_read(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
 
 
 def _no_result(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
-    silent = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.status is not Status.MEASURED]
+    silent = [(_link(i), o) for i, o in enumerate(evidence.outcomes, 1) if o.status is not Status.MEASURED]
     if not silent:
         return None
-    rows = tuple(
-        (_link(i), o.info.title if o.info else o.audit, str(o.status), words.sentence(o.reason))
-        for i, o in silent
-    )
-    return Chapter("no-result", "Audits without a result", "no_result.html.j2", rows)
+    return Chapter("no-result", "Audits without a result", "no_result.html.j2", silent)
 
 
 def _risk_builder(risk: Risk) -> Builder:
@@ -370,25 +311,11 @@ def _placed(outcome: AuditOutcome) -> bool:
 def _warnings(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
     if not evidence.notices:
         return None
-    body = tuple(words.sentence(w) for w in evidence.notices)
-    return Chapter("warnings", "Warnings", "warnings.html.j2", body)
+    return Chapter("warnings", "Warnings", "warnings.html.j2", evidence.notices)
 
 
 def _columns(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    rows = tuple(
-        (
-            c.name,
-            c.kind,
-            "declared" if c.kind_declared else "inferred",
-            ", ".join(r.replace("_", " ") for r in c.roles) or "feature",
-            "declared" if c.domain_declared else "inferred",
-            "–" if c.categories is None else f"{c.categories:,}",
-        )
-        for c in evidence.columns
-    )
-    header = ("Column", "Kind", "Kind was", "Roles", "Range or categories", "Categories")
-    body = Cells("Columns of the table and what was known of them", header, rows)
-    return Chapter("columns", "Columns", "columns.html.j2", body)
+    return Chapter("columns", "Columns", "columns.html.j2", evidence.columns)
 
 
 def _certificate(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
@@ -398,72 +325,17 @@ def _certificate(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
 
 
 def _identity(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    tables = tuple(
-        (name, f"{t.rows:,}", how, value)
-        for name, t in evidence.tables.items()
-        for how, value in (("under the salt", t.hmac), ("plain", t.sha256))
-        if value
-    )
     body = {
-        "facts": _identity_facts(evidence),
-        "tables": Cells(
-            "Content of the tables, independent of row order", ("Table", "Rows", "Hash", "SHA-256"), tables
-        ),
-        "checks": _checks(evidence),
-        "versions": Cells("Software", ("Package", "Version"), tuple(evidence.versions.items())),
-        "timings": _timings(evidence),
-        "details": (
-            Fact("Plan", yaml.safe_dump(_plain(evidence.plan), sort_keys=False, allow_unicode=True)),
-            Fact(
-                "Generator configuration",
-                yaml.safe_dump(_plain(evidence.generator.config), sort_keys=False, allow_unicode=True),
+        "evidence": evidence,
+        "details": {
+            "Plan": yaml.safe_dump(_plain(evidence.plan), sort_keys=False, allow_unicode=True),
+            "Generator configuration": yaml.safe_dump(
+                _plain(evidence.generator.config), sort_keys=False, allow_unicode=True
             ),
-            Fact("Gate suite", json.dumps(_plain(evidence.gates.suite), indent=2, ensure_ascii=False)),
-        ),
+            "Gate suite": json.dumps(_plain(evidence.gates.suite), indent=2, ensure_ascii=False),
+        },
     }
     return Chapter("evidence", "Evidence", "evidence.html.j2", body)
-
-
-def _identity_facts(evidence: Evidence) -> tuple[Fact, ...]:
-    return (
-        Fact("Digest of the evidence", evidence.digest or "not sealed", "SHA-256 of everything below"),
-        Fact("Plan", evidence.plan_sha256, "SHA-256"),
-        Fact("Gate suite", evidence.gates.suite_sha256, f"SHA-256 of {evidence.gates.suite_name}"),
-        Fact("Audited", words.moment(evidence.created), "outside the digest"),
-        Fact(
-            "Attempt",
-            f"{evidence.attempt:,} on this table" if evidence.attempt else "outside a workspace, not counted",
-            f"line {evidence.ledger.lines:,} of its ledger, {evidence.ledger.digest}"
-            if evidence.ledger
-            else "",
-        ),
-        Fact(
-            "Salt",
-            evidence.salt_commitment or "none",
-            "commitment to the secret that decided split, fits and draws, those of audits too"
-            if evidence.salt_commitment
-            else "no secret had a part in what the audits drew: the draws can be predicted",
-        ),
-        Fact("Confidence level", words.percent_level(evidence.level)),
-        Fact("Suppression limit", str(evidence.suppression), "no smaller count of records is shown"),
-        Fact("Version of the evidence format", evidence.schema_version),
-    )
-
-
-def _checks(evidence: Evidence) -> Cells:
-    states = {True: "met", False: "not met", None: "could not be evaluated"}
-    checks = evidence.table_checks
-    rows = tuple(
-        (check_sentence(c), states[c.met], "" if c.met else words.sentence(c.explanation)) for c in checks
-    )
-    held = sum(c.met is True for c in checks)
-    caption = f"Checks of the synthetic table itself: {held:,} of {len(checks):,} hold"
-    return Cells(caption, ("Check", "State", "What was found"), rows)
-
-
-def _timings(evidence: Evidence) -> Cells:
-    rows = tuple((k, f"{words.number(v, places=1)} s") for k, v in evidence.timings.items())
-    return Cells("Time taken", ("Step", "Seconds"), rows)
 
 
 def _link(place: int) -> str:

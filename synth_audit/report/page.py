@@ -20,7 +20,7 @@ from synth_audit.plugins.audit import Status
 from synth_audit.report import audits, words
 from synth_audit.report.chapters import chapters, signing
 from synth_audit.report.criteria import first_line
-from synth_audit.report.gates import gate_views, verdict_view
+from synth_audit.report.gates import check_sentence, gate_views, verdict_view
 from synth_audit.report.known_answer import sensitivities
 from synth_audit.report.view import Fact, ReportView
 from synth_audit.store.evidence import Evidence
@@ -36,14 +36,15 @@ _TABLES = ("source", "train", "control", "synthetic")
 
 _NAMES = {"source": "Real table", "train": "Train", "control": "Control", "synthetic": "Synthetic table"}
 
+_WORDS = (
+    *("sentence", "number", "bare_number", "of_measurement", "percent_level", "moment", "privacy_loss"),
+)
 _FILTERS = {
-    "sentence": words.sentence,
-    "of_measurement": words.of_measurement,
+    **{name: getattr(words, name) for name in _WORDS},
+    **{f.__name__: f for f in (audits.spread, audits.reference, audits.attempts, check_sentence)},
     "finite": math.isfinite,
-    "spread": audits.spread,
-    "reference": audits.reference,
-    "attempts": audits.attempts,
     "json": partial(json.dumps, ensure_ascii=False, default=str),
+    "thousands": "{:,}".format,
 }
 """Named functions by which templates read the evidence."""
 

@@ -99,6 +99,11 @@ def bare_number(value: float | None, unit: str = "", places: int | None = None) 
     return _signed(text)
 
 
+def privacy_loss(epsilon: float, delta: float) -> str:
+    """``ε = 1, δ = 0.00001``."""
+    return f"ε = {bare_number(epsilon)}, δ = {bare_number(delta)}"
+
+
 def position(x: float | str) -> str:
     """A place on an axis: a name as it is, or a number."""
     return x if isinstance(x, str) else number(float(x))
