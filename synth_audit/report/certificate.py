@@ -9,10 +9,8 @@ from typing import Any
 from synth_audit.build import build_version
 from synth_audit.findings.verdict import Result
 from synth_audit.report import words
-from synth_audit.report.audits import has_numbers
-from synth_audit.report.chapters import RISKS
+from synth_audit.report.chapters import unmeasured
 from synth_audit.report.criteria import (
-    SignatureRow,
     demand_rows,
     nearest_first,
     residual_risks,
@@ -27,13 +25,12 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.history import released_evidence
 from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.reports import WRITTEN_BY, Marks, audit_marks, certificate_as_written, read_marks
-from synth_audit.text import clean
 
 COMPARED_WITH = "data-compared-with"
 """Mark of the page: the digest of the release that it compares with; absent where there is none."""
 
 _ANEW = "`synth-audit report --certificate` writes it anew"
-_MOST_REASONS, _MOST_WARNINGS, _MOST_SETTINGS = 5, 3, 20
+_MOST_REASONS, _MOST_SETTINGS = 5, 20
 _OF_THE_TABLE = {
     *("name", "connections", "source", "columns", "rules"),
     *("generator", "rows", "privacy", "release", "review", "seed"),
@@ -100,34 +97,32 @@ def certificate_view(
 ) -> dict[str, Any]:
     """Everything the certificate shows, by its name in the template."""
     alerts = alerts_of(evidence)
-    verdict = verdict_view(evidence, unmeasured=_unmeasured(evidence), sound=not alerts)
+    verdict = verdict_view(evidence, unmeasured=unmeasured(evidence), sound=not alerts)
     reasons = (verdict.explanation,) if alerts else _reasons(evidence)
     scope = _scope(evidence)
     marks = {**audit_marks(evidence), WRITTEN_BY: build_version()}
     return {
-        "title": f"Certificate of an audit: {clean(evidence.table)}",
-        "table": evidence.table,
         "subject": subject_of(evidence),
         "alerts": alerts,
         "sign": verdict.sign,
         "headline": verdict.headline,
         "questions": verdict.questions,
         "reasons": reasons[:_MOST_REASONS],
-        "more_reasons": _more(len(reasons) - _MOST_REASONS),
+        "more_reasons": len(reasons) - _MOST_REASONS,
         "silence": verdict.silence,
-        "warnings": _warnings(evidence),
         "scope": scope,
-        "no_scope": "" if scope else "The plan states no purpose, recipient or owner (key `review`).",
         "criteria": residual_risks(evidence, previous),
         "people_note": _people_note(evidence),
         "sharpness": sharpness(evidence),
         "comparison": _comparison(previous),
         "compared": previous is not None,
         "demands": demand_rows(evidence, _said(evidence, scope, previous)),
-        "signatures": tuple(_signature(a, evidence) for a in approvals),
+        "signatures": tuple((a, _doubt(a, evidence)) for a in approvals),
         "waiting": _waiting(evidence, approvals),
         "statement": _statement(evidence, sound=not alerts),
-        "facts": _facts(evidence),
+        "evidence": evidence,
+        "settings": _settings(evidence),
+        "build": build_version(),
         "marks": marks if previous is None else {**marks, COMPARED_WITH: previous.digest},
     }
 
@@ -146,24 +141,6 @@ def _reasons(evidence: Evidence) -> tuple[str, ...]:
     nearest = (f"Nearest to its limit: {g.sentence}." for g in nearest_first(judged)[:1])
     missed = (g for g in gates if g.role == "advisory" and g.result.result is Result.FAIL)
     return (f"All {deciding} passed.", *nearest, *(f"Advice not met: {g.sentence}." for g in missed))
-
-
-def _unmeasured(evidence: Evidence) -> tuple[str, ...]:
-    """Kinds of usefulness of which nothing is known; the criteria about people have a row each."""
-    measured = {o.info.risk for o in evidence.outcomes if o.info is not None and has_numbers(o)}
-    return tuple(risk.title for risk in RISKS if not risk.threat and risk.name not in measured)
-
-
-def _warnings(evidence: Evidence) -> tuple[str, ...]:
-    """The first of them, and how many others the annex has."""
-    found = tuple(map(words.sentence, evidence.notices))
-    left = len(found) - _MOST_WARNINGS
-    more = f"{words.counted(left, 'more warning')} in the annex."
-    return (*found[:_MOST_WARNINGS], *([more] * (left > 0)))
-
-
-def _more(left: int) -> str:
-    return "" if left <= 0 else f"{words.counted(left, 'more reason')} in the annex."
 
 
 def _people_note(evidence: Evidence) -> str:
@@ -192,15 +169,15 @@ def _comparison(previous: Evidence | None) -> str:
 
 
 def _said(evidence: Evidence, scope: tuple[Fact, ...], previous: Evidence | None) -> dict[str, str]:
-    guarantee = evidence.generator.privacy.guarantee is not None
-    said = {"scope": bool(scope), "comparison": previous is not None, "guarantee": guarantee, "columns": True}
-    where = {
-        "scope": "Page 1: scope",
-        "comparison": "Page 1: comparison",
-        "guarantee": "Annex: Formal privacy guarantee",
-        "columns": "Annex: Columns",
-    }
-    return {section: where[section] for section, there in said.items() if there}
+    """Where a section stands that says something."""
+    found = {"columns": "Annex: Columns"}
+    if scope:
+        found["scope"] = "Page 1: scope"
+    if previous is not None:
+        found["comparison"] = "Page 1: comparison"
+    if evidence.generator.privacy.guarantee is not None:
+        found["guarantee"] = "Annex: Formal privacy guarantee"
+    return found
 
 
 def _approvers(evidence: Evidence) -> tuple[int, Mapping[str, str]]:
@@ -215,26 +192,19 @@ def wanted_approvals(evidence: Evidence) -> int:
 
 def counting_approvals(evidence: Evidence, approvals: Sequence[Approval]) -> tuple[Approval, ...]:
     """Those against which nothing is known but perhaps their date: genuine, about this, by an approver."""
-    return tuple(a for a in approvals if not _signature(a, evidence).doubt)
+    return tuple(a for a in approvals if not _doubt(a, evidence))
 
 
-def _signature(approval: Approval, evidence: Evidence) -> SignatureRow:
+def _doubt(approval: Approval, evidence: Evidence) -> str:
+    """Why an approval would not count; empty where nothing is known against it."""
     _, approvers = _approvers(evidence)
-    doubt = ""
     if approval.digest != evidence.digest:
-        doubt = "about other evidence"
-    elif not approval.genuine:
-        doubt = "the signature does not hold"
-    elif approvers.get(approval.by) != approval.key:
-        doubt = "not an approver of the plan" if approvers else "the plan names no approvers"
-    return SignatureRow(
-        by=approval.by,
-        signed=words.moment(approval.signed),
-        until=words.moment(approval.until),
-        note=approval.note,
-        key=approval.fingerprint,
-        doubt=doubt,
-    )
+        return "about other evidence"
+    if not approval.genuine:
+        return "the signature does not hold"
+    if approvers.get(approval.by) != approval.key:
+        return "not an approver of the plan" if approvers else "the plan names no approvers"
+    return ""
 
 
 def _waiting(evidence: Evidence, approvals: Sequence[Approval]) -> str:
@@ -269,20 +239,3 @@ def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
             yield from _flat(f"{prefix}{key}.", value)
         else:
             yield f"{prefix}{key} = {json.dumps(value, ensure_ascii=False)}"
-
-
-def _release_hash(evidence: Evidence) -> tuple[Fact, ...]:
-    release = evidence.tables.get("synthetic")
-    return () if release is None or not release.sha256 else (Fact("Content of the release", release.sha256),)
-
-
-def _facts(evidence: Evidence) -> tuple[Fact, ...]:
-    return (
-        Fact("Evidence", evidence.digest or "not sealed"),
-        *_release_hash(evidence),
-        Fact("Suite of gates", f"{evidence.gates.suite_name} ({evidence.gates.suite_sha256[:12]})"),
-        Fact("Settings away from the defaults", _settings(evidence)),
-        Fact("Audited", words.moment(evidence.created)),
-        Fact("Attempt", f"{evidence.attempt:,} on this table" if evidence.attempt else "not counted"),
-        Fact("Made by", f"synth-audit {build_version()}"),
-    )

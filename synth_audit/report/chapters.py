@@ -13,7 +13,6 @@ from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.examination.exposed_records import LIKELY
 from synth_audit.findings.measurement import Series
 from synth_audit.findings.sensitivity import ExposedGroup, Subgroup
-from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.report import words
 from synth_audit.report.audits import AuditView, has_numbers, pictures_of
@@ -346,16 +345,7 @@ def _plain(value: object) -> object:
     return json.loads(json.dumps(value, default=str))
 
 
-def signing(evidence: Evidence, *, sound: bool) -> dict[str, str]:
-    """What a signature under this report confirms."""
-    allowed = sound and evidence.verdict is Result.PASS
-    return {
-        "statement": (
-            "I have read this report, including what was not measured, and decide:"
-            if allowed
-            else "I have read this report. The table stays in; my signature does not release it."
-        ),
-        "yes": "the synthetic table may be released" if allowed else "",
-        "no": "the synthetic table may not be released" if allowed else "",
-        "digest": evidence.digest or "not sealed",
-    }
+def unmeasured(evidence: Evidence) -> tuple[str, ...]:
+    """Kinds of usefulness of which nothing is known; the criteria about people stand by themselves."""
+    measured = {o.info.risk for o in evidence.outcomes if o.info is not None and has_numbers(o)}
+    return tuple(risk.title for risk in RISKS if not risk.threat and risk.name not in measured)

@@ -37,18 +37,6 @@ class DemandRow:
 
 
 @dataclass(frozen=True)
-class SignatureRow:
-    """One approval; ``doubt`` says why it would not count, and is empty where nothing is known against it."""
-
-    by: str
-    signed: str
-    until: str
-    note: str
-    key: str
-    doubt: str = ""
-
-
-@dataclass(frozen=True)
 class ResidualRisk:
     """One question about people: what became of it, and what remains.
 

@@ -14,7 +14,7 @@ from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import interval_charts, svg, words
 from synth_audit.report.interval_charts import units_of
 from synth_audit.report.svg import RESULT_CLASSES, result_mark
-from synth_audit.report.view import Fact, Sign, VerdictQuestion, VerdictView
+from synth_audit.report.view import Sign, VerdictQuestion, VerdictView
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
@@ -333,10 +333,7 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
         " ".join((_tally(gates_of(evidence)), *(f"{o}." for o in obstacles(evidence)[:1]))),
         _silence(unmeasured),
         blockers,
-        tuple(
-            Fact(a.criterion.capitalize(), str(a.state), words.sentence(a.reason))
-            for a in answers(evidence.outcomes, evidence.gates.results)
-        ),
+        answers(evidence.outcomes, evidence.gates.results),
         two_answers(evidence),
     )
 

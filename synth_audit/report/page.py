@@ -7,41 +7,34 @@ import hashlib
 import json
 import logging
 import math
-from dataclasses import replace
 from functools import cache, partial
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from synth_audit.build import build_version, resource_folder
 from synth_audit.errors import PluginError
-from synth_audit.plugins.audit import Status
 from synth_audit.report import audits, words
-from synth_audit.report.chapters import chapters, signing
+from synth_audit.report.chapters import chapters, unmeasured
 from synth_audit.report.criteria import first_line
 from synth_audit.report.gates import check_sentence, gate_views, verdict_view
 from synth_audit.report.known_answer import sensitivities
-from synth_audit.report.view import Fact, ReportView
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import WRITTEN_BY, audit_marks, read_marks
 from synth_audit.text import clean, shortened
-from synth_audit.verdict.criteria import CRITERIA
 
 _FOLDER = "reports_templates"
 _LONGEST = 200_000
 """Letters of one text on a page; only a plan comes near it."""
 
-_TABLES = ("source", "train", "control", "synthetic")
-
-_NAMES = {"source": "Real table", "train": "Train", "control": "Control", "synthetic": "Synthetic table"}
-
-_WORDS = (
-    *("sentence", "number", "bare_number", "of_measurement", "percent_level", "moment", "privacy_loss"),
+_NAMED = (
+    *(words.sentence, words.counted, words.number, words.bare_number, words.of_measurement),
+    *(words.percent_level, words.moment, words.day, words.privacy_loss),
+    *(audits.spread, audits.reference, audits.attempts, check_sentence),
 )
 _FILTERS = {
-    **{name: getattr(words, name) for name in _WORDS},
-    **{f.__name__: f for f in (audits.spread, audits.reference, audits.attempts, check_sentence)},
+    **{function.__name__: function for function in _NAMED},
     "finite": math.isfinite,
     "json": partial(json.dumps, ensure_ascii=False, default=str),
     "thousands": "{:,}".format,
@@ -95,7 +88,7 @@ def _cleaned(value: object) -> object:
 
 def render(evidence: Evidence, *, full: bool = False) -> str:
     """The page; see :func:`synth_audit.report.render_report`."""
-    return page("page.html.j2", report=replace(build_view(evidence), full=full))
+    return page("page.html.j2", report={**report_view(evidence), "full": full})
 
 
 def check_page(evidence: Evidence, page: str) -> bool | None:
@@ -106,28 +99,19 @@ def check_page(evidence: Evidence, page: str) -> bool | None:
     return any(page == render(evidence, full=full) for full in (False, True))
 
 
-def build_view(evidence: Evidence) -> ReportView:
-    """Everything the page shows."""
-    alerts = alerts_of(evidence)
-    gates = gate_views(evidence)
-    parts = chapters(evidence, gates)
-    told = [criterion.capitalize() for criterion in CRITERIA]  # beside the verdict, each by itself
-    unmeasured = [c.title for c in parts if c.state == "missing" and c.title not in told]
-    return ReportView(
-        title=f"Audit of {clean(evidence.table)}",
-        table=evidence.table,
-        subject=subject_of(evidence),
-        facts=_facts(evidence),
-        alerts=alerts,
-        warnings=tuple(words.sentence(w) for w in evidence.notices),
-        verdict=verdict_view(evidence, unmeasured=unmeasured, sound=not alerts),
-        sensitivity=first_line(evidence, sensitivities(evidence)),
-        gates=gates,
-        suite_name=evidence.gates.suite_name,
-        chapters=parts,
-        signing=signing(evidence, sound=not alerts),
-        marks={**audit_marks(evidence), WRITTEN_BY: build_version()},
-    )
+def report_view(evidence: Evidence) -> dict[str, Any]:
+    """Everything the page shows, by its name in the templates."""
+    alerts, gates = alerts_of(evidence), gate_views(evidence)
+    return {
+        "evidence": evidence,
+        "subject": subject_of(evidence),
+        "alerts": alerts,
+        "verdict": verdict_view(evidence, unmeasured=unmeasured(evidence), sound=not alerts),
+        "sensitivity": first_line(evidence, sensitivities(evidence)),
+        "gates": gates,
+        "chapters": chapters(evidence, gates),
+        "marks": {**audit_marks(evidence), WRITTEN_BY: build_version()},
+    }
 
 
 def subject_of(evidence: Evidence) -> str:
@@ -138,8 +122,10 @@ def subject_of(evidence: Evidence) -> str:
     size = f"{words.counted(release.rows, 'row')} and {words.counted(len(evidence.columns), 'column')}"
     train = evidence.tables.get("train")
     origin = f" from {words.counted(train.rows, 'row')} of the real table" if train else ""
+    # How often it took, so that nobody tries until something passes without its being seen.
+    attempt = f"Attempt {evidence.attempt:,} on this table. " if evidence.attempt > 1 else ""
     return (
-        f"{_attempt(evidence)}A release of {size}, made by the generator {evidence.generator.name}{origin}. "
+        f"{attempt}A release of {size}, made by the generator {evidence.generator.name}{origin}. "
         f"The fingerprint of its content begins with {(release.sha256 or release.hmac)[:12]}."
         + (_SHARED if release.sha256 else "")
         + _split(evidence)
@@ -156,11 +142,6 @@ def _split(evidence: Evidence) -> str:
     return " Assumed: the control set is a random sample of the same population."
 
 
-def _attempt(evidence: Evidence) -> str:
-    """How often it took, so that nobody tries until something passes without its being seen."""
-    return f"Attempt {evidence.attempt:,} on this table. " if evidence.attempt > 1 else ""
-
-
 def alerts_of(evidence: Evidence) -> tuple[str, ...]:
     """Why nothing may rest on this evidence; empty where it is sound."""
     found = []
@@ -171,33 +152,6 @@ def alerts_of(evidence: Evidence) -> tuple[str, ...]:
     if not evidence.intact:
         found.append("The evidence was changed after it was sealed: its digest does not match its content.")
     return tuple(found)
-
-
-def _facts(evidence: Evidence) -> tuple[Fact, ...]:
-    known = evidence.tables
-    order = [n for n in _TABLES if n in known] + [n for n in known if n not in _TABLES]
-    remarks = {
-        "source": f"rows, {words.counted(len(evidence.columns), 'column')}",
-        "train": "real rows, learnt from",
-        "control": "real rows, kept unseen",
-        "synthetic": "rows, the candidate",
-    }
-    rows = [Fact(_NAMES.get(n, n.capitalize()), f"{known[n].rows:,}", remarks.get(n, "rows")) for n in order]
-    measured = sum(o.status is Status.MEASURED for o in evidence.outcomes)
-    return (
-        *rows,
-        Fact("Generator", evidence.generator.name, _claim(evidence)),
-        Fact(
-            "Audited",
-            words.moment(evidence.created, day_only=True),
-            f"{measured} of {words.counted(len(evidence.outcomes), 'audit')} gave a result",
-        ),
-    )
-
-
-def _claim(evidence: Evidence) -> str:
-    guarantee = evidence.generator.privacy.guarantee
-    return "no formal privacy guarantee" if guarantee is None else "claims differential privacy"
 
 
 def pdf_of(page: str) -> bytes:

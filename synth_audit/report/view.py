@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from synth_audit.verdict.criteria import Answer
+
 if TYPE_CHECKING:
-    from synth_audit.report.gates import GateView
+    pass
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class VerdictView:
     explanation: str
     silence: str
     obstacles: tuple[str, ...]
-    answers: tuple[Fact, ...] = ()
+    answers: tuple[Answer, ...] = ()
     questions: tuple[VerdictQuestion, ...] = ()
 
 
@@ -121,28 +122,3 @@ class Chapter:
     body: object
     state: str = ""
     note: str = ""
-
-
-@dataclass(frozen=True)
-class ReportView:
-    """The whole page; ``marks`` say to machines what it is about, ``full`` that nothing is folded."""
-
-    title: str
-    table: str
-    subject: str
-    facts: tuple[Fact, ...]
-    alerts: tuple[str, ...]
-    warnings: tuple[str, ...]
-    verdict: VerdictView
-    sensitivity: SensitivityLine
-    gates: tuple[GateView, ...]
-    suite_name: str
-    chapters: tuple[Chapter, ...]
-    signing: Mapping[str, str]
-    marks: Mapping[str, str]
-    full: bool = False
-
-    @property
-    def risks(self) -> tuple[Chapter, ...]:
-        """The chapters that belong to the overview of what was examined."""
-        return tuple(c for c in self.chapters if c.state)

@@ -232,6 +232,11 @@ def quantity_texts(outcome: AuditOutcome, measurement: MeasurementId) -> tuple[s
     return quantity.replace("_", " ").capitalize(), ""
 
 
+def day(iso: str) -> str:
+    """The same without the hour."""
+    return moment(iso, day_only=True)
+
+
 def compared(now: Measurement, previous: Evidence | None) -> str:
     """``not distinguishable: was 1.2 % (0.4 to 2.0 %)``; empty without an earlier release."""
     if previous is None:

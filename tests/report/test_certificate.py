@@ -14,7 +14,7 @@ from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report.certificate import certificate_view, render_certificate
 from synth_audit.report.criteria import frameworks, people, people_interval, residual_risks
 from synth_audit.report.gates import gates_of
-from synth_audit.report.page import build_view
+from synth_audit.report.page import report_view
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import audit_marks, read_marks
 from synth_audit.verdict.comparison import change, worse_gates
@@ -178,9 +178,9 @@ def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> N
     told, left = certificate_view(found)["sharpness"]
     assert "the training people on: copies 2.3\u00a0%, near copies 8\u00a0%." in told
     assert left == "No such share is established for: mixtures."
-    assert build_view(found).sensitivity.text.startswith("Had 8\u00a0% of the people left a trace")
+    assert report_view(found)["sensitivity"].text.startswith("Had 8\u00a0% of the people left a trace")
     unknown = replace(outcome, measurements=tuple(measured_limit(name, 1.0) for name in ("", "copies")))
-    line = build_view(replace(found, outcomes=(unknown,)).sealed()).sensitivity
+    line = report_view(replace(found, outcomes=(unknown,)).sealed())["sensitivity"]
     assert (line.kind, line.text) == ("open", "No such share is established for: copies.")
 
 
