@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
@@ -16,8 +17,8 @@ from synth_audit.report.certificate import counting_approvals, wanted_approvals
 from synth_audit.report.criteria import nearest_first
 from synth_audit.report.gates import GateView, gates_of, obstacles, sign_of, verdict_sign
 from synth_audit.report.page import page
-from synth_audit.report.svg import result_mark
-from synth_audit.report.view import Fact, Panel, Sign
+from synth_audit.report.svg import RESULT_CLASSES, result_mark
+from synth_audit.report.view import Panel
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.files import read_plain
 from synth_audit.store.history import PastAudit, TableHistory
@@ -99,48 +100,27 @@ def _told(point: TrendPoint, unit: str) -> str:
     return f"{point.day}: {words.number(gate.value, unit)}{span}, {RESULT_WORDS[gate.result].lower()}{out}"
 
 
-@dataclass(frozen=True)
-class AuditRow:
-    """One audit; ``state`` is a key of :data:`STATES`."""
-
-    state: str
-    sign: Sign
-    when: str
-    attempt: str
-    generator: str
-    reason: str
-    criteria: str
-    fitness: str
-    released: str
-    approvals: str
-    digest: str
-    certificate: str
-    report: str
-    doubt: str
-
-
-@dataclass(frozen=True)
-class TableRow:
-    """One table with its audits, the newest first; ``state`` is that of the newest."""
-
-    key: str
-    table: str
-    place: str
-    state: str
-    facts: tuple[Fact, ...]
-    audits: tuple[AuditRow, ...]
-    trends: tuple[Panel, ...]
-    note: str
-
-
 def render_index(histories: Sequence[TableHistory], base: Path) -> str:
     """The page, filtered by style sheet alone: it runs nothing and fetches nothing.
 
     Args:
         base: the folder of the page, which links start from.
     """
-    tables = tuple(_table(h, base, f"t{i}") for i, h in enumerate(histories, 1))
-    return page("index.html.j2", extra_style=_filters(tables), tables=tables, states=STATES)
+    tables = tuple((f"t{i}", history) for i, history in enumerate(histories, 1))
+    return page(
+        "index.html.j2",
+        extra_style=_filters([key for key, _ in tables]),
+        tables=tables,
+        states=STATES,
+        state=_state,
+        states_of=lambda history: dict.fromkeys(_state(a) for a in reversed(history.audits)),
+        sign=lambda audit: verdict_sign(audit.evidence) if audit.sound else sign_of(Result.INSUFFICIENT),
+        reason=_reason,
+        unanswered=_unanswered,
+        approvals=_approvals,
+        link=partial(_link, base=base),
+        trends=_trends,
+    )
 
 
 def refuse_no_index(path: Path) -> None:
@@ -158,59 +138,31 @@ def refuse_no_index(path: Path) -> None:
         )
 
 
-def _filters(tables: Sequence[TableRow]) -> str:
+def _filters(keys: Sequence[str]) -> str:
     """One rule for each choice: what is chosen hides all else; names of tables stand in no rule."""
-    choices = [("state", state) for state in STATES] + [("table", t.key) for t in tables]
+    choices = [("state", state) for state in STATES] + [("table", key) for key in keys]
     return "\n".join(
         f'body:has(#{name} option[value="{key}"]:checked) .entry:not(.{key}) {{ display: none; }}'
         for name, key in choices
     )
 
 
-def _table(history: TableHistory, base: Path, key: str) -> TableRow:
-    rows = tuple(_audit(a, base) for a in history.audits)
-    out = next((a for a in reversed(history.audits) if a.out), None)
-    facts = (
-        Fact("Audits", f"{len(rows):,}"),
-        Fact("Releases", f"{sum(a.released is not None for a in history.audits):,}"),
-        Fact("Out there", _released(out) if out else "nothing"),
-    )
-    left = {"cannot be read": history.unread, "purged": history.purged}
-    note = ", ".join(f"{words.counted(n, 'audit')} {what}" for what, n in left.items() if n)
-    return TableRow(
-        key, history.table, history.place, rows[-1].state if rows else "open", facts, rows[::-1],
-        _trends(history, key), words.sentence(note),
-    )  # fmt: skip
+def _state(audit: PastAudit) -> str:
+    """A key of :data:`STATES`."""
+    if not audit.sound:
+        return "open"
+    return "released" if audit.released else RESULT_CLASSES[audit.evidence.verdict]
 
 
-def _audit(audit: PastAudit, base: Path) -> AuditRow:
-    evidence = audit.evidence
-    stopped = obstacles(evidence)
-    state = {Result.PASS: "pass", Result.FAIL: "fail", Result.INSUFFICIENT: "open"}[evidence.verdict]
-    asked = answers(evidence.outcomes, evidence.gates.results)
-    open_ = [f"{a.criterion} {a.state}" for a in asked if a.reason]
-    return AuditRow(
-        state="released" if audit.released and audit.sound else state if audit.sound else "open",
-        sign=verdict_sign(evidence) if audit.sound else sign_of(Result.INSUFFICIENT),
-        when=words.moment(evidence.created),
-        attempt=f"{evidence.attempt:,}" if evidence.attempt else "–",
-        generator=evidence.generator.name,
-        reason=next((f"{o}." for o in stopped), words.sentence("; ".join(evidence.gates.blockers))),
-        criteria=", ".join(open_) or "all four answered",
-        fitness=str(evidence.fitness),
-        released=_released(audit),
-        approvals=_approvals(audit),
-        digest=evidence.digest[:12],
-        certificate=_link(audit.certificate, base),
-        report=_link(audit.report, base),
-        doubt="" if audit.sound else "not as it was filed: see `synth-audit verify`",
-    )
+def _reason(audit: PastAudit) -> str:
+    """What keeps the table in first of all; empty where nothing does."""
+    stopped = (f"{o}." for o in obstacles(audit.evidence))
+    return next(stopped, words.sentence("; ".join(audit.evidence.gates.blockers)))
 
 
-def _released(audit: PastAudit) -> str:
-    if audit.released is None:
-        return "–"
-    return words.moment(audit.released.time, day_only=True) + (", out there" if audit.out else "")
+def _unanswered(audit: PastAudit) -> str:
+    asked = answers(audit.evidence.outcomes, audit.evidence.gates.results)
+    return ", ".join(f"{a.criterion} {a.state}" for a in asked if a.reason)
 
 
 def _approvals(audit: PastAudit) -> str:
@@ -221,7 +173,7 @@ def _approvals(audit: PastAudit) -> str:
     return told + (f", until {words.moment(until)}" if until else "")
 
 
-def _link(path: Path | None, base: Path) -> str:
+def _link(path: Path | None, *, base: Path) -> str:
     return "" if path is None else Path(os.path.relpath(path.absolute(), base.absolute())).as_posix()
 
 
