@@ -81,9 +81,7 @@ def _environment() -> Environment:
 
 def _cleaned(value: object) -> object:
     """Plain text loses characters that could mislead, and what is endless; markup was cleaned when made."""
-    if not isinstance(value, str) or isinstance(value, Markup):
-        return value
-    return clean(shortened(value, _LONGEST))
+    return value if isinstance(value, Markup) else clean(shortened(str(value), _LONGEST))
 
 
 def render(evidence: Evidence, *, full: bool = False) -> str:

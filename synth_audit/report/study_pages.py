@@ -16,18 +16,19 @@ from synth_audit.report.gates import sign_of
 from synth_audit.report.page import page
 from synth_audit.report.plot_kinds.matrix import scale_svg
 from synth_audit.report.sweep_charts import (
-    CandidateRow,
     axis_of,
     box_panels,
-    candidate_rows,
+    candidate_sign,
     dot_of,
     gate_rows,
+    gates_told,
     matrix_pictures,
+    number_told,
     result_of,
     scatter_svg,
     short_names,
 )
-from synth_audit.report.view import Cells, Fact, Picture, Sign
+from synth_audit.report.view import Cells, Picture, Sign
 from synth_audit.store.files import write_text
 from synth_audit.studies.calibration import Calibration, Curve, LeakNoise
 from synth_audit.studies.frontier import ERROR, FrontierRecord
@@ -40,11 +41,6 @@ _KEY = (
     (sign_of(Result.FAIL), "a deciding gate failed"),
     (sign_of(Result.INSUFFICIENT), "something could not be decided"),
 )
-_UNGATED = (
-    "No deciding gate of the suite judges this measurement of privacy: it ranks the candidates that pass "
-    "and holds none back, however much it shows."
-)
-"""What to bear in mind where the measurement of privacy ranks and nothing more."""
 
 
 def render_frontier(record: FrontierRecord) -> str:
@@ -54,21 +50,18 @@ def render_frontier(record: FrontierRecord) -> str:
     """
     names, varied = short_names(record.candidates)
     panels, matrices = box_panels(record, names, varied), matrix_pictures(record)
-    rows = candidate_rows(record)
     view = {
-        "title": f"Candidates for {clean(record.table)}",
-        "table": record.table,
+        "record": record,
         "sign": _sign(record),
         "headline": _headline(record),
-        "explanation": clean(record.reason),
         "todo": _todo(record),
         "command": _command(record),
-        "facts": _facts(record),
-        "plot": _plot(record, names, rows),
+        "plot": _plot(record, names),
         "undrawn": _undrawn(record),
-        "ungated": "" if record.privacy_gated else _UNGATED,
-        "split": _split(record),
-        "rows": rows,
+        "axes": (axis_of(record.privacy), axis_of(record.utility)),
+        "sign_of": candidate_sign,
+        "gates_told": gates_told,
+        "number_told": number_told,
         "key": _KEY,
         "names": names,
         "gates": gate_rows(record),
@@ -77,12 +70,7 @@ def render_frontier(record: FrontierRecord) -> str:
         "scale": Markup(scale_svg("scale")),  # noqa: S704  (escapes its texts)
         "matrices": matrices[:_OPEN_MATRICES],
         "more_matrices": matrices[_OPEN_MATRICES:],
-        "alpha": words.number(record.alpha),
-        "beta": words.number(1 - record.alpha),
-        "level": words.percent_level(record.level),
-        "uncorrected": words.percent_level(_uncorrected(record)),
-        "count": len(record.candidates),
-        "identity": _identity(record),
+        "uncorrected": _uncorrected(record),
     }
     return page("frontier.html.j2", view=view)
 
@@ -145,32 +133,15 @@ def _command(record: FrontierRecord) -> str:
     return f"synth-audit release PLAN --candidate {clean(record.best.slug)}"
 
 
-def _split(record: FrontierRecord) -> str:
-    if not record.split_kept:
-        return ""
-    day = words.moment(record.split_kept, day_only=True)
-    return f"The split of {day} is kept; --fresh pulls the source again."
-
-
-def _facts(record: FrontierRecord) -> tuple[Fact, ...]:
-    passed = sum(c.passed for c in record.candidates)
-    return (
-        Fact("Table", clean(record.table)),
-        Fact("Candidates", str(len(record.candidates)), f"{passed or 'none'} passed all deciding gates"),
-        Fact("Privacy judged by", axis_of(record.privacy).title, str(record.privacy or "")),
-        Fact("Utility judged by", axis_of(record.utility).title, str(record.utility or "")),
-        Fact("Made", words.moment(record.created, day_only=True)),
-    )
-
-
-def _plot(record: FrontierRecord, names: tuple[str, ...], rows: Sequence[CandidateRow]) -> Picture:
+def _plot(record: FrontierRecord, names: tuple[str, ...]) -> Picture:
     privacy, utility = axis_of(record.privacy), axis_of(record.utility)
     pairs = list(zip(record.candidates, names, strict=True))
     dots = [d for c, name in pairs if (d := dot_of(c, name, chosen=c is record.best)) is not None]
     title = "Privacy and utility of every candidate"
     drawing = scatter_svg(dots, privacy, utility, anchor="plot", title=title)
     cells = tuple(
-        (r.name, r.privacy, r.privacy_interval, r.utility, r.utility_interval, r.sign.word) for r in rows
+        (c.name, *number_told(c.privacy, privacy), *number_told(c.utility, utility), candidate_sign(c).word)
+        for c in record.candidates
     )
     header = ("Candidate", privacy.title, "Interval", utility.title, "Interval", "Verdict")
     return Picture(title, Markup(drawing), Cells(title, header, cells))  # noqa: S704  (escapes its texts)
@@ -187,16 +158,6 @@ def _undrawn(record: FrontierRecord) -> str:
 def _uncorrected(record: FrontierRecord) -> float:
     """The plan's level, before it was shared among the candidates."""
     return round(1 - (1 - record.level) * max(len(record.candidates), 1), 12)
-
-
-def _identity(record: FrontierRecord) -> tuple[Fact, ...]:
-    return (
-        Fact("Plan", record.plan_sha256, "SHA-256 of the plan whose generator was varied"),
-        Fact("Confidence level", words.percent_level(record.level), "of every interval here"),
-        Fact("Weight of privacy", words.number(record.alpha), "of utility: the rest"),
-        Fact("Made", words.moment(record.created)),
-        Fact("Version of the record's format", record.schema_version),
-    )
 
 
 def render_calibration(calibration: Calibration) -> str:

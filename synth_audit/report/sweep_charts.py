@@ -224,37 +224,6 @@ def _describe(dots: Sequence[Dot], privacy: Axis, utility: Axis) -> str:
     return ". ".join(parts) + "."
 
 
-@dataclass(frozen=True)
-class CandidateRow:
-    """One candidate in the table.
-
-    Attributes:
-        gates: how its deciding gates ended, in words. scores: the two parts of its score.
-    """
-
-    name: str
-    chosen: bool
-    sign: Sign
-    problem: str
-    privacy: str
-    privacy_interval: str
-    utility: str
-    utility_interval: str
-    gates: str
-    score: str
-    scores: tuple[str, ...]
-    folder: str
-    seconds: str
-
-
-@dataclass(frozen=True)
-class GateRow:
-    """One gate over all candidates; None where it was not judged."""
-
-    title: str
-    signs: tuple[Sign | None, ...]
-
-
 def short_names(candidates: Sequence[CandidateResult]) -> tuple[tuple[str, ...], str]:
     """What tells the candidates apart, and what that is: the values of the one setting varied, else names."""
     names = tuple(clean(c.name) for c in candidates)
@@ -300,23 +269,17 @@ def dot_of(candidate: CandidateResult, label: str, *, chosen: bool) -> Dot | Non
     return Dot(label, p.value, (p.low, p.high), u.value, (u.low, u.high), result_of(candidate), chosen)
 
 
-def candidate_rows(record: FrontierRecord) -> tuple[CandidateRow, ...]:
-    """Every candidate in the order of the sweep."""
-    units = axis_of(record.privacy).unit, axis_of(record.utility).unit
-    return tuple(_row(c, *units, chosen=c is record.best) for c in record.candidates)
-
-
-def gate_rows(record: FrontierRecord) -> tuple[GateRow, ...]:
-    """The gates that not every candidate passed, most failed first."""
+def gate_rows(record: FrontierRecord) -> dict[str, list[Sign | None]]:
+    """By its title each gate that not every candidate passed, most failed first, with its sign for each; None
+    where it was not judged."""
     titles = {g.gate: g.title for c in record.candidates for g in c.gates}
     ends = [{g.gate: g.result for g in c.gates} for c in record.candidates]
     passed = {gate: sum(e.get(gate) == Result.PASS for e in ends) for gate in titles}
-    rows = [
-        GateRow(words.sentence(title, ""), tuple(_sign(e.get(gate)) for e in ends))
+    return {
+        words.sentence(title, ""): [_sign(e.get(gate)) for e in ends]
         for gate, title in sorted(titles.items(), key=lambda item: passed[item[0]])
         if passed[gate] < sum(bool(e) for e in ends)
-    ]
-    return tuple(rows)
+    }
 
 
 def _sign(result: str | None) -> Sign | None:
@@ -325,28 +288,14 @@ def _sign(result: str | None) -> Sign | None:
     return sign_of(Result(result) if result in set(Result) else Result.INSUFFICIENT)
 
 
-def _row(c: CandidateResult, privacy_unit: str, utility_unit: str, *, chosen: bool) -> CandidateRow:
+def candidate_sign(c: CandidateResult) -> Sign:
+    """Its verdict; a candidate that never became a table has a word of its own."""
     sign = sign_of(result_of(c))
-    known = c.privacy_score is not None and c.utility_score is not None
-    privacy, utility = _texts(c.privacy, privacy_unit), _texts(c.utility, utility_unit)
-    return CandidateRow(
-        name=c.name,
-        chosen=chosen,
-        sign=Sign(sign.kind, "No table", sign.icon) if c.verdict == ERROR else sign,
-        problem=words.sentence(c.problem),
-        privacy=privacy[0],
-        privacy_interval=privacy[1],
-        utility=utility[0],
-        utility_interval=utility[1],
-        gates=_gates(c),
-        score=words.number(c.score, places=3) if c.score is not None else "–",
-        scores=(f"privacy {c.privacy_score:.2f}", f"utility {c.utility_score:.2f}") if known else (),
-        folder=f"candidates/{c.slug}",
-        seconds=f"{words.number(c.seconds, places=0)} s" + (", from an earlier sweep" if c.kept else ""),
-    )
+    return Sign(sign.kind, "No table", sign.icon) if c.verdict == ERROR else sign
 
 
-def _gates(c: CandidateResult) -> str:
+def gates_told(c: CandidateResult) -> str:
+    """How its deciding gates ended, in words."""
     results = [g.result for g in c.gates]
     if not results:
         return "none judged"
@@ -356,10 +305,11 @@ def _gates(c: CandidateResult) -> str:
     return ", ".join(f"{n} {word}" for n, word in counts if n)
 
 
-def _texts(number: Number | None, unit: str) -> tuple[str, str]:
+def number_told(number: Number | None, axis: Axis) -> tuple[str, str]:
+    """One of its two numbers, and the interval."""
     if number is None:
         return "–", ""
-    value, interval = words.measured(unit, number.value, number.low, number.high)
+    value, interval = words.measured(axis.unit, number.value, number.low, number.high)
     return value, "no interval" if math.isnan(number.low) else interval
 
 
