@@ -15,7 +15,7 @@ from synth_audit.dagster.outcomes import GateCheckResult, without_values
 from synth_audit.errors import GateError, NotAsAudited
 from synth_audit.findings.verdict import FITNESS
 from synth_audit.verdict.judge import BUILT_IN
-from synth_audit.verdict.privacy_budget import PROMISED
+from synth_audit.verdict.own_gates import OWN_GATES, PRIVACY_BUDGET, REFUTED
 
 if TYPE_CHECKING:
     from synth_audit.pipeline.verify import Check
@@ -47,7 +47,7 @@ class GateCheck:
 
 
 WHOLE = GateCheck(VERDICT, "Every blocking gate passes and nothing else holds the release", True)
-FIT = GateCheck(f"_{FITNESS}", "The release is fit for purpose", False)
+FIT = GateCheck(f"_{FITNESS}", OWN_GATES[FITNESS].title, False)
 """Warns where it is not; there only for suites that judge it. One that blocks holds the verdict."""
 
 
@@ -83,8 +83,8 @@ def known_gates(table: TableEntry) -> list[GateCheck]:
     Raises:
         GateError: two gates would share a check.
     """
-    promised = PROMISED if table.plan.privacy is not None else {}
-    built_in = (GateCheck(name, title, True) for name, title in {**BUILT_IN, **promised}.items())
+    promised = (PRIVACY_BUDGET, REFUTED) if table.plan.privacy is not None else ()
+    built_in = (GateCheck(name, OWN_GATES[name].title, True) for name in (*BUILT_IN, *promised))
     checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking) for g in table.suite.gates)]
     names = [*(c.name for c in _answers(table)), *(c.name for c in checks)]
     for check in checks:

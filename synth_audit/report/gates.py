@@ -18,9 +18,10 @@ from synth_audit.report.view import Sign, VerdictQuestion, VerdictView
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
-from synth_audit.verdict.criteria import ANSWERS, answers
+from synth_audit.verdict.criteria import answers
 from synth_audit.verdict.gate_decision import MORE, in_brackets
-from synth_audit.verdict.table_checks import CONTRACT, contract_part
+from synth_audit.verdict.own_gates import ANSWERS, CONTRACT
+from synth_audit.verdict.table_checks import contract_part
 
 _FROM_MANY = (ANSWERS,)
 """Gates that follow from several numbers, whose explanation says it best."""

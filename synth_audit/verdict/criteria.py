@@ -11,27 +11,16 @@ from synth_audit import registry
 from synth_audit.errors import PlanError, PluginError
 from synth_audit.findings.verdict import FITNESS, GateResult, Result
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
+from synth_audit.verdict.own_gates import ANSWERS, own_result
 
 CRITERIA = ("singling out", "linkability", "inference", "membership")
 """The three criteria of data protection authorities for anonymity (WP29 opinion 05/2014), and membership."""
-
-ANSWERS = "answers"
-"""Identifier of the gate of suites that demand answers, and the key under ``meta`` that demands them."""
-
-_CRITERIA_TITLE = "Every question that the suite demands an answer to is answered"
-_CRITERIA_REASON = (
-    "An audit that was blind on this table, fell short or could not be decided says nothing of its risk. "
-    "The suite names the questions without whose answer nothing may leave."
-)
 
 BLOCKS = "fitness_blocks"
 """The key under a suite's ``meta`` that says whether a release that is not fit stays in."""
 
 When = Literal["", "always", "target", "no target"]
 """When a gate decides fitness: never, always, where the plan names a target, or where it names none."""
-
-_FITNESS_TITLE = "The release is fit for purpose"
-_FITNESS_REASON = "The suite lets nothing leave that does not serve its purpose."
 
 
 class AnswerState(StrEnum):
@@ -113,16 +102,11 @@ def answers_result(
     """The gate of a suite that demands answers: it never fails, since what is unknown proves nothing."""
     open_ = [a for a in answers(outcomes, results) if a.criterion in asked and a.reason]
     words = "; ".join(f"{a.criterion}: {a.state}, {a.reason}" for a in open_)
-    return GateResult(
-        gate=ANSWERS,
-        title=_CRITERIA_TITLE,
-        result=Result.INSUFFICIENT if open_ else Result.PASS,
-        blocking=True,
-        reason=_CRITERIA_REASON,
-        explanation=f"{words}." if open_ else f"Answered: {_listed(asked)}.",
-        advice="See what the gates on these audits lack, and add audits that the plan leaves out."
-        if open_
-        else "",
+    return own_result(
+        ANSWERS,
+        Result.INSUFFICIENT if open_ else Result.PASS,
+        f"{words}." if open_ else f"Answered: {_listed(asked)}.",
+        "See what the gates on these audits lack, and add audits that the plan leaves out.",
     )
 
 
@@ -142,13 +126,10 @@ def fitness_result(results: Sequence[GateResult]) -> GateResult:
     left = [g for g in asked if g.result is not Result.PASS]
     failed = any(g.result is Result.FAIL for g in left)
     words = "; ".join(f"“{g.title}”: {g.result}" for g in left) or f"{len(asked)} gates on usefulness passed"
-    return GateResult(
-        gate=FITNESS,
-        title=_FITNESS_TITLE,
-        result=Result.FAIL if failed else Result.INSUFFICIENT if left or not asked else Result.PASS,
-        blocking=True,
-        reason=_FITNESS_REASON,
-        explanation=f"{words}." if asked else "No audit that decides fitness was part of this run.",
-        advice="See what these gates found, and choose a generator that keeps more." if left else "",
+    return own_result(
+        FITNESS,
+        Result.FAIL if failed else Result.INSUFFICIENT if left or not asked else Result.PASS,
+        f"{words}." if asked else "No audit that decides fitness was part of this run.",
+        "See what these gates found, and choose a generator that keeps more." if left else "",
         fitness=True,
     )

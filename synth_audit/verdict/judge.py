@@ -13,12 +13,13 @@ from synth_audit.plugins.audit import AuditOutcome, Leak, Status
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.criteria import answers_result, decides, fitness_result
 from synth_audit.verdict.gate_decision import MORE, Decision, Limit, Row, decide, first_few, undecided
+from synth_audit.verdict.own_gates import CONTRACT
 from synth_audit.verdict.privacy_budget import Promise, promise_results
 from synth_audit.verdict.suite import Gate, Suite
-from synth_audit.verdict.table_checks import CONTRACT, check_buildable, contract_result, table_result
+from synth_audit.verdict.table_checks import check_buildable, contract_result, table_result
 
-BUILT_IN = {CONTRACT: "The table is what its schema declares"}
-"""The gate that no suite need name and none can leave out, with its title; it blocks."""
+BUILT_IN = (CONTRACT,)
+"""The gate that no suite need name and none can leave out; it blocks."""
 
 _NAMED = 5
 """Columns that an explanation names."""

@@ -13,9 +13,8 @@ from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.stats.attack_success import corrected_level
 from synth_audit.stats.resampling import critical_value
+from synth_audit.verdict.own_gates import PRIVACY_BUDGET, REFUTED, own_result
 
-PRIVACY_BUDGET = "privacy_budget"
-REFUTED = "privacy_refuted"
 EPSILON_REFUTED = "epsilon_refuted"
 """The quantity by which an audit says how far above a claimed epsilon its own lower bound lies."""
 
@@ -25,27 +24,10 @@ EMPIRICAL_EPSILON = "empirical_epsilon"
 EPSILON_CEILING = "epsilon_ceiling"
 """The largest that it could have told of this table."""
 
-PROMISED = {
-    PRIVACY_BUDGET: "The guarantee covers entities and stays within the declared budget",
-    REFUTED: "No game refutes the guarantee",
-}
-"""Gates that every suite gets under a plan that declares a budget, with their titles; both block."""
-
 _SLACK = 1e-9
 """Share by which a sum may exceed its budget by rounding alone."""
 
 _UNDECIDED_ADVICE = "Allow more time (`execution.deadline`), or more iterations, and audit again."
-
-_REASONS = {
-    PRIVACY_BUDGET: (
-        "The plan declares what all fits on this table may cost together. A guarantee that is missing, "
-        "larger, or made to rows where people have several does not keep that declaration."
-    ),
-    REFUTED: (
-        "A guarantee bounds how well any attacker can do. An attacker who provably does better shows that it "
-        "does not hold: noise, accounting or an assumption is wrong."
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -78,14 +60,14 @@ def _budget(promise: Promise) -> GateResult:
     account = promise.account
     fault = _fault(promise, account)
     if fault or account.guarantee is None:
-        return _result(
-            PRIVACY_BUDGET, Result.FAIL, fault, advice="Mend this, then fit again if budget is left."
-        )
+        return own_result(PRIVACY_BUDGET, Result.FAIL, fault, "Mend this, then fit again if budget is left.")
     words = (
         f"This fit guarantees epsilon {account.guarantee.epsilon:.4g} at delta {account.guarantee.delta:g}; "
         f"all fits on the table together cost {account.table_epsilon:.4g} of {promise.epsilon:g}."
     )
-    return _result(PRIVACY_BUDGET, Result.PASS, words, value=account.table_epsilon, maximum=promise.epsilon)
+    return own_result(
+        PRIVACY_BUDGET, Result.PASS, words, value=account.table_epsilon, maximum=promise.epsilon
+    )
 
 
 def _fault(promise: Promise, account: PrivacyAccount) -> str:
@@ -111,19 +93,21 @@ def _refuted(outcomes: Sequence[AuditOutcome]) -> GateResult:
     refuted = low is not None and low > 0
     undecided = next(filter(None, map(_undecided, games)), "")
     if undecided and not refuted:
-        return _result(REFUTED, Result.INSUFFICIENT, undecided, advice=_UNDECIDED_ADVICE)
+        return own_result(REFUTED, Result.INSUFFICIENT, undecided, _UNDECIDED_ADVICE)
     if worst is None:
-        return _result(REFUTED, Result.PASS, "No game was played against the guarantee, so none refutes it.")
+        return own_result(
+            REFUTED, Result.PASS, "No game was played against the guarantee, so none refutes it."
+        )
     words = (
         f"{worst.id}: an attacker does as well as only an epsilon at least {low:.3g} above the claim allows."
         if refuted
         else "The lower bound that the game proves on epsilon does not exceed the claim."
     )
-    return _result(
+    return own_result(
         REFUTED,
         Result.FAIL if refuted else Result.PASS,
         words,
-        advice="Do not release this table; look for the fault in the generator." if refuted else "",
+        "Do not release this table; look for the fault in the generator.",
         measurement=worst.id,
         bound="value",
         value=low,
@@ -143,18 +127,6 @@ def _undecided(game: AuditOutcome) -> str:
     if not all(map(_known, _measured([game], EPSILON_REFUTED))):
         return f"The lower bound on epsilon of the audit {game.audit} could not be computed."
     return ""
-
-
-def _result(gate: str, result: Result, words: str, **more: Any) -> GateResult:
-    return GateResult(
-        gate=gate,
-        title=PROMISED[gate],
-        result=result,
-        blocking=True,
-        reason=_REASONS[gate],
-        explanation=words,
-        **more,
-    )
 
 
 def corrected_low(m: Measurement, n: int) -> float:

@@ -10,6 +10,7 @@ from synth_audit.errors import GateError
 from synth_audit.findings.verdict import GateResult, Result, TableCheck
 from synth_audit.table.schema import Column, Schema
 from synth_audit.table.table import Table
+from synth_audit.verdict.own_gates import CONTRACT, own_result
 from synth_audit.verdict.suite import Gate, Suite, key_of
 
 if TYPE_CHECKING:
@@ -22,15 +23,6 @@ FULLNESS_TYPE = "expect_cells_as_full_as_in_train"
 
 _PREFIX = "contract: "
 
-CONTRACT = "schema_contract"
-"""Identifier of the gate that every suite gets: the table is what its schema declares."""
-
-_CONTRACT_TITLE = "The table holds exactly the declared columns, kinds, bounds and categories"
-
-_CONTRACT_REASON = (
-    "The schema is what the data owner agreed to hand out. A column more, an identifier above all, or a "
-    "value outside its declared domain was never part of that agreement, and no audit has judged it."
-)
 _CONTRACT_ADVICE = (
     "Remove or repair the columns named here where the table is made; do not widen the declaration to fit "
     "the table."
@@ -170,8 +162,7 @@ def contract_result(checks: Sequence[TableCheck]) -> GateResult:
     if sum(part["type"] == COLUMNS_TYPE for part in parts.values()) != 1:
         result = Result.FAIL if result is Result.FAIL else Result.INSUFFICIENT
         explanation = "The released columns themselves were not checked exactly once."
-    advice = "" if result is Result.PASS else _CONTRACT_ADVICE
-    return GateResult(CONTRACT, _CONTRACT_TITLE, result, True, _CONTRACT_REASON, explanation, advice)
+    return own_result(CONTRACT, result, explanation, _CONTRACT_ADVICE)
 
 
 def _combined(checks: Sequence[TableCheck], *, expected: int) -> tuple[Result, str]:

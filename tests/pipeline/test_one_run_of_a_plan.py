@@ -22,7 +22,7 @@ from synth_audit.plan.sections import PrivacySpec
 from synth_audit.plugins.audit import RandomSplit, Status
 from synth_audit.plugins.generator import GeneratorInfo
 from synth_audit.table.table import Table
-from synth_audit.verdict.privacy_budget import REFUTED
+from synth_audit.verdict.own_gates import REFUTED
 
 ROWS = 600
 

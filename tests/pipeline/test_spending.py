@@ -27,7 +27,8 @@ from synth_audit.report import render_report
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import FILE, table_ledger
 from synth_audit.table.table import Table
-from synth_audit.verdict.privacy_budget import PRIVACY_BUDGET, Promise, promise_results
+from synth_audit.verdict.own_gates import PRIVACY_BUDGET
+from synth_audit.verdict.privacy_budget import Promise, promise_results
 
 NOISE = 5.0
 BUDGET = {"epsilon": 1.2, "delta": 1e-5, "rows_per_entity": 1}

@@ -12,8 +12,9 @@ from synth_audit.errors import GateError
 from synth_audit.findings.measurement import MeasurementId
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.verdict.criteria import ANSWERS, CRITERIA, AnswerState, answers, answers_result
+from synth_audit.verdict.criteria import CRITERIA, AnswerState, answers, answers_result
 from synth_audit.verdict.judge import judge
+from synth_audit.verdict.own_gates import ANSWERS
 from synth_audit.verdict.suite import demanded, load_suite, parse_suite
 
 RISKS = {"singling_out": "singling out", "linkability": "linkability", "exact_match": "singling out"}

@@ -27,8 +27,9 @@ from synth_audit.table.table import Table, read_table
 from synth_audit.verdict import great_expectations_runner
 from synth_audit.verdict.gate_decision import Row, decide
 from synth_audit.verdict.judge import BUILT_IN, judge
+from synth_audit.verdict.own_gates import CONTRACT
 from synth_audit.verdict.suite import parse_suite
-from synth_audit.verdict.table_checks import CONTRACT, check_table, contract, contract_key, gate_frame
+from synth_audit.verdict.table_checks import check_table, contract, contract_key, gate_frame
 
 CELL = "bartholomew"
 
