@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from synth_audit.report import words
 from synth_audit.report.audits import AuditView, has_numbers, pictures_of
 from synth_audit.report.gates import GateView
 from synth_audit.report.interval_charts import examples
-from synth_audit.report.known_answer import known_answer, sensitivities
+from synth_audit.report.known_answer import MeasurementSensitivity, known_answer, sensitivities
 from synth_audit.report.view import Cells, Chapter, Fact
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.criteria import Answer, answers
@@ -30,8 +30,6 @@ _SILENT = (
 )
 _MOST_NAMES = 6
 _LEAD = "Which training records are most at risk, and is that more than chance?"
-
-Builder = Callable[[Evidence, Sequence[GateView]], "Chapter | None"]
 
 
 @dataclass(frozen=True)
@@ -91,24 +89,27 @@ RISKS = (
 
 def chapters(evidence: Evidence, gates: Sequence[GateView]) -> tuple[Chapter, ...]:
     """Every section after the first screen, in reading order."""
-    builders: tuple[Builder, ...] = (
-        _how_to_read,
-        known_answer,
-        _no_result,
-        *(_risk_builder(risk) for risk in RISKS if risk.threat),
-        exposed_records,
-        *(_risk_builder(risk) for risk in RISKS if not risk.threat),
-        _unplaced,
-        _warnings,
-        _columns,
-        _certificate,
-        _identity,
+    outcomes, generator, found = evidence.outcomes, evidence.generator, sensitivities(evidence)
+    silent = [(_link(i), o) for i, o in enumerate(outcomes, 1) if o.status is not Status.MEASURED]
+    reading = {"level": words.percent_level(evidence.level), "examples": examples()}
+    guarantee = certificate(generator.privacy, outcomes, generator.training)
+    parts = (
+        Chapter("how-to-read", "How to read this report", "how_to_read.html.j2", reading),
+        known_answer(evidence, found),
+        Chapter("no-result", "Audits without a result", "no_result.html.j2", silent) if silent else None,
+        *(_about(risk, evidence, gates, found) for risk in RISKS if risk.threat),
+        exposed_records(evidence),
+        *(_about(risk, evidence, gates, found) for risk in RISKS if not risk.threat),
+        _unplaced(evidence, gates),
+        Chapter("warnings", "Warnings", "warnings.html.j2", evidence.notices) if evidence.notices else None,
+        Chapter("columns", "Columns", "columns.html.j2", evidence.columns),
+        Chapter("certificate", "Formal privacy guarantee", "guarantee.html.j2", guarantee),
+        Chapter("evidence", "Evidence", "evidence.html.j2", {"details": _details(evidence)}),
     )
-    built = (build(evidence, gates) for build in builders)
-    return tuple(c for c in built if c is not None)
+    return tuple(c for c in parts if c is not None)
 
 
-def exposed_records(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
+def exposed_records(evidence: Evidence) -> Chapter | None:
     """The chapter; None where no audit of privacy could have said anything."""
     records = evidence.records
     if not records.groups and not any(o.family == "privacy" for o in evidence.outcomes):
@@ -237,39 +238,26 @@ def certificate(
     }
 
 
-def _how_to_read(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    body = {"level": words.percent_level(evidence.level), "examples": examples()}
-    return Chapter("how-to-read", "How to read this report", "how_to_read.html.j2", body)
-
-
-def _no_result(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
-    silent = [(_link(i), o) for i, o in enumerate(evidence.outcomes, 1) if o.status is not Status.MEASURED]
-    if not silent:
-        return None
-    return Chapter("no-result", "Audits without a result", "no_result.html.j2", silent)
-
-
-def _risk_builder(risk: Risk) -> Builder:
-    def build(evidence: Evidence, gates: Sequence[GateView]) -> Chapter:
-        mine = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.info and o.info.risk == risk.name]
-        found = sensitivities(evidence)
-        views = tuple(AuditView(o, [w for w in found if w.outcome is o], gates, _link(i)) for i, o in mine)
-        measured = sum(has_numbers(o) for _, o in mine)
-        answer = {a.criterion: a for a in answers(evidence.outcomes, evidence.gates.results)}.get(risk.name)
-        return Chapter(
-            anchor=f"risk-{risk.name.replace(' ', '-')}",
-            title=risk.title,
-            template="risk.html.j2",
-            body={
-                "question": risk.question,
-                "alarm": _alarm(risk, [o for _, o in mine], measured, answer),
-                "audits": views,
-            },
-            state="missing" if not measured or (answer and answer.reason) else "measured",
-            note=_coverage(len(mine), measured, answer),
-        )
-
-    return build
+def _about(
+    risk: Risk, evidence: Evidence, gates: Sequence[GateView], found: Sequence[MeasurementSensitivity]
+) -> Chapter:
+    """The section of one risk, with its audits."""
+    mine = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.info and o.info.risk == risk.name]
+    measured = sum(has_numbers(o) for _, o in mine)
+    answer = {a.criterion: a for a in answers(evidence.outcomes, evidence.gates.results)}.get(risk.name)
+    body = {
+        "question": risk.question,
+        "alarm": _alarm(risk, [o for _, o in mine], measured, answer),
+        "audits": [AuditView(o, [w for w in found if w.outcome is o], gates, _link(i)) for i, o in mine],
+    }
+    return Chapter(
+        f"risk-{risk.name.replace(' ', '-')}",
+        risk.title,
+        "risk.html.j2",
+        body,
+        state="missing" if not measured or (answer and answer.reason) else "measured",
+        note=_coverage(len(mine), measured, answer),
+    )
 
 
 def _coverage(configured: int, measured: int, answer: Answer | None) -> str:
@@ -294,47 +282,27 @@ def _alarm(risk: Risk, outcomes: Sequence[AuditOutcome], measured: int, answer: 
 
 
 def _unplaced(evidence: Evidence, gates: Sequence[GateView]) -> Chapter | None:
-    lost = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if not _placed(o)]
+    known = {risk.name for risk in RISKS}
+    lost = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.info is None or o.info.risk not in known]
     if not lost:
         return None
-    views = tuple(AuditView(o, (), gates, _link(i)) for i, o in lost)
+    audits = [AuditView(o, (), gates, _link(i)) for i, o in lost]
     question = "These audits could not be loaded, so their section is not known."
-    body = {"question": question, "alarm": "", "audits": views}
+    body = {"question": question, "alarm": "", "audits": audits}
     return Chapter("unplaced", "Audits that could not be placed", "risk.html.j2", body)
 
 
-def _placed(outcome: AuditOutcome) -> bool:
-    return outcome.info is not None and outcome.info.risk in {r.name for r in RISKS}
+def _details(evidence: Evidence) -> dict[str, str]:
+    """What the audit was told to do, as text."""
 
+    def as_yaml(value: object) -> str:
+        return yaml.safe_dump(_plain(value), sort_keys=False, allow_unicode=True)
 
-def _warnings(evidence: Evidence, _: Sequence[GateView]) -> Chapter | None:
-    if not evidence.notices:
-        return None
-    return Chapter("warnings", "Warnings", "warnings.html.j2", evidence.notices)
-
-
-def _columns(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    return Chapter("columns", "Columns", "columns.html.j2", evidence.columns)
-
-
-def _certificate(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    generator = evidence.generator
-    body = certificate(generator.privacy, evidence.outcomes, generator.training)
-    return Chapter("certificate", "Formal privacy guarantee", "guarantee.html.j2", body)
-
-
-def _identity(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
-    body = {
-        "evidence": evidence,
-        "details": {
-            "Plan": yaml.safe_dump(_plain(evidence.plan), sort_keys=False, allow_unicode=True),
-            "Generator configuration": yaml.safe_dump(
-                _plain(evidence.generator.config), sort_keys=False, allow_unicode=True
-            ),
-            "Gate suite": json.dumps(_plain(evidence.gates.suite), indent=2, ensure_ascii=False),
-        },
+    return {
+        "Plan": as_yaml(evidence.plan),
+        "Generator configuration": as_yaml(evidence.generator.config),
+        "Gate suite": json.dumps(_plain(evidence.gates.suite), indent=2, ensure_ascii=False),
     }
-    return Chapter("evidence", "Evidence", "evidence.html.j2", body)
 
 
 def _link(place: int) -> str:

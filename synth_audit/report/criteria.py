@@ -235,19 +235,15 @@ def _audits(demand: Mapping[str, Any], evidence: Evidence) -> set[str]:
 
 
 def sharpness(evidence: Evidence) -> tuple[str, ...]:
-    """What a leak would have had to be to stay unseen, in two or three sentences."""
+    """What a leak would have had to be to stay unseen, in a sentence or two."""
     if limits := detection_limits(evidence):
         return limits
     found = sensitivities(evidence)
-    line = sensitivity_line(evidence, found)
-    relied = [w for w in found if w.decides]
-    best, widest = sharpest(relied), _widest(relied)
+    line, best = sensitivity_line(evidence, found), sharpest([w for w in found if w.decides])
     told = [" ".join(filter(None, (line.text, line.warning)))]
     if best is not None and best.least is not None and best.least > 0 and "synthetic" in evidence.tables:
         rows = evidence.tables["synthetic"].rows
         told.append(f"That is {people(best.least, rows, evidence.suppression)} of {rows:,} rows.")
-    if best is not None and widest is not None and best is not widest:
-        told.append(_bridge(best, widest))
     return tuple(told)
 
 
@@ -284,25 +280,3 @@ def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> S
     share = words.number(limit, "share")
     text = f"Had {share} of the people left a trace in a row each, this audit would have found it with 95 % "
     return SensitivityLine("pass", f"{text}probability.")
-
-
-def _widest(relied: Sequence[MeasurementSensitivity]) -> MeasurementSensitivity | None:
-    """The one whose number, taken alone, is compatible with the most copied rows."""
-    known = [
-        (w.restated.interval.high, i) for i, w in enumerate(relied) if w.restated and w.restated.interval
-    ]
-    known = [pair for pair in known if math.isfinite(pair[0])]
-    return relied[max(known)[1]] if known else None
-
-
-def _bridge(best: MeasurementSensitivity, widest: MeasurementSensitivity) -> str:
-    restated = widest.restated
-    assert restated is not None
-    assert restated.interval is not None
-    most = words.behaves_like(restated.value, restated.interval.low, restated.interval.high)
-    return (
-        f"These two numbers go together: {best.audit_title} ({best.name}) is the sharpest instrument and "
-        f"sets the smallest leak that shows. {widest.audit_title} ({widest.name}) is the bluntest: by itself "
-        f"it says no more than that {most}, which is how little it can tell and not how much was found. A "
-        "leak of that size would have to be of a kind that the sharper ones do not see."
-    )

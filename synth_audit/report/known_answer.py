@@ -327,9 +327,8 @@ def _curve(w: MeasurementSensitivity, style: LineStyle, x_scale: svg.Linear, y_s
     return style.path(d) + style.marker(x_scale(place), y_scale(100 * (chance(w, 10**place) or 0.0)), 4.4)
 
 
-def known_answer(evidence: Evidence, _: Sequence[GateView]) -> Chapter:
+def known_answer(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> Chapter:
     """The chapter; it stands in every report, for a check that was not made is worth saying too."""
-    found = sensitivities(evidence)
     shares = evidence.planting.shares or tuple(sorted({a.share for w in found for a in w.response.answers}))
     rows = sorted(found, key=_rank)
     leaks = _leaks(found)

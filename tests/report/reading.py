@@ -21,7 +21,7 @@ def found_in(evidence: Evidence) -> tuple[MeasurementSensitivity, ...]:
 
 
 def view_of(evidence: Evidence) -> SimpleNamespace:
-    body = known_answer(evidence, ()).body
+    body = known_answer(evidence, found_in(evidence)).body
     assert isinstance(body, dict)
     return SimpleNamespace(**body)
 

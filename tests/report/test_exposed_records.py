@@ -15,7 +15,7 @@ from synth_audit.store.evidence import Evidence
 
 
 def view_of(evidence: Evidence) -> SimpleNamespace:
-    chapter = exposed_records(evidence, ())
+    chapter = exposed_records(evidence)
     assert chapter is not None
     assert isinstance(chapter.body, dict)
     return SimpleNamespace(**chapter.body)
@@ -67,7 +67,7 @@ def test_silence_of_the_audits_is_said(build: ModuleType) -> None:
 
 def test_without_an_audit_of_privacy_there_is_no_chapter(build: ModuleType) -> None:
     evidence = build.evidence((build.marginals(),), build.report_of(()))
-    assert exposed_records(evidence, ()) is None
+    assert exposed_records(evidence) is None
     assert "exposed-records" not in render_report(evidence)
 
 
