@@ -114,8 +114,8 @@ def test_a_pass_is_released(home):
     result = invoke("run", "plan.yaml", "--out", "out")
     assert "PASS: this table may leave." in result.stdout
     assert "✓ gate" in result.stdout
-    assert "  answered: singling out\n" in result.stdout
-    assert "  not asked: linkability (no audit for it was part of this run)" in result.stdout
+    assert "  within limit: singling out\n" in result.stdout
+    assert "  not tested: linkability (no audit for it was part of this run)" in result.stdout
     assert "report.html" in result.stdout
     assert "to released" not in result.stderr
     assert f"to {home / 'released.parquet'}" in result.stdout
@@ -140,8 +140,8 @@ def test_json_is_json_alone_and_a_release_is_told_aside(home):
     plain = json.loads(result.stdout)
     assert plain["verdict"] == "pass"
     assert [g["gate"] for g in plain["gates"]] == ["schema_contract", "gate"]
-    assert plain["criteria"]["singling out"] == {"state": "answered", "reason": ""}
-    assert plain["criteria"]["linkability"]["state"] == "not asked"
+    assert plain["criteria"]["singling out"] == {"state": "within limit", "reason": ""}
+    assert plain["criteria"]["linkability"]["state"] == "not tested"
     assert plain["digest"] == newest("plan-audit").digest
     assert all(Path(f).exists() for f in plain["files"])
     assert result.stderr.startswith("released ")

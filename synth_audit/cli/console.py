@@ -107,8 +107,9 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
     say(f"{evidence.table} ({evidence.generator.name}; rows: {rows}{attempt})")
     say()
     show_gates(evidence)
+    colours = {"within limit": None, "beyond limit": "red"}
     for state, criteria in _criteria(evidence).items():
-        say(f"  {state}: {', '.join(criteria)}", fg=None if state == "answered" else "yellow")
+        say(f"  {state}: {', '.join(criteria)}", fg=colours.get(state, "yellow"))
     for blocker in evidence.gates.blockers:
         say(f"  ! {blocker}", fg="red")
     for warning in evidence.notices:
@@ -131,7 +132,7 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
 
 
 def _criteria(evidence: Evidence) -> dict[str, list[str]]:
-    """Criteria by what became of them, with the reason where they are not answered."""
+    """Criteria by what became of them, with the reason where that is open."""
     from synth_audit.verdict.criteria import AnswerState, answers
 
     found: dict[str, list[str]] = {state: [] for state in AnswerState}

@@ -11,7 +11,7 @@ from synth_audit.build import resource_folder
 from synth_audit.files import load_yaml
 from synth_audit.findings.measurement import Measurement
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP
-from synth_audit.findings.verdict import GateResult, Result
+from synth_audit.findings.verdict import GateResult
 from synth_audit.report import words
 from synth_audit.report.audits import has_numbers
 from synth_audit.report.gates import GateView, gates_of
@@ -57,18 +57,13 @@ class ResidualRisk:
     @property
     def kind(self) -> str:
         """Its state, as of a sign."""
-        if self.gate is not None and self.gate.result.blocking and self.gate.result.result is Result.FAIL:
-            return "fail"
-        return "pass" if self.answer.state is AnswerState.ANSWERED else "open"
+        return {AnswerState.WITHIN: "pass", AnswerState.BEYOND: "fail"}.get(self.answer.state, "open")
 
     @property
     def why(self) -> str:
-        """Why it is not answered, or what else to know of the answer."""
-        if self.answer.reason or self.gate is None:
-            return words.sentence(self.answer.reason)
-        if not self.gate.result.blocking:
-            return "Advice only: no gate on it decides."
-        return "Beyond its limit." if self.kind == "fail" else ""
+        """Why that is open, or that nothing follows from it."""
+        advice = self.gate is not None and not self.gate.result.blocking
+        return words.sentence(self.answer.reason or ("Advice only: no gate on it decides" if advice else ""))
 
     @property
     def finding(self) -> str:

@@ -22,7 +22,7 @@ from synth_audit.report.view import Panel
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.files import read_plain
 from synth_audit.store.history import PastAudit, TableHistory
-from synth_audit.verdict.criteria import answers
+from synth_audit.verdict.criteria import AnswerState, answers
 
 WIDTH, HEIGHT = 300.0, 96.0
 _TOP, _BOTTOM, _RIGHT = 8.0, 78.0, 10.0
@@ -162,7 +162,7 @@ def _reason(audit: PastAudit) -> str:
 
 def _unanswered(audit: PastAudit) -> str:
     asked = answers(audit.evidence.outcomes, audit.evidence.gates.results)
-    return ", ".join(f"{a.criterion} {a.state}" for a in asked if a.reason)
+    return ", ".join(f"{a.criterion} {a.state}" for a in asked if a.state is not AnswerState.WITHIN)
 
 
 def _approvals(audit: PastAudit) -> str:

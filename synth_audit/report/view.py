@@ -28,7 +28,7 @@ class VerdictView:
     """The verdict as sentences, with what stands in the way of a release.
 
     Attributes:
-        answers: each question about people: answered, undecided or not asked, and why.
+        answers: what became of each question about people.
         questions: whether it is safe to release, and whether it is fit for purpose.
         silence: what else was not measured.
     """

@@ -24,11 +24,12 @@ When = Literal["", "always", "target", "no target"]
 
 
 class AnswerState(StrEnum):
-    """What became of a question."""
+    """What became of a question: it has one of these, never two."""
 
-    ANSWERED = "answered"
-    UNDECIDED = "undecided"
-    NOT_ASKED = "not asked"
+    WITHIN = "within limit"
+    BEYOND = "beyond limit"
+    INSUFFICIENT = "insufficient evidence"
+    NOT_TESTED = "not tested"
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Answer:
     """One criterion.
 
     Attributes:
-        reason: why it is not answered, without a full stop; empty where it is.
+        reason: why it is neither within nor beyond its limit, without a full stop; empty where it is.
     """
 
     criterion: str
@@ -47,10 +48,10 @@ class Answer:
 def answers(outcomes: Sequence[AuditOutcome], results: Sequence[GateResult]) -> tuple[Answer, ...]:
     """What became of each of the :data:`CRITERIA`, from the gates on the audits that are about it.
 
-    *Answered*: a gate on it failed, or each gate that decides was decided, whichever way; where none of its
-    gates decides about the release, each of them was. *Undecided*: one of them was not, as its number was
-    blind, short, absent or too uncertain, or as the audit that it judges had no part in the run. *Not asked*:
-    no gate of the suite is about it, or no audit that ran.
+    It follows from the gates on it that decide, or from all where none does. *Beyond limit*: one failed.
+    *Insufficient evidence*: one was not decided, as its number was blind, short, absent or too uncertain, or
+    as the audit that it judges had no part in the run. *Within limit*: all passed. *Not tested*: no gate of
+    the suite is about it, or no audit that ran.
 
     Args:
         results: of all gates.
@@ -80,20 +81,20 @@ def _answer(
     audits = {o.audit: o for o in outcomes if o.info is not None and o.info.risk == criterion}
     mine = [g for g in results if g.measurement and about[g.measurement.audit] in (criterion, None)]
     if not audits:
-        return Answer(criterion, AnswerState.NOT_ASKED, "no audit for it was part of this run")
+        return Answer(criterion, AnswerState.NOT_TESTED, "no audit for it was part of this run")
     if not mine:
         silent = all(o.status is not Status.MEASURED for o in audits.values())
         return Answer(
             criterion,
-            AnswerState.UNDECIDED if silent else AnswerState.NOT_ASKED,
+            AnswerState.INSUFFICIENT if silent else AnswerState.NOT_TESTED,
             "its audit gave no result" if silent else "it was measured, and no gate of the suite judges it",
         )
-    if any(g.result is Result.FAIL for g in mine):
-        return Answer(criterion, AnswerState.ANSWERED)
     deciding = [g for g in mine if g.blocking] or mine
+    if any(g.result is Result.FAIL for g in deciding):
+        return Answer(criterion, AnswerState.BEYOND)
     if left := [f"“{g.title}”" for g in deciding if g.result is Result.INSUFFICIENT]:
-        return Answer(criterion, AnswerState.UNDECIDED, f"not enough evidence for {_listed(left)}")
-    return Answer(criterion, AnswerState.ANSWERED)
+        return Answer(criterion, AnswerState.INSUFFICIENT, f"not enough evidence for {_listed(left)}")
+    return Answer(criterion, AnswerState.WITHIN)
 
 
 def answers_result(

@@ -220,9 +220,9 @@ def test_audits_without_a_result_are_prominent(pages: dict[str, str]) -> None:
 
 def test_what_was_not_measured_is_said(pages: dict[str, str]) -> None:
     text = Page(pages["passing"]).text
-    assert "All 4 deciding gates passed. Singling out answered" in text
-    assert "Linkability not asked No audit for it was part of this run." in text
-    assert "Inference undecided Its audit gave no result." in text
+    assert "All 4 deciding gates passed. Singling out within limit" in text
+    assert "Linkability not tested No audit for it was part of this run." in text
+    assert "Inference insufficient evidence Its audit gave no result." in text
     assert (
         "The plan has no audit for it: this report does not say whether records of one person can be linked."
         in text

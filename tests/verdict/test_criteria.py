@@ -35,24 +35,33 @@ def state_of(criterion, outcomes, results):
 @pytest.mark.parametrize(
     ("results", "state"),
     [
-        ([result("singling_out", Result.PASS)], "answered"),
-        ([result("singling_out", Result.FAIL)], "answered"),
-        ([result("singling_out", Result.INSUFFICIENT, name="blind_one")], "undecided"),
-        ([result("singling_out", Result.INSUFFICIENT), result("exact_match", Result.PASS)], "undecided"),
-        ([result("singling_out", Result.INSUFFICIENT), result("exact_match", Result.FAIL)], "answered"),
+        ([result("singling_out", Result.PASS)], "within limit"),
+        ([result("singling_out", Result.FAIL)], "beyond limit"),
+        ([result("singling_out", Result.INSUFFICIENT, name="blind_one")], "insufficient evidence"),
+        (
+            [result("singling_out", Result.INSUFFICIENT), result("exact_match", Result.PASS)],
+            "insufficient evidence",
+        ),
+        ([result("singling_out", Result.INSUFFICIENT), result("exact_match", Result.FAIL)], "beyond limit"),
+        (
+            [result("singling_out", Result.INSUFFICIENT), result("exact_match", Result.FAIL, False)],
+            "insufficient evidence",
+        ),
         (
             [result("singling_out", Result.INSUFFICIENT, False), result("exact_match", Result.PASS)],
-            "answered",
+            "within limit",
         ),
-        ([result("singling_out", Result.INSUFFICIENT, False)], "undecided"),
-        ([result("linkability", Result.PASS)], "not asked"),
-        ([], "not asked"),
+        ([result("singling_out", Result.PASS), result("exact_match", Result.FAIL, False)], "within limit"),
+        ([result("singling_out", Result.INSUFFICIENT, False)], "insufficient evidence"),
+        ([result("singling_out", Result.FAIL, False)], "beyond limit"),
+        ([result("linkability", Result.PASS)], "not tested"),
+        ([], "not tested"),
     ],
 )
 def test_an_audit_that_ran_is_an_answer_only_where_gates_on_it_were_decided(results, state):
     found = state_of("singling out", [outcome("singling_out"), outcome("exact_match")], results)
     assert found.state == state
-    assert bool(found.reason) == (state != "answered")
+    assert bool(found.reason) == (state not in ("within limit", "beyond limit"))
 
 
 @pytest.mark.parametrize("absent", ["closest_record", "an_audit_that_nobody_has"])
@@ -64,23 +73,23 @@ def test_a_gate_on_an_audit_that_did_not_run_leaves_its_question_open(absent):
         result(absent, Result.INSUFFICIENT, name="lacking"),
     )
     found = state_of("membership", [ran], [passed, other])
-    assert (found.state, "lacking" in found.reason) == (AnswerState.UNDECIDED, True)
-    assert state_of("membership", [ran], [passed]).state is AnswerState.ANSWERED
+    assert (found.state, "lacking" in found.reason) == (AnswerState.INSUFFICIENT, True)
+    assert state_of("membership", [ran], [passed]).state is AnswerState.WITHIN
     warning = replace(other, blocking=False)
-    assert state_of("membership", [ran], [passed, warning]).state is AnswerState.ANSWERED
+    assert state_of("membership", [ran], [passed, warning]).state is AnswerState.WITHIN
 
 
 def test_a_gate_on_an_audit_about_something_else_leaves_no_question_open():
     absent = result("linkability", Result.INSUFFICIENT)
     found = state_of("singling out", [outcome("singling_out")], [result("singling_out", Result.PASS), absent])
-    assert found.state is AnswerState.ANSWERED
+    assert found.state is AnswerState.WITHIN
 
 
-def test_what_no_audit_is_about_is_not_asked_and_what_gave_no_result_undecided():
+def test_what_no_audit_is_about_is_not_tested_and_what_gave_no_result_lacks_evidence():
     outcomes = [outcome("linkability", Status.NOT_APPLICABLE)]
     assert [a.criterion for a in answers(outcomes, [])] == list(CRITERIA)
-    assert state_of("linkability", outcomes, []).state is AnswerState.UNDECIDED
-    assert state_of("membership", outcomes, []).state is AnswerState.NOT_ASKED
+    assert state_of("linkability", outcomes, []).state is AnswerState.INSUFFICIENT
+    assert state_of("membership", outcomes, []).state is AnswerState.NOT_TESTED
 
 
 def test_the_gate_is_named_that_was_left_open():
@@ -93,7 +102,7 @@ def test_the_gate_is_named_that_was_left_open():
 def test_a_demanded_answer_holds_the_release():
     open_ = answers_result(["linkability"], [outcome("linkability")], [])
     assert (open_.result, open_.blocking) == (Result.INSUFFICIENT, True)
-    assert "linkability: not asked" in open_.explanation
+    assert "linkability: not tested" in open_.explanation
     given = [result("linkability", Result.PASS)]
     assert answers_result(["linkability"], [outcome("linkability")], given).result is Result.PASS
 
