@@ -17,7 +17,7 @@ from synth_audit.report.criteria import (
     sharpness,
     train_rows,
 )
-from synth_audit.report.gates import gates_of, obstacles, verdict_view
+from synth_audit.report.gates import GateView, gates_of, obstacles, verdict_view
 from synth_audit.report.page import alerts_of, page, subject_of
 from synth_audit.report.view import Fact
 from synth_audit.store.approvals import Approval
@@ -25,6 +25,8 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.history import released_evidence
 from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.reports import WRITTEN_BY, Marks, audit_marks, certificate_as_written, read_marks
+from synth_audit.verdict.criteria import answers
+from synth_audit.verdict.own_gates import ANSWERS
 
 COMPARED_WITH = "data-compared-with"
 """Mark of the page: the digest of the release that it compares with; absent where there is none."""
@@ -119,7 +121,7 @@ def certificate_view(
         "demands": demand_rows(evidence, _said(evidence, scope, previous)),
         "signatures": tuple((a, _doubt(a, evidence)) for a in approvals),
         "waiting": _waiting(evidence, approvals),
-        "statement": _statement(evidence, sound=not alerts),
+        "certified": not alerts and evidence.verdict is Result.PASS,
         "evidence": evidence,
         "settings": _settings(evidence),
         "build": build_version(),
@@ -128,19 +130,34 @@ def certificate_view(
 
 
 def _reasons(evidence: Evidence) -> tuple[str, ...]:
-    """Why the verdict is what it is: what failed or was not decided, or what came nearest to a limit."""
-    stopped = obstacles(evidence)
+    """Why the verdict is what it is: what failed, what is open, or what came nearest to a limit."""
+    gates, stopped = gates_of(evidence), obstacles(evidence)
     blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
+    open_ = _open_questions(evidence, stopped)
+    # What the gate on answers says, each question says by itself.
+    told = [f"{g.told}." for g in stopped if g.result.gate != ANSWERS]
     if stopped or blockers:
-        return (*(f"{s}." for s in stopped), *blockers)
-    gates = gates_of(evidence)
+        return (*told, *open_, *blockers)
     deciding = words.counted(sum(g.result.blocking for g in gates), "deciding gate")
     if not any(g.result.blocking for g in gates):
-        return ("No gate decides about this table, and without one nothing may leave.",)
+        return ("No gate decides about this table, and without one nothing may leave.", *open_)
     judged = [r.gate for r in residual_risks(evidence) if r.gate is not None and r.gate.result.blocking]
     nearest = (f"Nearest to its limit: {g.sentence}." for g in nearest_first(judged)[:1])
     missed = (g for g in gates if g.role == "advisory" and g.result.result is Result.FAIL)
-    return (f"All {deciding} passed.", *nearest, *(f"Advice not met: {g.sentence}." for g in missed))
+    advice = (f"Advice not met: {g.sentence}." for g in missed)
+    return (*open_, f"All {deciding} passed.", *nearest, *advice)
+
+
+def _open_questions(evidence: Evidence, stopped: Sequence[GateView]) -> tuple[str, ...]:
+    """Criteria that are neither within nor beyond their limit, but for those of gates that are named anyway."""
+    named = {g.result.measurement.audit for g in stopped if g.result.measurement is not None}
+    told = {o.info.risk for o in evidence.outcomes if o.info is not None and o.audit in named}
+    asked = answers(evidence.outcomes, evidence.gates.results)
+    return tuple(
+        f"{a.criterion.capitalize()}: {a.state}. {words.sentence(a.reason)}"
+        for a in asked
+        if a.reason and a.criterion not in told
+    )
 
 
 def _people_note(evidence: Evidence) -> str:
@@ -213,12 +230,6 @@ def _waiting(evidence: Evidence, approvals: Sequence[Approval]) -> str:
         return ""
     found = len({a.by for a in counting_approvals(evidence, approvals)})
     return f"{found} of {words.counted(needed, 'approval')} by different people"
-
-
-def _statement(evidence: Evidence, *, sound: bool) -> str:
-    if sound and evidence.verdict is Result.PASS:
-        return "I have read this certificate, including what was not measured, and approve the release."
-    return "I have read this certificate. The table stays in; no signature releases it."
 
 
 def _settings(evidence: Evidence) -> str:

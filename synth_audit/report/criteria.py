@@ -28,12 +28,13 @@ FILE = "demands.yaml"
 
 @dataclass(frozen=True)
 class DemandRow:
-    """One demand of a guideline: measured or not, and where or why not."""
+    """One demand of a guideline: measured or not, where or why not, and what became of its criterion if any."""
 
     framework: str
     demand: str
     measured: bool
     where: str
+    answer: Answer | None
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class ResidualRisk:
         gate: of those on it that decide (of all, where none does) the one whose number comes nearest to its
             limit; None where no number was judged.
         share: the number as a share of people, with its interval; a number that is none is restated as the
-            share of copied rows that would give it. None where that is not known either.
+            share of copied rows that would give it. None where that is not known either, or where it decides
+            nothing.
         compared: the number against the last release.
     """
 
@@ -101,10 +103,10 @@ class ResidualRisk:
     def allowed_people(self) -> str:
         """Its limit in people, where the number that was judged counts them."""
         gate = self.gate
-        if gate is None or self.share is not gate.measured or self._of_subgroup:
+        if gate is None or self.share is None or self.share is not gate.measured or self._of_subgroup:
             return ""
         most, rows = gate.result.maximum, train_rows(self.evidence)
-        return "" if self.share is None or most is None else people(most, rows, self.evidence.suppression)
+        return "" if most is None else people(most, rows, self.evidence.suppression)
 
     @property
     def _of_subgroup(self) -> bool:
@@ -128,6 +130,9 @@ def residual_risks(evidence: Evidence, previous: Evidence | None = None) -> tupl
             continue
         measured = judged[0].measured
         assert measured is not None
+        if judged[0].unusable:  # a number that decides nothing is no residual risk
+            found.append(ResidualRisk(answer, evidence, judged[0]))
+            continue
         share = _as_share(measured, evidence.measurements)
         found.append(ResidualRisk(answer, evidence, judged[0], share, compared(measured, previous)))
     return tuple(found)
@@ -204,8 +209,14 @@ def demand_rows(evidence: Evidence, said: Mapping[str, str]) -> tuple[DemandRow,
     Args:
         said: by section, where it stands; a section that says nothing is left out.
     """
+    asked = {a.criterion: a for a in answers(evidence.outcomes, evidence.gates.results)}
     return tuple(
-        DemandRow(framework["name"] if i == 0 else "", d["demand"], *_measured(d, evidence, said))
+        DemandRow(
+            framework["name"] if i == 0 else "",
+            d["demand"],
+            *_measured(d, evidence, said),
+            asked.get(d.get("criterion")),
+        )
         for framework in frameworks()
         for i, d in enumerate(framework["demands"])
     )

@@ -88,12 +88,15 @@ class GateView:
         gate = self.result
         if gate.gate == CONTRACT:
             return self._contract()
-        explained = self._named()
-        unusable = gate.result is Result.INSUFFICIENT and explained != gate.explanation
-        if gate.measurement is None or gate.value is None or gate.gate in _FROM_MANY or unusable:
-            return words.sentence(explained, end="").rstrip(".")
+        if gate.measurement is None or gate.value is None or gate.gate in _FROM_MANY or self.unusable:
+            return words.sentence(self._named(), end="").rstrip(".")
         told = "; ".join(filter(None, (self._found(gate.measurement), self._allowed())))
         return f"{told}, and the interval reaches beyond it" if _reaches_beyond(gate) else told
+
+    @property
+    def unusable(self) -> bool:
+        """True where its number decides nothing, being blind or short: the explanation names it then."""
+        return self.result.result is Result.INSUFFICIENT and self._named() != self.result.explanation
 
     @property
     def told(self) -> str:
@@ -275,10 +278,10 @@ def _reaches_beyond(gate: GateResult) -> bool:
     )
 
 
-def obstacles(evidence: Evidence) -> tuple[str, ...]:
-    """What keeps a table in, in plain words: deciding gates that failed, then those that could not decide."""
+def obstacles(evidence: Evidence) -> list[GateView]:
+    """What keeps a table in: deciding gates that failed, then those that could not decide."""
     gates = [g for g in gates_of(evidence) if g.result.blocking and g.result.result is not Result.PASS]
-    return tuple(g.told for g in sorted(gates, key=lambda g: _URGENCY[g.result.result]))
+    return sorted(gates, key=lambda g: _URGENCY[g.result.result])
 
 
 def sign_of(result: Result) -> Sign:
@@ -331,7 +334,7 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
     return VerdictView(
         verdict_sign(evidence),
         headline,
-        " ".join((_tally(gates_of(evidence)), *(f"{o}." for o in obstacles(evidence)[:1]))),
+        " ".join((_tally(gates_of(evidence)), *(f"{g.told}." for g in obstacles(evidence)[:1]))),
         _silence(unmeasured),
         blockers,
         answers(evidence.outcomes, evidence.gates.results),

@@ -156,7 +156,7 @@ def _state(audit: PastAudit) -> str:
 
 def _reason(audit: PastAudit) -> str:
     """What keeps the table in first of all; empty where nothing does."""
-    stopped = (f"{o}." for o in obstacles(audit.evidence))
+    stopped = (f"{g.told}." for g in obstacles(audit.evidence))
     return next(stopped, words.sentence("; ".join(audit.evidence.gates.blockers)))
 
 

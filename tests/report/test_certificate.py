@@ -54,7 +54,21 @@ def test_a_refusal_says_why_in_plain_words_and_no_signature_releases_it(build: M
     failed = replace(failed, gates=replace(failed.gates, suite=suite)).sealed()
     view = certificate_view(failed)
     assert view["reasons"][0] == "Fail: 2.14\u00a0% of rows are copies; 0.1\u00a0% allowed."
-    assert "stays in" in view["statement"]
+    title, body = render_certificate(failed).split("</style>")
+    assert "<title>Refusal: " in title
+    assert "stays in" in text(body)
+    assert "certificate" not in text(body).lower()
+
+
+def test_an_open_question_stands_in_the_box_of_the_verdict(build: ModuleType) -> None:
+    """Not below a green box, and once."""
+    passed = text(render_certificate(build.passing()))
+    box = passed[passed.index("may be released") : passed.index("Scope")]
+    assert box.index("Linkability: not tested.") < box.index("All 4 deciding gates passed.")
+    assert "Singling out" not in box
+    view = certificate_view(build.failing())
+    assert [r.split(":")[0] for r in view["reasons"][:2]] == ["Fail", "Not enough evidence"]
+    assert not any(r.startswith("Singling out: ") for r in view["reasons"]), "its gate is named already"
 
 
 def test_the_scope_of_the_plan_is_shown_and_its_absence_is_said(build: ModuleType) -> None:
@@ -78,7 +92,7 @@ def test_warnings_and_what_was_not_measured_are_on_the_first_page(build: ModuleT
 def test_altered_evidence_is_not_certified(build: ModuleType) -> None:
     forged = replace(build.failing(), verdict=Result.PASS)
     page = text(render_certificate(forged))
-    assert "Do not rely on this certificate" in page
+    assert "Do not rely on this page" in page
     assert "approve the release" not in page
     assert "passed" not in page[: page.index("Scope")]
 
@@ -140,8 +154,11 @@ def test_demands_are_said_to_be_measured_only_where_they_were(build: ModuleType)
     rows = certificate_view(build.passing())["demands"]
     assert len(rows) == sum(len(f["demands"]) for f in frameworks())
     told = {row.demand: row for row in rows}
-    assert told["Nobody can be singled out"].measured
-    assert not told["Records of one person cannot be linked"].measured
+    assert told["Was singling out tested by attack?"].measured
+    assert told["Was singling out tested by attack?"].answer.state == "within limit"
+    assert not told["Was linkability tested by attack?"].measured
+    assert told["Was linkability tested by attack?"].answer.state == "not tested"
+    assert all(row.demand.endswith("?") for row in rows), "a yes says what was done, not that all is well"
     assert not any(row.measured for row in rows if row.where.startswith("no "))
 
 
@@ -168,6 +185,18 @@ def test_an_undecided_finding_says_that_its_interval_reaches_beyond(build: Modul
     assert re.fullmatch(
         "“[^“.]+” of “[^“.]+” is blind here and decides nothing: so it is", told(evidence, blind)
     )
+
+
+def test_a_blind_number_is_no_residual_risk(build: ModuleType) -> None:
+    evidence = build.passing()
+    [gate] = [g for g in evidence.gates.results if g.gate == "risk.max"]
+    assert gate.measurement is not None
+    why = f"{gate.measurement.name} is blind here and decides nothing: so it is."
+    blind = replace(gate, result=Result.INSUFFICIENT, explanation=why)
+    judged = replace(evidence, gates=replace(evidence.gates, results=(blind,)))
+    [risk] = [r for r in residual_risks(judged) if r.answer.criterion == "singling out"]
+    assert risk.answer.state == "insufficient evidence"
+    assert (risk.percent, risk.people, risk.allowed_people) == ("–", "–", "")
 
 
 def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> None:
