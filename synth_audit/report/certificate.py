@@ -149,7 +149,7 @@ def _reasons(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _open_questions(evidence: Evidence, stopped: Sequence[GateView]) -> tuple[str, ...]:
-    """Criteria that are neither within nor beyond their limit, but for those of gates that are named anyway."""
+    """Criteria whose state is open, but for those of gates that are named anyway."""
     named = {g.result.measurement.audit for g in stopped if g.result.measurement is not None}
     told = {o.info.risk for o in evidence.outcomes if o.info is not None and o.audit in named}
     asked = answers(evidence.outcomes, evidence.gates.results)

@@ -28,7 +28,7 @@ FILE = "demands.yaml"
 
 @dataclass(frozen=True)
 class DemandRow:
-    """One demand of a guideline: measured or not, where or why not, and what became of its criterion if any."""
+    """One demand of a guideline: measured or not, where or why not, and what became of its criterion."""
 
     framework: str
     demand: str
