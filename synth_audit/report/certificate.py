@@ -15,7 +15,6 @@ from synth_audit.report.criteria import (
     nearest_first,
     residual_risks,
     sharpness,
-    train_rows,
 )
 from synth_audit.report.gates import GateView, gates_of, obstacles, verdict_view
 from synth_audit.report.page import alerts_of, page, subject_of
@@ -114,10 +113,8 @@ def certificate_view(
         "silence": verdict.silence,
         "scope": scope,
         "criteria": residual_risks(evidence, previous),
-        "people_note": _people_note(evidence),
         "sharpness": sharpness(evidence),
-        "comparison": _comparison(previous),
-        "compared": previous is not None,
+        "previous": previous,
         "demands": demand_rows(evidence, _said(evidence, scope, previous)),
         "signatures": tuple((a, _doubt(a, evidence)) for a in approvals),
         "waiting": _waiting(evidence, approvals),
@@ -160,15 +157,6 @@ def _open_questions(evidence: Evidence, stopped: Sequence[GateView]) -> tuple[st
     )
 
 
-def _people_note(evidence: Evidence) -> str:
-    level = words.percent_level(evidence.level)
-    return (
-        f"People: the share of the {train_rows(evidence):,} records that the generator learnt from, one "
-        f"record counted as one person; both ends of the {level} interval. What is true of strangers too is "
-        "subtracted. A number says what these attacks found, not what no attack could."
-    )
-
-
 def _scope(evidence: Evidence) -> tuple[Fact, ...]:
     review: Mapping[str, Any] = evidence.plan.get("review") or {}
     return tuple(
@@ -176,13 +164,6 @@ def _scope(evidence: Evidence) -> tuple[Fact, ...]:
         for key, label in _SCOPE.items()
         if review.get(key)
     )
-
-
-def _comparison(previous: Evidence | None) -> str:
-    if previous is None:
-        return "There is no earlier release of this table to compare with."
-    when = words.moment(previous.created, day_only=True)
-    return f"Compared with the last release, audited on {when} (evidence {previous.digest[:12]})."
 
 
 def _said(evidence: Evidence, scope: tuple[Fact, ...], previous: Evidence | None) -> dict[str, str]:

@@ -355,10 +355,7 @@ def _blocking(severity: object, meta: Mapping[str, Any], where: str) -> bool:
             expected="meta.reason: why this limit and no other",
             fix="a compliance officer signs the limit, so write down what it rests on",
         )
-    blocking = meta.get("blocking", severity == "critical")
-    if not isinstance(blocking, bool):
-        raise _bad("meta.blocking is neither true nor false", where, expected="true or false")
-    return blocking
+    return _flag(meta, "blocking", where, default=severity == "critical")
 
 
 def _optional(meta: Mapping[str, Any], where: str, *, blocking: bool) -> bool:
@@ -373,8 +370,8 @@ def _optional(meta: Mapping[str, Any], where: str, *, blocking: bool) -> bool:
     return optional
 
 
-def _flag(meta: Mapping[str, Any], key: str, where: str) -> bool:
-    flag = meta.get(key, False)
+def _flag(meta: Mapping[str, Any], key: str, where: str, *, default: bool = False) -> bool:
+    flag = meta.get(key, default)
     if not isinstance(flag, bool):
         raise _bad(f"meta.{key} is neither true nor false", where, expected="true or false")
     return flag
