@@ -13,8 +13,9 @@ from synth_audit import registry
 from synth_audit.findings.measurement import Direction, Measurement, MeasurementId, Series
 from synth_audit.findings.sensitivity import REFERENCE_RATIO
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.report import interval_charts, words
+from synth_audit.report import words
 from synth_audit.report.gates import GateView
+from synth_audit.report.interval_charts import IntervalPlot
 from synth_audit.report.known_answer import MeasurementSensitivity
 from synth_audit.report.plot_kinds import (
     Beside,
@@ -177,10 +178,7 @@ class AuditView:
 
     def drawing(self, m: Measurement, anchor: str) -> Markup | None:
         """Its interval beside its reference value; None without either."""
-        if not interval_charts.IntervalPlot.of_measurement(m).anything:
-            return None
-        title = self.texts(m)[0]
-        return Markup(interval_charts.measurement_interval_svg(m, title=title, anchor=anchor))  # noqa: S704
+        return IntervalPlot.of_measurement(m).picture(self.texts(m)[0] or str(m.id), anchor)
 
     @property
     def _own(self) -> list[Measurement]:

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from synth_audit.findings.measurement import Measurement, MeasurementId
 from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
-from synth_audit.report import interval_charts, svg, words
-from synth_audit.report.interval_charts import units_of
+from synth_audit.report import svg, words
+from synth_audit.report.interval_charts import IntervalPlot, units_of
 from synth_audit.report.svg import RESULT_CLASSES, result_mark
 from synth_audit.report.view import Sign, VerdictQuestion, VerdictView
 from synth_audit.report.words import RESULT_WORDS
@@ -162,10 +162,8 @@ class GateView:
     @property
     def picture(self) -> Markup | None:
         """Its interval against its limit; None without anything to draw."""
-        if not interval_charts.IntervalPlot.of_gate(self.result, self.unit).anything:
-            return None
-        anchor = f"{self.anchor}-picture"
-        return Markup(interval_charts.gate_interval_svg(self.result, unit=self.unit, anchor=anchor))  # noqa: S704
+        plot = IntervalPlot.of_gate(self.result, self.unit)
+        return plot.picture(self.result.title, f"{self.anchor}-picture")
 
     @property
     def marks(self) -> Mapping[str, str]:

@@ -47,15 +47,8 @@ class IntervalPlot:
     @classmethod
     def of_gate(cls, gate: GateResult, unit: str) -> IntervalPlot:
         """The picture of a gate."""
-        return cls(
-            gate.value,
-            gate.low,
-            gate.high,
-            gate.minimum,
-            gate.maximum,
-            unit=unit,
-            result=gate.result,
-        )
+        ends = gate.low, gate.high, gate.minimum, gate.maximum
+        return cls(gate.value, *ends, unit=unit, result=gate.result)
 
     @classmethod
     def of_measurement(cls, m: Measurement) -> IntervalPlot:
@@ -69,6 +62,10 @@ class IntervalPlot:
         """True when there is a value to draw and something to draw it against."""
         beside = (self.low, self.high, self.minimum, self.maximum, self.reference)
         return svg.drawable(self.value) and any(svg.drawable(x) for x in beside)
+
+    def picture(self, title: str, anchor: str) -> Markup | None:
+        """It as a picture that stands alone; None without anything to draw."""
+        return Markup(interval_svg(self, title=title, anchor=anchor)) if self.anything else None  # noqa: S704
 
     @property
     def sentence(self) -> str:
@@ -86,26 +83,10 @@ class IntervalPlot:
         return words.sentence(", ".join(parts))
 
 
-def gate_interval_svg(gate: GateResult, *, unit: str = "", anchor: str = "gate") -> str:
-    """One gate's interval against its limit, the safe side shaded."""
-    plot = IntervalPlot.of_gate(gate, unit)
-    return svg.document(
-        WIDTH,
-        HEIGHT,
-        drawing(plot, WIDTH, anchor),
-        anchor=anchor,
-        title=gate.title,
-        description=plot.sentence,
-    )
-
-
-def measurement_interval_svg(m: Measurement, *, title: str = "", anchor: str = "number") -> str:
-    """One measurement with its interval beside its reference value."""
-    plot = IntervalPlot.of_measurement(m)
+def interval_svg(plot: IntervalPlot, *, title: str, anchor: str) -> str:
+    """One interval, against its limit with the safe side shaded, or beside its reference value."""
     body = drawing(plot, WIDTH, anchor)
-    return svg.document(
-        WIDTH, HEIGHT, body, anchor=anchor, title=title or str(m.id), description=plot.sentence
-    )
+    return svg.document(WIDTH, HEIGHT, body, anchor=anchor, title=title, description=plot.sentence)
 
 
 def drawing(plot: IntervalPlot, width: float, anchor: str) -> str:
@@ -260,23 +241,9 @@ def examples() -> tuple[Picture, ...]:
 
 
 def _example(place: int, result: Result, title: str, value: float, low: float, high: float) -> Picture:
-    gate = GateResult(
-        gate="example",
-        title=f"Example. {title}",
-        result=result,
-        blocking=False,
-        reason="",
-        explanation="",
-        value=value,
-        low=low,
-        high=high,
-        maximum=_LIMIT,
-    )
-    drawing = gate_interval_svg(gate, unit="share", anchor=f"example-{place}")
-    numbers = (
-        words.number(value, "share"),
-        words.interval(low, high, "share"),
-        words.limits(None, _LIMIT, "share"),
-    )
-    table = Cells("Invented numbers", ("Value", "Interval", "Allowed"), (numbers,))
-    return Picture(title, Markup(drawing), table)  # noqa: S704
+    plot = IntervalPlot(value, low, high, maximum=_LIMIT, unit="share", result=result)
+    drawn = interval_svg(plot, title=f"Example. {title}", anchor=f"example-{place}")
+    told = words.number(value, "share"), words.interval(low, high, "share")
+    cells = (*told, words.limits(None, _LIMIT, "share"))
+    table = Cells("Invented numbers", ("Value", "Interval", "Allowed"), (cells,))
+    return Picture(title, Markup(drawn), table)  # noqa: S704

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from synth_audit.findings.measurement import BOX_LINES, MeasurementId, Series
-from synth_audit.findings.verdict import Result
+from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import interval_charts, plot_kinds, svg
 from synth_audit.report import interval_charts as suite_overview
 
@@ -143,6 +143,11 @@ def test_lines_differ_without_colour() -> None:
     assert len({n.get("stroke-dasharray") for n in paths}) == 5
 
 
+def drawn(gate: GateResult, unit: str) -> str:
+    plot = interval_charts.IntervalPlot.of_gate(gate, unit)
+    return interval_charts.interval_svg(plot, title=gate.title, anchor="g")
+
+
 @pytest.mark.parametrize("result", list(Result))
 @pytest.mark.parametrize("numbers", [
     {"value": 0.01, "low": 0.0, "high": 0.02, "maximum": 0.09},
@@ -158,13 +163,13 @@ def test_lines_differ_without_colour() -> None:
 def test_gates_give_sound_pictures(build: ModuleType, numbers: dict[str, float], result: Result) -> None:
     gate = build.gate("g<1>", "A <title> & more", result, measurement="a.b", **numbers)
     for unit in ("share", "distance"):
-        check_picture(interval_charts.gate_interval_svg(gate, unit=unit, anchor="g"))
+        check_picture(drawn(gate, unit))
         check_picture(suite_overview.suite_overview_svg([gate, gate], units={"a.b": unit}))
 
 
 def test_the_limit_stands_between_what_passes_and_what_fails(build: ModuleType) -> None:
     gate = build.gate("g", "t", value=0.03, low=0.02, high=0.05, maximum=0.09, measurement="a.b")
-    root = check_picture(interval_charts.gate_interval_svg(gate, unit="share"))
+    root = check_picture(drawn(gate, "share"))
     safe = next(n for n in root.iter(f"{SPACE}rect") if n.get("class") == "f-safe")
     dot = next(iter(root.iter(f"{SPACE}circle")))
     edge = float(safe.get("x", 0)) + float(safe.get("width", 0))
@@ -177,7 +182,7 @@ def test_two_limits_share_one_text_and_the_safe_side_lies_between(
     build: ModuleType, low: float, high: float
 ) -> None:
     gate = build.gate("g", "t", value=1.0, low=0.5, high=1.5, minimum=low, maximum=high, measurement="a.b")
-    root = check_picture(interval_charts.gate_interval_svg(gate, unit="ratio"))
+    root = check_picture(drawn(gate, "ratio"))
     asked = [n for n in root.iter(f"{SPACE}text") if n.text and n.text.startswith("between")]
     assert len(asked) == 1
     safe = next(n for n in root.iter(f"{SPACE}rect") if n.get("class") == "f-safe")
@@ -188,10 +193,7 @@ def test_two_limits_share_one_text_and_the_safe_side_lies_between(
 
 def test_a_share_of_zero_is_drawn_on_a_scale_of_shares(build: ModuleType) -> None:
     gate = build.gate("g", "t", value=0.0, maximum=0.0, measurement="a.b")
-    texts = [
-        n.text or ""
-        for n in check_picture(interval_charts.gate_interval_svg(gate, unit="share")).iter(f"{SPACE}text")
-    ]
+    texts = [n.text or "" for n in check_picture(drawn(gate, "share")).iter(f"{SPACE}text")]
     assert "0\u00a0%" in texts
     assert not any("−" in t for t in texts)
 
