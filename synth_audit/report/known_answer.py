@@ -21,6 +21,8 @@ from synth_audit.report.svg import WIDTH, LineStyle, axis_title, legend, positio
 from synth_audit.report.view import Cells, Chapter, Picture, SensitivityLine, Sign
 from synth_audit.store.evidence import Evidence
 
+DETECTION_LIMIT = "detection_limit"
+"""The quantity by which an audit states from which share of the people on it finds a class of leak."""
 ANCHOR = "known-answer"
 TITLE = "Would a leak have been seen?"
 MOST_ROWS = 12
@@ -523,3 +525,51 @@ def _end(x: float, beyond: int) -> str:
         return svg.line(x, _MIDDLE - 5, x, _MIDDLE + 5, width=2)
     d = f"M{x - 5 * beyond:.1f} {_MIDDLE - 5:g}L{x:.1f} {_MIDDLE:g}L{x - 5 * beyond:.1f} {_MIDDLE + 5:g}"
     return svg.element("path", d=d, fill="none", stroke="ink", stroke_width=2)
+
+
+def sharpness(evidence: Evidence) -> tuple[str, ...]:
+    """What a leak would have had to be to stay unseen, in a sentence or two."""
+    if limits := detection_limits(evidence):
+        return limits
+    found = sensitivities(evidence)
+    line, best = sensitivity_line(evidence, found), sharpest([w for w in found if w.decides])
+    told = [" ".join(filter(None, (line.text, line.warning)))]
+    if best is not None and best.least is not None and best.least > 0 and "synthetic" in evidence.tables:
+        rows = evidence.tables["synthetic"].rows
+        told.append(f"That is {words.people(best.least, rows, evidence.suppression)} of {rows:,} rows.")
+    return tuple(told)
+
+
+def detection_limits(evidence: Evidence) -> tuple[str, ...]:
+    """From which share of the people on each class of leak is found; empty where nobody measured it."""
+    limits = {
+        m.id.setting.replace("_", " "): m.value
+        for m in evidence.measurements
+        if m.id.quantity == DETECTION_LIMIT and m.id.setting and m.finite
+    }
+    known = {name: share for name, share in limits.items() if share < 1}
+    told = []
+    if known:
+        shares = ", ".join(f"{name} {words.number(share, 'share')}" for name, share in known.items())
+        told.append(
+            "A leak would have been found, with 95 % probability, from these shares of the training people "
+            f"on: {shares}. A smaller one may be there unseen."
+        )
+    if left := [name for name in limits if name not in known]:
+        told.append(f"No such share is established for: {', '.join(left)}.")
+    return tuple(told)
+
+
+def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> SensitivityLine:
+    """What would have been found, in one line: the detection limit, or else what known answers say."""
+    limit = next(
+        (m.value for m in evidence.measurements if m.id.quantity == DETECTION_LIMIT and not m.id.setting),
+        None,
+    )
+    if limit is None:
+        return sensitivity_line(evidence, found)
+    if limit >= 1:
+        return SensitivityLine("open", detection_limits(evidence)[-1])
+    share = words.number(limit, "share")
+    text = f"Had {share} of the people left a trace in a row each, this audit would have found it with 95 % "
+    return SensitivityLine("pass", f"{text}probability.")

@@ -17,9 +17,8 @@ from synth_audit.build import build_version, resource_folder
 from synth_audit.errors import PluginError
 from synth_audit.report import audits, words
 from synth_audit.report.chapters import chapters, unmeasured
-from synth_audit.report.criteria import first_line
 from synth_audit.report.gates import check_sentence, gate_views, verdict_view
-from synth_audit.report.known_answer import sensitivities
+from synth_audit.report.known_answer import first_line, sensitivities
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import WRITTEN_BY, audit_marks, read_marks
 from synth_audit.text import clean, shortened

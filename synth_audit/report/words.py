@@ -232,6 +232,22 @@ def quantity_texts(outcome: AuditOutcome, measurement: MeasurementId) -> tuple[s
     return quantity.replace("_", " ").capitalize(), ""
 
 
+def people(share: float, rows: int, suppression: int) -> str:
+    """A share of people as their number: none below nothing, and none that is small is told apart."""
+    count = share * rows
+    if count <= 0:
+        return "none"
+    if count < suppression:
+        return f"fewer than {suppression}"
+    return f"{min(round(count), rows):,}"
+
+
+def people_interval(low: float, high: float, rows: int, suppression: int) -> str:
+    """``none to 1,285``."""
+    ends = people(low, rows, suppression), people(high, rows, suppression)
+    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
 def day(iso: str) -> str:
     """The same without the hour."""
     return moment(iso, day_only=True)

@@ -11,10 +11,10 @@ from report_reading import text  # made importable by conftest.py
 
 from synth_audit.findings.measurement import Direction, Interval, Measurement, MeasurementId
 from synth_audit.findings.verdict import GateResult, Result
-from synth_audit.report.certificate import certificate_view, render_certificate
-from synth_audit.report.criteria import frameworks, people, people_interval, residual_risks
+from synth_audit.report.certificate import certificate_view, frameworks, render_certificate, residual_risks
 from synth_audit.report.gates import gates_of
 from synth_audit.report.page import report_view
+from synth_audit.report.words import people, people_interval
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import audit_marks, read_marks
 from synth_audit.verdict.comparison import change, worse_gates
