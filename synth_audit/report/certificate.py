@@ -328,11 +328,11 @@ def residual_risks(evidence: Evidence, previous: Evidence | None = None) -> tupl
     Args:
         previous: evidence of the last release before this one.
     """
-    gates = [g for g in gates_of(evidence) if g.result.measurement is not None]
+    gates = gates_of(evidence)
     found = []
     for answer in answers(evidence.outcomes, evidence.gates.results):
         about = {o.audit for o in evidence.outcomes if o.info is not None and o.info.risk == answer.criterion}
-        mine = [g for g in gates if g.result.measurement.audit in about]
+        mine = [g for g in gates if g.result.measurement and g.result.measurement.audit in about]
         judged = nearest_first([g for g in mine if g.result.blocking] or mine)
         if not judged:
             found.append(ResidualRisk(answer, evidence))

@@ -525,7 +525,7 @@ def result_mark(result: Result, x: float, y: float, r: float) -> str:
         path = f"M{x - r * 0.45:g} {y + r * 0.02:g} l{r * 0.32:g} {r * 0.36:g} l{r * 0.56:g} {-r * 0.72:g}"
     else:
         side, arm = r * 0.92, r * 0.42
-        place = {"x": x - side, "y": y - side, "width": 2 * side, "height": 2 * side}
+        place: dict[str, Any] = {"x": x - side, "y": y - side, "width": 2 * side, "height": 2 * side}
         shape = element("rect", rx=1.5, fill=colour, **place)
         path = f"M{x - arm:g} {y - arm:g} l{2 * arm:g} {2 * arm:g} m0 {-2 * arm:g} l{-2 * arm:g} {2 * arm:g}"
     ends = {"stroke_linecap": "round", "stroke_linejoin": "round"}
