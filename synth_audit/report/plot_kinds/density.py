@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from synth_audit.findings.measurement import Series
@@ -15,40 +14,25 @@ from synth_audit.report.view import Cells
 WIDTH = 290.0
 """Three of them fit side by side."""
 
-SCALE_WIDTH = 460.0
-
 _SPECK = 0.7
 _LARGEST = 24.0
 
 
-@dataclass(frozen=True)
-class _Side:
-    """The cells along one axis, which are equally wide."""
+def _span(places: Sequence[float | str]) -> tuple[float, float]:
+    """From the lower end of the first cell to the upper end of the last, all of which are equally wide.
 
-    centres: tuple[float, ...]
-
-    @classmethod
-    def of(cls, places: Iterable[float | str]) -> _Side:
-        """Centres of cells; numbers 1, 2, … where they are no ascending numbers."""
-        try:
-            centres = tuple(float(x) for x in places)
-        except ValueError:
-            centres = ()
-        if len(centres) > 1 and all(svg.drawable(c) for c in centres) and _ascending(centres):
-            return cls(centres)
-        return cls(tuple(float(i) for i, _ in enumerate(places, 1)))
-
-    @property
-    def span(self) -> tuple[float, float]:
-        """From the lower end of the first cell to the upper end of the last."""
-        first, last = self.centres[0], self.centres[-1]
-        half = (last - first) / (len(self.centres) - 1) / 2 if len(self.centres) > 1 else 0.5
-        return first - half, last + half
-
-
-def _ascending(centres: Sequence[float]) -> bool:
-    span = centres[-1] - centres[0]
-    return span > 0 and all(b - a > 0.1 * span / len(centres) for a, b in pairwise(centres))
+    They lie at 1, 2, … where their centres are no ascending numbers.
+    """
+    try:
+        centres = [float(x) for x in places]
+    except ValueError:
+        centres = []
+    room = centres[-1] - centres[0] if all(map(svg.drawable, centres)) and len(centres) > 1 else 0.0
+    if room <= 0 or any(b - a <= 0.1 * room / len(centres) for a, b in pairwise(centres)):
+        centres = [float(i) for i, _ in enumerate(places, 1)]
+    first, last = centres[0], centres[-1]
+    half = (last - first) / (len(centres) - 1) / 2 if len(centres) > 1 else 0.5
+    return first - half, last + half
 
 
 def fullest(series: Iterable[Series]) -> float:
@@ -67,13 +51,13 @@ def density_svg(series: Series, most: float, anchor: str, title: str) -> str:
     if most <= 0 or not series.x:
         told = "There are no values to draw."
         return svg.nothing(WIDTH, told, anchor=anchor, title=title, description=description)
-    across, up = _Side.of(series.x), _Side.of(list(series.lines))
-    marks, step = svg.ticks(*up.span, 4)
+    across, up = _span(series.x), _span(list(series.lines))
+    marks, step = svg.ticks(*up, 4)
     names = [words.tick(v, step) for v in marks]
     left = max(svg.text_width(name, 12) for name in names) + 10
     top, side = 20.0, WIDTH - left - 4
-    x = svg.Linear(*across.span, left, left + side)
-    y = svg.Linear(*up.span, top + side, top)
+    x = svg.Linear(*across, left, left + side)
+    y = svg.Linear(*up, top + side, top)
     body = svg.text(0, 12, svg.fitted(series.y_label, WIDTH, 12), size=12, muted=True)
     body += svg.frame(left, top, side, side)
     for value, name in zip(marks, names, strict=True):
@@ -96,7 +80,7 @@ def scale_svg(most: float, anchor: str) -> str:
         body += svg.text(x + _LARGEST + 6, 18, name, size=12)
         x += _LARGEST + 6 + svg.text_width(name, 12) + 18
     return svg.document(
-        SCALE_WIDTH,
+        svg.WIDTH,
         _LARGEST + 4,
         body,
         anchor=anchor,
