@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from synth_audit.errors import DataError
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import svg, words
 from synth_audit.report.certificate import counting_approvals, nearest_first, wanted_approvals
-from synth_audit.report.gates import GateView, gates_of, obstacles, sign_of, verdict_sign
+from synth_audit.report.gates import gates_of, obstacles, sign_of, verdict_sign
 from synth_audit.report.page import page
 from synth_audit.report.svg import RESULT_CLASSES, result_mark
 from synth_audit.report.view import Panel
@@ -37,23 +36,15 @@ _MOST_AUDITS = 30
 STATES = {"released": "Released", "pass": "Passed, not released", "fail": "Failed", "open": "Not decided"}
 
 
-@dataclass(frozen=True)
-class TrendPoint:
-    """A gate in one audit.
-
-    Attributes:
-        day: of the audit, in words. released: the table went out on it.
-    """
-
-    gate: GateResult
-    day: str
-    released: bool
+Point = tuple[GateResult, PastAudit]
+"""A gate in one audit."""
 
 
-def trend_svg(points: Sequence[TrendPoint], *, title: str, unit: str, anchor: str) -> str:
+def trend_svg(points: Sequence[Point], *, title: str, unit: str, anchor: str) -> str:
     """The audits from left to right, the oldest first; a line under those that were released."""
-    shown = [p for p in points if svg.drawable(p.gate.value)]
-    ends = [x for p in shown for x in _numbers(p.gate) if x is not None and svg.drawable(x)]
+    shown = [p for p in points if svg.drawable(p[0].value)]
+    numbers = [x for g, _ in shown for x in (g.value, g.low, g.high, g.minimum, g.maximum)]
+    ends = [x for x in numbers if x is not None and svg.drawable(x)]
     if not ends:
         body = svg.text(0, 20, "No number to draw", muted=True)
         return svg.document(WIDTH, HEIGHT, body, anchor=anchor, title=title, description="No number.")
@@ -65,38 +56,34 @@ def trend_svg(points: Sequence[TrendPoint], *, title: str, unit: str, anchor: st
     for value, name in zip(marks, names, strict=True):
         body += svg.line(left, y(value), WIDTH, y(value), rule=True)
         body += svg.text(left - 4, y(value) + 3, name, size=10, anchor="end", muted=True)
-    for limit in {shown[-1].gate.minimum, shown[-1].gate.maximum} - {None}:
+    for limit in {shown[-1][0].minimum, shown[-1][0].maximum} - {None}:
         body += svg.line(left, y(limit), WIDTH, y(limit), dash="4 3", width=1.5)  # type: ignore[arg-type]
     gap = (WIDTH - _RIGHT - left - 14) / max(len(shown) - 1, 1)
-    for i, point in enumerate(shown):
-        body += _point(point, left + 14 + i * gap, y)
-    body += svg.text(left + 4, HEIGHT - 4, shown[0].day, size=10, muted=True)
+    body += "".join(_point(point, left + 14 + i * gap, y) for i, point in enumerate(shown))
+    days = [words.day(audit.evidence.created) for _, audit in shown]
+    body += svg.text(left + 4, HEIGHT - 4, days[0], size=10, muted=True)
     if len(shown) > 1:
-        body += svg.text(WIDTH, HEIGHT - 4, shown[-1].day, size=10, anchor="end", muted=True)
-    told = "; ".join(_told(p, unit) for p in shown)
+        body += svg.text(WIDTH, HEIGHT - 4, days[-1], size=10, anchor="end", muted=True)
+    told = "; ".join(f"{day}: {_told(point, unit)}" for day, point in zip(days, shown, strict=True))
     return svg.document(WIDTH, HEIGHT, body, anchor=anchor, title=title, description=told)
 
 
-def _numbers(gate: GateResult) -> tuple[float | None, ...]:
-    return gate.value, gate.low, gate.high, gate.minimum, gate.maximum
-
-
-def _point(point: TrendPoint, x: float, y: svg.Linear) -> str:
-    gate, out = point.gate, ""
+def _point(point: Point, x: float, y: svg.Linear) -> str:
+    (gate, audit), out = point, ""
     assert gate.value is not None
     if gate.low is not None and gate.high is not None and svg.drawable(gate.low) and svg.drawable(gate.high):
         out = svg.line(x, y(gate.low), x, y(gate.high), width=2)
-    if point.released:
+    if audit.released is not None:
         out += svg.line(x - 5, _BOTTOM + 4, x + 5, _BOTTOM + 4, width=3)
     return out + result_mark(gate.result, x, y(gate.value), 5)
 
 
-def _told(point: TrendPoint, unit: str) -> str:
-    gate = point.gate
+def _told(point: Point, unit: str) -> str:
+    gate, audit = point
     known = gate.low is not None and gate.high is not None
     span = f" ({words.interval(gate.low, gate.high, unit)})" if known else ""  # type: ignore[arg-type]
-    out = ", released" if point.released else ""
-    return f"{point.day}: {words.number(gate.value, unit)}{span}, {RESULT_WORDS[gate.result].lower()}{out}"
+    out = ", released" if audit.released is not None else ""
+    return f"{words.number(gate.value, unit)}{span}, {RESULT_WORDS[gate.result].lower()}{out}"
 
 
 def render_index(histories: Sequence[TableHistory], base: Path) -> str:
@@ -182,16 +169,9 @@ def _trends(history: TableHistory, key: str) -> tuple[Panel, ...]:
     if len(sound) < 2:
         return ()
     deciding = [g for g in gates_of(sound[-1].evidence) if g.result.blocking]
-    nearest = nearest_first(deciding)[:_MOST_TRENDS]
-    return tuple(_trend(g, sound, f"{key}-{i}") for i, g in enumerate(nearest, 1))
-
-
-def _trend(gate: GateView, audits: Sequence[PastAudit], anchor: str) -> Panel:
-    points = [
-        TrendPoint(g, words.moment(a.evidence.created, day_only=True), a.released is not None)
-        for a in audits
-        for g in a.evidence.gates.results
-        if g.gate == gate.result.gate
-    ]
-    drawing = trend_svg(points, title=gate.result.title, unit=gate.unit, anchor=anchor)
-    return Panel(f"{gate.sentence}.", Markup(drawing))  # noqa: S704  (built from escaped parts)
+    panels = []
+    for i, gate in enumerate(nearest_first(deciding)[:_MOST_TRENDS], 1):
+        points = [(g, a) for a in sound for g in a.evidence.gates.results if g.gate == gate.result.gate]
+        drawing = trend_svg(points, title=gate.result.title, unit=gate.unit, anchor=f"{key}-{i}")
+        panels.append(Panel(f"{gate.sentence}.", Markup(drawing)))  # noqa: S704  (built from escaped parts)
+    return tuple(panels)
