@@ -16,7 +16,7 @@ from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import words
 from synth_audit.report.audits import has_numbers
 from synth_audit.report.chapters import unmeasured
-from synth_audit.report.gates import GateView, gates_of, obstacles, verdict_view
+from synth_audit.report.gates import NO_GATE, GateView, gates_of, obstacles, verdict_view
 from synth_audit.report.known_answer import sharpness
 from synth_audit.report.page import alerts_of, page, subject_of
 from synth_audit.report.view import Fact
@@ -139,7 +139,7 @@ def _reasons(evidence: Evidence) -> tuple[str, ...]:
         return (*told, *open_, *blockers)
     deciding = words.counted(sum(g.result.blocking for g in gates), "deciding gate")
     if not any(g.result.blocking for g in gates):
-        return ("No gate decides about this table, and without one nothing may leave.", *open_)
+        return (NO_GATE, *open_)
     judged = [r.gate for r in residual_risks(evidence) if r.gate is not None and r.gate.result.blocking]
     nearest = (f"Nearest to its limit: {g.sentence}." for g in nearest_first(judged)[:1])
     missed = (g for g in gates if g.role == "advisory" and g.result.result is Result.FAIL)

@@ -28,6 +28,8 @@ _FROM_MANY = (ANSWERS,)
 _URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
 _WITHIN_QUOTES = str.maketrans("“”", "‘’")
 
+NO_GATE = "No gate decides about this table, and without one nothing may leave."
+
 _NAMED = 2
 """Advisory gates that did not pass are named beside the verdict where they are no more."""
 _BOUNDS = {
@@ -359,7 +361,7 @@ def two_answers(evidence: Evidence) -> tuple[VerdictQuestion, VerdictQuestion]:
 def _tally(gates: Sequence[GateView]) -> str:
     results = [g.result.result for g in gates if g.result.blocking]
     if not results:
-        return "No gate decides about this table, and without one nothing may leave."
+        return NO_GATE
     total = words.counted(len(results), "deciding gate")
     endings = {Result.FAIL: "failed", Result.INSUFFICIENT: "could not be decided", Result.PASS: "passed"}
     if len(results) == 1:
