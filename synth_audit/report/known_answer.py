@@ -343,10 +343,9 @@ def known_answer(evidence: Evidence, found: Sequence[MeasurementSensitivity]) ->
         "rows": rows[:MOST_ROWS],
         "more_rows": rows[MOST_ROWS:],
         "picture": detection_picture(found, f"{ANCHOR}-detection"),
-        "best": _best(found),
+        "best": [w for w in best_of_audits(found) if w.least is not None],
         "leaks": leaks[:MOST_ROWS],
         "more_leaks": leaks[MOST_ROWS:],
-        "leak_table": _leak_table([w for w, _ in leaks]),
     }
     return Chapter(ANCHOR, TITLE, "known_answer.html.j2", body)
 
@@ -357,13 +356,8 @@ def _rank(w: MeasurementSensitivity) -> tuple[bool, float]:
 
 
 def _share_label(share: float) -> str:
-    return (
-        "All rows copied"
-        if share == 1
-        else f"{words.number(share, 'share')} copied"
-        if share
-        else "New people"
-    )
+    known = {0: "New people", 1: "All rows copied"}
+    return known.get(share, f"{words.number(share, 'share')} copied")
 
 
 def _headline(found: Sequence[MeasurementSensitivity]) -> str:
@@ -408,15 +402,6 @@ def _alarm(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> str:
     return words.sentence(f"{text}; {relied} of them should have decided" if relied else text)
 
 
-def _best(found: Sequence[MeasurementSensitivity]) -> Cells:
-    rows = tuple(
-        (w.audit_title, w.name, words.detectable(w.least))
-        for w in best_of_audits(found)
-        if w.least is not None
-    )
-    return Cells("The sharpest measurement of each audit", ("Audit", "Measurement", "Shows leaks from"), rows)
-
-
 def _leaks(found: Sequence[MeasurementSensitivity]) -> list[tuple[MeasurementSensitivity, Markup]]:
     """What can be restated as a share of copied rows, the worst first, with its picture on a common scale."""
     known = [(w, w.restated) for w in found if w.restated is not None]
@@ -426,17 +411,6 @@ def _leaks(found: Sequence[MeasurementSensitivity]) -> list[tuple[MeasurementSen
         (w, Markup(leak_interval_svg(m, scale, title=w.name, anchor=f"{ANCHOR}-leak-{i}")))  # noqa: S704
         for i, (w, m) in enumerate(worst, 1)
     ]
-
-
-def _leak_table(leaks: Sequence[MeasurementSensitivity]) -> Cells:
-    rows = []
-    for w in leaks:
-        assert w.restated is not None
-        value, interval = words.of_measurement(w.restated)
-        level = words.percent_level(w.restated.interval.level) if w.restated.interval else ""
-        rows.append((w.name, w.audit_title, value, interval or "none", level))
-    header = ("Measurement", "Audit", "Copied rows", "Interval", "Level")
-    return Cells(LEAK_EQUIVALENT.title, header, tuple(rows))
 
 
 @dataclass(frozen=True)

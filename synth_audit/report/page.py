@@ -29,7 +29,7 @@ _LONGEST = 200_000
 
 _NAMED = (
     *(words.sentence, words.counted, words.number, words.bare_number, words.of_measurement),
-    *(words.percent_level, words.moment, words.day, words.privacy_loss),
+    *(words.percent_level, words.moment, words.day, words.privacy_loss, words.detectable),
     *(audits.spread, audits.reference, audits.attempts, check_sentence),
 )
 _FILTERS = {
