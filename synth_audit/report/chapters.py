@@ -22,6 +22,7 @@ from synth_audit.report.known_answer import MeasurementSensitivity, known_answer
 from synth_audit.report.view import Cells, Chapter, Fact
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.criteria import Answer, answers
+from synth_audit.verdict.gate_decision import first_few
 from synth_audit.verdict.privacy_budget import proven_cost
 
 ANCHOR = "exposed-records"
@@ -129,17 +130,11 @@ def exposed_records(evidence: Evidence) -> Chapter | None:
 def _record_facts(evidence: Evidence) -> tuple[Fact, ...]:
     records, limit = evidence.records, evidence.suppression
     rows, others = records.train_rows, records.control_rows
+    exposed, alike = _count(records.exposed, rows, limit), _count(records.control_exposed, others, limit)
+    of_control = f"of {words.counted(others, 'control record')}, by chance alone"
     return (
-        Fact(
-            "Exposed training records",
-            _count(records.exposed, rows, limit),
-            f"of {words.counted(rows, 'training record')}",
-        ),
-        Fact(
-            "Control records that look exposed",
-            _count(records.control_exposed, others, limit),
-            f"of {words.counted(others, 'control record')}, by chance alone",
-        ),
+        Fact("Exposed training records", exposed, f"of {words.counted(rows, 'training record')}"),
+        Fact("Control records that look exposed", alike, of_control),
     )
 
 
@@ -163,27 +158,16 @@ def _groups(groups: Sequence[ExposedGroup], titles: dict[str, str], limit: int) 
         (
             titles.get(g.id.audit, g.id.audit),
             g.id.label or "–",
-            _named(g.columns),
+            first_few(g.columns, _MOST_NAMES) or "–",
             _rate(g.train_hit, g.train_tried, limit),
             _rate(g.control_hit, g.control_tried, limit),
             _beyond(g),
         )
         for g in groups
     )
-    header = (
-        "Attack",
-        "Setting",
-        "Through columns",
-        "Right about train",
-        "Right about control",
-        "Difference",
-    )
+    right = ("Right about train", "Right about control", "Difference")
+    header = ("Attack", "Setting", "Through columns", *right)
     return Cells("How often each attack was right", header, rows)
-
-
-def _named(columns: Sequence[str]) -> str:
-    more = len(columns) - _MOST_NAMES
-    return (", ".join(columns[:_MOST_NAMES]) or "–") + (f" and {more:,} more" if more > 0 else "")
 
 
 def _beyond(g: ExposedGroup) -> str:
@@ -196,26 +180,16 @@ def _beyond(g: ExposedGroup) -> str:
 
 
 def _subgroups(subgroups: Sequence[Subgroup], titles: dict[str, str]) -> Cells:
-    rows = tuple(
-        (
-            s.id.column,
-            s.category,
-            _attack(s, titles),
-            f"{s.train_rows:,}",
-            *words.measured("share", s.value, s.interval.low, s.interval.high),
-        )
-        for s in subgroups
-    )
+    rows = []
+    for s in subgroups:
+        attack, setting = titles.get(s.id.audit, s.id.audit), s.id.derived_from and s.id.derived_from.label
+        numbers = words.measured("share", s.value, s.interval.low, s.interval.high)
+        named = f"{attack} ({setting})" if setting else attack
+        rows.append((s.id.column, s.category, named, f"{s.train_rows:,}", *numbers))
     header = ("Column", "Most exposed category", "Attack", "Attacked training records", "Risk", "Interval")
     levels = dict.fromkeys(words.percent_level(s.interval.level) for s in subgroups)
     title = f"The most exposed group of people, column by column ({' or '.join(levels)} intervals)"
-    return Cells(title, header, rows)
-
-
-def _attack(s: Subgroup, titles: dict[str, str]) -> str:
-    attack = s.id.derived_from
-    title = titles.get(s.id.audit, s.id.audit)
-    return f"{title} ({attack.label})" if attack and attack.label else title
+    return Cells(title, header, tuple(rows))
 
 
 def certificate(

@@ -407,7 +407,7 @@ def format_number(x: float) -> str:
 
 def first_few(names: Sequence[str], most: int) -> str:
     """The first names of a list, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return f"{', '.join(names[:most])}{more}"
 
 
