@@ -356,7 +356,7 @@ def _rank(w: MeasurementSensitivity) -> tuple[bool, float]:
 
 
 def _share_label(share: float) -> str:
-    known = {0: "New people", 1: "All rows copied"}
+    known = {0.0: "New people", 1.0: "All rows copied"}
     return known.get(share, f"{words.number(share, 'share')} copied")
 
 
