@@ -260,7 +260,11 @@ def _decide_one(limit: Limit, rows: list[Row], judged: MeasurementId) -> Decisio
     if fault := _fault(limit, row, where):
         needed = row.n_minimum if _short(row) else None
         return Decision(Result.INSUFFICIENT, fault, judged, row.value, row.low, row.high, row.level, needed)
-    results = {side: _result(side, _span(limit, row)) for side in limit.sides}
+    safe = {side: [side.allows(x) for x in _span(limit, row)] for side in limit.sides}
+    results = {
+        side: Result.PASS if all(ends) else Result.INSUFFICIENT if any(ends) else Result.FAIL
+        for side, ends in safe.items()
+    }
     result = max(results.values(), key=_SEVERITY.__getitem__)
     open_sides = [side for side, found in results.items() if found is Result.INSUFFICIENT]
     needed, outlook = None, ""
@@ -271,11 +275,6 @@ def _decide_one(limit: Limit, rows: list[Row], judged: MeasurementId) -> Decisio
         outlook = _outlook(limit, row, needed)
     words = _words(limit, row, result, [side for side, found in results.items() if found is result])
     return Decision(result, words, judged, row.value, row.low, row.high, row.level, needed, outlook)
-
-
-def _result(side: LimitSide, span: tuple[float, float]) -> Result:
-    safe = [side.allows(x) for x in span]
-    return Result.PASS if all(safe) else Result.INSUFFICIENT if any(safe) else Result.FAIL
 
 
 def _span(limit: Limit, row: Row) -> tuple[float, float]:
@@ -389,15 +388,12 @@ def _outlook(limit: Limit, row: Row, needed: int | None) -> str:
 
 def _closeness(limit: Limit, decision: Decision) -> float:
     """How near to harm, for picking the worst of equals; a number that is not there is the worst."""
-    return max(_excess(limit, side, decision) for side in limit.sides)
-
-
-def _excess(limit: Limit, side: LimitSide, decision: Decision) -> float:
-    end = decision.value
-    if limit.compared != "value":
+    found = []
+    for side in limit.sides:
         known = decision.high if side.upper else decision.low
-        end = known if known is not None else end
-    return math.inf if end is None or math.isnan(end) else side.excess(end)
+        end = decision.value if limit.compared == "value" or known is None else known
+        found.append(math.inf if end is None or math.isnan(end) else side.excess(end))
+    return max(found)
 
 
 def format_number(x: float) -> str:
