@@ -269,17 +269,20 @@ def dot_of(candidate: CandidateResult, label: str, *, chosen: bool) -> Dot | Non
     return Dot(label, p.value, (p.low, p.high), u.value, (u.low, u.high), result_of(candidate), chosen)
 
 
-def gate_rows(record: FrontierRecord) -> dict[str, list[Sign | None]]:
-    """By its title each gate that not every candidate passed, most failed first, with its sign for each; None
-    where it was not judged."""
+def gate_rows(record: FrontierRecord) -> list[tuple[str, list[Sign | None]]]:
+    """The gates that not every candidate passed, most failed first.
+
+    Returns:
+        Title, and the sign of each candidate; None where it was not judged.
+    """
     titles = {g.gate: g.title for c in record.candidates for g in c.gates}
     ends = [{g.gate: g.result for g in c.gates} for c in record.candidates]
     passed = {gate: sum(e.get(gate) == Result.PASS for e in ends) for gate in titles}
-    return {
-        words.sentence(title, ""): [_sign(e.get(gate)) for e in ends]
+    return [
+        (words.sentence(title, ""), [_sign(e.get(gate)) for e in ends])
         for gate, title in sorted(titles.items(), key=lambda item: passed[item[0]])
         if passed[gate] < sum(bool(e) for e in ends)
-    }
+    ]
 
 
 def _sign(result: str | None) -> Sign | None:

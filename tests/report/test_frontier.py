@@ -128,8 +128,8 @@ def test_the_correction_of_the_level_is_told_in_numbers() -> None:
 
 def test_only_gates_that_somebody_did_not_pass_are_compared() -> None:
     rows = gate_rows(sweep())
-    assert list(rows) == ["The secret is not handed on"]
-    assert [s and s.word for s in rows["The secret is not handed on"]] == ["Pass", "Pass", None, "Fail"]
+    assert [title for title, _ in rows] == ["The secret is not handed on"]
+    assert [s and s.word for s in rows[0][1]] == ["Pass", "Pass", None, "Fail"]
 
 
 def test_names_are_short_where_one_setting_tells_candidates_apart() -> None:
