@@ -270,9 +270,10 @@ def dot_of(candidate: CandidateResult, label: str, *, chosen: bool) -> Dot | Non
 
 
 def gate_rows(record: FrontierRecord) -> list[tuple[str, list[Sign | None]]]:
-    """The gates that not every candidate passed, most failed first: title, and a sign for each candidate.
+    """The gates that not every candidate passed, most failed first.
 
-    None stands where a gate was not judged.
+    Returns:
+        Title, and the sign of each candidate; None where it was not judged.
     """
     titles = {g.gate: g.title for c in record.candidates for g in c.gates}
     ends = [{g.gate: g.result for g in c.gates} for c in record.candidates]

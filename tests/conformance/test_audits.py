@@ -178,8 +178,10 @@ def changed(as_subject, tables):
 @every_audit
 def test_order_and_names_do_not_matter(name, changed, fresh, draws, outcome_of):
     """Values move by rounding only. Those of an audit that fits models, learns from rows in turn or draws at
-    random, which another seed moves too, may move by twice the width of their interval (which
-    holds what rows are drawn, not at which threshold they are told apart), or by 0.1 or a twentieth where they have none."""
+    random, which another seed moves too, may move by twice the width of their interval (which holds what rows
+    are drawn, not at which threshold they are told apart). Without an interval they may move by 0.1, or by a
+    twentieth of a larger value.
+    """
     before, after = values(fresh[name]), values(outcome_of(name, changed))
     assert set(after) == set(before)
     fits = registry.find("audit", name).family == "utility"
