@@ -33,7 +33,6 @@ from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 
 if TYPE_CHECKING:
     from synth_audit.plan.plan import Plan
-    from synth_audit.plugins.generator import Generator
 
 Step = Literal["dp_sgd", "marginals"]
 """Steps of ours that are tested from inside."""
@@ -190,12 +189,6 @@ def _generator(
             expected="`privacy` in the plan, or --epsilon",
             fix="give --epsilon and --delta",
         )
-    return _claimed_generator(generator, name, plan, terms, claim, rows)
-
-
-def _claimed_generator(
-    generator: Generator, name: str, plan: Plan | None, terms: FitTerms, claim: Claim | None, rows: int
-) -> ClaimedMechanism:
     maker = GeneratorMaker(generator, terms, terms.drawn or rows, plan.base if plan else Path.cwd())
     budget = terms.fit or Budget(1.0)
     assumed = claim or Claim(budget.epsilon, budget.delta, terms.neighbouring, terms.rows)
@@ -256,9 +249,9 @@ def program_subject(
     claim: Claim,
     *,
     rows: int,
-    file_format: Format = "csv",
-    timeout: float = 600.0,
-    seed_is_secret: bool = False,
+    file_format: Format,
+    timeout: float,
+    seed_is_secret: bool,
     base: Path,
 ) -> ClaimedMechanism:
     """Somebody else's program.
