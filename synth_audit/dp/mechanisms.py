@@ -118,7 +118,7 @@ def _refuse_seeds(*arguments: object) -> None:
     if any(isinstance(argument, _SEEDABLE) for argument in arguments):
         raise PluginError(
             "noise that buys differential privacy cannot be seeded",
-            where="core.noise",
+            where="noise",
             expected="a scale and a size",
             fix="draw what needs no protection from the fit's own generator",
         )
