@@ -50,7 +50,7 @@ class Nearest:
     ties: Integers
 
 
-class Numbers(Protocol):
+class ScoredNumbers(Protocol):
     """The numbers of queries and reference rows, prepared for being compared with each other."""
 
     @property
@@ -98,8 +98,8 @@ class Rows(Protocol):
     def take(self, rows: Positions) -> Self:
         """The rows at these positions."""
 
-    def beside(self, reference: Self, order: Positions | None) -> Numbers:
-        """Numbers of these queries and of a reference, whose rows stand in that order."""
+    def beside(self, reference: Self, order: Positions | None) -> ScoredNumbers:
+        """ScoredNumbers of these queries and of a reference, whose rows stand in that order."""
 
     def distances(self, rows: Positions, reference: Self, columns: Positions) -> Floats:
         """Exact distances of pairs, rounded so that those equal in exact arithmetic compare as equal."""
