@@ -9,6 +9,8 @@ quantile over permuted sides,
 over sides that are drawn again for everybody but the people planted. The draw of these people adds the
 variance ``S^2 (1 - r) / (r n)`` for n people of whom a share r is recognised. A leak is found with
 probability ``Phi(z)``. The limit is the share at which z reaches :data:`WANTED`, between the shares planted.
+Fragments of some columns are found far more easily than of others: a share of them is planted in several
+draws of columns, and the smallest z counts.
 """
 
 from __future__ import annotations
@@ -65,6 +67,7 @@ class Planting:
     """A leak to plant, in a form that another process can do.
 
     Attributes:
+        draw: number of the planting among those of this share.
         seed: of the planting and of the views, which draw as they did for the release.
         critical: strength from which on an attack is found.
     """
@@ -73,6 +76,7 @@ class Planting:
     member: Bools = field(repr=False)
     leak: LeakClass
     share: float
+    draw: int
     seed: int
     critical: float
 
@@ -101,10 +105,15 @@ def detection_limits(
     points = {c.name: {0.0: without} for c in classes}
     for _ in range(PLANTINGS[1]):
         asked = [(c, share) for c in classes if (share := next_share(points[c.name])) is not None]
-        plantings = [Planting(pool, member, c, share, seed, critical) for c, share in asked]
+        plantings = [
+            Planting(pool, member, c, share, draw, seed, critical)
+            for c, share in asked
+            for draw in range(c.draws)
+        ]
         found = context.map("planted leak", planted_strength, plantings)
-        for (c, share), z in zip(asked, found, strict=True):
-            points[c.name][share] = z
+        for planting, z in zip(plantings, found, strict=True):
+            of_class = points[planting.leak.name]
+            of_class[planting.share] = min(z, of_class.get(planting.share, math.inf))
     return [DetectionLimit(c, reached(points[c.name]), tuple(sorted(points[c.name])[1:])) for c in classes]
 
 
@@ -116,7 +125,7 @@ def classes_of(pool: PooledPeople) -> list[LeakClass]:
 def planted_strength(planting: Planting) -> float:
     """Plant a leak, compute the views again, and measure z, see above."""
     p = planting
-    rng = child_rng(p.seed, "plant", p.leak.name, str(p.share))
+    rng = child_rng(p.seed, "plant", p.leak.name, str(p.share), *([str(p.draw)] if p.draw else []))
     pool, people = planted(p.pool, p.member, p.leak, p.share, rng)
     [scores] = scored(pool, 1, lambda name, draw: view_rng(p.seed, name, draw))
     others = np.ones(len(p.member), dtype=np.bool_)
