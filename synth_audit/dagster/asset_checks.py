@@ -117,6 +117,8 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
         if result := judged.get(check.gate):
             passed = result.result is Result.PASS
             yield _result(table, check, passed, result.explanation, metadata.gate(result))
+        elif check.blocking:  # without any result Dagster tells people that nothing gates the release
+            yield _result(table, check, False, "Not judged: what it asks was not measured.", {}, held=False)
     fit, whole = f"Fit for purpose: {evidence.fitness}.", metadata.verdict(evidence)
     told = f"The verdict is {evidence.verdict}. Safe to release: {evidence.gates.safe.answer}. {fit}"
     yield _result(table, WHOLE, evidence.verdict is Result.PASS, told, whole)
@@ -139,13 +141,20 @@ def _refuse_altered(table: TableEntry, found: "Iterable[Check]") -> None:
 
 
 def _result(
-    table: TableEntry, check: GateCheck, passed: bool, description: str, told: metadata.Metadata
+    table: TableEntry,
+    check: GateCheck,
+    passed: bool,
+    description: str,
+    told: metadata.Metadata,
+    *,
+    held: bool = True,
 ) -> dg.AssetCheckResult:
+    """The result of a check; one that does not pass warns where the gate holds no release."""
     return GateCheckResult(
         check_name=check.name,
         asset_key=table.asset("report"),
         passed=passed,
-        severity=dg.AssetCheckSeverity.ERROR if check.blocking else dg.AssetCheckSeverity.WARN,
+        severity=dg.AssetCheckSeverity.ERROR if check.blocking and held else dg.AssetCheckSeverity.WARN,
         description=description,
         metadata=told,
     )
