@@ -308,6 +308,14 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class IntervalEstimate:
+    """A value whose precision is known."""
+
+    value: float
+    interval: Interval
+
+
+@dataclass(frozen=True)
 class Reference:
     """What the value would be for a release nobody would object to.
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Integers
-from synth_audit.findings.measurement import Interval
+from synth_audit.findings.measurement import Interval, IntervalEstimate
 from synth_audit.stats.proportions import middle_and_half_width, proportion_interval, unknown_proportion
 from synth_audit.stats.resampling import critical_value
 
@@ -66,33 +67,36 @@ class SuccessCount:
         return middle_and_half_width(self.successes, self.guesses, level)[1]
 
 
-@dataclass(frozen=True)
-class AttackRisk:
-    """Part of the targets that only knowledge of the release puts at risk, unclipped.
+class SuccessRate(Protocol):
+    """How often guesses come true, and how surely."""
 
-    Attributes:
-        value: ``R = (r_train − r_control) / (1 − r_control)``; 0 none, 1 all, below 0 by chance.
-    """
+    @property
+    def guesses(self) -> int:
+        """Made; may be 0."""
 
-    value: float
-    interval: Interval
+    def interval(self, level: float) -> Interval:
+        """Of the rate; the whole of [0, 1] without a guess."""
+
+    def centre(self, level: float) -> float:
+        """The middle of the interval of the guesses made."""
 
 
-def risk(train: SuccessCount, control: SuccessCount, level: float) -> AttackRisk:
+def risk(train: SuccessRate, control: SuccessRate, level: float) -> IntervalEstimate:
     """Risk of an attack on training rows, beyond its success on rows the generator never saw.
 
     ``R = (r_t − r_c) / (1 − r_c)`` on the middles of their intervals (Giomi et al. 2022; contrastive privacy
     metrics, section 3.4), with the interval of :func:`risk_interval`.
 
     Returns:
-        NaN with an infinite interval without a guess on either side.
+        Part of the targets that only knowledge of the release puts at risk, unclipped: 0 none, 1 all, below 0
+        by chance. NaN with an infinite interval without a guess on either side.
     """
     method = risk_method(train.interval(level).method)
     if not train.guesses or not control.guesses:
-        return AttackRisk(math.nan, Interval(-math.inf, math.inf, level, method))
+        return IntervalEstimate(math.nan, Interval(-math.inf, math.inf, level, method))
     r_t, r_c = train.centre(level), control.centre(level)
     low, high = risk_interval(r_t, train.interval(level), r_c, control.interval(level))
-    return AttackRisk((r_t - r_c) / (1 - r_c), Interval(low, high, level, method))
+    return IntervalEstimate((r_t - r_c) / (1 - r_c), Interval(low, high, level, method))
 
 
 def risk_method(rates: str) -> str:
@@ -123,7 +127,7 @@ def risk_interval(r_t: float, of_train: Interval, r_c: float, of_control: Interv
     return 1 - largest / (l_b * (2 * b - l_b)), high
 
 
-def paired_risk(train: Bools, control: Bools, level: float) -> AttackRisk:
+def paired_risk(train: Bools, control: Bools, level: float) -> IntervalEstimate:
     """The same risk where each guess is tried on both tables, shape (n,) each.
 
     With a, b, c, d the guesses that hit both, train only, control only, neither (½ added to each, after
@@ -143,7 +147,7 @@ def paired_risk(train: Bools, control: Bools, level: float) -> AttackRisk:
     )
     value = (p_t - p_c) / (1 - p_c)
     half = critical_value(level) * math.sqrt(max(variance, 0.0))
-    return AttackRisk(value, Interval(value - half, value + half, level, "paired delta method"))
+    return IntervalEstimate(value, Interval(value - half, value + half, level, "paired delta method"))
 
 
 def corrected_level(level: float, n_choices: int) -> float:

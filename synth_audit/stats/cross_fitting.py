@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.findings.measurement import Estimate, Interval
+from synth_audit.findings.measurement import Interval, IntervalEstimate
 from synth_audit.stats.proportions import proportion_difference, proportion_interval, unknown_proportion
 
 CAUTION = 1.0
@@ -30,7 +30,7 @@ class ClaimCount:
     control_claims: float
     control_right: float
 
-    def excess(self, level: float) -> Estimate:
+    def excess(self, level: float) -> IntervalEstimate:
         """Share of train people who are claimed rightly beyond luck: ``claims / people · (s_t − s_c)``.
 
         s_t and s_c are the shares of right claims about train and control people, so that claiming more often
@@ -39,16 +39,16 @@ class ClaimCount:
         """
         if not self.claims:
             room = proportion_interval(0, self.people, level)
-            return Estimate(0.0, Interval(-room.high, room.high, level, room.method))
+            return IntervalEstimate(0.0, Interval(-room.high, room.high, level, room.method))
         share, s_t = self.claims / self.people, self.right / self.claims
         if not self.control_claims:
             own, anything = proportion_interval(self.right, self.claims, level), unknown_proportion(level)
             ends = share * (own.low - anything.high), share * (own.high - anything.low)
-            return Estimate(0.0, Interval(*ends, level, own.method))
+            return IntervalEstimate(0.0, Interval(*ends, level, own.method))
         s_c = self.control_right / self.control_claims
         apart = proportion_difference(self.right, self.claims, self.control_right, self.control_claims, level)
         interval = Interval(share * apart.low, share * apart.high, level, apart.method)
-        return Estimate(share * (s_t - s_c), interval)
+        return IntervalEstimate(share * (s_t - s_c), interval)
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,13 +96,14 @@ class ClaimTable:
         return int(np.argmax(np.where(able, excess, -np.inf)))
 
 
-def mean_of_halves(halves: Sequence[Estimate], level: float) -> Estimate:
+def mean_of_halves(halves: Sequence[IntervalEstimate], level: float) -> IntervalEstimate:
     """Mean of estimates on disjoint people; each end as far off as the ends of all are together (MOVER)."""
-    intervals = [h.interval for h in halves if h.interval is not None]
     value = float(np.mean([h.value for h in halves]))
-    low = math.hypot(*(h.value - i.low for h, i in zip(halves, intervals, strict=True))) / len(halves)
-    high = math.hypot(*(i.high - h.value for h, i in zip(halves, intervals, strict=True))) / len(halves)
-    return Estimate(value, Interval(value - low, value + high, level, f"{intervals[0].method}, held out"))
+    low = math.hypot(*(h.value - h.interval.low for h in halves)) / len(halves)
+    high = math.hypot(*(h.interval.high - h.value for h in halves)) / len(halves)
+    return IntervalEstimate(
+        value, Interval(value - low, value + high, level, f"{halves[0].interval.method}, held out")
+    )
 
 
 def halved(member: Bools, times: int, rng: np.random.Generator) -> Bools:
@@ -117,7 +118,7 @@ def halved(member: Bools, times: int, rng: np.random.Generator) -> Bools:
 
 def held_out_excess(
     table: ClaimTable, able: Bools, level: float, caution: Floats | float = CAUTION
-) -> tuple[Estimate, tuple[int, int]]:
+) -> tuple[IntervalEstimate, tuple[int, int]]:
     """Excess of the worst attack, chosen on one half and measured on the other, both ways.
 
     Args:

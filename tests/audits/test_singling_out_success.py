@@ -11,7 +11,6 @@ import pytest
 from synth_audit.audits.privacy.singling_out import predicates
 from synth_audit.audits.privacy.singling_out.predicates import CodedRows, codebook
 from synth_audit.audits.privacy.singling_out.success import (
-    GuessedPredicates,
     IsolationRate,
     PredicateTrial,
     chance_at_most,
@@ -147,7 +146,8 @@ def trial(tables_of):
             found = predicates.univariate(synthetic, lexicon, n_guesses, rng)
         else:
             found = predicates.multivariate(synthetic, lexicon, k, n_guesses, 20 * n_guesses, rng)
-        [tried] = PredicateTrial.of_each([GuessedPredicates.of(found, lexicon, rng)], lexicon, train, control)
+        without = predicates.naive(lexicon, k, len(found), rng)
+        [tried] = PredicateTrial.of_each([(found, without)], lexicon, train, control)
         return tried
 
     return run

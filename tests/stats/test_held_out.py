@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.findings.measurement import Estimate, Interval
+from synth_audit.findings.measurement import Interval, IntervalEstimate
 from synth_audit.stats.cross_fitting import ClaimCount, ClaimTable, halved, held_out_excess, mean_of_halves
 from synth_audit.stats.proportions import proportion_difference, proportion_interval
 
@@ -57,8 +57,8 @@ def test_each_half_measures_what_the_other_chose():
 
 def test_the_mean_of_two_halves_is_surer_than_either():
     halves = [
-        Estimate(0.1, Interval(0.04, 0.18, 0.95, "x")),
-        Estimate(0.3, Interval(0.24, 0.36, 0.95, "x")),
+        IntervalEstimate(0.1, Interval(0.04, 0.18, 0.95, "x")),
+        IntervalEstimate(0.3, Interval(0.24, 0.36, 0.95, "x")),
     ]
     found = mean_of_halves(halves, 0.95)
     assert found.value == pytest.approx(0.2)

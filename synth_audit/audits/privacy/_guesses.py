@@ -10,11 +10,18 @@ import numpy as np
 from synth_audit.arrays import Bools, Positions
 from synth_audit.audits._targets import FEWEST_GUESSES, random_places
 from synth_audit.encode.distances import GowerEncoder
-from synth_audit.findings.measurement import Exposure, Measurement, MeasurementId, Quantity, Reference
+from synth_audit.findings.measurement import (
+    Exposure,
+    IntervalEstimate,
+    Measurement,
+    MeasurementId,
+    Quantity,
+    Reference,
+)
 from synth_audit.neighbours.gower import Mixed
 from synth_audit.neighbours.search import nearest_k
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.attack_success import AttackRisk, SuccessCount
+from synth_audit.stats.attack_success import SuccessCount
 from synth_audit.table.schema import Column
 
 NO_EXCESS = Reference(0.0, "as often as for people the generator never saw")
@@ -102,7 +109,7 @@ def successes(exposed: Exposure) -> tuple[SuccessCount, SuccessCount]:
 
 def risk_at(
     quantity: Quantity,
-    found: AttackRisk,
+    found: IntervalEstimate,
     requested: int,
     achieved: int,
     column: str = "",

@@ -41,13 +41,14 @@ from synth_audit.findings.measurement import (
     Direction,
     Exposure,
     Findings,
+    IntervalEstimate,
     Measurement,
     Quantity,
     Reference,
 )
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.stats.attack_success import AttackRisk, SuccessCount, corrected_level, risk, worst_interval
+from synth_audit.stats.attack_success import SuccessCount, corrected_level, risk, worst_interval
 from synth_audit.table.schema import Column, Role
 
 _MOST_TOGETHER = 30
@@ -408,7 +409,7 @@ class Inference:
         tried = [risk(*side, level).value for side, n in zip(sides, achieved, strict=True) if n]
         together = [risk(*side, corrected_level(level, len(sides))).interval for side in sides]
         interval = worst_interval(together, level, f"{len(sides)} secrets")
-        found = AttackRisk(max(tried, default=math.nan), interval)
+        found = IntervalEstimate(max(tried, default=math.nan), interval)
         return risk_at(WORST_RISK, found, self.n_attacks, min(achieved))
 
 

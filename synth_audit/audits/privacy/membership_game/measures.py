@@ -14,6 +14,7 @@ from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet, S
 from synth_audit.findings.measurement import (
     Direction,
     Interval,
+    IntervalEstimate,
     Measurement,
     MeasurementId,
     Quantity,
@@ -154,14 +155,6 @@ class Played:
         return share
 
 
-@dataclass(frozen=True)
-class GameEstimate:
-    """A value with its interval."""
-
-    value: float
-    interval: Interval
-
-
 def played(games: Sequence[Scores], kinds: Mapping[str, Positions]) -> list[Played]:
     """The games of each kind of target and feature set.
 
@@ -180,7 +173,7 @@ def played(games: Sequence[Scores], kinds: Mapping[str, Positions]) -> list[Play
     ]
 
 
-def gain(game: Played, level: float) -> GameEstimate:
+def gain(game: Played, level: float) -> IntervalEstimate:
     """Mean privacy gain, ``1 − (TPR − FPR)``.
 
     All sets of one model, and all targets of one iteration, share reference rows: iterations are the units.
@@ -190,12 +183,12 @@ def gain(game: Played, level: float) -> GameEstimate:
     n = game.n_sets
     apart = proportion_difference(float(alarms), n, float(hits), n, level)
     counted = Interval(1 + apart.low, 1 + apart.high, level, apart.method)
-    return GameEstimate(
+    return IntervalEstimate(
         float(per_iteration.mean()), _widest(mean_interval(per_iteration, level), counted, level)
     )
 
 
-def area(game: Played, level: float) -> GameEstimate:
+def area(game: Played, level: float) -> IntervalEstimate:
     """Mean over games of ``AUC = P(with > without) + ½ P(tie)``, each among the sets of one classifier.
 
     Were all sets independent, its variance would be at most ``AUC (1 − AUC) / n`` (Birnbaum & Klose 1957),
@@ -208,10 +201,10 @@ def area(game: Played, level: float) -> GameEstimate:
     per_iteration = np.mean(pairs, axis=1)
     value = float(per_iteration.mean())
     counted = proportion_interval(value * game.n_sets, game.n_sets, level)
-    return GameEstimate(value, _widest(mean_interval(per_iteration, level), counted, level))
+    return IntervalEstimate(value, _widest(mean_interval(per_iteration, level), counted, level))
 
 
-def rate(game: Played, false_alarms: float, level: float) -> GameEstimate:
+def rate(game: Played, false_alarms: float, level: float) -> IntervalEstimate:
     """True-positive rate where one threshold over all games passes this share of sets without the target.
 
     A share's interval for as many independent sets as would be as certain, ``n = θ (1 − θ) / v · (z / t)²``,
@@ -235,7 +228,7 @@ def rate(game: Played, false_alarms: float, level: float) -> GameEstimate:
     if n <= 0:  # no set, or every set, in every iteration
         n = float(game.n_sets)
     ends = proportion_interval(value * n, n, level)
-    return GameEstimate(
+    return IntervalEstimate(
         value, Interval(ends.low, ends.high, level, f"{ends.method}, jackknife over iterations")
     )
 
@@ -250,7 +243,7 @@ def _widest(over_iterations: Interval, counted: Interval, level: float) -> Inter
     )
 
 
-_ESTIMATORS: Mapping[Quantity, Callable[[Played, float], GameEstimate]] = {
+_ESTIMATORS: Mapping[Quantity, Callable[[Played, float], IntervalEstimate]] = {
     PRIVACY_GAIN: gain,
     WORST_TARGET: gain,
     AUC: area,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -27,9 +26,9 @@ from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
-    Estimate,
     Exposure,
     Findings,
+    IntervalEstimate,
     Quantity,
     Reference,
 )
@@ -161,7 +160,7 @@ class PartialKnowledge:
         table, level, notes = ClaimTable.joined(claims), subject.level, [sets.told]
         excess, worst = _worst(table, tried, level)
         pooled = pooled_excess(adversary, blocks, level)
-        if pooled and _high(pooled) > _high(excess):
+        if pooled and pooled.interval.high > excess.interval.high:
             excess = pooled
             notes.append(
                 "as many are given away on average over the columns of a block that tell little each"
@@ -221,13 +220,9 @@ class PartialKnowledge:
         return ColumnSets(d, drawn, guided, weak, with_derived, together), blocks
 
 
-def _high(estimate: Estimate) -> float:
-    return math.inf if estimate.interval is None else estimate.interval.high
-
-
 def _worst(
     table: ClaimTable, tried: Sequence[Found], level: float, *, told: bool = True
-) -> tuple[Estimate, list[Found]]:
+) -> tuple[IntervalEstimate, list[Found]]:
     """The worst excess, and for each half by what and about which column it was measured.
 
     Args:

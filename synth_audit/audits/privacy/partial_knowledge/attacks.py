@@ -14,7 +14,7 @@ from synth_audit.audits.privacy._known_columns import SECRET_STEP, KnownColumn
 from synth_audit.audits.privacy._known_sets import AskedPeople
 from synth_audit.audits.privacy.partial_knowledge.column_sets import Knowledge, following
 from synth_audit.audits.privacy.partial_knowledge.nearest import NearestRows
-from synth_audit.findings.measurement import Estimate, Interval
+from synth_audit.findings.measurement import Interval, IntervalEstimate
 from synth_audit.stats.cross_fitting import mean_of_halves
 from synth_audit.stats.resampling import critical_value
 
@@ -123,7 +123,9 @@ class Adversary:
         return found
 
 
-def pooled_excess(adversary: Adversary, blocks: Sequence[tuple[int, ...]], level: float) -> Estimate | None:
+def pooled_excess(
+    adversary: Adversary, blocks: Sequence[tuple[int, ...]], level: float
+) -> IntervalEstimate | None:
     """Share of train people claimed rightly beyond luck, on average over the columns of a block.
 
     The worse block of one half of the people is measured on the other, both ways. None without a block, or
@@ -155,7 +157,7 @@ def pooled_excess(adversary: Adversary, blocks: Sequence[tuple[int, ...]], level
 
 def excess_of_shares(
     made: Floats, right: Floats, member: Bools, judged: Bools, level: float
-) -> Estimate | None:
+) -> IntervalEstimate | None:
     """``r_t − c_t · r_c / c_c``, r and c being the mean shares claimed rightly and claimed.
 
     Its interval is by the delta method. Claims about one person hang together, so people are the units.
@@ -172,4 +174,6 @@ def excess_of_shares(
     more = float(made[train].mean() / made[control].mean())
     error = np.sqrt(beyond[train].var() / train.sum() + more**2 * beyond[control].var() / control.sum())
     value, half_width = float(beyond[train].mean()), critical_value(level) * float(error)
-    return Estimate(value, Interval(value - half_width, value + half_width, level, "delta, by person"))
+    return IntervalEstimate(
+        value, Interval(value - half_width, value + half_width, level, "delta, by person")
+    )

@@ -20,7 +20,6 @@ from synth_audit.audits.privacy.singling_out.success import (
     RISK,
     TRAIN_RATE,
     WORST,
-    GuessedPredicates,
     PredicateTrial,
     exact_values,
     exposure_of,
@@ -150,10 +149,10 @@ class SinglingOut:
             [subject.train, subject.control, subject.synthetic], subject.features
         )
         subject, synthetic = without_repeats(subject, synthetic)
-        guesses = {
-            setting: GuessedPredicates.of(found, lexicon, context.rng)
-            for setting, found in self._guesses(subject, synthetic, lexicon, context)
-        }
+        guesses = {}
+        for setting, found in self._guesses(subject, synthetic, lexicon, context):
+            width = int(np.median(found.widths)) if len(found) else 1
+            guesses[setting] = (found, predicates.naive(lexicon, width, len(found), context.rng))
         trials = PredicateTrial.of_each(list(guesses.values()), lexicon, train, control)
         tried = dict(zip(guesses, trials, strict=True))
         made = {setting: trial for setting, trial in tried.items() if len(trial)}

@@ -16,12 +16,12 @@ from synth_audit.audits.privacy.singling_out.predicates import (
     Matches,
     Predicates,
     match,
-    naive,
 )
 from synth_audit.findings.measurement import (
     Direction,
     Exposure,
     Interval,
+    IntervalEstimate,
     Measurement,
     MeasurementId,
     Quantity,
@@ -30,13 +30,7 @@ from synth_audit.findings.measurement import (
 )
 from synth_audit.neighbours.repeats import repeated_at_most, row_kinds
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.attack_success import (
-    AttackRisk,
-    corrected_level,
-    risk_interval,
-    risk_method,
-    worst_interval,
-)
+from synth_audit.stats.attack_success import corrected_level, risk, worst_interval
 from synth_audit.stats.proportions import middle_and_half_width, proportion_interval, unknown_proportion
 
 RISK = Quantity(
@@ -166,22 +160,6 @@ class IsolationRate:
 
 
 @dataclass(frozen=True, eq=False)
-class GuessedPredicates:
-    """Predicates read off a release, and as many of their usual width that were made without it."""
-
-    predicates: Predicates
-    naive: Predicates
-
-    @classmethod
-    def of(
-        cls, predicates: Predicates, lexicon: ColumnCodebook, rng: np.random.Generator
-    ) -> GuessedPredicates:
-        """Draw the naive ones."""
-        width = int(np.median(predicates.widths)) if len(predicates) else 1
-        return cls(predicates, naive(lexicon, width, len(predicates), rng))
-
-
-@dataclass(frozen=True, eq=False)
 class PredicateTrial:
     """Guesses tried on train and control.
 
@@ -207,33 +185,42 @@ class PredicateTrial:
 
     @classmethod
     def of_each(
-        cls, guesses: Sequence[GuessedPredicates], lexicon: ColumnCodebook, train: Codes32, control: Codes32
+        cls,
+        guesses: Sequence[tuple[Predicates, Predicates]],
+        lexicon: ColumnCodebook,
+        train: Codes32,
+        control: Codes32,
     ) -> list[PredicateTrial]:
         """Try guesses of several kinds, with one table at a time prepared for matching.
 
         Args:
+            guesses: read off a release, and made without it.
             train, control: codes, shape (d, n) each.
         """
         n_t, n_c = train.shape[1], control.shape[1]
         limit = 2 if n_c <= n_t else n_c + 1
         rows = CodedRows.of(control, lexicon.lasts)
-        in_control = [match(rows, g.predicates, limit) for g in guesses]
+        in_control = [match(rows, predicates, limit) for predicates, _ in guesses]
         del rows
         rows = CodedRows.of(train, lexicon.lasts)
-        return [cls._of(g, rows, there, n_c) for g, there in zip(guesses, in_control, strict=True)]
+        return [cls._of(*g, rows, there, n_c) for g, there in zip(guesses, in_control, strict=True)]
 
     @classmethod
     def _of(
-        cls, guesses: GuessedPredicates, train: CodedRows, in_control: Matches, n_control: int
+        cls,
+        predicates: Predicates,
+        without: Predicates,
+        train: CodedRows,
+        in_control: Matches,
+        n_control: int,
     ) -> PredicateTrial:
         """Try guesses on train, counting no further than the rates need."""
-        predicates, n = guesses.predicates, len(train)
-        in_train = match(train, predicates)
+        in_train, n = match(train, predicates), len(train)
         if len(crowded := np.flatnonzero(in_control.single & (in_train.counts > 1))):
             in_train.counts[crowded] = match(train, predicates.take(crowded), limit=n + 1).counts
         control_share = control_rate(in_control.counts, in_control.rows, in_train.counts, n_control, n)
         train_share = IsolationRate.of(in_train.single, in_train.rows)
-        by_luck = match(train, guesses.naive).single
+        by_luck = match(train, without).single
         return cls(predicates, in_train, in_control, train_share, control_share, by_luck, (n, n_control))
 
     @property
@@ -241,13 +228,13 @@ class PredicateTrial:
         """Train and control have as many rows, so that each guess had the same chance on both."""
         return self.sizes[0] == self.sizes[1]
 
-    def risk_of(self, some: Bools, level: float) -> AttackRisk:
+    def risk_of(self, some: Bools, level: float) -> IntervalEstimate:
         """The risk of some of the guesses, given as a mask of shape (p,)."""
         (n_t, n_c), here, there = self.sizes, self.in_train, self.in_control
         strangers = control_rate(there.counts[some], there.rows[some], here.counts[some], n_c, n_t)
         return isolation_risk(IsolationRate.of(here.single[some], here.rows[some]), strangers, level)
 
-    def risk(self, level: float) -> AttackRisk:
+    def risk(self, level: float) -> IntervalEstimate:
         """See :func:`isolation_risk`."""
         return isolation_risk(self.train, self.control, level)
 
@@ -316,23 +303,18 @@ def published_factor(n_control: int, n_train: int) -> float:
     return (n_control + 1) / (n_train + 1)
 
 
-def isolation_risk(train: IsolationRate, control: IsolationRate, level: float) -> AttackRisk:
+def isolation_risk(train: IsolationRate, control: IsolationRate, level: float) -> IntervalEstimate:
     """Risk of being singled out through the release, beyond chance.
 
-    ``R = (r_t − r_c) / (1 − r_c)`` on the middles of their intervals of the guesses made, with the interval
-    of :func:`risk_interval` from those of the *effective* guesses, widened to hold the value. With
-    independent guesses and tables of equal size it is :func:`~synth_audit.stats.attack_success.risk`.
+    :func:`~synth_audit.stats.attack_success.risk` on the middles of the intervals of the guesses made, with
+    an interval from those of the *effective* guesses, widened to hold the value.
 
     Returns:
         NaN with an infinite interval without a guess.
     """
-    method = risk_method(train.interval(level).method)
-    if not train.guesses or not control.guesses:
-        return AttackRisk(math.nan, Interval(-math.inf, math.inf, level, method))
-    r_t, r_c = train.centre(level), control.centre(level)
-    value = (r_t - r_c) / (1 - r_c)
-    low, high = risk_interval(r_t, train.interval(level), r_c, control.interval(level))
-    return AttackRisk(value, Interval(min(low, value), max(high, value), level, method))
+    found = risk(train, control, level)
+    low, high = min(found.interval.low, found.value), max(found.interval.high, found.value)
+    return replace(found, interval=replace(found.interval, low=low, high=high))
 
 
 def _none_of(marked: Counts, drawn: int, n: int) -> Floats:
@@ -377,16 +359,16 @@ def exact_values(
     found, proven = [], []
     for j in asked:
         some = of_column == j
-        risk = trial.risk_of(some, corrected_level(level, len(asked)))
-        interval = worst_interval([risk.interval], level, f"{len(asked)} columns")
+        left = trial.risk_of(some, corrected_level(level, len(asked)))
+        interval = worst_interval([left.interval], level, f"{len(asked)} columns")
         name, n = lexicon.names[j], int(some.sum())
         found.append(
             EXACT_VALUES.at(
-                risk.value, column=name, interval=interval, n_requested=n, n_achieved=n, reference=_HONEST
+                left.value, column=name, interval=interval, n_requested=n, n_achieved=n, reference=_HONEST
             )
         )
-        if risk.interval.low > 0:
-            proven.append((-risk.value, name))
+        if left.interval.low > 0:
+            proven.append((-left.value, name))
     return found, _note([name for _, name in sorted(proven)])
 
 
