@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.encode.codes import Vocabulary, codes, split_rows
+from synth_audit.encode.codes import Vocabulary, codes, most_frequent, split_rows
 from synth_audit.encode.facets import AnchoredCells, facets
 from synth_audit.neighbours.coordinates import smallest_type
 from synth_audit.stats import distributions as dist
@@ -78,11 +78,9 @@ class LabelCells:
 
     @classmethod
     def on(cls, train: Table, name: str, most: int) -> LabelCells:
-        """At most so many labels have a cell of their own; of equally frequent ones all or none, so that no
-        order or spelling of labels decides."""
+        """At most so many labels have a cell of their own; see :func:`most_frequent`."""
         vocabulary = Vocabulary.of(name, train)
-        counts = vocabulary.counts(train)
-        frequent = counts > (np.sort(counts)[-most - 1] if len(counts) > most else 0)
+        frequent = most_frequent(vocabulary.counts(train), most)
         own = np.cumsum(frequent) - 1
         rarer = int(frequent.sum())
         return cls(vocabulary, np.append(np.where(frequent, own, rarer), [rarer + 1, rarer + 2]))

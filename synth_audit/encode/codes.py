@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from synth_audit.arrays import Codes, Codes32, Counts, Floats, Floats32, Labels, Positions
+from synth_audit.arrays import Bools, Codes, Codes32, Counts, Floats, Floats32, Labels, Positions
 from synth_audit.neighbours.coordinates import MISSING, smallest_type
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
 from synth_audit.table.label_forms import column_forms, standard_forms
@@ -50,7 +50,7 @@ class Vocabulary:
 
     Attributes:
         name: of the column.
-        labels: each once, k in all.
+        labels: k in all, in standard form unless ``exact``; of equal ones the first has the rows.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Vocabulary:
         """All labels of some tables, by their texts."""
         found: set[str | None] = set()
         for table in reference:
-            found.update(_texts(table, name, exact=exact).unique().to_pylist())
+            found.update(_distinct(table, name, exact=exact)[1])
         return cls(name, tuple(sorted(label for label in found if label is not None)), exact)
 
     @property
@@ -87,18 +87,27 @@ class Vocabulary:
 
         What stands for the labels, the others and missing in this order is thus indexed by it.
         """
-        place = {label: i for i, label in reversed([*enumerate(self.labels)])}
-        coded = _texts(table, self.name, exact=self.exact).combine_chunks().dictionary_encode()
-        known = [place.get(label, len(self.labels)) for label in coded.dictionary.to_pylist()]
-        rows = coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
+        place: dict[str | None, int] = {label: i for i, label in reversed([*enumerate(self.labels)])}
+        rows, labels = _distinct(table, self.name, exact=self.exact)
+        known = [place.get(label, len(self.labels)) for label in labels]
         found: Codes = np.array([*known, MISSING], dtype=np.int64)[rows]
         return found
 
 
-def _texts(table: Table, name: str, *, exact: bool) -> pa.ChunkedArray:
-    """Labels of a column, or their standard forms."""
-    texts = table.texts(name)
-    return texts.cast(pa.large_string()) if exact else column_forms(texts)
+def _distinct(table: Table, name: str, *, exact: bool) -> tuple[Codes, list[str | None]]:
+    """Each row's place among the texts of a column, −1 where it is missing; and these, or their forms."""
+    encoded = table.texts(name).cast(pa.large_string()).combine_chunks().dictionary_encode()
+    texts = pa.chunked_array([encoded.dictionary])
+    rows = encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False)
+    return rows, (texts if exact else column_forms(texts)).to_pylist()
+
+
+def most_frequent(counts: Counts, most: int) -> Bools:
+    """Which labels that occur are among so many most frequent ones, shape (k,).
+
+    Equally frequent ones are so all or none, so that no order or spelling of labels decides.
+    """
+    return counts > (np.sort(counts)[-most - 1] if len(counts) > most else 0)
 
 
 def by_frequency(joint: Sequence[Codes], counted: Codes) -> list[Codes]:

@@ -82,6 +82,20 @@ def test_a_vocabulary_gives_labels_the_same_places_in_any_table():
     assert known.counts(one).tolist() == [0, 9, 0]
 
 
+def test_a_vocabulary_of_no_rows_no_labels_and_labels_of_one_form():
+    data = pa.table({"s": ["Ä", "ａ", "A", None], "none": pa.nulls(4)})
+    table = read_table(data, infer_schema(data, {}), where="t")
+    nobody = table.take(np.empty(0, dtype=np.intp))
+    known = Vocabulary.of("s", table)
+    assert known.labels == ("a", "ä")
+    assert known.places(table).tolist() == [1, 0, 0, MISSING]
+    assert known.places(nobody).tolist() == []
+    assert known.counts(nobody).tolist() == [0, 0]
+    assert Vocabulary.of("s", nobody).places(table).tolist() == [0, 0, 0, MISSING]
+    assert Vocabulary.of("none", table).places(table).tolist() == [MISSING] * 4
+    assert Vocabulary("s", ("a", "ä", "a")).places(table).tolist() == [1, 0, 0, MISSING]
+
+
 def test_labels_are_numbered_by_how_often_they_occur_and_then_by_their_text():
     tables = [pa.table({"s": s}) for s in (["b", "a", None, "c"], ["c", "d", "c"])]
     schema = infer_schema(tables[0], {})

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Counts, Floats, Positions
 from synth_audit.audits.fidelity._propensity import labels_that_fit
-from synth_audit.encode.codes import Vocabulary
+from synth_audit.encode.codes import Vocabulary, most_frequent
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.execution.executor import over_blocks, single_threaded_algebra
 from synth_audit.table.schema import Column
@@ -49,7 +49,7 @@ NOWHERE = -1
 
 @dataclass(frozen=True, eq=False)
 class CoordinateRows:
-    """A table read into the coordinates of a standardised coordinates, not yet spread out.
+    """A table in standardised coordinates, not yet spread out.
 
     Attributes:
         numbers: the first coordinates, shape (n, p).
@@ -401,11 +401,10 @@ def _numeric_part(
 def _discrete_part(
     tables: Sequence[Table], column: Column, kept: int, places: _Allocation
 ) -> _ColumnPart | None:
-    """None where nothing but labels too rare to tell apart remains. Equally frequent labels are kept all or
-    none, since nothing but their order could choose among them."""
+    """None where nothing but labels too rare to tell apart remains."""
     vocabulary = Vocabulary.of(column.name, tables[0]).by_frequency(tables[0])
     counts = vocabulary.counts(tables[0])
-    frequent = counts > (np.sort(counts)[-kept - 1] if len(counts) > kept else 0)
+    frequent = most_frequent(counts, kept)
     merged = not frequent.all() or any((vocabulary.places(t) == len(counts)).any() for t in tables[1:])
     gaps = any(t.n_missing(column.name) for t in tables)
     n = tables[0].n_rows
