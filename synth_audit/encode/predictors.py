@@ -207,8 +207,7 @@ class LabelCoding:
 
     def rare_counts(self, train: Table) -> Mapping[str, int]:
         """Rows of train that hold each label of a share below :data:`RARE`."""
-        known = Vocabulary.of(self.column.name, train)
-        counts = zip(known.labels, known.counts(train).tolist(), strict=True)
+        counts = zip(self.vocabulary.labels, self.vocabulary.counts(train).tolist(), strict=True)
         return {label: n for label, n in counts if n < RARE * train.n_rows}
 
 

@@ -74,9 +74,9 @@ class DesignMatrix:
 
     Numbers and dates stand for themselves, as in the paper's tables. A label becomes indicators, since no
     order of its codes could carry what it says of a secret; one of two labels is a single 0/1 number. Labels
-    that fewer than :data:`.codings.RARE` of the rows hold share one indicator, if together they are frequent
-    enough. Numbers are read no further than train's own smallest and largest. A numeric column with gaps
-    also gets a 0/1 number that says where they are, for being missing can say as much as a value.
+    that fewer than :data:`.predictors.RARE` of the rows hold share one indicator, if together they are
+    frequent enough. Numbers are read no further than train's own smallest and largest. A numeric column with
+    gaps also gets a 0/1 number that says where they are, for being missing can say as much as a value.
     """
 
     codings: tuple[Coding, ...]
