@@ -53,9 +53,11 @@ class FittedAttack:
 
     @classmethod
     def learnt(cls, rows: SecretRows, secret: Secret, rng: np.random.Generator | None = None) -> FittedAttack:
-        """Regress the secret in these rows, and a copy that ``rng`` shuffled, on its predictors."""
-        known, answer = (Scaling.of(v).apply(v) for v in (rows.known, rows.answers))
-        answers = [answer] if rng is None else [answer, rng.permutation(answer)]
+        """Regress the secret in rows standardised by one another, and a copy that ``rng`` shuffled, on its
+        predictors."""
+        known, answers = rows.known, [rows.answers]
+        if rng is not None:
+            answers.append(rng.permutation(rows.answers))
         c = len(secret.responses)
         regression = Regression.on(correlation(known), secret.groups, len(known))
         with_answers = known.T @ np.hstack(answers) / max(len(known) - 1, 1)
