@@ -164,7 +164,8 @@ def nearest(queries: R, reference: R, *, but: int | None = None, place: Position
         hidden = None if but is None else Hidden(np.full(len(queries), but))
         return _nearest(Pairs(queries, reference), hidden, place=place)
     rows, copies = once
-    places = None if place is None else place[rows]
+    # A twin of the row that is not looked at may stand for rows that come before it.
+    places = rows if place is None else place[rows]
     found = _nearest(Pairs(queries, reference.take(rows)), copies=copies, place=places)
     return replace(found, index=rows[found.index])
 
@@ -274,6 +275,12 @@ class Pairs(Generic[R]):
         numbers = self.numbers.theirs[: self.reference.numbers.shape[1]]
         return Boxes.of(self.leaves, numbers, self.theirs, self.unlike)
 
+    @property
+    def alike(self) -> int:
+        """Reference rows that are equal to one another, at most: all of them may be tied."""
+        numbers, labels = self.reference.numbers, self.reference.labels
+        return int(np.bincount(row_kinds(numbers, labels)).max()) if abound(numbers, labels) else 1
+
     def scores(self, rows: slice | Positions, columns: slice, out: Scores) -> None:
         """Score some queries against reference rows: the larger, the further; shape of ``out``."""
         self.numbers.scores(rows, columns, out)
@@ -380,6 +387,7 @@ def answers(
     if hidden is not None and leaves is not None:
         hidden = hidden.under(leaves.order)
     most = memory.QUERIES if leaves is None else min(memory.QUERIES, memory.BOUNDS // len(leaves))
+    most = min(most, memory.EXACT // pairs.alike)
     size = max(1, min(most, -(-n // allowed_threads())))
     return over_blocks(n, size, lambda block: answer(block, *_candidates(pairs, block, k, hidden)))
 

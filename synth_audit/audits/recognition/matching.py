@@ -160,7 +160,6 @@ def matched(
     steps = (2**16 - 1) / max(1e-9, float(np.sum([t.max(axis=(1, 2)) for t in tables], axis=0).max()))
     packed = [_packed(t, steps) for t in tables]
     kept = min(kept * repeats, m)
-    best, margin = np.empty((WEIGHTINGS, n)), np.empty((WEIGHTINGS, n))
     place = 32  # bits that name a row, below those of its weight
     near = np.empty((WEIGHTINGS, n, kept), np.uint64)
     rivals = np.zeros((WEIGHTINGS, FIRST, m), np.uint16)
@@ -189,9 +188,10 @@ def at_most_last(weights: npt.NDArray[Any], kept: int) -> npt.NDArray[Any]:
     """A weight that so many in each row reach, not much below the last of the largest so many; shape (n,).
 
     Rows are cut into chunks. As many chunks as wanted have a largest weight that reaches the one returned.
+    Neighbours are in different chunks, so that the last so many may all be the largest.
     """
     size = max(1, weights.shape[1] // (_CHUNKS * kept))
-    chunks = weights[:, : weights.shape[1] // size * size].reshape(len(weights), -1, size).max(axis=2)
+    chunks = weights[:, : weights.shape[1] // size * size].reshape(len(weights), size, -1).max(axis=1)
     place = chunks.shape[1] - kept
     found: npt.NDArray[Any] = np.partition(chunks, place, axis=1)[:, place]
     return found
@@ -200,7 +200,11 @@ def at_most_last(weights: npt.NDArray[Any], kept: int) -> npt.NDArray[Any]:
 def _largest(weights: npt.NDArray[np.uint16], kept: int, place: int) -> Packed:
     """The largest weights of each record with their rows, ``weight << place | row``, ascending."""
     n, m = weights.shape
-    record, row = np.divmod(np.flatnonzero(weights >= at_most_last(weights, kept)[:, None]), m)
+    able = weights >= at_most_last(weights, kept)[:, None]
+    if np.count_nonzero(able) > able.size // _CHUNKS:  # many are equal, but no two with their rows
+        keyed = (weights.astype(np.uint64) << np.uint64(place)) | np.arange(m, dtype=np.uint64)
+        able = keyed >= at_most_last(keyed, kept)[:, None]
+    record, row = np.divmod(np.flatnonzero(able), m)
     keyed = (weights[record, row].astype(np.uint64) << np.uint64(place)) | row.astype(np.uint64)
     order = np.lexsort((keyed, record))
     last = np.cumsum(np.bincount(record, minlength=n))

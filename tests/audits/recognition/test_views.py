@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from synth_audit import registry
-from synth_audit.audits.recognition.matching import LAST, CodedCells, matched
+from synth_audit.audits.recognition.matching import LAST, CodedCells, _largest, matched
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, pooled
 from synth_audit.errors import NotApplicable
 
@@ -57,6 +57,14 @@ def test_a_view_scores_every_record_and_says_the_same_twice(name, drawn):
         assert (one.values < np.inf).all()
         assert np.array_equal(one.values, two.values)
         assert set(one.columns) <= {c.name for c in pool.columns} | {""}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_release_of_three_rows_is_scored_too(name, subject_of):
+    few = {c: x[:3] for c, x in people(N, 3).items()}
+    pool, _ = pooled(subject_of(people(N, 1), people(N, 2), few), 1000, np.random.default_rng(0))
+    for score in registry.build("view", name, {}).scores(pool, np.random.default_rng(1)):
+        assert not np.isnan(score.values).any()
 
 
 @pytest.mark.parametrize("name", [v for v in VIEWS if v not in ("density", "shifts")])
@@ -108,6 +116,15 @@ def test_what_cannot_be_compared_is_not_applicable(subject_of):
     ):
         with pytest.raises(NotApplicable):
             pooled(subject_of(train, control, made), 1000, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("different", [1, 2, 30])
+@pytest.mark.parametrize("m", [8, 9, 100, 3000])
+def test_of_rows_that_weigh_the_same_the_last_are_kept(different, m):
+    weights = np.random.default_rng(m).integers(0, different, (7, m)).astype(np.uint16)
+    expected = np.argsort(weights, axis=1, kind="stable")[:, -LAST:]
+    keyed = np.take_along_axis(weights, expected, axis=1).astype(np.int64) << 32 | expected
+    assert np.array_equal(_largest(weights, LAST, 32), keyed)
 
 
 @pytest.mark.parametrize("among_people", [False, True])

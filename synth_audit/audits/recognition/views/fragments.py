@@ -31,7 +31,7 @@ _TELLING = 8.0
 """Bits that the columns of a random set tell together: fewer single nobody out among some hundred people."""
 
 _PAIRS = 2**24
-"""Pairs of records and rows that are compared at once, in one column: 16 MiB, and 2 MiB for each column."""
+"""Pairs of records and rows, or records, that are compared at once in one column: 16 MiB, and 4 for each."""
 
 Packed = npt.NDArray[np.uint64]
 """Rows that are near a record, 64 in a word."""
@@ -71,7 +71,7 @@ class Fragments:
         rows = np.sort(rng.permutation(pool.rows)[: 4 * SAMPLE])
         sampled = [_PlacedColumn.of(c, rows) for c in columns]
         placed = [_PlacedColumn.of(c, np.arange(pool.rows)) for c in columns]
-        at_once = max(1, _PAIRS // pool.rows)
+        at_once = max(1, _PAIRS // max(pool.rows, pool.records))
         share = len(rows) / (len(rows) + pool.records - 1)
         for width in _WIDTHS:
             sets = _grown([c.near(pool.person, some, width) for c in sampled], share)

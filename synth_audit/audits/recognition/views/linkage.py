@@ -127,7 +127,7 @@ def _learned(
                 top[c, start + i], weight[c, start + i] = rows[order], others[order]
     learned = []
     for column, of_bits, theirs, of_rows in zip(columns, bits, top, weight, strict=True):
-        clear = of_rows[:, 0] - of_rows[:, FIRST:].mean(axis=1)
+        clear = of_rows[:, 0] - of_rows[:, min(FIRST, kept - 1) :].mean(axis=1)
         teach = (np.argsort(np.argsort(clear, kind="stable")) / len(clear)) ** _SHARPNESS
         learned.append(_weights(column, of_bits, column.people[teachers], column.release[theirs], teach))
     return learned
