@@ -187,7 +187,7 @@ class AuditView:
         beside |= {id(r) for r in self._ratios.values()}
         return [m for m in self.outcome.measurements if id(m) not in beside]
 
-    @property
+    @cached_property
     def _ratios(self) -> dict[MeasurementId, Measurement]:
         """By what they are derived from."""
         return {

@@ -536,10 +536,8 @@ def detection_limits(evidence: Evidence) -> tuple[str, ...]:
 
 def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> SensitivityLine:
     """What would have been found, in one line: the detection limit, or else what known answers say."""
-    limit = next(
-        (m.value for m in evidence.measurements if m.id.quantity == DETECTION_LIMIT and not m.id.setting),
-        None,
-    )
+    stated = (m for m in evidence.measurements if m.id.quantity == DETECTION_LIMIT and not m.id.setting)
+    limit = next((m.value for m in stated if m.finite), None)
     if limit is None:
         return sensitivity_line(evidence, found)
     if limit >= 1:

@@ -1,16 +1,12 @@
-"""What a page shows, typed and frozen: every text and picture is ready, templates only place them."""
+"""What templates are given beside the evidence, typed and frozen."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from synth_audit.verdict.criteria import Answer
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)

@@ -234,12 +234,14 @@ def quantity_texts(outcome: AuditOutcome, measurement: MeasurementId) -> tuple[s
 
 def people(share: float, rows: int, suppression: int) -> str:
     """A share of people as their number: none below nothing, and none that is small is told apart."""
-    count = share * rows
+    count = min(share * rows, rows)  # an interval may be open upwards
+    if math.isnan(count):
+        return NOT_COMPUTED
     if count <= 0:
         return "none"
     if count < suppression:
         return f"fewer than {suppression}"
-    return f"{min(round(count), rows):,}"
+    return f"{round(count):,}"
 
 
 def people_interval(low: float, high: float, rows: int, suppression: int) -> str:

@@ -39,11 +39,20 @@ WRITTEN_BY = "data-written-by"
 
 _AUDIT, _GATE = "data-evidence-digest", "data-gate"
 
-_NAMED = re.compile(rf"\b(?:{_AUDIT}|{_GATE})(?=[\s=/>])", re.IGNORECASE)
-_TAG = re.compile(r"<[a-z][^<>]*>")
-_ATTRIBUTE = re.compile(r' ([a-z-]+)="([^"]*)"')
-_PLAIN_TAG = re.compile(rf"<[a-z]+(?:{_ATTRIBUTE.pattern})*>")
-"""A tag with attributes as the templates write them."""
+_NAME = "(?:[a-z]+[A-Z][A-Za-z]*|[a-z][a-z0-9:-]*)"
+_VALUE = '(?:[^"<>&]|&(?:amp|lt|gt|quot|#34|#39|#x27);)*+'
+_ATTRIBUTE = re.compile(rf' ({_NAME})(?:="({_VALUE})")?')
+_ATTRIBUTES = rf'(?: {_NAME}(?:="{_VALUE}")?)*+'
+_OTHER_TEXT = "style|title|script|template|textarea|select|xmp|iframe|frameset|plaintext|no[a-z]+"
+"""Elements within which a browser sees no tags, or not all."""
+
+_TAG = re.compile(r"<[a-z][^>]*>")
+_PLAIN_PAGE = re.compile(  # without groups that are kept: Python 3.11 fails on those within a possessive one
+    rf"(?:[^<]++|<!DOCTYPE html>|</[a-z][a-z0-9]*+>"
+    rf"|<style{_ATTRIBUTES}>[^<]*+</style>|<title{_ATTRIBUTES}>[^<]*+</title>"
+    rf"|<(?!(?:{_OTHER_TEXT})[ />])[a-z][a-z0-9]*+{_ATTRIBUTES}/?>)*+"
+)
+"""A page in the HTML that the templates write, of which every reader makes the same elements."""
 
 
 @dataclass(frozen=True)
@@ -202,20 +211,24 @@ def marks_of(evidence: Evidence) -> PageMarks:
 def read_marks(page: str) -> PageMarks | None:
     """What a page says; None when it is not clear, since it says nothing or the same thing twice.
 
-    It is read in time that grows with its length alone, whatever it holds. Marks that are written otherwise
-    than the templates write them are not clear, and may be read otherwise by a browser.
+    A page is clear only in the HTML that the templates write: of any other, a browser may make other
+    elements. Text and attributes may hold what they like. The time to read it grows with its length alone.
     """
+    if not _PLAIN_PAGE.fullmatch(page):
+        return None
     audits: list[Marks] = []
     gates: list[Marks] = []
-    for tag in filter(_NAMED.search, _TAG.findall(page)):
+    for tag in _TAG.findall(page):
         attributes = _ATTRIBUTE.findall(tag)
         found = {name: unescape(text) for name, text in attributes if name.startswith("data-")}
-        if not _PLAIN_TAG.fullmatch(tag) or len(dict(attributes)) < len(attributes):
+        if _AUDIT not in found and _GATE not in found:
+            continue
+        own, tags = ("<main ", audits) if _AUDIT in found else ("<li ", gates)
+        doubled = len(dict(attributes)) < len(attributes) or (_AUDIT in found and _GATE in found)
+        if doubled or not tag.startswith(own):  # a browser drops other elements in some places
             return None
-        if (_AUDIT in found) == (_GATE in found):
-            return None
-        (audits if _AUDIT in found else gates).append(found)
-    if len(audits) != 1 or len(_NAMED.findall(page)) != 1 + len(gates):
+        tags.append(found)
+    if len(audits) != 1:
         return None
     rest = {name: text for name, text in audits[0].items() if name != WRITTEN_BY}
     return PageMarks(rest, _sorted(gates), audits[0].get(WRITTEN_BY, ""))

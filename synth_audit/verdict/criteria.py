@@ -50,8 +50,8 @@ def answers(outcomes: Sequence[AuditOutcome], results: Sequence[GateResult]) -> 
 
     It follows from the gates on it that decide, or from all where none does. *Beyond limit*: one failed.
     *Insufficient evidence*: one was not decided, as its number was blind, short, absent or too uncertain, or
-    as the audit that it judges had no part in the run. *Within limit*: all passed. *Not tested*: no gate of
-    the suite is about it, or no audit that ran.
+    as the audit that it judges had no part in the run; or an audit about it ended in an error. *Within
+    limit*: all passed. *Not tested*: no gate of the suite is about it, or no audit that ran.
 
     Args:
         results: of all gates.
@@ -94,6 +94,8 @@ def _answer(
         return Answer(criterion, AnswerState.BEYOND)
     if left := [f"“{g.title}”" for g in deciding if g.result is Result.INSUFFICIENT]:
         return Answer(criterion, AnswerState.INSUFFICIENT, f"not enough evidence for {_listed(left)}")
+    if broken := [audit for audit, o in audits.items() if o.status is Status.ERROR]:
+        return Answer(criterion, AnswerState.INSUFFICIENT, f"an error ended {_listed(broken)}")
     return Answer(criterion, AnswerState.WITHIN)
 
 

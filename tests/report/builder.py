@@ -54,7 +54,7 @@ RECORDS = RecordView(
         Subgroup(OF_RACE, "Other", 88, 0.07, Interval(0.02, 0.12, 0.95, "w")),
     ),
 )
-HOSTILE = "<script>alert('x')</script>\"&amp;\u202egnp.exe"
+HOSTILE = "<script>alert('x')</script>\"&amp;\u202egnp.exe data-gate ="
 MANY_COPIES: dict[str, object] = {
     "value": 0.0214,
     "low": 0.0196,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from types import ModuleType
@@ -101,6 +102,8 @@ def test_no_small_number_of_people_is_told() -> None:
     assert people(0.0001, 39_084, 10) == "fewer than 10"
     assert people(-0.1, 39_084, 10) == "none"
     assert people(1.2, 500, 10) == "500"
+    assert people(math.inf, 500, 10) == "500"
+    assert people(math.nan, 500, 10) == "not computed"
     assert people_interval(-0.1, 0.0002, 39_084, 10) == "none to fewer than 10"
 
 
@@ -211,6 +214,8 @@ def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> N
     unknown = replace(outcome, measurements=tuple(measured_limit(name, 1.0) for name in ("", "copies")))
     line = report_view(replace(found, outcomes=(unknown,)).sealed())["sensitivity"]
     assert (line.kind, line.text) == ("open", "No such share is established for: copies.")
+    lost = replace(outcome, measurements=(measured_limit("", math.nan),))
+    assert report_view(replace(found, outcomes=(lost,)).sealed())["sensitivity"].kind == "open"
 
 
 def test_it_says_how_the_control_set_came_about(build: ModuleType) -> None:

@@ -19,6 +19,7 @@ from synth_audit.report import render_report
 from synth_audit.report.audits import worst_first
 from synth_audit.report.gates import gate_views
 from synth_audit.store.evidence import parse_evidence
+from synth_audit.store.reports import marks_of, read_marks
 from synth_audit.verdict.gate_decision import MORE
 
 KINDS = ("passing", "failing", "undecided", "hostile", "crowded")
@@ -185,6 +186,15 @@ def test_hostile_text_stays_text(pages: dict[str, str], build: ModuleType) -> No
     assert build.HOSTILE.replace("\u202e", "\ufffd") in page.text
     assert "\u202e" not in pages["hostile"]
     assert "<script" not in pages["hostile"].lower()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_machines_read_of_a_page_what_the_evidence_says(
+    pages: dict[str, str], build: ModuleType, kind: str
+) -> None:
+    found, wanted = read_marks(pages[kind]), marks_of(getattr(build, kind)())
+    assert found is not None
+    assert (found.audit, found.gates) == (wanted.audit, wanted.gates)
 
 
 def test_hundreds_of_columns_are_folded_away_worst_first(pages: dict[str, str]) -> None:

@@ -92,6 +92,14 @@ def test_what_no_audit_is_about_is_not_tested_and_what_gave_no_result_lacks_evid
     assert state_of("membership", outcomes, []).state is AnswerState.NOT_TESTED
 
 
+def test_an_audit_that_ended_in_an_error_leaves_its_question_open_though_no_gate_is_on_it():
+    outcomes = [outcome("singling_out"), outcome("exact_match", Status.ERROR)]
+    found = state_of("singling out", outcomes, [result("singling_out", Result.PASS)])
+    assert (found.state, found.reason) == (AnswerState.INSUFFICIENT, "an error ended exact_match")
+    beyond = state_of("singling out", outcomes, [result("singling_out", Result.FAIL)])
+    assert beyond.state is AnswerState.BEYOND
+
+
 def test_the_gate_is_named_that_was_left_open():
     found = state_of(
         "linkability", [outcome("linkability")], [result("linkability", Result.INSUFFICIENT, name="halves")]
