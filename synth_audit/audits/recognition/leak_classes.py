@@ -40,7 +40,8 @@ class LeakClass:
         by_value: whether the people are those with the largest or rarest values of one column.
         columns: columns that it needs.
         of_one_person: whether what a row has of people is of one person.
-        draws: plantings of each share; several where much hangs on which columns are drawn.
+        draws: plantings of each share; three where much hangs on which columns are drawn: 78 of 80 leaks at
+            a limit by the weakest of three were found, and 23 of 30 at one by a single draw.
     """
 
     name: str
