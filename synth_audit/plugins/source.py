@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,7 +85,7 @@ def batches(source: Source, base: Path) -> Iterator[pa.RecordBatch]:
     """
     if not isinstance(source, Batched):
         table = read(source, base)
-        yield from table.to_batches() or [empty_batch(table.schema)]
+        yield from at_least_one(table.to_batches(), table.schema)
         return
     with _own_failures(source):
         yield from _alike(source.batches(base))
@@ -148,6 +148,18 @@ def _alike(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         raise _no_table("no batch")
 
 
+def at_least_one(found: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Pass batches on; where there is none, one without rows."""
+    from pyarrow import RecordBatch
+
+    some = False
+    for batch in found:
+        some = True
+        yield batch
+    if not some:
+        yield RecordBatch.from_pylist([], schema)
+
+
 def _no_table(what: str) -> DataError:
     return DataError(
         f"the source handed out {what}",
@@ -155,13 +167,6 @@ def _no_table(what: str) -> DataError:
         expected="at least one batch, and in each the same columns of the same types in the same order",
         fix="have the source give one schema to all its batches, and an empty batch where there are no rows",
     )
-
-
-def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
-    """No rows of these columns."""
-    from pyarrow import RecordBatch
-
-    return RecordBatch.from_pylist([], schema)
 
 
 @runtime_checkable

@@ -1,20 +1,72 @@
-"""What sources share: where a path leads, names of tables in SQL, and errors without cell values."""
+"""What sources share: files and their failures, batches, libraries, names of tables in SQL."""
 
 from __future__ import annotations
 
 import fcntl
+import importlib
 import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from synth_audit.errors import DataError
-from synth_audit.files import in_utf8, replacing
+import pyarrow as pa
 
-_PART = r'"(?:[^"]|"")+"|[^."]+'
+from synth_audit.errors import DataError, PlanError
+from synth_audit.files import in_utf8, place, problem_of, replacing
 
-_NAME = re.compile(rf"(?:(?P<schema>{_PART})\.)?(?P<table>{_PART})")
+PART = r'"(?:[^"]|"")+"|[^."]+'
+"""One part of a table's name, in double quotes where it holds a dot."""
+
+_NAME = re.compile(rf"(?:(?P<schema>{PART})\.)?(?P<table>{PART})")
+
+
+class Streamed:
+    """A source that reads its table by batches."""
+
+    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
+        """Read the rows in their order; at least one batch, which may be empty."""
+        raise NotImplementedError
+
+    def read(self, base: Path) -> pa.Table:
+        """Read the table; relative paths start at ``base``. It raises what :meth:`batches` does."""
+        return pa.Table.from_batches(self.batches(base))
+
+
+class OnDisk:
+    """A source at a path of this machine.
+
+    Raises:
+        ValueError: the path is empty or a URL.
+    """
+
+    path: str
+
+    def __post_init__(self) -> None:
+        if problem := problem_of(self.path):
+            raise ValueError(problem)
+
+    def place(self, base: Path) -> tuple[str, ...]:
+        """Name the file or folder, whatever the spelling of its path."""
+        return (place(locate(self.path, base)),)
+
+
+def library(module: str, what: str, *, extra: str, where: str, expected: str) -> Any:
+    """Import what a source needs and not everybody installs.
+
+    Raises:
+        PlanError: it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise PlanError(
+            f"{what} is not installed",
+            where=where,
+            expected=expected,
+            fix=f"pip install 'synth-audit[{extra}]'",
+        ) from None
 
 
 def locate(path: str, base: Path) -> Path:
@@ -77,35 +129,49 @@ def unwritable(path: Path, what: str, error: BaseException) -> DataError:
 
 
 @contextmanager
-def replacing_target(path: Path) -> Iterator[Path]:
-    """As :func:`synth_audit.files.replacing`; what killed writers left beside ``path`` goes first.
-
-    A writer holds a lock on its temporary file, which ends with it however it ends.
+def reading(path: str, base: Path, what: str) -> Iterator[Path]:
+    """Find a file for a block that reads it.
 
     Raises:
-        OSError: the folder cannot be made or written to.
+        DataError: it is not there, or the block fails to read it.
     """
-    _clear_beside(path)
-    with replacing(path) as temporary, temporary.open("xb") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield temporary
+    found = existing(locate(path, base), what)
+    try:
+        yield found
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        raise unreadable(found, what, error) from None
+
+
+@contextmanager
+def replaced(path: str, base: Path, what: str) -> Iterator[tuple[Path, Path]]:
+    """A file, and the temporary one beside it that takes its place when the block has written it.
+
+    What killed writers left beside the file goes first. A writer holds a lock on its temporary file, which
+    ends with it however it ends.
+
+    Raises:
+        DataError: it cannot be written.
+    """
+    found = locate(path, base)
+    try:
+        _clear_beside(found)
+        with replacing(found) as temporary, temporary.open("xb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield found, temporary
+    except (OSError, pa.ArrowException) as error:
+        raise unwritable(found, what, error) from None
 
 
 def _clear_beside(path: Path) -> None:
     left = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\.tmp")
     for name in os.listdir(path.parent) if path.parent.is_dir() else ():
         if left.fullmatch(name):
+            beside = path.parent / name
             with suppress(OSError):  # somebody is writing it, or it is not ours
-                _remove_abandoned(path.parent / name)
-
-
-def _remove_abandoned(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path.unlink()
-    finally:
-        os.close(descriptor)
+                descriptor = os.open(beside, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                with open(descriptor, "rb"):
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    beside.unlink()
 
 
 def refuse_unless_one(table: str | None, query: str | None, example: str) -> None:
@@ -116,11 +182,21 @@ def refuse_unless_one(table: str | None, query: str | None, example: str) -> Non
         raise ValueError('table must read `table`, `schema.table` or `"quoted.schema"."quoted.table"`')
 
 
-def parts_of(table: str, schema: str) -> tuple[str, str]:
-    """Schema and table of a name; ``schema`` where it names none."""
-    match = _NAME.fullmatch(table)
-    assert match is not None
-    return _unquote(match["schema"] or schema), _unquote(match["table"])
+def parts_of(table: str | None, schema: str, where: str) -> tuple[str, str]:
+    """Schema and table of a name; ``schema`` where it names none.
+
+    Raises:
+        DataError: there is no name, since the source is a query.
+    """
+    match = _NAME.fullmatch(table or "")
+    if match is None:
+        raise DataError(
+            "a query cannot take a release",
+            where=where,
+            expected="`table: name`",
+            fix="name the table that the release shall replace",
+        )
+    return unquoted(match["schema"] or schema), unquoted(match["table"])
 
 
 def quote(name: str) -> str:
@@ -128,5 +204,6 @@ def quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _unquote(part: str) -> str:
+def unquoted(part: str) -> str:
+    """A part of a name as it is in the database."""
     return part[1:-1].replace('""', '"') if part.startswith('"') else part

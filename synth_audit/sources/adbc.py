@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from synth_audit.errors import DataError, PlanError, Unavailable
-from synth_audit.plugins.source import Connection, SourceInfo, empty_batch
-from synth_audit.sources._files import refuse_unless_one
+from synth_audit.errors import DataError, Unavailable
+from synth_audit.plugins.source import Connection, SourceInfo, at_least_one
+from synth_audit.sources._files import Streamed, library, refuse_unless_one
 from synth_audit.table.schema import check_names
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _AWAY = ("IO", "TIMEOUT", "CANCELLED")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Adbc:
+class Adbc(Streamed):
     """A table or query of any database, read through its ADBC driver and streamed as Arrow.
 
     What the database's own role may do decides what can be read: give it one that only reads. Whether several
@@ -62,29 +62,20 @@ class Adbc:
         if own := next((name for name in _OWN if name in Path(self.driver).name.lower()), ""):
             raise ValueError(f"there is a source for this database: write `{own}`, which also takes releases")
 
-    def read(self, base: Path) -> pa.Table:
-        """Read the table or query.
+    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
+        """Read the table or query; the rows come as they stream in.
 
         Raises:
             Unavailable: the database does not answer.
             DataError: the driver or the database refuses what is asked.
             PlanError: the driver cannot be loaded, or a secret is not set.
         """
-        return pa.Table.from_batches(list(self.batches(base)))
-
-    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
-        """The rows as they stream in; see :meth:`read`."""
         select = self.query if self.query is not None else f"SELECT * FROM {self.table}"  # noqa: S608
         with self._cursor() as cursor:
             cursor.execute(select)
-            rows = 0
             with cursor.fetch_record_batch() as reader:
                 check_names(reader.schema.names, where=self._where)
-                for batch in reader:
-                    rows += batch.num_rows
-                    yield batch
-                if not rows:
-                    yield empty_batch(reader.schema)
+                yield from at_least_one(reader, reader.schema)
 
     @property
     def _where(self) -> str:
@@ -110,18 +101,16 @@ class Adbc:
 
     def _connected(self) -> Any:
         settings = self.connection.settings()
-        try:
-            from adbc_driver_manager import Error, dbapi
-        except ImportError:
-            raise PlanError(
-                "ADBC is not installed",
-                where="source, adbc",
-                expected="the packages of the extra `warehouse`",
-                fix="pip install 'synth-audit[warehouse]'",
-            ) from None
+        dbapi = library(
+            "adbc_driver_manager.dbapi",
+            "ADBC",
+            extra="warehouse",
+            where="source, adbc",
+            expected="the packages of the extra `warehouse`",
+        )
         try:
             return dbapi.connect(driver=self.driver, entrypoint=self.entrypoint, db_kwargs=settings)
-        except Error as error:
+        except dbapi.Error as error:
             raise DataError(
                 f"no session through the driver ({_status(error)})",
                 where=self._where,

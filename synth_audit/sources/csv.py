@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from synth_audit.errors import DataError
-from synth_audit.files import place, problem_of
 from synth_audit.plugins.source import SourceInfo
-from synth_audit.sources import _files
+from synth_audit.sources._files import OnDisk, reading, replaced
 from synth_audit.table.arrow import WRITTEN_AS
 from synth_audit.table.schema import check_names
 
@@ -30,7 +29,7 @@ _LAST = 2**16
 
 
 @dataclass(frozen=True, kw_only=True)
-class Csv:
+class Csv(OnDisk):
     """One UTF-8 text file with a header line; column types come from all of its rows.
 
     Attributes:
@@ -54,8 +53,7 @@ class Csv:
     )
 
     def __post_init__(self) -> None:
-        if problem := problem_of(self.path):
-            raise ValueError(problem)
+        super().__post_init__()
         if len(self.delimiter) != 1 or self.delimiter in '\r\n"' or not self.delimiter.isascii():
             raise ValueError("delimiter must be one ASCII character, other than a quote or a line break")
 
@@ -66,11 +64,8 @@ class Csv:
             DataError: the file is missing, unreadable, empty, ragged, not UTF-8, larger than 2 GiB,
                 ends in a comment, has a column name twice, or lacks a column named in ``text``.
         """
-        path = _files.existing(_files.locate(self.path, base), "CSV")
-        try:
+        with reading(self.path, base, "CSV") as path:
             table = self._parse(path)
-        except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
-            raise _files.unreadable(path, "CSV", error) from None
         check_names(table.column_names, where=str(path))
         if len(table.column_names) == 1 and (
             mark := next((m for m in ";\t|" if m in table.column_names[0]), "")
@@ -90,10 +85,6 @@ class Csv:
             )
         return table
 
-    def place(self, base: Path) -> tuple[str, ...]:
-        """The file, whatever the spelling of its path."""
-        return (place(_files.locate(self.path, base)),)
-
     def write(self, data: pa.Table, base: Path) -> str:
         """Replace the file with ``data``, wholly or not at all; return where it went.
 
@@ -102,13 +93,8 @@ class Csv:
         """
         import pyarrow.csv as pc
 
-        path = _files.locate(self.path, base)
-        options = pc.WriteOptions(delimiter=self.delimiter)
-        try:
-            with _files.replacing_target(path) as temporary:
-                pc.write_csv(_plain(data), temporary, options)
-        except (OSError, pa.ArrowException) as error:
-            raise _files.unwritable(path, "CSV", error) from None
+        with replaced(self.path, base, "CSV") as (path, temporary):
+            pc.write_csv(_plain(data), temporary, pc.WriteOptions(delimiter=self.delimiter))
         return str(path)
 
     def _parse(self, path: Path) -> pa.Table:

@@ -10,10 +10,10 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from synth_audit.errors import DataError, PlanError, Unavailable
-from synth_audit.files import place, problem_of
-from synth_audit.plugins.source import SourceInfo, empty_batch, refuse_unkept
+from synth_audit.errors import DataError, Unavailable
+from synth_audit.plugins.source import SourceInfo, at_least_one, refuse_unkept
 from synth_audit.sources import _files
+from synth_audit.sources._files import OnDisk, Streamed
 from synth_audit.table.schema import check_names
 
 _SUB_MICROSECOND = "ns"
@@ -24,7 +24,7 @@ _RECENT = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Delta:
+class Delta(OnDisk, Streamed):
     """A Delta Lake table in a folder, read by batches; a release is one commit that replaces its rows.
 
     A commit is there wholly or not at all, and Delta keeps the versions before it until somebody vacuums
@@ -43,40 +43,23 @@ class Delta:
         title="Delta Lake table", summary="A Delta Lake table in a folder; a release is one commit."
     )
 
-    def __post_init__(self) -> None:
-        if problem := problem_of(self.path):
-            raise ValueError(problem)
-
-    def read(self, base: Path) -> pa.Table:
-        """Read the newest version.
+    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
+        """Read the newest version by batches.
 
         Raises:
             DataError: it is missing or unreadable, or of a kind that the library does not read.
             PlanError: the library is not installed.
         """
-        return pa.Table.from_batches(list(self.batches(base)))
-
-    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
-        """The rows by batches; see :meth:`read`."""
         path = _files.locate(self.path, base)
         library = _library()
         try:
             found = library.DeltaTable(str(path)).to_pyarrow_dataset()
             check_names(found.schema.names, where=str(path))
-            n_rows = 0
-            for batch in found.to_batches():
-                n_rows += batch.num_rows
-                yield batch
-            if not n_rows:
-                yield empty_batch(found.schema)
+            yield from at_least_one(found.to_batches(), found.schema)
         except DataError:
             raise
         except Exception as error:  # the library raises plain ones, whose text may quote the table
             raise _files.unreadable(path, "Delta", error) from None
-
-    def place(self, base: Path) -> tuple[str, ...]:
-        """The folder, whatever the spelling of its path."""
-        return (place(_files.locate(self.path, base)),)
 
     def refuse_types(self, schema: pa.Schema) -> None:
         """Raise ``DataError`` for a column that would not come back as it went."""
@@ -104,8 +87,16 @@ class Delta:
                 commit_properties=library.CommitProperties(custom_metadata={"synth_audit": token}),
             )
         except Exception as error:  # as above
-            if not _committed(path, token):
-                raise _not_committed(library, path, error) from None
+            if _committed(path, token):
+                return str(path)
+            if not isinstance(error, library.exceptions.CommitFailedError):
+                raise _files.unwritable(path, "Delta", error) from None
+            raise Unavailable(
+                "the Delta table took no commit",
+                where=str(path),
+                expected="a table that nobody else writes to meanwhile, and that may be overwritten",
+                fix="try again; what was there before is untouched",
+            ) from None
         return str(path)
 
 
@@ -116,28 +107,14 @@ def _committed(path: Path, token: str) -> bool:
     return any(token in file.read_text(errors="replace") for file in newest)
 
 
-def _not_committed(library: Any, path: Path, error: Exception) -> DataError:
-    if not isinstance(error, library.exceptions.CommitFailedError):
-        return _files.unwritable(path, "Delta", error)
-    return Unavailable(
-        "the Delta table took no commit",
-        where=str(path),
-        expected="a table that nobody else writes to meanwhile, and that may be overwritten",
-        fix="try again; what was there before is untouched",
-    )
-
-
 def _library() -> Any:
-    try:
-        import deltalake
-    except ImportError:
-        raise PlanError(
-            "the library for Delta Lake is not installed",
-            where="delta",
-            expected="the package deltalake",
-            fix="pip install 'synth-audit[delta]'",
-        ) from None
-    return deltalake
+    return _files.library(
+        "deltalake",
+        "the library for Delta Lake",
+        extra="delta",
+        where="delta",
+        expected="the package deltalake",
+    )
 
 
 def _kept(kind: pa.DataType) -> bool:

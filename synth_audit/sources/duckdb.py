@@ -12,10 +12,9 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from synth_audit.errors import DataError, Unavailable
-from synth_audit.files import place, problem_of
-from synth_audit.plugins.source import SourceInfo, empty_batch
+from synth_audit.plugins.source import SourceInfo, at_least_one, refuse_unkept
 from synth_audit.sources import _files
-from synth_audit.sources._files import parts_of, quote, refuse_unless_one
+from synth_audit.sources._files import OnDisk, Streamed, parts_of, quote, refuse_unless_one
 from synth_audit.table.schema import check_names
 from synth_audit.table.table import BATCH
 
@@ -35,7 +34,7 @@ _INCOMING = "synth_audit_incoming"
 
 
 @dataclass(frozen=True, kw_only=True)
-class DuckDB:
+class DuckDB(OnDisk, Streamed):
     """One table or query of a DuckDB file, opened without access to other files or the network.
 
     A release never replaces the table that the plan's source names, nor the file it is in. Which tables
@@ -64,14 +63,13 @@ class DuckDB:
     )
 
     def __post_init__(self) -> None:
-        if problem := problem_of(self.path):
-            raise ValueError(problem)
+        super().__post_init__()
         refuse_unless_one(self.table, self.query, "{duckdb: {path: ..., table: ...}}")
         if not 0 <= self.wait <= LONGEST_WAIT:
             raise ValueError(f"wait must lie between 0 and {LONGEST_WAIT} seconds")
 
-    def read(self, base: Path) -> pa.Table:
-        """Read the table or query; relative paths start at ``base``.
+    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
+        """Read the table or query by batches of at most 65,536 rows; relative paths start at ``base``.
 
         Raises:
             DataError: the file is missing, locked or no database, the table does not exist, or the
@@ -83,50 +81,25 @@ class DuckDB:
         with _connection(path, self.wait, read_only=True) as connection:
             try:
                 chosen = self._select(connection)
-                table = None if chosen is None else chosen.to_arrow_table()
-            except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
-                raise self._unreadable(path, type(error).__name__) from None
-        if table is None:
-            raise self._unreadable(path, "not one SELECT")
-        check_names(table.column_names, where=self._where(path))
-        return table
-
-    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
-        """The rows by batches of at most 65,536; see :meth:`read`."""
-        import duckdb
-
-        path = _files.existing(_files.locate(self.path, base), "DuckDB")
-        with _connection(path, self.wait, read_only=True) as connection:
-            try:
-                chosen = self._select(connection)
                 if chosen is None:
                     raise self._unreadable(path, "not one SELECT")
                 check_names(chosen.columns, where=self._where(path))
-                reader, rows = _reader(chosen), 0
-                for batch in reader:
-                    rows += batch.num_rows
-                    yield batch
-                if not rows:
-                    yield empty_batch(reader.schema)
+                # DuckDB before 1.5 has the older name alone, which later ones deprecate.
+                newer = hasattr(chosen, "to_arrow_reader")
+                reader = (chosen.to_arrow_reader if newer else chosen.fetch_arrow_reader)(BATCH)
+                yield from at_least_one(reader, reader.schema)
             except (duckdb.Error, pa.ArrowException, RuntimeError) as error:
                 raise self._unreadable(path, type(error).__name__) from None
 
     def place(self, base: Path) -> tuple[str, ...]:
         """File, schema and table; the file alone for a query. DuckDB ignores case in names."""
-        file = place(_files.locate(self.path, base))
-        return (file, *(part.casefold() for part in self._parts())) if self.table else (file,)
+        names = parts_of(self.table, "main", "") if self.table else ()
+        return (*super().place(base), *(name.casefold() for name in names))
 
     def refuse_types(self, schema: pa.Schema) -> None:
         """Raise ``DataError`` for a column of decimals with more digits than DuckDB has."""
-        for field in schema:
-            kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-            if pa.types.is_decimal(kind) and kind.precision > _DIGITS:
-                raise DataError(
-                    f"column {field.name!r} has type {kind}, which no DuckDB table can hold",
-                    where=f"release, table {self.table}",
-                    expected=f"decimals of at most {_DIGITS} digits",
-                    fix=f"cast {field.name!r} where the table comes from, or release into a Parquet file",
-                )
+        expected = f"decimals of at most {_DIGITS} digits"
+        refuse_unkept(schema, _kept, "DuckDB table", where=f"table {self.table}", expected=expected)
 
     def write(self, data: pa.Table, base: Path) -> str:
         """Replace the table with ``data`` in one transaction, making its schema if needed; return where.
@@ -140,13 +113,7 @@ class DuckDB:
         import duckdb
 
         path = _files.locate(self.path, base)
-        if self.table is None:
-            raise DataError(
-                "a query cannot take a release",
-                where=str(path),
-                expected="`table: name`",
-                fix="name the table that the release shall replace",
-            )
+        parts_of(self.table, "main", str(path))
         self.refuse_types(data.schema)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -189,16 +156,12 @@ class DuckDB:
             connection.rollback()
             raise
 
-    def _parts(self) -> tuple[str, str]:
-        assert self.table is not None
-        return parts_of(self.table, "main")
-
     def _quoted(self, connection: Any) -> tuple[str, str]:
         """Schema and table as SQL, each with the database before it.
 
         Without it `x.y` also means the table y of the main schema when the file is called x.duckdb.
         """
-        name, table = self._parts()
+        name, table = parts_of(self.table, "main", "release")
         ((database,),) = connection.execute("SELECT current_database()").fetchall()
         schema = f"{quote(database)}.{quote(name)}"
         return schema, f"{schema}.{quote(table)}"
@@ -215,10 +178,10 @@ class DuckDB:
         )
 
 
-def _reader(chosen: Any) -> Any:
-    """The rows by batches; DuckDB before 1.5 has the older name alone, which later ones deprecate."""
-    reader = chosen.to_arrow_reader if hasattr(chosen, "to_arrow_reader") else chosen.fetch_arrow_reader
-    return reader(BATCH)
+def _kept(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _kept(kind.value_type)
+    return not (pa.types.is_decimal(kind) and kind.precision > _DIGITS)
 
 
 def _writable(data: pa.Table) -> pa.Table:

@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from synth_audit.errors import DataError, PlanError, ReleaseUncertain, Unavailable
-from synth_audit.plugins.source import Connection, SourceInfo, empty_batch, refuse_unkept
+from synth_audit.errors import DataError, ReleaseUncertain, Unavailable
+from synth_audit.plugins.source import Connection, SourceInfo, at_least_one, refuse_unkept
+from synth_audit.sources._files import PART, Streamed, library, unquoted
 from synth_audit.table.content_hash import fingerprint, fingerprint_of
 from synth_audit.table.schema import check_names
 
@@ -38,9 +39,7 @@ _KINDS = {
 _CONTENT = "synth-audit.content"
 """Property of a snapshot that a release made: the content hash of its rows."""
 
-_PART = r'"(?:[^"]|"")+"|[^."]+'
-
-_NAME = re.compile(rf"(?:{_PART})(?:\.(?:{_PART}))+")
+_NAME = re.compile(rf"(?:{PART})(?:\.(?:{PART}))+")
 
 _CODE = "py-"
 """What options begin with that name Python code to run."""
@@ -191,7 +190,7 @@ def _content(metadata: Any, files: Any, wanted: pa.Schema) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Iceberg:
+class Iceberg(Streamed):
     """An Apache Iceberg table, read at one snapshot; a release is one commit that replaces its rows.
 
     The rows of a release are written to files that no snapshot knows, read back, compared with what was
@@ -230,8 +229,8 @@ class Iceberg:
         if code := next((name for name in named if name.startswith(_CODE)), ""):
             raise ValueError(f"option {code!r} names code to run; a plan names options alone")
 
-    def read(self, base: Path) -> pa.Table:
-        """Read the newest snapshot.
+    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
+        """Read the newest snapshot by batches.
 
         Raises:
             Unavailable: the catalogue does not answer, or is locked.
@@ -239,19 +238,10 @@ class Iceberg:
                 library does not read.
             PlanError: the library is not installed, or a secret is not set.
         """
-        return pa.Table.from_batches(list(self.batches(base)))
-
-    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
-        """The rows by batches; see :meth:`read`."""
         with self._catalogue() as catalogue, self._explained("read"):
             reader = catalogue.load_table(self._parts()).scan().to_arrow_batch_reader()
             check_names(reader.schema.names, where=self._where)
-            n_rows = 0
-            for batch in reader:
-                n_rows += batch.num_rows
-                yield batch
-            if not n_rows:
-                yield empty_batch(reader.schema)
+            yield from at_least_one(reader, reader.schema)
 
     def place(self, base: Path) -> tuple[str, ...]:
         """The table's own identity, as several catalogues may lead to it; its name where there is none."""
@@ -310,8 +300,7 @@ class Iceberg:
             ) from None
 
     def _parts(self) -> tuple[str, ...]:
-        found = re.findall(_PART, self.table)
-        return tuple(part[1:-1].replace('""', '"') if part[0] == '"' else part for part in found)
+        return tuple(map(unquoted, re.findall(PART, self.table)))
 
     @property
     def _where(self) -> str:
@@ -319,12 +308,18 @@ class Iceberg:
 
     @contextmanager
     def _catalogue(self) -> Iterator[Any]:
-        library = _library()
+        catalogues = library(
+            "pyiceberg.catalog",
+            "the library for Iceberg",
+            extra="iceberg",
+            where="iceberg",
+            expected="the package pyiceberg",
+        )
         # A catalogue that is not there is a slip of the pen; none is made in its place.
         settings = {"init_catalog_tables": "false"} | self.connection.settings()
         with self._explained("reached"):
-            kind = settings.get("type") or library.infer_catalog_type(self.catalog, settings)
-            opened = library.AVAILABLE_CATALOGS[library.CatalogType(kind)](self.catalog, settings)
+            kind = settings.get("type") or catalogues.infer_catalog_type(self.catalog, settings)
+            opened = catalogues.AVAILABLE_CATALOGS[catalogues.CatalogType(kind)](self.catalog, settings)
         try:
             yield opened
         finally:
@@ -350,19 +345,6 @@ class Iceberg:
                 expected="a catalogue that answers and lets this role in, and a table that pyiceberg knows",
                 fix="check the connection's options and the name; nothing was changed",
             ) from None
-
-
-def _library() -> Any:
-    try:
-        import pyiceberg.catalog
-    except ImportError:
-        raise PlanError(
-            "the library for Iceberg is not installed",
-            where="iceberg",
-            expected="the package pyiceberg",
-            fix="pip install 'synth-audit[iceberg]'",
-        ) from None
-    return pyiceberg.catalog
 
 
 def _is_locked(error: BaseException) -> bool:

@@ -9,9 +9,8 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from synth_audit.errors import DataError
 from synth_audit.plugins.source import Connection, SourceInfo
-from synth_audit.sources._files import parts_of, quote, refuse_unless_one
+from synth_audit.sources._files import Streamed, parts_of, quote, refuse_unless_one
 from synth_audit.sources.postgres import columns as reading
 from synth_audit.sources.postgres import writing
 from synth_audit.sources.postgres.columns import refuse_types
@@ -21,7 +20,7 @@ LONGEST_WAIT = 3600
 
 
 @dataclass(frozen=True, kw_only=True)
-class Postgres:
+class Postgres(Streamed):
     """One table or query of a PostgreSQL database, under a connection of the plan.
 
     Rows are read in a read-only transaction of one snapshot. A release is staged, read back and compared with
@@ -61,19 +60,18 @@ class Postgres:
         if not 0 < self.wait <= LONGEST_WAIT:
             raise ValueError(f"wait must lie between 0 and {LONGEST_WAIT} seconds")
 
-    def read(self, base: Path) -> pa.Table:
-        """Read the table or query.
+    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
+        """Read the table or query; the rows come as they stream in.
 
         Raises:
             Unavailable: the server does not answer, a lock is not free in time, or the session was ended.
             DataError: nobody is let in under these settings, the table is not there or not to be read, the
                 query is not one SELECT, or a column is of a type that cannot be audited.
         """
-        return pa.Table.from_batches(list(self.batches(base)))
-
-    def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
-        """The rows as they stream in; see :meth:`read`."""
-        select = f"SELECT * FROM {self._quoted()}" if self.query is None else _single(self.query)  # noqa: S608
+        if self.query is None:
+            select = f"SELECT * FROM {'.'.join(map(quote, self._parts()))}"  # noqa: S608
+        else:  # without the semicolon that may end it, and with an end to a comment that may
+            select = self.query.strip().removesuffix(";") + "\n"
         with session(self.connection, self.wait, self._where, read_only=True) as cursor:
             columns = reading.read_columns(cursor, select, self._where)
             yield from reading.batches(cursor, select, columns, self._where)
@@ -99,35 +97,16 @@ class Postgres:
             DataError: this source is a query, what was staged is not what was to be released, or the table
                 cannot be replaced without losing what hangs on it.
         """
-        schema, table = self._writable()
+        schema, table = self._parts()
         self.refuse_types(data.schema)
         with session(self.connection, self.wait, self._where, read_only=False) as cursor:
             database = writing.place_of(cursor)[1]
             writing.replace_table(cursor, schema, table, data, self._where)
         return f"PostgreSQL, database {database}, table {schema}.{table}"
 
-    def _writable(self) -> tuple[str, str]:
-        if self.table is None:
-            raise DataError(
-                "a query cannot take a release",
-                where=self._where,
-                expected="`table: name`",
-                fix="name the table that the release shall replace",
-            )
-        return self._parts()
-
     def _parts(self) -> tuple[str, str]:
-        assert self.table is not None
-        return parts_of(self.table, "public")
-
-    def _quoted(self) -> str:
-        return ".".join(quote(part) for part in self._parts())
+        return parts_of(self.table, "public", self._where)
 
     @property
     def _where(self) -> str:
         return f"PostgreSQL, table {self.table}" if self.table else "PostgreSQL, query"
-
-
-def _single(query: str) -> str:
-    """A query without the semicolon that may end it, and with an end to a comment that may."""
-    return query.strip().removesuffix(";") + "\n"

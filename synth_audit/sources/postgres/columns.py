@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.errors import DataError
-from synth_audit.plugins.source import empty_batch
+from synth_audit.plugins.source import at_least_one, refuse_unkept
 from synth_audit.sources._files import quote
 from synth_audit.table.schema import check_names
 
@@ -107,14 +107,9 @@ def batches(
     """The rows as they stream in; at least one batch."""
     schema = pa.schema([(c.field.name, c.kind) for c in columns])
     cursor.execute(select)
-    rows = 0
     with cursor.fetch_record_batch() as reader:
-        for batch in reader:
-            rows += batch.num_rows
-            values = [c.of(array, where) for c, array in zip(columns, batch.columns, strict=True)]
-            yield pa.RecordBatch.from_arrays(values, schema=schema)
-    if not rows:
-        yield empty_batch(schema)
+        read = ([c.of(x, where) for c, x in zip(columns, batch.columns, strict=True)] for batch in reader)
+        yield from at_least_one((pa.RecordBatch.from_arrays(x, schema=schema) for x in read), schema)
 
 
 def _type_of(field: pa.Field) -> str:
@@ -183,14 +178,11 @@ def _no_number(name: str, where: str) -> DataError:
 
 def refuse_types(schema: pa.Schema, where: str) -> None:
     """Raise ``DataError`` for a column, or its name, that PostgreSQL cannot hold as it is."""
+    kept = "numbers, text, booleans, dates, times to the microsecond"
+    refuse_unkept(
+        schema, lambda kind: sql_type(kind) is not None, "PostgreSQL table", where=where, expected=kept
+    )
     for field in schema:
-        if sql_type(field.type) is None:
-            raise DataError(
-                f"column {field.name!r} has type {field.type}, which no PostgreSQL table can hold",
-                where=where,
-                expected="numbers, text, booleans, dates, times to the microsecond",
-                fix=f"cast {field.name!r} where the table comes from, or release into a Parquet file",
-            )
         if len(field.name.encode()) > _LONGEST or "\0" in field.name:
             raise DataError(
                 f"column {field.name!r} has a name that PostgreSQL would cut",

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from synth_audit.errors import DataError, PlanError, Unavailable
+from synth_audit.errors import DataError, Unavailable
 from synth_audit.plugins.source import ConnectionSpec
+from synth_audit.sources._files import library
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Cursor
@@ -83,15 +84,13 @@ def session(connection: ConnectionSpec, wait: float, where: str, *, read_only: b
 
 
 def _connected(connection: ConnectionSpec) -> Any:
-    try:
-        from adbc_driver_postgresql import dbapi
-    except ImportError:
-        raise PlanError(
-            "the driver of PostgreSQL is not installed",
-            where="source or release, postgres",
-            expected="the packages of the extra `warehouse`",
-            fix="pip install 'synth-audit[warehouse]'",
-        ) from None
+    dbapi = library(
+        "adbc_driver_postgresql.dbapi",
+        "the driver of PostgreSQL",
+        extra="warehouse",
+        where="source or release, postgres",
+        expected="the packages of the extra `warehouse`",
+    )
     try:
         return dbapi.connect(_address(connection.settings()))
     except dbapi.Error as error:
@@ -102,11 +101,8 @@ def _address(settings: Mapping[str, str]) -> str:
     """What libpq connects to: a whole ``uri``, or each option quoted."""
     if "uri" in settings:
         return settings["uri"]
-    return " ".join(f"{name}='{_escaped(value)}'" for name, value in {**_DEFAULTS, **settings}.items())
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("'", "\\'")
+    escaped = {k: v.replace("\\", "\\\\").replace("'", "\\'") for k, v in {**_DEFAULTS, **settings}.items()}
+    return " ".join(f"{name}='{value}'" for name, value in escaped.items())
 
 
 def _not_let_in(text: str) -> DataError:

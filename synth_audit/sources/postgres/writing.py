@@ -74,7 +74,9 @@ def replace_table(cursor: Cursor, schema: str, table: str, data: pa.Table, where
     Where the very same rows are there already, as after a kill, nothing is changed.
     """
     _alone(cursor, schema, table)
-    _make_schema(cursor, schema)
+    cursor.execute("SELECT count(*) FROM pg_namespace WHERE nspname = $1", (schema,))
+    if not _one(cursor):  # `IF NOT EXISTS` alone would take the right to make one even where it exists
+        cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(schema)}")
     sha256 = fingerprint(data)
     if _holds(cursor, schema, table, data, sha256, where):
         return
@@ -100,12 +102,6 @@ def _alone(cursor: Cursor, schema: str, table: str) -> None:
     cursor.fetchall()
 
 
-def _make_schema(cursor: Cursor, schema: str) -> None:
-    cursor.execute("SELECT count(*) FROM pg_namespace WHERE nspname = $1", (schema,))
-    if not _one(cursor):  # `IF NOT EXISTS` alone would take the right to make one even where it exists
-        cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(schema)}")
-
-
 def _holds(cursor: Cursor, schema: str, table: str, data: pa.Table, sha256: str, where: str) -> bool:
     oid = _oid(cursor, schema, table)
     if oid is None:
@@ -120,7 +116,7 @@ def _holds(cursor: Cursor, schema: str, table: str, data: pa.Table, sha256: str,
 
 
 def _stage(cursor: Cursor, schema: str, table: str, data: pa.Table, where: str) -> str:
-    name = _staging_name(schema, table)
+    name = f"{_STAGED}_{hashlib.sha256(f'{schema}.{table}'.encode()).hexdigest()[:12]}"
     columns = ", ".join(f"{quote(field.name)} {sql_type(field.type)}" for field in data.schema)
     cursor.execute(f"CREATE TABLE {quote(schema)}.{quote(name)} ({columns})")
     try:
@@ -134,10 +130,6 @@ def _stage(cursor: Cursor, schema: str, table: str, data: pa.Table, where: str) 
         ) from None
     cursor.adbc_ingest(name, rows, mode="append", db_schema_name=schema)
     return name
-
-
-def _staging_name(schema: str, table: str) -> str:
-    return f"{_STAGED}_{hashlib.sha256(f'{schema}.{table}'.encode()).hexdigest()[:12]}"
 
 
 def _rows(cursor: Cursor, schema: str, table: str, wanted: pa.Schema, where: str) -> pa.Table:
