@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -13,12 +12,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.encode.codes import Vocabulary, codes, most_frequent, split_rows
-from synth_audit.encode.facets import AnchoredCells, facets
+from synth_audit.encode.codes import codes, split_rows
+from synth_audit.encode.facets import facets
 from synth_audit.neighbours.coordinates import smallest_type
 from synth_audit.stats import distributions as dist
 from synth_audit.stats.association import JackknifeRows, rows_apart
-from synth_audit.stats.distributions import SortedNumbers, cell_codes, quantile_cells
+from synth_audit.stats.distributions import SortedNumbers
 from synth_audit.table.resolution import ValueGrid
 from synth_audit.table.schema import Column, quantitative
 from synth_audit.table.table import Table
@@ -33,151 +32,82 @@ _WORTHWHILE = 0.75
 
 
 @dataclass(frozen=True, eq=False)
-class NumberCells:
-    """Cells of about equal mass in train, and a last one of missing numbers, which correlations pass over.
+class Cells:
+    """Cells of the values of one column, which train fixes, so that tables can be cross-tabulated alike.
 
     Attributes:
-        edges: inner edges of the cells, ascending.
+        size: how many there are at most, that of missing values among them.
+        of: the cell of each row of a table, shape (n,), in 0 … size − 1.
+        not_compared: the cell that correlations pass over, −1 for none.
     """
 
-    name: str
-    edges: Floats
-
-    @classmethod
-    def on(cls, train: Table, name: str, most: int) -> NumberCells:
-        """At most so many cells."""
-        return cls(name, quantile_cells(train.numbers(name), most))
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return len(self.edges) + 2
-
-    @property
-    def not_compared(self) -> int:
-        """The cell of missing numbers."""
-        return self.size - 1
-
-    def of(self, table: Table) -> Codes:
-        """The cell of each row, shape (n,)."""
-        return cell_codes(table.numbers(self.name), self.edges)
-
-
-@dataclass(frozen=True, eq=False)
-class LabelCells:
-    """A cell for each of the most frequent labels of train, one for its others, one for labels that train
-    lacks, and one for missing.
-
-    Attributes:
-        cells: of each label of train, of others, and of missing, shape (k + 2,).
-    """
-
-    vocabulary: Vocabulary
-    cells: Codes
+    size: int
+    of: Callable[[Table], Codes]
     not_compared: int = -1
 
-    @classmethod
-    def on(cls, train: Table, name: str, most: int) -> LabelCells:
-        """At most so many labels have a cell of their own; see :func:`most_frequent`."""
-        vocabulary = Vocabulary.of(name, train)
-        frequent = most_frequent(vocabulary.counts(train), most)
-        own = np.cumsum(frequent) - 1
-        rarer = int(frequent.sum())
-        return cls(vocabulary, np.append(np.where(frequent, own, rarer), [rarer + 1, rarer + 2]))
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return int(self.cells[-1]) + 1
-
-    def of(self, table: Table) -> Codes:
-        """The cell of each row, shape (n,)."""
-        return self.cells[self.vocabulary.places(table)]
-
 
 @dataclass(frozen=True, eq=False)
-class SharedNumberCells:
-    """Quantile cells of train, and the last for missing.
+class SharedCells:
+    """Cells of one column in several tables, the last for missing.
 
     Attributes:
-        names: of each cell, lowest first. They hold rounded edges, each shared by enough training rows.
+        codes: the cell of each row, shape (n,) for each table.
+        size: how many cells there are; of labels, in which any row lies.
+        names: what stands under the bar of each cell, that of missing last, where nothing is missing too.
+        ordered: true where neighbours may be joined: cells of numbers, low to high.
+        axis: what stands along the axis of the cells.
     """
 
     codes: tuple[Codes, ...]
+    size: int
     names: tuple[str, ...]
-    ordered: bool = True
-    axis: str = "value, in cells of equal real mass with rounded edges"
-
-    @classmethod
-    def of(
-        cls,
-        tables: Sequence[Table],
-        real: Sequence[Table],
-        column: Column,
-        most: int,
-        fewest: int,
-        grids: Callable[[Floats], Iterable[ValueGrid]],
-    ) -> SharedNumberCells:
-        """At most ``most`` cells, in which ``fewest`` rows of each real table lie where that can be.
-
-        Args:
-            grids: for the edges, what they may be rounded to, fine to coarse.
-        """
-        numbers = [SortedNumbers.of(t.numbers(column.name)) for t in real]
-        edges = tellable_edges(numbers, most, fewest)
-        found = tuple(dist.cell_codes(t.numbers(column.name), edges) for t in tables)
-        shared = _shared_edges(edges, numbers[0], fewest, grids(edges)) if len(edges) else edges
-        return cls(found, (*_cell_names(edges, shared, column), _MISSING_LABEL))
-
-    @property
-    def size(self) -> int:
-        """Number of cells."""
-        return len(self.names)
+    ordered: bool
+    axis: str
 
 
-@dataclass(frozen=True, eq=False)
-class SharedLabelCells:
-    """One cell for each label of any of the tables, and the last for missing."""
+def shared_number_cells(
+    tables: Sequence[Table],
+    real: Sequence[Table],
+    column: Column,
+    most: int,
+    fewest: int,
+    grids: Callable[[Floats], Iterable[ValueGrid]],
+) -> SharedCells:
+    """At most ``most`` quantile cells of train, with ``fewest`` rows of each real table where that can be.
 
-    tables: tuple[Table, ...]
-    name: str
-    codes: tuple[Codes, ...]
-    ordered: bool = False
-    axis: str = "category"
-
-    @classmethod
-    def of(cls, tables: Sequence[Table], column: Column) -> SharedLabelCells:
-        """Numbered as :func:`.codes.codes` does."""
-        joint = codes(tables, column)
-        last = 1 + max(int(c.max()) for c in joint)
-        return cls(tuple(tables), column.name, tuple(np.where(c < 0, last, c) for c in joint))
-
-    @property
-    def size(self) -> int:
-        """Number of cells in which any row lies."""
-        return 1 + max(int(c.max()) for c in self.codes)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The labels; missing has a name where nothing is missing too.
-
-        Of several spellings of a label the most frequent one names it, that of the first table if it has it.
-        """
-        labels: dict[int, str | None] = {}
-        for table, of_table in zip(self.tables, self.codes, strict=True):
-            spelt = _spellings(of_table, table.texts(self.name))
-            labels = dict(reversed(spelt)) | labels
-        known = {i: label for i, label in labels.items() if label is not None}
-        return (*(known[i] for i in range(1 + max(known, default=-1))), _MISSING_LABEL)
+    Args:
+        grids: for the edges, what they may be rounded to, fine to coarse. Names hold rounded edges, each
+            shared by enough training rows.
+    """
+    numbers = [SortedNumbers.of(t.numbers(column.name)) for t in real]
+    edges = tellable_edges(numbers, most, fewest)
+    found = tuple(dist.cell_codes(t.numbers(column.name), edges) for t in tables)
+    shared = _shared_edges(edges, numbers[0], fewest, grids(edges)) if len(edges) else edges
+    names = (*_cell_names(edges, shared, column), _MISSING_LABEL)
+    axis = "value, in cells of equal real mass with rounded edges"
+    return SharedCells(found, len(names), names, ordered=True, axis=axis)
 
 
-def _spellings(found: Codes, texts: pa.ChunkedArray) -> list[tuple[int, str | None]]:
-    """Each code with each of its labels, the most frequent first, of equally frequent ones the first met."""
-    pairs = pa.table({"code": found, "label": texts}).group_by(["code", "label"], use_threads=False)
-    counted = pairs.aggregate([([], "count_all")])
-    order = np.argsort(-counted["count_all"].to_numpy(), kind="stable")
-    spelt = [*zip(*(counted[name].to_pylist() for name in ("code", "label")), strict=True)]
-    return [spelt[i] for i in order.tolist()]
+def shared_label_cells(tables: Sequence[Table], column: Column) -> SharedCells:
+    """One cell for each label of any of the tables, numbered as :func:`.codes.codes` does.
+
+    Of several spellings of a label the most frequent one names it, that of the first table if it has it.
+    """
+    joint = codes(tables, column)
+    last = 1 + max(int(c.max()) for c in joint)
+    found = tuple(np.where(c < 0, last, c) for c in joint)
+    labels: dict[int, str | None] = {}
+    for table, of_table in zip(tables, found, strict=True):
+        # The most frequent label of a code first, of equally frequent ones the first met.
+        pairs = pa.table({"code": of_table, "label": table.texts(column.name)})
+        counted = pairs.group_by(["code", "label"], use_threads=False).aggregate([([], "count_all")])
+        order = np.argsort(-counted["count_all"].to_numpy(), kind="stable")[::-1]
+        spelt = (counted[name].take(pa.array(order)).to_pylist() for name in ("code", "label"))
+        labels = dict(zip(*spelt, strict=True)) | labels
+    known = {i: label for i, label in labels.items() if label is not None}
+    names = (*(known[i] for i in range(1 + max(known, default=-1))), _MISSING_LABEL)
+    size = 1 + max(int(c.max()) for c in found)
+    return SharedCells(found, size, names, ordered=False, axis="category")
 
 
 def tellable_edges(real: Sequence[SortedNumbers], most: int, fewest: int) -> Floats:
@@ -235,7 +165,7 @@ class ColumnCells:
     """
 
     columns: tuple[Column, ...]
-    cells: tuple[AnchoredCells, ...]
+    cells: tuple[Cells, ...]
 
     @classmethod
     def of(cls, train: Table, columns: Sequence[Column], most_cells: int, most_labels: int) -> ColumnCells:
@@ -320,56 +250,6 @@ def readable_pairs(columns: Iterable[Codes | Floats], suppression: int) -> Bools
         counts = [int(np.sum(a & b)) for a in halves[i] for b in halves[j]]
         found[i, j] = found[j, i] = any(0 < n < suppression for n in counts)
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class NumberGroups:
-    """Quantile bins of train; group 0 is of missing values.
-
-    Attributes:
-        edges: inner edges of the bins, ascending.
-    """
-
-    name: str
-    edges: Floats
-
-    @classmethod
-    def on(cls, train: Table, name: str, bins: int) -> NumberGroups:
-        """At most so many bins, of about equal mass."""
-        values = train.numbers(name)[~train.missing(name)]
-        cuts = np.quantile(values, np.arange(1, bins) / bins) if len(values) else np.empty(0)
-        return cls(name, np.unique(cuts))
-
-    @property
-    def size(self) -> int:
-        """How many groups there are at most."""
-        return len(self.edges) + 2
-
-    def of(self, table: Table) -> Codes:
-        """The group of each row, shape (n,)."""
-        missing = table.missing(self.name)
-        return np.where(missing, 0, 1 + np.searchsorted(self.edges, table.numbers(self.name), side="right"))
-
-
-@dataclass(frozen=True, eq=False)
-class LabelGroups:
-    """Labels of train by their texts; group 0 is of missing values, the last of labels that train lacks."""
-
-    vocabulary: Vocabulary
-
-    @classmethod
-    def on(cls, train: Table, name: str) -> LabelGroups:
-        """Read off train."""
-        return cls(Vocabulary.of(name, train))
-
-    @property
-    def size(self) -> int:
-        """How many groups there are at most."""
-        return len(self.vocabulary.labels) + 2
-
-    def of(self, table: Table) -> Codes:
-        """The group of each row, shape (n,)."""
-        return 1 + self.vocabulary.places(table)
 
 
 def row_groups(tables: Sequence[Table], columns: Sequence[Column]) -> list[Codes]:

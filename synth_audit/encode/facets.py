@@ -5,131 +5,28 @@ A kind answers them beside what :class:`synth_audit.table.kind.Kind` asks; here 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
 
-import numpy as np
 import pyarrow as pa
 
-from synth_audit.arrays import Bools, Codes, Floats, Labels, Positions, Target
+from synth_audit.arrays import Bools, Codes, Floats, Positions, Target
+from synth_audit.errors import PluginError
 from synth_audit.stats.margins import Margin
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
+if TYPE_CHECKING:
+    from synth_audit.encode.cells import Cells, SharedCells
+    from synth_audit.encode.predictors import Coding, GuessRule
+    from synth_audit.encode.ranks import RankScale
+    from synth_audit.encode.univariate import Univariate
+
+
 MarginMethod: TypeAlias = Literal["kde", "empirical"]
 """How a distribution of numbers is learnt: a kernel density, or the sample's own distribution."""
-
-
-class Grouping(Protocol):
-    """Groups of the values of one column, as train has them."""
-
-    @property
-    def size(self) -> int:
-        """How many groups there are at most."""
-
-    def of(self, table: Table) -> Codes:
-        """The group of each row, shape (n,), in 0 … size − 1."""
-
-
-class AnchoredCells(Grouping, Protocol):
-    """Cells that train fixes, missing among them, so that tables can be cross-tabulated alike."""
-
-    @property
-    def not_compared(self) -> int:
-        """The cell that correlations pass over, −1 for none."""
-
-
-class SharedCells(Protocol):
-    """Cells of one column in several tables, the last for missing."""
-
-    @property
-    def codes(self) -> tuple[Codes, ...]:
-        """The cell of each row, shape (n,) for each table."""
-
-    @property
-    def size(self) -> int:
-        """How many cells there are."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What stands under the bar of each cell, that of missing last."""
-
-    @property
-    def ordered(self) -> bool:
-        """True where neighbours may be joined: cells of numbers, low to high."""
-
-    @property
-    def axis(self) -> str:
-        """What stands along the axis of the cells."""
-
-
-class Univariate(Protocol):
-    """The distribution of one column, missing values included."""
-
-    def sample(self, n: int, rng: np.random.Generator) -> Floats | Labels:
-        """Plain values, shape (n,)."""
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values; see :func:`synth_audit.encode.univariate.from_plain`."""
-
-
-class RankScale(Protocol):
-    """How one column becomes numbers whose ranks carry its dependence on others."""
-
-    @property
-    def labels(self) -> Labels | None:
-        """Labels in the order of their codes 0, 1, …; None where values are numbers already."""
-
-    def of(self, table: Table) -> Floats:
-        """Numbers, shape (n,), NaN where missing or a label that train lacks."""
-
-
-class GuessRule(Protocol):
-    """When a guess at a secret is right, and what can be guessed without a release."""
-
-    def right(self, guesses: Floats, secrets: Floats) -> Bools:
-        """Which guesses are right, shape (n,); a missing guess is wrong."""
-
-    def typical(self, values: Floats) -> float:
-        """The guess of one who knows the population only."""
-
-    def classes(self, values: Floats) -> tuple[Codes, Floats]:
-        """The class of each present value, shape (n,), and the guess for each class."""
-
-
-class Coding(Protocol):
-    """How one column becomes the numbers of a linear model (contrast coding)."""
-
-    @property
-    def column(self) -> Column:
-        """The column."""
-
-    @property
-    def start(self) -> int:
-        """Position of its first number in the design."""
-
-    @property
-    def width(self) -> int:
-        """How many numbers it becomes."""
-
-    @property
-    def regressors(self) -> list[int]:
-        """Positions that predict other columns."""
-
-    @property
-    def responses(self) -> dict[int, float]:
-        """Position and share in train of each number that stands for this column as a secret."""
-
-    def numbers(self, table: Table) -> Floats:
-        """Shape (n, width), NaN where a number is missing."""
-
-    def present(self, table: Table) -> Bools:
-        """Rows that hold a value that train may teach something of, shape (n,)."""
-
-    def rare_counts(self, train: Table) -> Mapping[str, int]:
-        """How many rows of train hold each label that is too rare for a number of its own, ascending."""
 
 
 class Aspect(StrEnum):
@@ -162,9 +59,7 @@ class Novelty:
 class Facets(Protocol):
     """A column as counts, distributions, predictors, secrets and news."""
 
-    def anchored_cells(
-        self, train: Table, column: Column, *, most_cells: int, most_labels: int
-    ) -> AnchoredCells:
+    def anchored_cells(self, train: Table, column: Column, *, most_cells: int, most_labels: int) -> Cells:
         """At most so many cells of about equal mass in train for numbers; one for each of so many labels."""
 
     def shared_cells(
@@ -177,7 +72,7 @@ class Facets(Protocol):
             most: cells of numbers; labels have one each.
         """
 
-    def grouping(self, train: Table, column: Column, *, bins: int) -> Grouping:
+    def grouping(self, train: Table, column: Column, *, bins: int) -> Cells:
         """The labels of train, or so many quantile bins of its numbers; missing is group 0, and the last is
         of labels that train does not have."""
 
@@ -253,5 +148,16 @@ class Facets(Protocol):
 
 
 def facets(column: Column) -> Facets:
-    """The answers of a column's kind."""
+    """Answer by a column's kind.
+
+    Raises:
+        PluginError: the kind, an outside plug-in, does not answer all of it.
+    """
+    if lacking := [name for name in vars(Facets) if name[0] != "_" and not hasattr(column.kind, name)]:
+        raise PluginError(
+            f"the kind {column.kind.name!r} does not say how its columns are compared",
+            where=f"column {column.name!r}",
+            expected=f"a kind with the methods {', '.join(lacking)}",
+            fix="derive it from a kind of numbers or of labels in `synth_audit.encode.kinds`",
+        )
     return cast("Facets", column.kind)

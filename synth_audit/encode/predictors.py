@@ -5,26 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import TypeAlias
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Floats32, Target
 from synth_audit.encode.codes import Vocabulary, by_frequency, codes, split_rows
 from synth_audit.encode.distances import EuclideanEncoder
-from synth_audit.encode.facets import GuessRule
 from synth_audit.neighbours.gower import MISSING, Mixed
 from synth_audit.stats.regression import Scaling
-from synth_audit.table.kind import NumberPart
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
 RARE = 0.02
 """A category or a gap that a smaller share of train has gets no number of its own: a set of some hundred rows
 holds too few of it to estimate anything, and each indicator adds noise to the attack."""
-
-_FAR = 10.0
-"""Standard deviations beyond which a number counts no more."""
 
 _CENTRES = (0.05, 0.01, 0.0)
 """Tails left out of the central range, tried in turn until a range is left."""
@@ -211,64 +206,8 @@ class LabelCoding:
         return {label: n for label, n in counts if n < RARE * train.n_rows}
 
 
-@dataclass(frozen=True, eq=False)
-class FixedDesign:
-    """Coordinates that train alone fixes: a row has the same beside whatever other rows.
-
-    A number is standardised on train, at most ten standard deviations from its mean, with an indicator where
-    train has gaps; a label is an indicator among the most frequent ones of train, and rarer, unknown and
-    missing ones share one.
-    """
-
-    columns: tuple[_FixedNumbers | _FixedLabels, ...]
-
-    @classmethod
-    def of(cls, train: Table, names: Sequence[str], labels: int = 30) -> Self:
-        """The coordinates of some columns.
-
-        Args:
-            labels: indicators of a column at most.
-        """
-        return cls(tuple(_fixed(train, train.schema[name], labels) for name in names))
-
-    def rows(self, table: Table) -> Floats:
-        """Rows of a table that has these columns, shape (n, width)."""
-        return np.hstack([column.of(table) for column in self.columns])
-
-
-@dataclass(frozen=True, eq=False)
-class _FixedNumbers:
-    name: str
-    part: NumberPart
-    centre: float
-    scale: float
-    gap: bool
-
-    def of(self, table: Table) -> Floats:
-        values = self.part.read(table.column(self.name))
-        gaps = np.isnan(values)
-        numbers = np.clip(np.where(gaps, 0.0, (values - self.centre) / self.scale), -_FAR, _FAR)
-        return np.column_stack([numbers, gaps] if self.gap else [numbers]).astype(np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class _FixedLabels:
-    vocabulary: Vocabulary
-    most: int
-
-    def of(self, table: Table) -> Floats:
-        hot = self.vocabulary.places(table)[:, None] == np.arange(min(self.most, len(self.vocabulary.labels)))
-        return np.column_stack([hot, ~hot.any(axis=1)]).astype(np.float64)
-
-
-def _fixed(train: Table, column: Column, labels: int) -> _FixedNumbers | _FixedLabels:
-    part = column.kind.part
-    if not isinstance(part, NumberPart):
-        return _FixedLabels(Vocabulary.of(column.name, train).by_frequency(train), labels)
-    known = part.read(train.column(column.name))
-    there = known[~np.isnan(known)]
-    centre, scale = (float(there.mean()), float(there.std()) or 1.0) if len(there) else (0.0, 1.0)
-    return _FixedNumbers(column.name, part, centre, scale, len(there) < len(known))
+Coding: TypeAlias = NumberCoding | LabelCoding
+"""How one column becomes the numbers of a linear model (contrast coding)."""
 
 
 @dataclass(frozen=True)
@@ -293,7 +232,11 @@ class GuessTolerance:
     def from_train(cls, values: Floats, tolerance: float) -> GuessTolerance:
         """Measure the present values of train, shape (n,), at least one of them."""
         known = values[~np.isnan(values)]
-        ranges = [_length(*np.quantile(known, [tail, 1 - tail], method="nearest")) for tail in _CENTRES]
+        ends = (np.quantile(known, [tail, 1 - tail], method="nearest") for tail in _CENTRES)
+        most = (
+            np.finfo(np.float64).max / 2
+        )  # lengths are finite also where numbers are as far apart as can be
+        ranges = (2 * float(min(high / 2 - low / 2, most)) for low, high in ends)
         return cls(tolerance, next((x for x in ranges if x > 0), 0.0), _median(known))
 
     def right(self, guesses: Floats, secrets: Floats) -> Bools:
@@ -344,6 +287,10 @@ class Equality:
         return np.minimum(rank[position], _MOST_CLASSES - 1), used[by_count[:_MOST_CLASSES]]
 
 
+GuessRule: TypeAlias = GuessTolerance | Equality
+"""When a guess at a secret is right, and what can be guessed without a release."""
+
+
 def predicted(
     judge: GuessRule,
     known: Mixed,
@@ -392,8 +339,3 @@ def forest_features(rows: Mixed) -> Floats32:
 def _median(values: Floats) -> float:
     """A middle value that occurs, so that a number which many share can be hit exactly."""
     return float(np.quantile(values, 0.5, method="nearest"))
-
-
-def _length(low: float, high: float) -> float:
-    """``high − low``, finite also where the numbers are as far apart as can be."""
-    return float(min(high / 2 - low / 2, np.finfo(np.float64).max / 2)) * 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,43 +40,34 @@ def order_by_response(codes: Codes, n_categories: int, response: Floats) -> Code
 
 
 @dataclass(frozen=True, eq=False)
-class NumberScale:
-    """Numbers as they are."""
+class RankScale:
+    """How one column becomes numbers whose ranks carry its dependence on others.
+
+    Attributes:
+        vocabulary: the labels in an order that train fixes; None where values are numbers already.
+    """
 
     name: str
-    labels: Labels | None = None
-
-    def of(self, table: Table) -> Floats:
-        """The numbers, shape (n,), NaN where missing."""
-        return table.numbers(self.name)
-
-
-@dataclass(frozen=True, eq=False)
-class LabelScale:
-    """Labels as their place in an order that train fixes."""
-
-    vocabulary: Vocabulary
+    vocabulary: Vocabulary | None = None
 
     @classmethod
-    def sorted_by(cls, train: Table, name: str, response: Floats | None) -> LabelScale:
+    def sorted_by(cls, train: Table, name: str, response: Floats | None) -> RankScale:
         """By the mean rank of a response, shape (n,), in each label; without one by falling frequency."""
         known = Vocabulary.of(name, train, exact=True)
         if response is None:
-            return cls(known.by_frequency(train))
-        return cls(known.reordered(order_by_response(known.places(train), len(known.labels), response)))
-
-    @classmethod
-    def alphabetic(cls, train: Table, name: str) -> LabelScale:
-        """By their texts."""
-        return cls(Vocabulary.of(name, train, exact=True))
+            return cls(name, known.by_frequency(train))
+        order = order_by_response(known.places(train), len(known.labels), response)
+        return cls(name, known.reordered(order))
 
     @property
-    def labels(self) -> Labels:
-        """Of train, in that order, shape (k,)."""
-        return self.vocabulary.array
+    def labels(self) -> Labels | None:
+        """Labels in the order of their codes 0, 1, …, shape (k,); None where values are numbers already."""
+        return None if self.vocabulary is None else self.vocabulary.array
 
     def of(self, table: Table) -> Floats:
-        """Places, shape (n,), NaN where missing or a label that train lacks."""
+        """Numbers, shape (n,), NaN where missing or a label that train lacks."""
+        if self.vocabulary is None:
+            return table.numbers(self.name)
         places = self.vocabulary.places(table)
         unknown = (places < 0) | (places == len(self.vocabulary.labels))
         return np.where(unknown, np.nan, places.astype(np.float64))
@@ -126,11 +117,8 @@ class CodedColumns:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> CodedColumns:
         """What :meth:`plain` wrote."""
-        return cls(schema_from_plain(plain["schema"]), tuple(map(_as_labels, plain["labels"])))
-
-
-def _as_labels(texts: Sequence[str] | None) -> Labels | None:
-    return None if texts is None else np.array(texts, dtype=object)
+        labels = (None if texts is None else np.array(texts, dtype=object) for texts in plain["labels"])
+        return cls(schema_from_plain(plain["schema"]), tuple(labels))
 
 
 def _read(values: Floats, labels: Labels | None) -> Floats | Labels:

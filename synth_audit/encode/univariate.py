@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from synth_audit.arrays import Floats, Labels
 from synth_audit.encode.codes import Vocabulary
-from synth_audit.encode.facets import Univariate
 from synth_audit.stats.margins import Margin
 from synth_audit.table.coarsening import spacing
 from synth_audit.table.kind import Bounds
@@ -88,6 +87,10 @@ class NumbersWithGaps:
         """As JSON values."""
         margin = None if self.margin is None else margin_to_plain(self.margin)
         return {"margin": margin, "missing": self.missing}
+
+
+Univariate: TypeAlias = Categories | NumbersWithGaps
+"""The distribution of one column, missing values included."""
 
 
 def from_plain(plain: Mapping[str, Any]) -> Univariate:

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.encode.facets import MarginMethod, Univariate, facets
-from synth_audit.encode.univariate import from_plain
+from synth_audit.encode.facets import MarginMethod, facets
+from synth_audit.encode.univariate import Univariate, from_plain
 from synth_audit.plugins.fitting import check_fewest
 from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
 from synth_audit.table.schema import Schema, schema_from_plain, schema_to_plain

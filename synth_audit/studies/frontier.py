@@ -13,7 +13,8 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.arrays import Floats
-from synth_audit.encode.facets import RankScale, facets
+from synth_audit.encode.facets import facets
+from synth_audit.encode.ranks import RankScale
 from synth_audit.errors import DataError
 from synth_audit.files import load_json
 from synth_audit.findings.measurement import MeasurementId, Series

@@ -11,7 +11,8 @@ import numpy as np
 
 from synth_audit.arrays import Codes, Floats
 from synth_audit.audits.fidelity._reference import Found, measured_together
-from synth_audit.encode.facets import SharedCells, facets
+from synth_audit.encode.cells import SharedCells
+from synth_audit.encode.facets import facets
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,

@@ -10,7 +10,8 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._targets import named
-from synth_audit.encode.facets import Coding, facets
+from synth_audit.encode.facets import facets
+from synth_audit.encode.predictors import Coding
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Measurement, Quantity

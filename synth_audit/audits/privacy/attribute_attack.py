@@ -24,8 +24,9 @@ from synth_audit.audits.privacy._attribute_secrets import (
     associated,
     retained,
 )
+from synth_audit.encode.cells import Cells
 from synth_audit.encode.codes import Vocabulary
-from synth_audit.encode.facets import Grouping, facets
+from synth_audit.encode.facets import facets
 from synth_audit.errors import PluginError
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
@@ -225,7 +226,7 @@ class ReleaseTest:
 
 
 def _rows(
-    table: Table, design: DesignMatrix, secret: Secret, groupings: Sequence[Grouping], rare: Sequence[str]
+    table: Table, design: DesignMatrix, secret: Secret, groupings: Sequence[Cells], rare: Sequence[str]
 ) -> SecretRows:
     """The rows of a table that hold the secret.
 
@@ -255,7 +256,7 @@ def _rare_labels(subject: Subject, design: DesignMatrix, secret: Secret) -> tupl
     return rare, counts / max(counts.sum(), 1.0)
 
 
-def _groupings(subject: Subject, secret: Secret) -> Iterator[Grouping]:
+def _groupings(subject: Subject, secret: Secret) -> Iterator[Cells]:
     """Of the other columns, as train has them."""
     for column in subject.features:
         if column.name != secret.name:

@@ -12,13 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Codes, Floats, Floats32, Labels, Positions, Target
-from synth_audit.encode import cells, predictors
-from synth_audit.encode.cells import LabelCells, LabelGroups
-from synth_audit.encode.codes import codes
+from synth_audit.encode import predictors
+from synth_audit.encode.cells import Cells, SharedCells, shared_label_cells
+from synth_audit.encode.codes import Vocabulary, codes, most_frequent
 from synth_audit.encode.facets import MarginMethod, Novelty
 from synth_audit.encode.novelty import exact_decimals, label_novelties, read_novelties
 from synth_audit.encode.predictors import Equality, LabelCoding
-from synth_audit.encode.ranks import LabelScale
+from synth_audit.encode.ranks import RankScale
 from synth_audit.encode.texts import WIDTH, Composite, Reading, ngram_vectors
 from synth_audit.encode.univariate import Categories
 from synth_audit.neighbours.coordinates import MISSING
@@ -49,21 +49,25 @@ class TextLabels(Kind):
     scale = Scale.NOMINAL
     domain_terms = frozenset({"categories"})
 
-    def anchored_cells(
-        self, train: Table, column: Column, *, most_cells: int, most_labels: int
-    ) -> LabelCells:
-        """One for each frequent label."""
-        return LabelCells.on(train, column.name, most_labels)
+    def anchored_cells(self, train: Table, column: Column, *, most_cells: int, most_labels: int) -> Cells:
+        """A cell for each of the most frequent labels of train, one for its others, one for labels that train
+        lacks, and one for missing."""
+        vocabulary = Vocabulary.of(column.name, train)
+        frequent = most_frequent(vocabulary.counts(train), most_labels)
+        rarer = int(frequent.sum())
+        cells = np.append(np.where(frequent, np.cumsum(frequent) - 1, rarer), [rarer + 1, rarer + 2])
+        return Cells(rarer + 3, lambda table: cells[vocabulary.places(table)])
 
     def shared_cells(
         self, tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
-    ) -> cells.SharedLabelCells:
+    ) -> SharedCells:
         """One for each label."""
-        return cells.SharedLabelCells.of(tables, column)
+        return shared_label_cells(tables, column)
 
-    def grouping(self, train: Table, column: Column, *, bins: int) -> LabelGroups:
-        """The labels of train."""
-        return LabelGroups.on(train, column.name)
+    def grouping(self, train: Table, column: Column, *, bins: int) -> Cells:
+        """Labels of train by their texts; 0 is of missing values, the last of labels that train lacks."""
+        vocabulary = Vocabulary.of(column.name, train)
+        return Cells(len(vocabulary.labels) + 2, lambda table: 1 + vocabulary.places(table))
 
     def outlying(self, table: Table, column: Column, tail: float) -> Positions:
         """Rows of the rarest labels."""
@@ -79,10 +83,10 @@ class TextLabels(Kind):
 
     def rank_scale(
         self, train: Table, column: Column, response: Floats | None, *, own_order: bool
-    ) -> LabelScale:
+    ) -> RankScale:
         """Nominal labels have no order of their own: on this one, ranks show most of what they say about the
         response."""
-        return LabelScale.sorted_by(train, column.name, response)
+        return RankScale.sorted_by(train, column.name, response)
 
     def response(
         self, tables: Sequence[Table], train: Table, column: Column, *, most_classes: int, far: float

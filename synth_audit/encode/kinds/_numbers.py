@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Codes, Floats, Labels, Positions, Target
-from synth_audit.encode import cells, predictors
-from synth_audit.encode.cells import NumberCells, NumberGroups
+from synth_audit.encode import predictors
+from synth_audit.encode.cells import Cells, SharedCells, shared_number_cells
 from synth_audit.encode.facets import MarginMethod, Novelty
 from synth_audit.encode.novelty import FinestDigits, number_novelties
 from synth_audit.encode.predictors import GuessTolerance, NumberCoding
-from synth_audit.encode.ranks import NumberScale
+from synth_audit.encode.ranks import RankScale
 from synth_audit.encode.univariate import NumbersWithGaps
+from synth_audit.stats.distributions import cell_codes, quantile_cells
 from synth_audit.stats.margins import Margin, empirical_margin, kde_margin
 from synth_audit.stats.resampling import outlying
 from synth_audit.table.arrow import decimals_of, numbers_of
@@ -70,17 +71,17 @@ class Numbers(Kind):
     order: ClassVar[Order | None] = Order.NUMBERS
     domain_terms: ClassVar[frozenset[DomainTerm]] = frozenset({"bounds"})
 
-    def anchored_cells(
-        self, train: Table, column: Column, *, most_cells: int, most_labels: int
-    ) -> NumberCells:
-        """Of about equal mass in train."""
-        return NumberCells.on(train, column.name, most_cells)
+    def anchored_cells(self, train: Table, column: Column, *, most_cells: int, most_labels: int) -> Cells:
+        """Of about equal mass in train, and a last one of missing numbers, which correlations pass over."""
+        name, edges = column.name, quantile_cells(train.numbers(column.name), most_cells)
+        size = len(edges) + 2
+        return Cells(size, lambda table: cell_codes(table.numbers(name), edges), not_compared=size - 1)
 
     def shared_cells(
         self, tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
-    ) -> cells.SharedNumberCells:
+    ) -> SharedCells:
         """Of about equal mass in train, with enough real rows in each."""
-        return cells.SharedNumberCells.of(tables, real, column, most, fewest, self.edge_grids)
+        return shared_number_cells(tables, real, column, most, fewest, self.edge_grids)
 
     def edge_grids(self, edges: Floats) -> Iterable[ValueGrid]:
         """What edges of cells may be rounded to, fine to coarse: 1, 2 and 5 times powers of ten."""
@@ -95,9 +96,17 @@ class Numbers(Kind):
             for m in (1, 2, 5)
         )
 
-    def grouping(self, train: Table, column: Column, *, bins: int) -> NumberGroups:
-        """Quantile bins."""
-        return NumberGroups.on(train, column.name, bins)
+    def grouping(self, train: Table, column: Column, *, bins: int) -> Cells:
+        """Quantile bins of train, of about equal mass; 0 is of missing values."""
+        name = column.name
+        values = train.numbers(name)[~train.missing(name)]
+        edges = np.unique(np.quantile(values, np.arange(1, bins) / bins)) if len(values) else np.empty(0)
+
+        def group(table: Table) -> Codes:
+            bin_of = 1 + np.searchsorted(edges, table.numbers(name), side="right")
+            return np.where(table.missing(name), 0, bin_of)
+
+        return Cells(len(edges) + 2, group)
 
     def outlying(self, table: Table, column: Column, tail: float) -> Positions:
         """Rows beyond the tails."""
@@ -119,9 +128,9 @@ class Numbers(Kind):
 
     def rank_scale(
         self, train: Table, column: Column, response: Floats | None, *, own_order: bool
-    ) -> NumberScale:
+    ) -> RankScale:
         """Numbers are one already."""
-        return NumberScale(column.name)
+        return RankScale(column.name)
 
     def response(
         self, tables: Sequence[Table], train: Table, column: Column, *, most_classes: int, far: float

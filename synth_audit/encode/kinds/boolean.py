@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Floats, Labels
+from synth_audit.encode.codes import Vocabulary
 from synth_audit.encode.kinds._labels import TextLabels
 from synth_audit.encode.kinds._numbers import is_number
-from synth_audit.encode.ranks import LabelScale
+from synth_audit.encode.ranks import RankScale
 from synth_audit.table.kind import Clues, Domain, KindInfo
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
@@ -32,10 +33,10 @@ class Boolean(TextLabels):
 
     def rank_scale(
         self, train: Table, column: Column, response: Floats | None, *, own_order: bool
-    ) -> LabelScale:
+    ) -> RankScale:
         """False before true, if asked for."""
         if own_order:
-            return LabelScale.alphabetic(train, column.name)
+            return RankScale(column.name, Vocabulary.of(column.name, train, exact=True))
         return super().rank_scale(train, column, response, own_order=False)
 
     def allows(self, storage: pa.DataType) -> bool:

@@ -10,9 +10,9 @@ from typing import Self
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.encode.predictors import FixedDesign
 from synth_audit.errors import DataError
 from synth_audit.findings.measurement import MeasurementId, Series
+from synth_audit.generators.disjoint.fixed_design import FixedDesign
 from synth_audit.generators.disjoint.partition import (
     MOST_ROWS,
     WHERE,

@@ -33,8 +33,7 @@ from synth_audit.audits.privacy.inference.questions import (
 )
 from synth_audit.audits.privacy.inference.reconstruction import reconstructed
 from synth_audit.encode.codes import codes
-from synth_audit.encode.facets import GuessRule
-from synth_audit.encode.predictors import predicted
+from synth_audit.encode.predictors import GuessRule, predicted
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (

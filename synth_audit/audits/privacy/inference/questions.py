@@ -10,7 +10,8 @@ import numpy as np
 from synth_audit.arrays import Floats, Positions
 from synth_audit.audits._targets import drawn, random_places
 from synth_audit.audits.privacy._guesses import KnownRows
-from synth_audit.encode.facets import GuessRule, facets
+from synth_audit.encode.facets import facets
+from synth_audit.encode.predictors import GuessRule
 from synth_audit.neighbours.gower import nearest_without
 from synth_audit.neighbours.search import nearest
 from synth_audit.plugins.audit import Subject

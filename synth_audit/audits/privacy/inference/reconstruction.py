@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats
-from synth_audit.encode.facets import GuessRule
-from synth_audit.encode.predictors import forest_features
+from synth_audit.encode.predictors import GuessRule, forest_features
 from synth_audit.neighbours.gower import Mixed
 
 if TYPE_CHECKING:
