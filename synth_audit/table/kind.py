@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
@@ -174,9 +174,10 @@ class Kind(ABC):
     as_it_is: ClassVar[bool] = False
     most_labels: ClassVar[int | None] = None
 
-    @property
+    @cached_property
     def name(self) -> str:
-        """As a plan and evidence name it: the name of its file."""
+        """As a plan and evidence name it: under which it is registered, which is the name of its file unless an
+        entry point gives another."""
         return type(self).__module__.rpartition(".")[2]
 
     def __str__(self) -> str:
@@ -305,4 +306,6 @@ def kind_named(name: str) -> Kind:
     Raises:
         PlanError: there is none.
     """
-    return cast("Kind", registry.find("kind", name).load()())
+    kind = cast("Kind", registry.find("kind", name).load()())
+    vars(kind)["name"] = name
+    return kind

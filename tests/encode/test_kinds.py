@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import sys
+from importlib.metadata import EntryPoint
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from synth_audit import registry
-from synth_audit.errors import PlanError
+from synth_audit.encode.facets import facets
+from synth_audit.errors import PlanError, PluginError
 from synth_audit.execution.context import RunContext
 from synth_audit.plan.plan import plan_schema
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext
-from synth_audit.table.kind import Clues, Disturbance, Domain, Scale, kind_named, kinds
+from synth_audit.table.kind import Clues, Disturbance, Domain, Kind, Scale, kind_named, kinds
+from synth_audit.table.schema import Column, schema_from_plain, schema_to_plain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema, kind_of
 from synth_audit.table.table import assemble, read_table
 
@@ -284,3 +287,23 @@ def test_an_unknown_kind_is_refused_with_those_there_are():
         ColumnSpec(kind="colour")
     with pytest.raises(PlanError):
         kind_named("colour")
+
+
+def test_a_kind_registered_under_another_name_than_its_file_s_is_found_again(monkeypatch):
+    point = EntryPoint("money", "synth_audit.encode.kinds.continuous:Continuous", "synth_audit.kinds")
+    monkeypatch.setattr(registry, "_entry_points", lambda room: (point,) if room == "kind" else ())
+    schema = infer_schema(pa.table({"x": [0.5, 1.5, 2.5]}), {"x": ColumnSpec(kind="money")})
+    assert str(schema["x"].kind) == "money"
+    assert schema_from_plain(schema_to_plain(schema))["x"].kind is schema["x"].kind
+    assert kind_named("continuous").name == "continuous"
+
+
+def test_a_kind_that_lacks_answers_is_named_with_them():
+    class Bare(Kind):
+        """A kind that says how values are stored, and nothing of how columns are compared."""
+
+    Bare.__abstractmethods__ = frozenset()
+    with pytest.raises(PluginError, match="'test_kinds'") as refused:
+        facets(Column("x", Bare(), pa.string()))
+    assert "anchored_cells" in refused.value.expected
+    assert facets(Column("x", kind_named("boolean"), pa.bool_())) is kind_named("boolean")
