@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from synth_audit.arrays import Bools, Codes, Codes32, Counts, Floats, Floats32, Labels, Positions
-from synth_audit.neighbours.coordinates import MISSING, smallest_type
+from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
 from synth_audit.table.label_forms import column_forms, standard_forms
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
 Scalar = TypeVar("Scalar", bound=np.generic)
-
-Wanted: TypeAlias = Sequence[Positions | None]
-"""Positions of the rows of each table that are wanted; None for all of them."""
 
 
 def codes(tables: Sequence[Table], column: Column) -> list[Codes]:
@@ -124,17 +121,6 @@ def split_rows(joint: npt.NDArray[Scalar], tables: Sequence[Table]) -> list[npt.
     """Rows of several tables, one below the other, as one array per table."""
     ends = np.cumsum([t.n_rows for t in tables])[:-1]
     return list(np.split(joint, ends))
-
-
-def wanted_codes(joint: Sequence[Codes], rows: Wanted) -> list[npt.NDArray[Any]]:
-    """Codes of some rows of each table, in the smallest type that holds those of all."""
-    small = np.result_type(*map(smallest_type, joint))
-    return [(c if some is None else c[some]).astype(small) for c, some in zip(joint, rows, strict=True)]
-
-
-def wanted_rows(table: Table, rows: Positions | None) -> Table:
-    """The rows of a table at these positions; the table as it is for None."""
-    return table if rows is None else table.take(rows)
 
 
 def coded(table: Table, columns: Sequence[Column]) -> Floats:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.arrays import Codes, Floats
-from synth_audit.encode.codes import Wanted, cells_of, wanted_codes, wanted_rows
-from synth_audit.neighbours.coordinates import Coordinates, side_by_side
-from synth_audit.neighbours.gower import FAR, MISSING, MISSING_NUMBER, NEAR, Mixed, MixedCells
+from synth_audit.arrays import Codes, Floats, Positions
+from synth_audit.encode.codes import cells_of
+from synth_audit.neighbours.coordinates import Coordinates, side_by_side, smallest_type
+from synth_audit.neighbours.gower import FAR, MISSING, MISSING_NUMBER, NEAR, Mixed
 from synth_audit.stats import distributions
 from synth_audit.stats.distributions import RobustScale
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
@@ -27,6 +27,9 @@ _GOWER_LABEL = 1e110
 
 _FARTHEST = 1e100
 """Standard deviations from train's mean beyond which no number counts: every distance is then finite."""
+
+Wanted: TypeAlias = Sequence[Positions | None]
+"""Positions of the rows of each table that are wanted; None for all of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +118,14 @@ def _rows_and_codes(
     tables: Sequence[Table], rows: Wanted | None, labels: Sequence[SharedLabels]
 ) -> Iterator[tuple[Table, list[npt.NDArray[Any]]]]:
     """The wanted rows of each table, and their codes of each label, which all rows of the tables share."""
-    wanted = rows or [None] * len(tables)
-    joint = [wanted_codes(part.read(tables), wanted) for part in labels]
+    wanted, joint = rows or [None] * len(tables), list[list[npt.NDArray[Any]]]()
+    for part in labels:
+        codes = part.read(tables)
+        small = np.result_type(*map(smallest_type, codes))
+        kept = (c if some is None else c[some] for c, some in zip(codes, wanted, strict=True))
+        joint.append([c.astype(small) for c in kept])
     for i, (table, some) in enumerate(zip(tables, wanted, strict=True)):
-        yield wanted_rows(table, some), [codes_of_tables[i] for codes_of_tables in joint]
+        yield table if some is None else table.take(some), [codes_of_tables[i] for codes_of_tables in joint]
 
 
 @dataclass(frozen=True)
@@ -160,7 +167,8 @@ class EuclideanEncoder:
         Args:
             rows: positions of those that are wanted of each table, None for all; all of all if left out.
         """
-        numeric, labels = list[_Numbers](), list[SharedLabels]()
+        # Of each column of numbers its coordinate, and whether the next one says where they are missing.
+        numeric, labels = list[tuple[str, NumberPart, int, bool]](), list[SharedLabels]()
         width = 0
         for column in self.columns:
             constant, part = column.name in self.constant, column.kind.part
@@ -169,40 +177,23 @@ class EuclideanEncoder:
                 continue
             if not constant and isinstance(part, NumberPart):
                 gaps = any(t.n_missing(column.name) for t in tables)
-                scale = self.centre[column.name], self.scale[column.name]
-                numeric.append(_Numbers(column.name, part, *scale, width, width + 1 if gaps else None))
+                numeric.append((column.name, part, width, gaps))
                 width += gaps
             width += 1
         placed = []
         for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
             dense = np.zeros((read.n_rows, width))
-            for numbers in numeric:  # each written where it stays: there may be millions
-                numbers.write(read, dense)
+            for name, part, place, gaps in numeric:  # each written where it stays: there may be millions
+                values = part.read(read.column(name))
+                missing = np.isnan(values)
+                if gaps:
+                    dense[:, place + 1] = missing
+                if np.isfinite(self.scale[name]):  # by infinity even an infinite difference is divided to 0
+                    with np.errstate(over="ignore"):
+                        scaled = (values - self.centre[name]) / self.scale[name]
+                    dense[:, place] = np.where(missing, 0.0, np.clip(scaled, -_FARTHEST, _FARTHEST))
             placed.append(Coordinates.of(dense, side_by_side(codes_of_labels, read.n_rows)))
         return placed
-
-
-@dataclass(frozen=True)
-class _Numbers:
-    """Numbers of a column: their coordinate, and that of whether they are missing, None where none is."""
-
-    name: str
-    part: NumberPart
-    centre: float
-    scale: float
-    place: int
-    gap: int | None
-
-    def write(self, table: Table, out: Floats) -> None:
-        """Put the coordinates of a table into its rows, which are 0, shape (n, width)."""
-        values = self.part.read(table.column(self.name))
-        missing = np.isnan(values)
-        if self.gap is not None:
-            out[:, self.gap] = missing
-        if np.isfinite(self.scale):  # by infinity even an infinite difference is divided to 0
-            with np.errstate(over="ignore"):
-                scaled = np.clip((values - self.centre) / self.scale, -_FARTHEST, _FARTHEST)
-            out[:, self.place] = np.where(missing, 0.0, scaled)
 
 
 def _centre_and_scale(values: Floats) -> tuple[float, float]:
@@ -365,8 +356,8 @@ def _published(train: Table, column: Column) -> SharedLabels | _RangedNumbers:
 
 def cells(
     tables: Sequence[Table], columns: Sequence[Column], *, rows: Wanted | None = None
-) -> list[MixedCells]:
-    """Prepare several tables as published, the first of which (train) sets the ranges.
+) -> list[Coordinates]:
+    """Prepare several tables for near copies as published, the first of which (train) sets the ranges.
 
     A numeric column without range in train tells no training rows apart and is left out.
 
@@ -378,7 +369,9 @@ def cells(
     labels = [p for p in parts if isinstance(p, SharedLabels)]
     found = []
     for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
-        places = (np.clip(p.read(read) * NEAR, -FAR, FAR) for p in numbers)
-        near = [np.nan_to_num(x, nan=MISSING_NUMBER).astype(np.float32) for x in places]
-        found.append(MixedCells.of(read.n_rows, near, codes_of_labels))
+        near = np.empty((read.n_rows, len(numbers)))
+        for j, p in enumerate(numbers):
+            places = np.clip(p.read(read) * NEAR, -FAR, FAR).astype(np.float32)  # which the search allows for
+            near[:, j] = np.nan_to_num(places, nan=MISSING_NUMBER)
+        found.append(Coordinates.of(near, side_by_side(codes_of_labels, read.n_rows)))
     return found

@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.arrays import Bools, Floats, Floats32, Positions, Scores
+from synth_audit.arrays import Bools, Floats, Positions, Scores
 from synth_audit.neighbours import gpu_scores, memory
-from synth_audit.neighbours.coordinates import in_steps, side_by_side, smallest_type
+from synth_audit.neighbours.coordinates import Coordinates, in_steps, smallest_type
 from synth_audit.neighbours.leaves import Boxes, Leaves
 from synth_audit.neighbours.repeats import row_kinds
 from synth_audit.neighbours.search import Pairs, answers, different_rows, least
@@ -276,41 +276,13 @@ def nearest_without(
     return np.array([f if rows is None else rows[f] for rows, f in zip(kept, found, strict=True)])
 
 
-@dataclass(frozen=True, eq=False)
-class MixedCells:
-    """Rows prepared for comparison with other rows of the same preparation.
-
-    Attributes:
-        numbers: numeric columns in units of what counts as near, shape (n, p).
-        labels: shared codes of discrete columns, in a type that holds them, shape (n, q).
-    """
-
-    numbers: Floats32
-    labels: npt.NDArray[Any]
-
-    @classmethod
-    def of(cls, n: int, numbers: Sequence[Floats32], labels: Sequence[npt.NDArray[Any]]) -> Self:
-        """Rows of one table from columns of shape (n,)."""
-        dense = np.empty((n, len(numbers)), np.float32)
-        for j, column in enumerate(numbers):
-            dense[:, j] = column
-        return cls(dense, side_by_side(labels, n))
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    def take(self, rows: Positions) -> MixedCells:
-        """The rows at these positions."""
-        return MixedCells(self.numbers[rows], self.labels[rows])
-
-
-def nearly_copied(queries: MixedCells, reference: MixedCells) -> Bools:
+def nearly_copied(queries: Coordinates, reference: Coordinates) -> Bools:
     """Whether some reference row agrees with a query in every label and, nearly, in every number, shape (n,).
 
-    Nearly is within 1/30 of the column's range in train. Missing agrees with missing only. All labels
-    together are one more coordinate in which different rows are too far apart, so that a tree under the
-    largest difference of coordinates answers exactly; block by block of the reference, of which only rows
-    with the labels of some query get into a tree.
+    Numbers are in units of what counts as near, 1/30 of the column's range in train. Missing agrees with
+    missing only. All labels together are one more coordinate in which different rows are too far apart, so
+    that a tree under the largest difference of coordinates answers exactly; block by block of the reference,
+    of which only rows with the labels of some query get into a tree.
     """
     found = np.zeros(len(queries), dtype=np.bool_)
     for start in range(0, len(reference), memory.TREE):
@@ -320,7 +292,7 @@ def nearly_copied(queries: MixedCells, reference: MixedCells) -> Bools:
     return found
 
 
-def _near_some(queries: MixedCells, reference: MixedCells) -> Bools:
+def _near_some(queries: Coordinates, reference: Coordinates) -> Bools:
     from scipy.spatial import cKDTree  # here, since a code location must not load it
 
     groups = row_kinds(np.concatenate([queries.labels, reference.labels]))
@@ -330,10 +302,10 @@ def _near_some(queries: MixedCells, reference: MixedCells) -> Bools:
         return np.zeros(len(queries), dtype=np.bool_)
     # Neither balanced nor compact: many equal rows would make either costly.
     tree = cKDTree(
-        np.column_stack([reference.numbers[met].astype(np.float64), known[met] * _APART]),
+        np.column_stack([reference.numbers[met], known[met] * _APART]),
         balanced_tree=False,
         compact_nodes=False,
     )
-    places = np.column_stack([queries.numbers.astype(np.float64), asked * _APART])
+    places = np.column_stack([queries.numbers, asked * _APART])
     distance, _ = tree.query(places, p=np.inf, distance_upper_bound=1 + _ROUNDING)
     return np.asarray(np.isfinite(distance))

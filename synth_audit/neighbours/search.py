@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,13 @@ from synth_audit.arrays import Floats, Integers, Positions, Scores
 from synth_audit.execution.executor import allowed_threads, over_blocks
 from synth_audit.neighbours import gpu_scores, memory
 from synth_audit.neighbours.coordinates import add_unlike, in_steps, small_codes, told_apart
-from synth_audit.neighbours.leaves import Boxes, Leaves
+from synth_audit.neighbours.leaves import Boxes
 from synth_audit.neighbours.repeats import abound, copy_number, row_kinds
+
+if TYPE_CHECKING:
+    from synth_audit.neighbours.coordinates import Coordinates, Products
+    from synth_audit.neighbours.gower import CappedDifferences, Mixed
+
 
 _MANY, _LARGE, _WIDE = 512, 4096, 64
 """Queries and reference rows from which on leaves are worth their making, and columns up to which they are:
@@ -50,62 +55,9 @@ class Nearest:
     ties: Integers
 
 
-class ScoredNumbers(Protocol):
-    """The numbers of queries and reference rows, prepared for being compared with each other."""
+R = TypeVar("R", bound="Coordinates | Mixed")
+"""Rows of one table in a space that has a distance."""
 
-    @property
-    def theirs(self) -> Scores:
-        """Of m reference rows, shape (p, m), or (p + 1, m) with a row of what scoring needs besides."""
-
-    @property
-    def steps(self) -> float:
-        """Of scores in what one label or one number adds to a distance."""
-
-    def scores(self, rows: slice | Positions, columns: slice, out: Scores) -> None:
-        """Score some queries against reference rows: the larger, the further; shape of ``out``."""
-
-    def bounds(self, boxes: Boxes, rows: slice, labels: npt.NDArray[Any]) -> Scores:
-        """What no row of each leaf scores less than, but for rounding, shape (leaves, queries)."""
-
-    def slack(self, rows: slice | Positions, limit: Floats, n_labels: int) -> Floats:
-        """At most how much higher than ``limit`` a row may score that is as near as one which scores it."""
-
-    def on(self, device: str) -> gpu_scores.NumberScores:
-        """The same scores on another device."""
-
-
-class Rows(Protocol):
-    """Rows of one table in a space that has a distance."""
-
-    @property
-    def numbers(self) -> Floats:
-        """Shape (n, p)."""
-
-    @property
-    def labels(self) -> npt.NDArray[Any]:
-        """Codes, −1 or more, equal for equal labels, shape (n, q)."""
-
-    @property
-    def unlike(self) -> Floats:
-        """What two different labels add to a score, shape (q,)."""
-
-    @property
-    def leaves(self) -> Leaves:
-        """The rows in leaves that lie close together."""
-
-    def __len__(self) -> int: ...
-
-    def take(self, rows: Positions) -> Self:
-        """The rows at these positions."""
-
-    def beside(self, reference: Self, order: Positions | None) -> ScoredNumbers:
-        """ScoredNumbers of these queries and of a reference, whose rows stand in that order."""
-
-    def distances(self, rows: Positions, reference: Self, columns: Positions) -> Floats:
-        """Exact distances of pairs, rounded so that those equal in exact arithmetic compare as equal."""
-
-
-R = TypeVar("R", bound=Rows)
 A = TypeVar("A")
 
 
@@ -222,7 +174,7 @@ def nearest_others(table: R, rows: Positions, k: int) -> Floats:
 
 
 def different_rows(
-    reference: Rows, but: int | None = None, place: Positions | None = None
+    reference: Coordinates | Mixed, but: int | None = None, place: Positions | None = None
 ) -> tuple[Positions, Integers] | None:
     """The first row of each kind, and how many are of it; None where repeated rows are few.
 
@@ -239,23 +191,25 @@ def different_rows(
     return order[first], count
 
 
-class Pairs(Generic[R]):
+class Pairs:
     """Queries and a reference, prepared for being scored against each other.
 
     Args:
+        queries, reference: both coordinates, or both mixed rows.
         further: rows that score so much more than the nearest are candidates too.
     """
 
-    def __init__(self, queries: R, reference: R, further: float = 0.0) -> None:
+    def __init__(self, queries: Any, reference: Any, further: float = 0.0) -> None:
         """Prepare numbers and labels, and leaves where they are worth their making."""
         n, m = self.size = len(queries), len(reference)
         width = reference.numbers.shape[1] + reference.labels.shape[1]
         self.device = gpu_scores.device_for(n, m)
         useful = n >= _MANY and m >= _LARGE and width <= _WIDE and self.device is None
-        self.queries, self.reference, self.further = queries, reference, further
+        self.queries, self.further = queries, further
+        self.reference: Coordinates | Mixed = reference
         self.leaves = reference.leaves if useful else None
         order = None if self.leaves is None else self.leaves.order
-        self.numbers = queries.beside(reference, order)
+        self.numbers: Products | CappedDifferences = queries.beside(reference, order)
         told = told_apart(queries.labels, reference.labels)
         self.mine, theirs = small_codes(queries.labels[:, told], reference.labels[:, told])
         # Not by a mask of the second axis, which leaves each column scattered through memory.
@@ -300,7 +254,7 @@ class Pairs(Generic[R]):
 
 
 def _nearest(
-    pairs: Pairs[Any],
+    pairs: Pairs,
     hidden: Hidden | None = None,
     *,
     copies: Integers | None = None,
@@ -325,7 +279,7 @@ def _nearest(
 
 
 def _nearest_k(
-    pairs: Pairs[Any], k: int, hidden: Hidden | None, place: Positions | None = None
+    pairs: Pairs, k: int, hidden: Hidden | None, place: Positions | None = None
 ) -> tuple[Floats, Positions]:
     """Distances and positions of the k nearest rows of every query, nearest first, shape (n, k) each."""
 
@@ -362,7 +316,7 @@ def least(
 
 
 def answers(
-    pairs: Pairs[Any],
+    pairs: Pairs,
     k: int,
     answer: Callable[[slice, Positions, Positions], A],
     hidden: Hidden | None = None,
@@ -392,9 +346,7 @@ def answers(
     return over_blocks(n, size, lambda block: answer(block, *_candidates(pairs, block, k, hidden)))
 
 
-def _candidates(
-    pairs: Pairs[Any], block: slice, k: int, hidden: Hidden | None
-) -> tuple[Positions, Positions]:
+def _candidates(pairs: Pairs, block: slice, k: int, hidden: Hidden | None) -> tuple[Positions, Positions]:
     """The candidates of a block of queries.
 
     Each query meets the leaf first that might hold the nearest row of all, and then those that might hold one
@@ -430,7 +382,7 @@ class Candidates:
         found: query within the block, place in the order of scoring, and score of what may be near.
     """
 
-    def __init__(self, pairs: Pairs[Any], block: slice, k: int, hidden: Hidden | None) -> None:
+    def __init__(self, pairs: Pairs, block: slice, k: int, hidden: Hidden | None) -> None:
         """Before anything is scored.
 
         Args:
@@ -484,7 +436,7 @@ class Candidates:
 
 
 def _on_device(
-    there: gpu_scores.TensorScores, pairs: Pairs[Any], block: slice, k: int, hidden: Hidden | None
+    there: gpu_scores.TensorScores, pairs: Pairs, block: slice, k: int, hidden: Hidden | None
 ) -> tuple[Positions, Positions]:
     """The candidates of a block by scores on another device."""
     search = Candidates(pairs, block, k, hidden)

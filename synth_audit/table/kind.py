@@ -176,8 +176,7 @@ class Kind(ABC):
 
     @cached_property
     def name(self) -> str:
-        """As a plan and evidence name it: under which it is registered, which is the name of its file unless an
-        entry point gives another."""
+        """As a plan and evidence name it: the name of its file, or of the entry point that it is found by."""
         return type(self).__module__.rpartition(".")[2]
 
     def __str__(self) -> str:
