@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -164,9 +165,10 @@ class RunContext:
     device: Device = "cpu"
     scratch: Path | None = None
 
-    def __reduce__(self) -> tuple[Callable[..., RunContext], tuple[Any, ...]]:
+    def __reduce__(self) -> tuple[Callable[[], RunContext], tuple[()]]:
         """In another process the work goes one by one and in silence: it has no processes of its own."""
-        return _elsewhere, (self.seed, self.draws, self.cache, self.deadline, self.device)
+        kept = {n: getattr(self, n) for n in ("seed", "draws", "cache", "deadline", "device")}
+        return partial(RunContext, **kept), ()
 
     @property
     def rng(self) -> np.random.Generator:
@@ -228,12 +230,6 @@ class RunContext:
 
 SERIAL = RunContext()
 """One by one, in this process and in silence, keeping nothing."""
-
-
-def _elsewhere(
-    seed: int, draws: np.random.Generator | None, cache: Cache, deadline: Deadline, device: Device
-) -> RunContext:
-    return RunContext(seed=seed, draws=draws, cache=cache, deadline=deadline, device=device)
 
 
 def _result(piece: Piece[Done], work: Callable[[Item], Done], item: Item) -> Done:

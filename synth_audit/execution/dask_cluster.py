@@ -147,14 +147,6 @@ def _scheduler_lost() -> Unavailable:
     )
 
 
-def _is_loopback(host: str) -> bool:
-    """Whether a host is this machine: a name such as 127.0.0.1.example.org is another one."""
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
-
-
 @contextmanager
 def _silent(name: str) -> Iterator[None]:
     """No message of a logger for the length of the block."""
@@ -178,8 +170,9 @@ def _security(scheduler: str) -> Any:
     scheme, rest = parse_address(scheduler)
     host = rest.rsplit(":", 1)[0].strip("[]")
     if scheme != "tls":
-        if _is_loopback(host):
-            return None
+        with suppress(ValueError):  # a name such as 127.0.0.1.example.org is another machine
+            if host == "localhost" or ip_address(host).is_loopback:
+                return None
         raise PlanError(
             "real rows would travel to this scheduler unencrypted",
             where="execution.scheduler",

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar, cast
 
 import pyarrow as pa
 from threadpoolctl import ThreadpoolController
@@ -28,6 +28,9 @@ from synth_audit.execution.workplace import ExecutorName
 from synth_audit.files import temporary_folder
 from synth_audit.table.arrow import Place, Shelf
 from synth_audit.table.table import Table
+
+if TYPE_CHECKING:
+    from synth_audit.execution.dask_cluster import DaskWorkers
 
 Done = TypeVar("Done")
 
@@ -153,15 +156,27 @@ class _Unpickler(pickle.Unpickler):
         return place.mapped()
 
 
+class Ending(Enum):
+    """How a piece of work ended."""
+
+    DONE = auto()
+    FAILED = auto()
+    """It raised, or could not travel: done again here, it is the same error at the same place."""
+    LOST = auto()
+    """Its process ended before it answered."""
+    LATE = auto()
+    """The deadline passed before it was done."""
+
+
 @dataclass(frozen=True)
-class CallResult(Generic[Done]):
-    """What a call returned, or that it failed."""
+class Piece(Generic[Done]):
+    """How a piece ended, and its result if it is done."""
 
+    ending: Ending
     result: Done | None = None
-    failed: bool = False
 
 
-def attempt(folder: str | None, call: Callable[[], Done]) -> CallResult[Done]:
+def attempt(folder: str | None, call: Callable[[], Done]) -> Piece[Done]:
     """Make a call; an error, which might not survive the way between processes, is told of without itself.
 
     Args:
@@ -175,12 +190,12 @@ def attempt(folder: str | None, call: Callable[[], Done]) -> CallResult[Done]:
             return _in_folder(own, call)
 
 
-def _in_folder(folder: str, call: Callable[[], Done]) -> CallResult[Done]:
+def _in_folder(folder: str, call: Callable[[], Done]) -> Piece[Done]:
     before, tempfile.tempdir = tempfile.tempdir, folder
     try:
-        return CallResult(call())
+        return Piece(Ending.DONE, call())
     except (Exception, SystemExit):
-        return CallResult(failed=True)
+        return Piece(Ending.FAILED)
     finally:
         tempfile.tempdir = before
         _give_back()
@@ -213,50 +228,8 @@ def end_with(parent: int) -> None:
     threading.Thread(target=watch, daemon=True, name="end with the parent").start()
 
 
-class Ending(Enum):
-    """How a piece of work ended."""
-
-    DONE = auto()
-    FAILED = auto()
-    """It raised, or could not travel: done again here, it is the same error at the same place."""
-    LOST = auto()
-    """Its process ended before it answered."""
-    LATE = auto()
-    """The deadline passed before it was done."""
-
-
-@dataclass(frozen=True)
-class Piece(Generic[Done]):
-    """How a piece ended, and its result if it is done."""
-
-    ending: Ending
-    result: Done | None = None
-
-
-class Pool(Protocol):
-    """Processes that take calls, here or elsewhere."""
-
-    @property
-    def size(self) -> int:
-        """Calls that are worked on at a time."""
-        ...
-
-    @property
-    def shares_files(self) -> bool:
-        """True when its processes end before a folder of ours is deleted, and see it until then."""
-        ...
-
-    def submit(self, call: Callable[[], Done]) -> Future[Done]:
-        """Have a call made; it must survive the way to another process."""
-        ...
-
-    def stop(self, at_work: Collection[Future[Any]]) -> None:
-        """End what is still at work, by force where that is possible, and be ready for new calls."""
-        ...
-
-    def lost(self, error: Exception) -> bool:
-        """Whether the error of a call means that its process ended before it answered."""
-        ...
+Pool: TypeAlias = "Processes | DaskWorkers"
+"""Processes that take calls, here or elsewhere; the first says what is asked of both."""
 
 
 @dataclass(frozen=True)
@@ -304,10 +277,16 @@ class Executor:
             yield _one_by_one(work, items, deadline)
             return
         with temporary_folder(scratch) as folder:
-            calls = _Calls(work, items, folder if self.pool.shares_files else None)
-            at_work: dict[Future[CallResult[Done]], int] = {}
+            # Where no folder is seen by both sides, tables must travel with each call.
+            shelf = Shelf(Path(folder)) if self.pool.shares_files else None
+
+            def call_of(i: int) -> Callable[[], Piece[Done]]:
+                call: Callable[[], Done] = partial(work, items[i])
+                return partial(attempt, folder if shelf else None, packed(call, shelf) if shelf else call)
+
+            at_work: dict[Future[Piece[Done]], int] = {}
             try:
-                yield _by_pool(self.pool, calls, at_work, deadline)
+                yield _by_pool(self.pool, call_of, len(items), at_work, deadline)
             finally:
                 if at_work:
                     self.pool.stop(at_work)
@@ -320,45 +299,29 @@ def _one_by_one(
         yield i, Piece(Ending.LATE) if deadline.passed else Piece(Ending.DONE, work(item))
 
 
-class _Calls(Generic[Item, Done]):
-    """The pieces as calls that can be sent away.
-
-    Args:
-        folder: where their temporary files go, and the tables that they work on; None where these must travel
-            with each call, since there is no folder that both sides see.
-    """
-
-    def __init__(self, work: Callable[[Item], Done], items: Sequence[Item], folder: str | None) -> None:
-        self._work, self._items, self._folder = work, items, folder
-        self._shelf = folder and Shelf(Path(folder))
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __getitem__(self, i: int) -> Callable[[], CallResult[Done]]:
-        """The call of one piece; raises whatever pickling it does."""
-        call: Callable[[], Done] = partial(self._work, self._items[i])
-        return partial(attempt, self._folder, packed(call, self._shelf) if self._shelf else call)
-
-
 def _by_pool(
     pool: Pool,
-    calls: _Calls[Item, Done],
-    at_work: dict[Future[CallResult[Done]], int],
+    call_of: Callable[[int], Callable[[], Piece[Done]]],
+    n: int,
+    at_work: dict[Future[Piece[Done]], int],
     deadline: Deadline,
 ) -> Iterator[tuple[int, Piece[Done]]]:
-    """Keep the pool busy without piling up calls in it, each of which may hold much."""
-    todo = list(reversed(range(len(calls))))
+    """Keep the pool busy without piling up calls in it, each of which may hold much.
+
+    Args:
+        call_of: the call of one of n pieces; raises whatever pickling it does.
+    """
+    todo = list(reversed(range(n)))
     while todo or at_work:
         while todo and len(at_work) < 2 * pool.size and not deadline.passed:
             i = todo.pop()
             try:
-                call = calls[i]
+                call = call_of(i)
             except Exception:  # it cannot travel; why is met again, and told of, where it is done again
                 yield i, Piece(Ending.FAILED)
                 continue
             at_work[pool.submit(call)] = i
-        done, _ = wait(at_work, _seconds(deadline), FIRST_COMPLETED)
+        done, _ = wait(at_work, None if deadline == NEVER else deadline.left, FIRST_COMPLETED)
         for future in done:
             yield at_work.pop(future), _ended(pool, future, deadline)
         if not done and deadline.passed:
@@ -369,20 +332,15 @@ def _by_pool(
             return
 
 
-def _seconds(deadline: Deadline) -> float | None:
-    return None if math.isinf(deadline.left) else deadline.left
-
-
-def _ended(pool: Pool, future: Future[CallResult[Done]], deadline: Deadline) -> Piece[Done]:
+def _ended(pool: Pool, future: Future[Piece[Done]], deadline: Deadline) -> Piece[Done]:
     try:
-        tried = future.result()
+        return future.result()
     # Pools and pickles raise what they like: which errors mean a loss, the pool says.
     except Exception as error:
         if pool.lost(error):
             return Piece(Ending.LATE if deadline.passed else Ending.LOST)
         # What could not travel there or back is met again, and told of, where it is done again.
         return Piece(Ending.FAILED)
-    return Piece(Ending.FAILED) if tried.failed else Piece(Ending.DONE, tried.result)
 
 
 @contextmanager
@@ -396,41 +354,39 @@ def opened(name: ExecutorName, workers: int = 1, scheduler: str | None = None) -
     Raises:
         PlanError: Dask is not installed, or no scheduler with workers of these versions answers.
     """
-    if name == "serial" or (name == "processes" and workers < 2):
-        yield Executor()
-    elif name == "processes":
-        yield Executor(_processes(workers))
-    else:
-        from synth_audit.execution.dask_cluster import connected
+    if name != "dask":
+        yield in_processes(workers if name == "processes" else 1)
+        return
+    from synth_audit.execution.dask_cluster import connected
 
-        with connected(workers, scheduler) as cluster:
-            yield Executor(cluster)
+    with connected(workers, scheduler) as cluster:
+        yield Executor(cluster)
 
 
 def in_processes(workers: int) -> Executor:
-    """An executor of so many processes on this machine."""
-    return Executor(_processes(workers)) if workers > 1 else Executor()
-
-
-def _processes(workers: int) -> Any:
-
-    return Processes(workers)
+    """An executor of so many processes on this machine; of one, this process itself."""
+    return Executor(Processes(workers)) if workers > 1 else Executor()
 
 
 @dataclass(frozen=True)
 class Processes:
-    """A pool of ``size`` processes; those that are idle serve the next who asks for as many."""
+    """A pool of processes; those that are idle serve the next who asks for as many.
+
+    Attributes:
+        size: calls that are worked on at a time.
+        shares_files: whether its processes end before a folder of ours is deleted, and see it until then.
+    """
 
     size: int
-    shares_files = True
+    shares_files: ClassVar[bool] = True
 
     def submit(self, call: Callable[[], Done]) -> Future[Done]:
-        """Have a call made."""
+        """Have a call made; it must survive the way to another process."""
         made: Future[Done] = self._pool().submit(call)
         return made
 
     def stop(self, at_work: Collection[Future[Any]]) -> None:
-        """Kill the processes, whatever is at work; the next call starts others."""
+        """End what is still at work by force; the next call starts other processes."""
         self._pool().shutdown(wait=True, kill_workers=True)
 
     def lost(self, error: Exception) -> bool:

@@ -114,7 +114,7 @@ def test_what_processes_leave_in_temporary_folders_is_deleted(n: int, tmp_path: 
 def test_elsewhere_a_piece_clears_up_after_itself(folder: str | None) -> None:
     kept = attempt(folder, partial(littered, 0))
     assert not Path(kept.result or "").parent.exists()
-    assert attempt(folder, partial(littered, 2)).failed
+    assert attempt(folder, partial(littered, 2)).ending is Ending.FAILED
     assert tempfile.tempdir is None or Path(tempfile.tempdir).exists()
 
 
@@ -231,7 +231,7 @@ def test_what_a_call_freed_goes_back_to_the_system(monkeypatch: pytest.MonkeyPat
     asked: list[int] = []
     monkeypatch.setattr("ctypes.CDLL", lambda _: SimpleNamespace(malloc_trim=asked.append))
     assert attempt(None, partial(squared, 3)).result == 9
-    assert attempt(None, partial(refused, 2)).failed
+    assert attempt(None, partial(refused, 2)).ending is Ending.FAILED
     assert asked == [0, 0]
 
 
