@@ -6,8 +6,7 @@ Torch takes seconds to import: :mod:`synth_audit.encode.embedding` imports this 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  # torch's own name for it
 
 from synth_audit.arrays import Floats, Floats32, Integers, Positions
+from synth_audit.execution.context import one_thread
 
 if TYPE_CHECKING:
     from synth_audit.encode.embedding import EmbeddingSettings
@@ -88,17 +88,6 @@ def placed(inputs: Inputs, weights: Weights, depth: int, device: str) -> Floats:
             points = _forward(parameters, batch, batch.nothing_masked(), depth)
             found.append(points.cpu().numpy()[: len(inputs) - start])
     return np.concatenate(found)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Hold torch to one thread: how it shares out a sum depends on how many there are."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True, eq=False)

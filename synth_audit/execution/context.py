@@ -269,3 +269,16 @@ def torch_device(wanted: str, what: str) -> str:
     if wanted == "cuda" and not cuda.is_available():
         raise PluginError("no CUDA device was found", expected="a GPU", fix="set device to cpu or auto")
     return "cuda" if wanted != "cpu" and cuda.is_available() else "cpu"
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Hold torch to one thread: how it shares out a sum depends on how many there are."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -7,7 +7,6 @@ import json
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +18,7 @@ from torch import nn
 
 from synth_audit.arrays import Floats32, Positions
 from synth_audit.errors import PluginError
+from synth_audit.execution.context import one_thread
 from synth_audit.files import replacing
 from synth_audit.generators._deep.private_gradients import (
     GradientNoise,
@@ -378,17 +378,6 @@ def averaged(mean: nn.Module, network: nn.Module, decay: float, step: int) -> No
     decay = min(decay, (1 + step) / (10 + step))
     for kept, now in zip(mean.state_dict().values(), network.state_dict().values(), strict=True):
         kept.copy_(torch.lerp(now, kept, decay) if now.is_floating_point() else now)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Hold torch to one thread: how it shares out a sum depends on how many there are."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def follow(optimiser: torch.optim.Optimizer, loss: torch.Tensor) -> float:
