@@ -30,8 +30,9 @@ from synth_audit.report.sweep_charts import (
 )
 from synth_audit.report.view import Cells, Picture, Sign
 from synth_audit.store.files import write_text
-from synth_audit.studies.calibration import Calibration, Curve, LeakNoise
+from synth_audit.studies.calibration import Calibration, Curve
 from synth_audit.studies.frontier import ERROR, FrontierRecord
+from synth_audit.table.kind import Disturbance
 from synth_audit.text import clean
 
 _OPEN_PANELS = 12
@@ -211,7 +212,7 @@ def _picture(curves: Sequence[Curve], anchor: str) -> Picture:
     return picture_of(series, anchor)
 
 
-def _noise(noise: LeakNoise) -> str:
+def _noise(noise: Disturbance) -> str:
     if noise.none:
         return "no noise"
     parts = (("σ", noise.sigma), ("λ", noise.rate), ("p", noise.flip))

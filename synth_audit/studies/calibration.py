@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit import registry
-from synth_audit.arrays import Floats, Labels
 from synth_audit.errors import DataError, PlanError
 from synth_audit.examination.audit_runner import AuditTask, TaskResult, run_tasks
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
@@ -21,54 +19,17 @@ from synth_audit.findings.measurement import Direction, MeasurementId
 from synth_audit.findings.sensitivity import PlantedLeaks
 from synth_audit.plugins.audit import Audit, Status, Subject
 from synth_audit.table.kind import Disturbance
-from synth_audit.table.schema import Column
 from synth_audit.table.table import Table, assemble
 
 STRENGTH = 0.05
 """Noise of the published evaluation: each of its three kinds is this, or none."""
 
 
-@dataclass(frozen=True)
-class LeakNoise:
-    """How strongly records are disturbed.
+QUIET = (Disturbance(),)
+"""Leaks as they are."""
 
-    Attributes:
-        sigma: continuous and datetime columns get N(0, σ²) in units of their standard deviation.
-        rate: integer columns get a Poisson(λ) added, in their own unit.
-        flip: labels are redrawn with this probability, evenly from the other labels of the column.
-
-    Source: contrastive privacy metrics, section 4.2, where each is 0 or 0.05. The unit of σ is ours, for a
-    noise of 0.05 in a column's own unit would be everything to one column and nothing to another.
-    """
-
-    sigma: float = 0.0
-    rate: float = 0.0
-    flip: float = 0.0
-
-    def __post_init__(self) -> None:
-        if min(self.sigma, self.rate, self.flip) < 0 or self.flip > 1:
-            raise ValueError("noise must not be negative, and flip at most 1")
-
-    @property
-    def none(self) -> bool:
-        """True when records stay as they are."""
-        return not (self.sigma or self.rate or self.flip)
-
-    def disturb(self, table: Table, rng: np.random.Generator) -> Table:
-        """The table with noise on every column; missing values stay missing."""
-        if self.none:
-            return table
-        return assemble(table.schema, {c.name: self._disturbed(table, c, rng) for c in table.schema})
-
-    def _disturbed(self, table: Table, column: Column, rng: np.random.Generator) -> Floats | Labels:
-        values = column.kind.plain(table.column(column.name))
-        how = Disturbance(self.sigma, self.rate, self.flip)
-        return column.kind.disturbed(values, column.domain, how, rng)
-
-
-QUIET = (LeakNoise(),)
-
-LOUD = tuple(LeakNoise(*kinds) for kinds in itertools.product((0.0, STRENGTH), repeat=3))
+LOUD = tuple(Disturbance(*kinds) for kinds in itertools.product((0.0, STRENGTH), repeat=3))
+"""Each of the three kinds of noise, or none."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +53,7 @@ class Curve:
     """
 
     id: MeasurementId
-    noise: LeakNoise
+    noise: Disturbance
     points: tuple[Point, ...]
     slope: float
     intercept: float
@@ -117,7 +78,7 @@ class Calibration:
 
     def to_json(self) -> str:
         """The calibration as JSON text."""
-        return _adapter().dump_json(self, indent=2).decode() + "\n"
+        return TypeAdapter(Calibration).dump_json(self, indent=2).decode() + "\n"
 
 
 def calibrate(
@@ -127,7 +88,7 @@ def calibrate(
     *,
     table: str,
     shares: Sequence[float],
-    noises: Sequence[LeakNoise] = QUIET,
+    noises: Sequence[Disturbance] = QUIET,
     max_rows: int = 10_000,
 ) -> Calibration:
     """Measure planted leaks of every share under every noise, with every privacy audit.
@@ -173,11 +134,22 @@ def calibrate(
     )
 
 
+def disturbed(table: Table, noise: Disturbance, rng: np.random.Generator) -> Table:
+    """Put noise on every column; missing values stay missing, and without noise all stays as it is."""
+    if noise.none:
+        return table
+    columns = {
+        c.name: c.kind.disturbed(c.kind.plain(table.column(c.name)), c.domain, noise, rng)
+        for c in table.schema
+    }
+    return assemble(table.schema, columns)
+
+
 def _tasks(
-    audits: Mapping[str, Audit], injector: LeakInjector, noise: LeakNoise, share: float, seed: int
+    audits: Mapping[str, Audit], injector: LeakInjector, noise: Disturbance, share: float, seed: int
 ) -> list[AuditTask]:
     name = f"{share:g} {noise.sigma:g} {noise.rate:g} {noise.flip:g}"
-    leaks = noise.disturb(injector.leaks(share), child_rng(seed, "calibration", name))
+    leaks = disturbed(injector.leaks(share), noise, child_rng(seed, "calibration", name))
     leaky = injector.leaky(injector.release(share, leaks))
     return [
         AuditTask(n, audit, leaky, f"{n} at {share:.0%}", ("calibration", name, n))
@@ -185,25 +157,19 @@ def _tasks(
     ]
 
 
-def _curves(places: Sequence[tuple[LeakNoise, float]], ended: Sequence[TaskResult]) -> tuple[Curve, ...]:
-    found: dict[tuple[MeasurementId, LeakNoise], list[Point]] = {}
+def _curves(places: Sequence[tuple[Disturbance, float]], ended: Sequence[TaskResult]) -> tuple[Curve, ...]:
+    found: dict[tuple[MeasurementId, Disturbance], list[Point]] = {}
     for (noise, share), end in zip(places, ended, strict=True):
         for m in end.outcome.measurements:
             if m.direction is not Direction.NEUTRAL and m.interval is not None and m.finite:
                 found.setdefault((m.id, noise), []).append(
                     Point(share, m.value, m.interval.low, m.interval.high)
                 )
-    return tuple(_curve(*key, points) for key, points in sorted(found.items(), key=_by_name))
+    ordered = sorted(found.items(), key=lambda item: (item[0][0], astuple(item[0][1])))
+    return tuple(_curve(*key, points) for key, points in ordered)
 
 
-def _by_name(
-    item: tuple[tuple[MeasurementId, LeakNoise], list[Point]],
-) -> tuple[MeasurementId, float, float, float]:
-    measurement, noise = item[0]
-    return measurement, noise.sigma, noise.rate, noise.flip
-
-
-def _curve(measurement: MeasurementId, noise: LeakNoise, points: Sequence[Point]) -> Curve:
+def _curve(measurement: MeasurementId, noise: Disturbance, points: Sequence[Point]) -> Curve:
     x, y = (np.array([getattr(p, part) for p in points]) for part in ("share", "value"))
     slope, intercept, explained = float("nan"), float("nan"), float("nan")
     if len(points) > 2 and np.ptp(x) > 0:
@@ -212,8 +178,3 @@ def _curve(measurement: MeasurementId, noise: LeakNoise, points: Sequence[Point]
         if spread > 0:
             explained = 1 - float(np.sum((y - intercept - slope * x) ** 2)) / spread
     return Curve(measurement, noise, tuple(points), slope, intercept, explained)
-
-
-@cache
-def _adapter() -> TypeAdapter[Calibration]:
-    return TypeAdapter(Calibration)

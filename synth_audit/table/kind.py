@@ -142,11 +142,32 @@ class Domain:
 
 @dataclass(frozen=True)
 class Disturbance:
-    """How strongly values are disturbed; see :class:`synth_audit.studies.calibration.LeakNoise`."""
+    """How strongly values are disturbed.
 
-    sigma: float
-    rate: float
-    flip: float
+    Attributes:
+        sigma: continuous and datetime columns get N(0, σ²) in units of their standard deviation.
+        rate: integer columns get a Poisson(λ) added, in their own unit.
+        flip: labels are redrawn with this probability, evenly from the other labels of the column.
+
+    Raises:
+        ValueError: one of them is negative, or flip is above 1.
+
+    Source: contrastive privacy metrics, section 4.2, where each is 0 or 0.05. The unit of σ is ours, for a
+    noise of 0.05 in a column's own unit would be everything to one column and nothing to another.
+    """
+
+    sigma: float = 0.0
+    rate: float = 0.0
+    flip: float = 0.0
+
+    def __post_init__(self) -> None:
+        if min(self.sigma, self.rate, self.flip) < 0 or self.flip > 1:
+            raise ValueError("noise must not be negative, and flip at most 1")
+
+    @property
+    def none(self) -> bool:
+        """True when values stay as they are."""
+        return not (self.sigma or self.rate or self.flip)
 
 
 class Kind(ABC):

@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.studies.calibration import LeakNoise
+from synth_audit.studies.calibration import disturbed as noisy
+from synth_audit.table.kind import Disturbance
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
@@ -29,13 +30,13 @@ def table():
 
 
 def disturbed(table, **noise):
-    return LeakNoise(**noise).disturb(table, np.random.default_rng(1))
+    return noisy(table, Disturbance(**noise), np.random.default_rng(1))
 
 
 def test_none_changes_nothing(table):
     assert disturbed(table) is table
-    assert LeakNoise().none
-    assert not LeakNoise(flip=0.1).none
+    assert Disturbance().none
+    assert not Disturbance(flip=0.1).none
 
 
 def test_continuous_noise_is_in_standard_deviations(table):
@@ -72,4 +73,4 @@ def test_no_rows_are_no_trouble(table):
 @pytest.mark.parametrize("wrong", [{"sigma": -1.0}, {"flip": 1.5}])
 def test_impossible_noise_is_refused(wrong):
     with pytest.raises(ValueError, match="noise"):
-        LeakNoise(**wrong)
+        Disturbance(**wrong)
