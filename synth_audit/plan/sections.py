@@ -28,7 +28,8 @@ from synth_audit.errors import PlanError, problems_of
 from synth_audit.execution.workplace import Device, ExecutorName
 from synth_audit.plugins.plugin_config import PluginChoice, PluginConfig, file_or_choice
 from synth_audit.table.resolution import TIME_UNITS, ValueGrid
-from synth_audit.table.schema_inference import AnyLabels, as_number
+from synth_audit.table.rules import as_number
+from synth_audit.table.schema_inference import AnyLabels
 
 KEY_PREFIX = "ed25519:"
 """Begins a public key: the 32 bytes of an Ed25519 key in base64 follow."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from math import inf
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,28 +29,33 @@ _MOST_DIGITS = 400
 """Of a bound, before and after the point: a float64 has up to 309, and a decimal up to 76 after it."""
 
 
-class ColumnRule(Protocol):
+class ColumnRule(ABC):
     """What becomes of the values of one column; immutable, and the same when it is applied again."""
 
     @property
     def needs_release(self) -> bool:
         """Whether it rests on the whole release, and was not fixed on one yet."""
+        return False
 
     def fixed_on(self, column: Column, values: pa.ChunkedArray) -> ColumnRule:
         """The same rule with all that it takes from a release."""
+        return self
 
+    @abstractmethod
     def applied(self, column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
         """Coarser values in the same storage type; missing ones stay missing."""
 
     def admitted(self, column: Column) -> Column:
         """The column with what the rule lets occur in it beside what was declared."""
+        return column
 
+    @abstractmethod
     def seen(self, column: Column) -> Column:
         """A column whose domain was inferred from coarser values, with declarations as coarse as these."""
 
 
 @dataclass(frozen=True)
-class Rounding:
+class Rounding(ColumnRule):
     """Numbers, or microseconds, cut off at two ends and put on a grid.
 
     Attributes:
@@ -59,15 +65,6 @@ class Rounding:
     grid: ValueGrid | None = None
     bottom: float = -inf
     top: float = inf
-
-    @property
-    def needs_release(self) -> bool:
-        """A number is rounded by itself."""
-        return False
-
-    def fixed_on(self, column: Column, values: pa.ChunkedArray) -> ColumnRule:
-        """It takes nothing from a release."""
-        return self
 
     def applied(self, column: Column, values: pa.ChunkedArray) -> pa.ChunkedArray:
         """Numbers that do not change keep their storage to the last bit."""
@@ -87,17 +84,13 @@ class Rounding:
         found = self.grid.nearest(found)
         return found if bounds is None else np.clip(found, *self.grid.within(bounds))
 
-    def admitted(self, column: Column) -> Column:
-        """Coarser numbers are within what was declared."""
-        return column
-
     def seen(self, column: Column) -> Column:
         """Its precision is the rule's step."""
         return column if self.grid is None else replace(column, declared_resolution=Resolution(self.grid))
 
 
 @dataclass(frozen=True)
-class Merging:
+class Merging(ColumnRule):
     """Labels that leave as one.
 
     How rare a label is, the release says and never train: that is the generator's own word, so a guarantee of
@@ -191,9 +184,8 @@ class Coarsening:
 
     def admitted(self, schema: Schema) -> Schema:
         """The schema of a coarser release: what the rules write into it is declared."""
-        return Schema(
-            tuple(self.rules[c.name].admitted(c) if c.name in self.rules else c for c in schema), schema.rules
-        )
+        admitted = (self.rules[c.name].admitted(c) if c.name in self.rules else c for c in schema)
+        return Schema(tuple(admitted), schema.rules)
 
     def view(self, train: Table, control: Table | None) -> tuple[Table, Table | None]:
         """Train and control as somebody sees them who attacks the release: made coarser, as it is.
@@ -267,9 +259,10 @@ class BoundClipping:
     def _within(self, batch: pa.RecordBatch, bounds: Mapping[str, Bounds]) -> pa.RecordBatch:
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for name in [n for n in bounds if n in columns]:
-            ends = _stored(bounds[name], columns[name].type)
-            if ends is None:
+            within = _ends(bounds[name], columns[name].type)
+            if within is None or within[0] > within[1]:  # the type has no value there
                 continue
+            ends = [pa.scalar(end, columns[name].type) for end in within]
             numbers = columns[name]
             if pa.types.is_float16(numbers.type):  # which Arrow does not compare
                 numbers = numbers.cast(pa.float32())
@@ -280,15 +273,6 @@ class BoundClipping:
                 self.counts[name] += count
                 columns[name] = pc.if_else(below, ends[0], pc.if_else(above, ends[1], columns[name]))
         return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
-
-
-def _stored(bounds: Bounds, storage: pa.DataType) -> tuple[pa.Scalar, pa.Scalar] | None:
-    """The outermost values of a type within the bounds; None of a type that has none there."""
-    ends = _ends(bounds, storage)
-    if ends is None or ends[0] > ends[1]:
-        return None
-    low, high = (pa.scalar(end, storage) for end in ends)
-    return low, high
 
 
 def _ends(bounds: Bounds, storage: pa.DataType) -> tuple[Any, Any] | None:

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Literal, TypeAlias
 
 from synth_audit.table.arrow import microseconds
@@ -105,9 +105,9 @@ def misread(text: str) -> str | None:
     return "is a date that does not exist or cannot be read" if _DATE.fullmatch(text) else None
 
 
-def as_number(value: Value) -> float:
+def as_number(value: float | date) -> float:
     """The value as columns hold it: dates in microseconds since 1970, UTC unless they say otherwise."""
-    return microseconds(value) if isinstance(value, datetime) else value
+    return microseconds(value) if isinstance(value, date) else float(value)
 
 
 def quoted(name: str) -> str:

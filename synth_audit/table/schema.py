@@ -6,7 +6,7 @@ import base64
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -243,11 +243,6 @@ def range_to_plain(ends: Bounds | None) -> list[float | str] | None:
     return None if ends is None else [float_to_plain(x) for x in ends]
 
 
-def range_from_plain(ends: list[float | str] | None) -> Bounds | None:
-    """The range that :func:`range_to_plain` wrote."""
-    return None if ends is None else (float(ends[0]), float(ends[1]))
-
-
 def float_to_plain(x: float) -> float | str:
     """JSON knows no infinity and no NaN; ``float`` reads both from text."""
     return x if math.isfinite(x) else str(x)
@@ -255,42 +250,28 @@ def float_to_plain(x: float) -> float | str:
 
 def _from_column(column: Column) -> dict[str, Any]:
     storage = pa.schema([pa.field("x", column.storage)]).serialize().to_pybytes()
-    return {
-        "name": column.name,
-        "kind": column.kind.name,
-        "storage": base64.b64encode(storage).decode("ascii"),
-        "roles": sorted(column.roles),
-        "kind_declared": column.kind_declared,
-        "nullable": column.nullable,
-        "declared_bounds": range_to_plain(column.declared_bounds),
-        "inferred_bounds": range_to_plain(column.inferred_bounds),
-        "declared_categories": column.declared_categories,
-        "inferred_categories": column.inferred_categories,
-        "release_text": column.release_text,
-        "declared_resolution": _resolution_to_plain(column.declared_resolution),
-        "inferred_resolution": _resolution_to_plain(column.inferred_resolution),
-    }
+    plain = {f.name: getattr(column, f.name) for f in fields(column)}
+    for name, value in plain.items():
+        if name.endswith("_bounds"):
+            plain[name] = range_to_plain(value)
+        if name.endswith("_resolution"):
+            plain[name] = value and value.plain()
+    written = {"kind": column.kind.name, "storage": base64.b64encode(storage).decode("ascii")}
+    return plain | written | {"roles": sorted(column.roles)}
 
 
 def _to_column(plain: Mapping[str, Any]) -> Column:
     storage = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(plain["storage"]))).field(0).type
-    lists = {k: None if plain[k] is None else tuple(plain[k]) for k in plain if k.endswith("_categories")}
-    bounds = {k: range_from_plain(plain[k]) for k in plain if k.endswith("_bounds")}
-    resolutions = {
-        k: None if plain[k] is None else Resolution.from_plain(plain[k])
-        for k in plain
-        if k.endswith("_resolution")
-    }
-    read = {
-        "kind": kind_named(plain["kind"]),
-        "storage": storage,
-        "roles": frozenset(Role(r) for r in plain["roles"]),
-    }
-    return Column(**(dict(plain) | read | lists | bounds | resolutions))
-
-
-def _resolution_to_plain(resolution: Resolution | None) -> dict[str, Any] | None:
-    return None if resolution is None else resolution.plain()
+    read: dict[str, Any] = {"kind": kind_named(plain["kind"]), "storage": storage}
+    read["roles"] = frozenset(Role(r) for r in plain["roles"])
+    for name, value in plain.items():
+        if name.endswith("_categories"):
+            read[name] = None if value is None else tuple(value)
+        if name.endswith("_bounds"):
+            read[name] = None if value is None else (float(value[0]), float(value[1]))
+        if name.endswith("_resolution"):
+            read[name] = None if value is None else Resolution.from_plain(value)
+    return Column(**(dict(plain) | read))
 
 
 @dataclass(frozen=True)
@@ -330,22 +311,16 @@ class PublicDomain:
     @classmethod
     def of(cls, schema: Schema) -> PublicDomain:
         """The declared part of a schema; what was inferred from train stays out."""
-        return cls(
-            {
-                c.name: PublicColumn(
-                    c.kind if c.kind_declared else None, _bounds_of(c), c.declared_categories, c.nullable
-                )
-                for c in schema.features
-            }
-        )
+        found = {}
+        for c in schema.features:
+            kind = c.kind if c.kind_declared else None
+            # Bounds that are declared, or that every column of a declared kind has.
+            fixed = kind.fixed_domain if kind else None
+            bounds = c.declared_bounds or (fixed.bounds if fixed else None)
+            found[c.name] = PublicColumn(kind, bounds, c.declared_categories, c.nullable)
+        return cls(found)
 
     @property
     def unknown(self) -> tuple[str, ...]:
         """The columns whose bounds or categories the plan leaves out."""
         return tuple(name for name, column in self.columns.items() if not column.known)
-
-
-def _bounds_of(column: Column) -> Bounds | None:
-    """Those that are declared, or that every column of a declared kind has."""
-    fixed = column.kind.fixed_domain if column.kind_declared else None
-    return column.declared_bounds or (fixed.bounds if fixed else None)

@@ -11,10 +11,10 @@ import pyarrow as pa
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from synth_audit.errors import DataError, PlanError
-from synth_audit.table.arrow import PlacedRows, index_columns, microseconds, nan_as_missing
+from synth_audit.table.arrow import PlacedRows, index_columns, nan_as_missing
 from synth_audit.table.kind import Bounds, Clues, DomainTerm, Kind, Order, TimeUnit, kind_named, kinds
 from synth_audit.table.resolution import Resolution
-from synth_audit.table.rules import OneOf, Ordered, Rule, Within, ordering
+from synth_audit.table.rules import OneOf, Ordered, Rule, Within, as_number, ordering
 from synth_audit.table.schema import RELEASED, Column, Role, Schema
 from synth_audit.table.storage_types import plain
 from synth_audit.table.table import Table
@@ -84,26 +84,20 @@ def _infer_column(
             expected="numbers or dates",
             fix=f"drop the bounds of {name!r}, or convert the column at its source",
         )
-    roles = frozenset(spec.roles) if spec else frozenset({Role.FEATURE})
+    listed = spec.categories if spec else None
     column = Column(
         name=name,
         kind=kind,
         storage=storage,
-        roles=roles,
+        roles=frozenset(spec.roles) if spec else frozenset({Role.FEATURE}),
         kind_declared=declared is not None,
         nullable=spec.nullable if spec else True,
         declared_bounds=spec.numeric_bounds if spec else None,
-        declared_categories=_declared_labels(spec, kind),
+        declared_categories=None if listed is None else tuple(map(kind.label_meant, listed)),
         declared_resolution=_declared_resolution(name, spec, kind, where),
         release_text=bool(spec and spec.release_text),
     )
     return _with_domain(column, values, where) if column.released else column
-
-
-def _declared_labels(spec: ColumnSpec | None, kind: Kind) -> tuple[str, ...] | None:
-    if spec is None or spec.categories is None:
-        return None
-    return tuple(kind.label_meant(label) for label in spec.categories)
 
 
 def _declared_resolution(name: str, spec: ColumnSpec | None, kind: Kind, where: str) -> Resolution | None:
@@ -339,8 +333,3 @@ def _label(value: object) -> object:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return value if value is None else str(value)
-
-
-def as_number(value: float | date | datetime) -> float:
-    """A bound as a number: dates in microseconds since 1970."""
-    return microseconds(value) if isinstance(value, date) else float(value)
