@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from synth_audit.findings.measurement import Direction, MeasurementId
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.store.evidence import Evidence
-from synth_audit.verdict.comparison import Change, Ends, change_of_ends
+from synth_audit.verdict.comparison import Change, change_of_ends
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,13 +85,9 @@ def compare(before: Evidence, after: Evidence) -> EvidenceComparison:
     directions = {m.id: m.direction for e in (before, after) for m in e.measurements}
     first, second = ({g.gate: g for g in e.gates.results} for e in (before, after))
     names = [*second, *(name for name in first if name not in second)]
-    pairs = tuple(
-        GatePair(
-            name, first.get(name), second.get(name), _change(first.get(name), second.get(name), directions)
-        )
-        for name in names
-    )
-    return EvidenceComparison(before, after, pairs, _caveats(before, after))
+    pairs = ((name, first.get(name), second.get(name)) for name in names)
+    compared = tuple(GatePair(name, a, b, _change(a, b, directions)) for name, a, b in pairs)
+    return EvidenceComparison(before, after, compared, _caveats(before, after))
 
 
 def _change(
@@ -99,24 +96,16 @@ def _change(
     if before is None or after is None:
         return Change.ALONE
     if before.value is None or after.value is None:
-        return Change.SAME if before.result is after.result else _by_result(before.result, after.result)
+        if before.result is after.result:
+            return Change.SAME
+        return Change.BETTER if _RANK[after.result] > _RANK[before.result] else Change.WORSE
     if before.value == after.value:
         return Change.SAME
-    first, second = _span(before), _span(after)
-    if first is None or second is None:
+    ends = [math.nan if x is None else x for x in (after.low, after.high, before.low, before.high)]
+    if any(map(math.isnan, ends)):
         return Change.UNKNOWN
     direction = directions.get(after.measurement) if after.measurement else None
-    return change_of_ends(second, first, direction or Direction.NEUTRAL)
-
-
-def _by_result(before: Result, after: Result) -> Change:
-    return Change.BETTER if _RANK[after] > _RANK[before] else Change.WORSE
-
-
-def _span(gate: GateResult) -> Ends | None:
-    """The interval of a gate; None where nothing is known of its precision."""
-    ends = (gate.low, gate.high)
-    return None if any(end is None or end != end for end in ends) else ends  # type: ignore[return-value]
+    return change_of_ends((ends[0], ends[1]), (ends[2], ends[3]), direction or Direction.NEUTRAL)
 
 
 def _caveats(before: Evidence, after: Evidence) -> tuple[str, ...]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -93,15 +92,11 @@ class Scales:
         values = [scale.of(table) for scale in self.scales]
         found = np.eye(len(values))
         for i, a in enumerate(values):
-            for j in range(i):
-                found[i, j] = found[j, i] = self._told(a, values[j])
+            for j, b in enumerate(values[:i]):
+                both = ~(np.isnan(a) | np.isnan(b))
+                told = min(_apart(a[both]), _apart(b[both])) >= self.fewest
+                found[i, j] = found[j, i] = round(kendall(a, b), DIGITS) if told else np.nan
         return Correlations(tuple(c.name for c in self.columns), tuple(map(tuple, found.tolist())))
-
-    def _told(self, a: Floats, b: Floats) -> float:
-        both = ~(np.isnan(a) | np.isnan(b))
-        if min(_apart(a[both]), _apart(b[both])) < self.fewest:
-            return float("nan")
-        return round(kendall(a, b), DIGITS)
 
 
 def _apart(values: Floats) -> int:
@@ -223,7 +218,7 @@ class FrontierRecord:
 
     def to_json(self) -> str:
         """The record as JSON text; non-finite numbers as the strings NaN, Infinity, -Infinity."""
-        return _adapter().dump_json(self, indent=2).decode() + "\n"
+        return TypeAdapter(FrontierRecord).dump_json(self, indent=2).decode() + "\n"
 
 
 def parse_frontier(text: str) -> FrontierRecord:
@@ -233,7 +228,7 @@ def parse_frontier(text: str) -> FrontierRecord:
         ValueError: it is none, of another version, or has a key that is unknown or occurs twice.
     """
     load_json(text)
-    record = _adapter().validate_json(text)
+    record: FrontierRecord = TypeAdapter(FrontierRecord).validate_json(text)
     if record.schema_version != SCHEMA_VERSION:
         raise ValueError(f"schema version {record.schema_version}")
     return record
@@ -306,18 +301,12 @@ def choose(candidates: tuple[CandidateResult, ...]) -> tuple[CandidateResult | N
     best = max(known, key=lambda c: c.score or 0.0)  # the first of several equals
     score = f"the best score, {best.score:.3f},"
     told = f"{best.name} has {score} among the {len(passed)} {of_all} that may leave."
-    return best, told + _alike(best, known)
-
-
-def _alike(best: CandidateResult, others: Sequence[CandidateResult]) -> str:
-    """Which of the others the chosen one cannot be told from, in a sentence; empty when it stands apart."""
-    names = [c.name for c in others if c is not best and _overlap(c, best)]
-    if not names:
-        return ""
-    return (
-        f" Not distinguishable from it, since intervals of both numbers overlap: {', '.join(names)}. "
-        "Choose among these by what else matters."
-    )
+    if alike := [c.name for c in known if c is not best and _overlap(c, best)]:
+        told += (
+            f" Not distinguishable from it, since intervals of both numbers overlap: {', '.join(alike)}. "
+            "Choose among these by what else matters."
+        )
+    return best, told
 
 
 def _overlap(a: CandidateResult, b: CandidateResult) -> bool:
@@ -328,19 +317,6 @@ def _overlap(a: CandidateResult, b: CandidateResult) -> bool:
 def _normalised(numbers: list[Number | None], higher: bool) -> list[float | None]:
     credited = [None if n is None else n.value if higher else max(n.value, 0.0) for n in numbers]
     values = [value for value in credited if value is not None]
-    if not values:
-        return [None] * len(numbers)
-    low, high = min(values), max(values)
-    span = high - low
-
-    def place(value: float) -> float:
-        if span == 0:
-            return 1.0
-        return (value - low) / span if higher else (high - value) / span
-
-    return [None if value is None else place(value) for value in credited]
-
-
-@cache
-def _adapter() -> TypeAdapter[FrontierRecord]:
-    return TypeAdapter(FrontierRecord)
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    worst = low if higher else high
+    return [None if v is None else abs(v - worst) / (high - low) if high > low else 1.0 for v in credited]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +88,7 @@ def _rule(number: int, column: Column, release: Table) -> Mapping[str, Any]:
 
 def _numbers(number: int, column: Column, values: Floats) -> Mapping[str, Any]:
     known = column.resolution.grid if column.resolution and not column.resolution.rounded else ValueGrid(0.0)
-    least = max(known.numerator / known.denominator, spacing(column))
+    least = max(known.step, spacing(column))
     low, high = np.quantile(values, (0.05, 0.95))
     step = _nice(((high - low) or float(np.ptp(values))) / _PARTS[number], least)
     grid = ValueGrid.of_step(step) if step else None
@@ -98,13 +97,14 @@ def _numbers(number: int, column: Column, values: Floats) -> Mapping[str, Any]:
 
 
 def _moments(number: int, column: Column, values: Floats) -> Mapping[str, Any]:
-    least = max(spacing(column), _size(column.resolution.grid) if column.resolution else 0.0)
-    coarser = [s for s in _SPANS if _size(span_grid(s)) > least]
+    least = max(spacing(column), column.resolution.grid.step if column.resolution else 0.0)
+    coarser = [s for s in _SPANS if span_grid(s).step > least]
     if not coarser:
         return {}
     span = coarser[min(number, len(coarser) - 1)]
     ends = _ends(number, values, span_grid(span))
-    return {"round_to": span} | {key: _moment(end) for key, end in ends.items()}
+    start = datetime(1970, 1, 1)
+    return {"round_to": span} | {key: start + timedelta(microseconds=end) for key, end in ends.items()}
 
 
 def _ends(number: int, values: Floats, grid: ValueGrid | None) -> dict[str, float]:
@@ -128,8 +128,7 @@ def _on_grid(grid: ValueGrid, value: float, *, up: bool) -> float:
     """The next number on the grid, upwards or downwards."""
     near = float(grid.nearest(np.array([value]))[0])
     if (near < value) if up else (near > value):
-        step = 31 * 86_400e6 if grid.calendar else grid.numerator / grid.denominator
-        step = 12 * step if grid.calendar == "Y" else step
+        step = {"M": 31 * 86_400e6, "Y": 372 * 86_400e6}.get(grid.calendar or "", grid.step)
         near = float(grid.nearest(np.array([near + step if up else near - step]))[0])
     return near
 
@@ -145,18 +144,8 @@ def _nice(step: float, least: float) -> float:
     return float(f"{next((x for x in sizes if x >= step * (1 - 1e-9)), step):.12g}")
 
 
-def _size(grid: ValueGrid) -> float:
-    """Microseconds between two moments of a grid, about."""
-    days = {"M": 30.0, "Y": 365.0}
-    return days[grid.calendar] * 86_400e6 if grid.calendar else grid.numerator / grid.denominator
-
-
 def _plain(number: float) -> float:
     return int(number) if float(number).is_integer() else float(number)
-
-
-def _moment(microseconds: float) -> datetime:
-    return datetime(1970, 1, 1) + timedelta(microseconds=microseconds)
 
 
 @dataclass(frozen=True)
@@ -200,19 +189,6 @@ class MendRecord:
     tries_counted: int = 1
     schema_version: str = SCHEMA_VERSION
 
-    @classmethod
-    def of(cls, evidence: Evidence, hopeless: tuple[str, ...], total_variation: float | None) -> MendRecord:
-        """The record of a refused release, before anything is tried."""
-        refused = [g.gate for g in evidence.gates.results if g.blocking and g.result is not Result.PASS]
-        return cls(
-            table=evidence.table,
-            plan_sha256=evidence.plan_sha256,
-            train=evidence.tables["train"].identity,
-            refused_by=tuple(refused),
-            hopeless=hopeless,
-            total_variation=total_variation,
-        )
-
     @property
     def mended(self) -> MendTry | None:
         """The try that passed."""
@@ -243,12 +219,7 @@ class MendRecord:
 
     def to_json(self) -> str:
         """The record as JSON text."""
-        return _adapter().dump_json(self, indent=2).decode() + "\n"
-
-
-@cache
-def _adapter() -> TypeAdapter[MendRecord]:
-    return TypeAdapter(MendRecord)
+        return TypeAdapter(MendRecord).dump_json(self, indent=2).decode() + "\n"
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,12 +234,30 @@ class Refused:
     @property
     def gates(self) -> tuple[GateResult, ...]:
         """The blocking gates that did not pass."""
-        return tuple(g for g in self.evidence.gates.results if g.blocking and g.result is not Result.PASS)
+        return _refusing(self.evidence)
 
     @property
     def hopeless(self) -> tuple[str, ...]:
         """Those that no coarsening can move."""
         return tuple(g.gate for g in self.gates if not g.measurement or g.measurement.audit not in MENDABLE)
+
+    def record(self, tries: int) -> MendRecord:
+        """What is known before anything is tried, of which there are at most so many.
+
+        The tries are counted before a candidate is attacked, so that a mend that is broken off counts too.
+        """
+        ledger = table_ledger(self.workspace, read_journal(self.workspace))
+        train = self.evidence.tables["train"].identity
+        counted = max(ledger.chosen_among(train), 1) if self.hopeless else None
+        return MendRecord(
+            table=self.evidence.table,
+            plan_sha256=self.evidence.plan_sha256,
+            train=train,
+            refused_by=tuple(g.gate for g in self.gates),
+            hopeless=self.hopeless,
+            total_variation=_utility(self.evidence),
+            tries_counted=counted or ledger.choice(train=train, candidates=1 + tries),
+        )
 
 
 def mend(plan: Plan, workspace: Workspace, context: RunContext = SERIAL, *, tries: int = RUNGS) -> MendRecord:
@@ -287,26 +276,13 @@ def mend(plan: Plan, workspace: Workspace, context: RunContext = SERIAL, *, trie
     _refuse_plan(plan)
     with temporary_folder(workspace.scratch) as folder:
         refused = _refused(plan, workspace, Path(folder))
-        record = MendRecord.of(refused.evidence, refused.hopeless, _utility(refused.evidence))
-        record = replace(record, tries_counted=_counted(refused, min(tries, RUNGS)))
+        record = refused.record(min(tries, RUNGS))
         write_text(workspace.mend, record.to_json())
-        if not refused.hopeless:
+        if not record.hopeless:
             record = climb(refused, record, replace(context, scratch=workspace.scratch), min(tries, RUNGS))
         # For readers: what later mends count on is in the ledger of the table.
         write_text(workspace.mend, record.to_json())
     return record
-
-
-def _counted(refused: Refused, tries: int) -> int:
-    """The refused candidate, all that mends of these rows may have judged before, and all that this one may.
-
-    Entered before a candidate is attacked, so that a mend that is broken off counts too.
-    """
-    ledger = table_ledger(refused.workspace, read_journal(refused.workspace))
-    train = refused.evidence.tables["train"].identity
-    if refused.hopeless:
-        return max(ledger.chosen_among(train), 1)
-    return ledger.choice(train=train, candidates=1 + tries)
 
 
 def climb(refused: Refused, record: MendRecord, context: RunContext, tries: int) -> MendRecord:
@@ -329,7 +305,9 @@ def climb(refused: Refused, record: MendRecord, context: RunContext, tries: int)
 
 def _judged(refused: Refused, spec: CoarsenSpec, context: RunContext) -> Evidence:
     """Evidence of one try, by the audits that refused alone where they refuse it again."""
-    plan = refused.plan.model_copy(update={"coarsen": _as_written(spec)}).located(refused.plan.base)
+    # As it comes back from a plan file, so that the plan's digest is the same.
+    written = CoarsenSpec.model_validate(spec.model_dump(mode="json"))
+    plan = refused.plan.model_copy(update={"coarsen": written}).located(refused.plan.base)
     rules = coarsening_of(plan, refused.made.train.schema)
     subject = stages.subject_of(
         plan, refused.made.train, refused.made.control, rules.applied(refused.made.synthetic)
@@ -350,9 +328,9 @@ def _judged(refused: Refused, spec: CoarsenSpec, context: RunContext) -> Evidenc
     return found
 
 
-def _as_written(spec: CoarsenSpec) -> CoarsenSpec:
-    """As it comes back from a plan file, so that the plan's digest is the same."""
-    return CoarsenSpec.model_validate(spec.model_dump(mode="json"))
+def _refusing(evidence: Evidence) -> tuple[GateResult, ...]:
+    """The blocking gates that did not pass."""
+    return tuple(g for g in evidence.gates.results if g.blocking and g.result is not Result.PASS)
 
 
 def _try(spec: CoarsenSpec, evidence: Evidence) -> MendTry:
@@ -362,10 +340,7 @@ def _try(spec: CoarsenSpec, evidence: Evidence) -> MendTry:
         words=tuple(f"{name} {rule.words}" for name, rule in spec.columns.items()),
         verdict=str(evidence.verdict),
         refused_by=tuple(
-            g.gate
-            for g in evidence.gates.results
-            if g.blocking and g.result is not Result.PASS
-            if g.measurement is None or g.measurement.audit in asked
+            g.gate for g in _refusing(evidence) if g.measurement is None or g.measurement.audit in asked
         ),
         total_variation=_utility(evidence),
     )
@@ -394,8 +369,7 @@ def _telling(release: Table) -> tuple[str, ...]:
 
 
 def _utility(evidence: Evidence) -> float | None:
-    found = [m.value for m in evidence.measurements if m.id == _UTILITY]
-    return found[0] if found else None
+    return next((m.value for m in evidence.measurements if m.id == _UTILITY), None)
 
 
 def _refuse_plan(plan: Plan) -> None:

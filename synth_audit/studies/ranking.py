@@ -14,7 +14,7 @@ from typing import Any
 
 from synth_audit import registry
 from synth_audit.errors import DataError, MeasurementNameError, PlanError
-from synth_audit.findings.measurement import Direction, Measurement, MeasurementId, Quantity, read
+from synth_audit.findings.measurement import Direction, Measurement, MeasurementId, read
 from synth_audit.findings.sensitivity import DERIVED, derived_of
 from synth_audit.pipeline.stages import audits_of
 from synth_audit.plan.plan import Plan
@@ -85,7 +85,9 @@ def measure_of(text: str, key: str) -> Measure:
     if not measurement.audit:
         raise PlanError(f"there is no measurement {text!r}", where=where, expected="`audit.quantity`")
     audit, quantity, of = measurement.audit, measurement.quantity, measurement.derived_from
-    known = _quantities(audit, where)
+    ref = registry.find("audit", audit, where=where)
+    info: AuditInfo = vars(ref.load())["info"]
+    known = {q.name: q for q in (*info.quantities, *derived_of(ref.family))}
     declared = quantity in known and (of is None or of.quantity in known)
     if not declared or (of is None) == (quantity in _DERIVED):
         raise PlanError(
@@ -152,13 +154,6 @@ def _measured(evidence: Evidence, measure: Measure | None) -> Measurement | None
     return next((m for m in evidence.measurements if m.id == measure.id), None)
 
 
-def _quantities(audit: str, where: str) -> dict[str, Quantity]:
-    ref = registry.find("audit", audit, where=where)
-    info: AuditInfo = vars(ref.load())["info"]
-    derived = derived_of(ref.family)
-    return {q.name: q for q in (*info.quantities, *derived)}
-
-
 @dataclass(frozen=True)
 class Candidate:
     """A generator that is to be tried.
@@ -197,12 +192,12 @@ def candidates_of(plan: Plan, n_columns: int) -> tuple[Candidate, ...]:
         PlanError: there is nothing to try, or a generator refuses its settings.
     """
     spec = plan.frontier or FrontierSpec.model_validate({})
-    distinct: dict[str, _Asked] = {}
+    distinct: dict[str, tuple[PluginChoice, Mapping[str, Any], Mapping[str, Any]]] = {}
     for choice, varied in [*_grid(plan, spec, n_columns), *((c, {}) for c in spec.generators)]:
         candidate = plan.model_copy(update={"generator": choice}).located(plan.base)
         built = registry.config_of(candidate.build_generator())
         key = json.dumps([choice.name, built], sort_keys=True)
-        distinct.setdefault(key, _Asked(choice, varied, built))
+        distinct.setdefault(key, (choice, varied, built))
     common = {
         "level": 1 - (1 - plan.level) / len(distinct),
         "audits": _audits(plan, spec),
@@ -210,10 +205,10 @@ def candidates_of(plan: Plan, n_columns: int) -> tuple[Candidate, ...]:
         "generator": None,
     }
     shared = plan.model_copy(update=common).located(plan.base).check()
-    asked = tuple(distinct.values())
+    names = _names([(choice, built) for choice, _, built in distinct.values()])
     return tuple(
-        Candidate(name, slug, shared.model_copy(update={"generator": a.choice}).located(plan.base), a.varied)
-        for a, (name, slug) in zip(asked, _names(asked), strict=True)
+        Candidate(name, slug, shared.model_copy(update={"generator": choice}).located(plan.base), varied)
+        for (choice, varied, _), (name, slug) in zip(distinct.values(), names, strict=True)
     )
 
 
@@ -301,7 +296,8 @@ def _audits(plan: Plan, spec: FrontierSpec) -> tuple[PluginChoice, ...]:
     Without a word from the plan a table with a sensitive column gets attribute attack and attribute game: no
     other attack asks what truncation is to prevent.
     """
-    wanted = {measure_of(text, key).id.audit for key, text in _named(spec)}
+    named = {"privacy": spec.privacy, "utility": spec.utility}
+    wanted = {measure_of(text, key).id.audit for key, text in named.items() if text}
     if _sensitive(plan) and not plan.audits and spec.privacy is None:
         wanted |= {"attribute_attack", "attribute_game"} & set(registry.catalogue("audit"))
     extra = wanted - set(audits_of(plan, load_suite(plan.gates, plan.base)))
@@ -311,31 +307,20 @@ def _audits(plan: Plan, spec: FrontierSpec) -> tuple[PluginChoice, ...]:
     return (*own, *(PluginChoice(name=n) for n in sorted(extra)))
 
 
-def _named(spec: FrontierSpec) -> list[tuple[str, str]]:
-    return [(k, text) for k, text in (("privacy", spec.privacy), ("utility", spec.utility)) if text]
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A generator as the plan writes it, what the sweep varied, and all its settings with defaults."""
-
-    choice: PluginChoice
-    varied: Mapping[str, Any]
-    built: Mapping[str, Any]
-
-
-def _names(asked: Sequence[_Asked]) -> Iterator[tuple[str, str]]:
+def _names(asked: Sequence[tuple[PluginChoice, Mapping[str, Any]]]) -> Iterator[tuple[str, str]]:
     """A name for readers and one for a folder, each different from all before it.
 
     They hold the settings that tell the candidates of one generator apart, and of long values the beginning.
+
+    Args:
+        asked: generators as the plan writes them, each with all its settings, defaults included.
     """
-    names: set[str] = set()
-    slugs: set[str] = set()
-    for a in asked:
-        alike = [o.built for o in asked if o.choice.name == a.choice.name]
-        telling = (k for k in a.choice.config if any(o.get(k) != a.built.get(k) for o in alike))
-        settings = ", ".join(f"{k}={_word(a.choice.config[k])}" for k in telling)
-        name = _new(f"{a.choice.name} {settings}".strip(), names, " ({})")
+    names, slugs = set[str](), set[str]()
+    for choice, built in asked:
+        alike = [all_of for other, all_of in asked if other.name == choice.name]
+        telling = (k for k in choice.config if any(o.get(k) != built.get(k) for o in alike))
+        settings = ", ".join(f"{k}={_word(choice.config[k])}" for k in telling)
+        name = _new(f"{choice.name} {settings}".strip(), names, " ({})")
         plain = re.sub(r"[^a-z0-9.]+", "-", name.lower())[:_SLUG_LENGTH].strip("-.")
         yield name, _new(plain or "candidate", slugs, "-{}")
 
@@ -384,6 +369,8 @@ def ranked(
         higher_privacy=privacy is not None and privacy.higher,
         higher_utility=utility is not None and utility.higher,
     )
+    gates = load_suite(plan.gates, plan.base).measured
+    limits = [g.limit for g in gates if g.blocking and g.limit is not None]
     best, reason = choose(candidates)
     for named, measure in ((spec.privacy, privacy), (spec.utility, utility)):
         reason += shortfall(measure, found) if named else ""
@@ -403,14 +390,8 @@ def ranked(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         split_kept=split_kept,
         releasable=plan.release is not None,
-        privacy_gated=privacy is None or _gated(plan, privacy),
+        privacy_gated=privacy is None or any(limit.applies_to(privacy.id) for limit in limits),
     )
-
-
-def _gated(plan: Plan, measure: Measure) -> bool:
-    """True when a deciding gate judges this measurement, for the whole table or for any scope."""
-    limits = (g.limit for g in load_suite(plan.gates, plan.base).measured if g.blocking)
-    return any(limit is not None and limit.applies_to(measure.id) for limit in limits)
 
 
 def _candidate(tried: CandidateRun, privacy: Measure | None, utility: Measure | None) -> CandidateResult:

@@ -86,16 +86,11 @@ def estimate(plan: Plan, context: RunContext, folder: Path) -> RunEstimate:
             fix="run it: it takes less time than an estimate",
         )
     small = plan.model_copy(update={"rows": None})
-    sizes = _sizes(source.n_rows)
+    sizes = min(SIZES[0], source.n_rows // 4), min(SIZES[1], source.n_rows // 2)
     draws = child_rng(context.seed, "run estimate")
     _, *runs = (_seconds(small, source.sample(n, draws), context, folder) for n in (FEWEST, *sizes))
     stages = tuple(_stage(name, [run[name] for run in runs], sizes, source.n_rows) for name in runs[0])
     return RunEstimate(source.n_rows, sizes, stages)
-
-
-def _sizes(rows: int) -> tuple[int, int]:
-    first, second = SIZES
-    return min(first, rows // 4), min(second, rows // 2)
 
 
 def _seconds(plan: Plan, part: Table, context: RunContext, folder: Path) -> Mapping[str, float]:

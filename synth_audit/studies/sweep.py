@@ -5,8 +5,8 @@ from __future__ import annotations
 import fcntl
 import shutil
 import sys
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -64,11 +64,17 @@ def sweep(
         scales = Scales.of(train, plan.suppression)
         with replace(context, scratch=workspace.scratch).keeping() as keeping:
             course = SweepRun(workspace, salt, splitting, scales, fresh)
-            tried = [course.run(e, keeping.within(_place(i, asked))) for i, e in enumerate(asked)]
+            places = (f"{i}/{len(asked)} {e.name}: " for i, e in enumerate(asked, 1))
+            tried = [course.run(e, keeping.within(at)) for e, at in zip(asked, places, strict=True)]
         record = ranked(plan, tried, scales.correlations(train), split_kept)
         write_text(workspace.frontier, record.to_json())
         write_text(workspace.kept_frontier, record.to_json(), private=True)
-        _drop_others(workspace, {e.slug for e in asked})
+        slugs = {e.slug for e in asked}
+        for folder in workspace.candidates.glob(
+            "*/"
+        ):  # of other candidates: nothing refers to their rows now
+            if folder.name not in slugs and Workspace(folder).restricted.is_dir():
+                shutil.rmtree(folder, ignore_errors=True)
     return record
 
 
@@ -111,10 +117,12 @@ class SweepRun:
 
     @contextmanager
     def _room(self, candidate: Candidate, own: Workspace) -> Iterator[Workspace]:
-        """A new folder for the candidate with the sweep's split, which takes the place of the old one."""
+        """A folder in the place of the old one, with the split as if the candidate's own plan had made it."""
         with replacing_folder(own.root) as folder:
             room = replace(own, root=folder).prepare()
-            self._carry_over(room, candidate)
+            link_or_copy(self.workspace.train, room.train)
+            link_or_copy(self.workspace.control, room.control)
+            replace(self.splitting, plan_sha256=candidate.plan.digest).write(room.split_record)
             yield room
 
     def _kept_once(self, candidate: Candidate, own: Workspace) -> bool:
@@ -131,12 +139,6 @@ class SweepRun:
         whole = same and as_many and made.table == TableRecord.of(table, self.salt)
         once = bool(kept_because(generator, made.generator))
         return whole and once and self._unchanged(candidate, made.table)
-
-    def _carry_over(self, room: Workspace, candidate: Candidate) -> None:
-        """Give a candidate the split of the sweep, as if its own plan had made it."""
-        link_or_copy(self.workspace.train, room.train)
-        link_or_copy(self.workspace.control, room.control)
-        replace(self.splitting, plan_sha256=candidate.plan.digest).write(room.split_record)
 
     def _still_good(self, candidate: Candidate, own: Workspace) -> Evidence | None:
         """The evidence of an earlier sweep if it is what this one would find, and its tables are there."""
@@ -203,22 +205,17 @@ def _split(
     plan: Plan, workspace: Workspace, salt: Salt, context: RunContext, fresh: bool
 ) -> tuple[SplitRecord, str]:
     """This plan's split as the workspace holds it and when it was made, or a new one without a time."""
-    kept = None if fresh else _earlier_split(plan, workspace, salt)
-    if kept is not None:
-        made = datetime.fromtimestamp(workspace.split_record.stat().st_mtime, UTC)
-        return kept, made.isoformat(timespec="seconds")
+    with suppress(DataError):  # there is none, or no whole one
+        record = None if fresh else SplitRecord.read(workspace.split_record)
+        known = record and (record.plan_sha256, record.train, record.control)
+        if record and known == (
+            plan.digest,
+            *(TableRecord.of(t, salt) for t in real_tables(plan, workspace)),
+        ):
+            made = datetime.fromtimestamp(workspace.split_record.stat().st_mtime, UTC)
+            return record, made.isoformat(timespec="seconds")
     context.progress("pull and split", 0, 1)
     return stages.split_table(plan, workspace), ""
-
-
-def _earlier_split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord | None:
-    try:
-        record = SplitRecord.read(workspace.split_record)
-        train, control = (TableRecord.of(t, salt) for t in real_tables(plan, workspace))
-    except DataError:
-        return None
-    belongs = (record.plan_sha256, record.train, record.control) == (plan.digest, train, control)
-    return record if belongs else None
 
 
 @contextmanager
@@ -235,14 +232,3 @@ def exclusive_lock(workspace: Workspace) -> Iterator[None]:
                 fix="wait for it, or name another folder with --out",
             ) from None
         yield
-
-
-def _drop_others(workspace: Workspace, slugs: Collection[str]) -> None:
-    """Delete what sweeps of other candidates left: rows that nothing refers to any more."""
-    for folder in workspace.candidates.glob("*/"):
-        if folder.name not in slugs and Workspace(folder).restricted.is_dir():
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _place(position: int, asked: Sequence[Candidate]) -> str:
-    return f"{position + 1}/{len(asked)} {asked[position].name}: "
