@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     ValidationError,
@@ -34,6 +32,7 @@ from synth_audit.plan.sections import (
     PrivacySpec,
     ReleaseTarget,
     ReviewSpec,
+    Section,
     SplitSpec,
 )
 from synth_audit.plugins.plugin_config import Location, PluginChoice, PluginConfig, combinations
@@ -56,6 +55,10 @@ _TEMPLATE = re.compile(r"\{\{\s*env\b")
 """How a template begins that Dagster fills in; other braces may be text of the table."""
 
 
+_PATH = {"type": "string", "pattern": r"[.][A-Za-z0-9]+$"}
+"""JSON Schema of a file's path."""
+
+
 def _listed(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
@@ -68,10 +71,9 @@ def _readable(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
-class Plan(BaseModel):
+class Plan(Section):
     """Everything public that decides an audit. The same plan, data and salt give the same evidence."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     name: str = Field(
         "table",
         pattern=r"^[\w.-]+$",
@@ -286,8 +288,18 @@ def plan_schema() -> dict[str, Any]:
         configs = {name: registry.config_schema(ref) for name, ref in registry.catalogue(room).items()}
         for config in configs.values():  # a reference is looked up at the root, not where it stands
             schema["$defs"] |= config.pop("$defs", {})
-        variants = [_variant(name, config) for name, config in configs.items()]
-        schema["$defs"][f"{room}_plugin"] = {"anyOf": [*variants, *_words(room, list(configs))]}
+        variants: list[dict[str, Any]] = [
+            {
+                "type": "object",
+                "properties": {name: {"anyOf": [config, {"type": "null"}]}},
+                "required": [name],
+                "additionalProperties": False,
+            }
+            for name, config in configs.items()
+        ]
+        # A plug-in without settings: its name, or the path of a file that it reads.
+        words = [{"enum": list(configs)}, *([_PATH] if room == "source" else [])]
+        schema["$defs"][f"{room}_plugin"] = {"anyOf": [*variants, *words]}
         for key in keys:
             link = {"$ref": f"#/$defs/{room}_plugin"}
             old = schema["properties"][key]
@@ -309,21 +321,6 @@ def _release_plugin(defs: dict[str, Any]) -> dict[str, Any]:
     named = [v for v in defs["source_plugin"]["anyOf"] if "properties" in v]
     variants = [{**v, "properties": {**v["properties"], **own}} for v in named]
     return {"anyOf": [*variants, *(v for v in defs["source_plugin"]["anyOf"] if "properties" not in v)]}
-
-
-def _words(room: registry.PluginGroup, names: list[str]) -> list[dict[str, Any]]:
-    """What may stand for a plug-in without settings: its name, or the path of a file that it reads."""
-    path = {"type": "string", "pattern": r"[.][A-Za-z0-9]+$"}
-    return [{"enum": names}, *([path] if room == "source" else [])]
-
-
-def _variant(name: str, config: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {name: {"anyOf": [config, {"type": "null"}]}},
-        "required": [name],
-        "additionalProperties": False,
-    }
 
 
 def load_plan(path: Path | str) -> Plan:
@@ -369,7 +366,17 @@ def parse_plan(value: object, *, where: str = "plan") -> Plan:
             expected="`key: value` lines",
             fix="`synth-audit init` writes a plan to start from",
         )
-    if unfilled := [_unfilled(key) for key in _templates(value)]:
+    unfilled = [
+        PlanError(
+            "a template is not filled in, which only Dagster does",
+            where=key,
+            expected="the value itself",
+            fix="write the value, or put it in a `defs.yaml`; "
+            "passwords belong under a connection's `secrets`",
+        )
+        for key in _templates(value)
+    ]
+    if unfilled:
         raise PlanError.joined(unfilled, where)
     rest, mistakes = dict(value), list[PlanError]()
     while True:
@@ -396,15 +403,6 @@ def _templates(value: object, where: str = "") -> Iterator[str]:
         case list() | tuple():
             for i, inner in enumerate(value):
                 yield from _templates(inner, f"{where}.{i}")
-
-
-def _unfilled(key: str) -> PlanError:
-    return PlanError(
-        "a template is not filled in, which only Dagster does",
-        where=key,
-        expected="the value itself",
-        fix="write the value, or put it in a `defs.yaml`; passwords belong under a connection's `secrets`",
-    )
 
 
 def _read(value: dict[str, object], where: str) -> tuple[Plan | None, list[PlanError], set[str]]:

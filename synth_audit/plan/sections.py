@@ -35,6 +35,7 @@ KEY_PREFIX = "ed25519:"
 """Begins a public key: the 32 bytes of an Ed25519 key in base64 follow."""
 
 _LONGEST_NAME = 200
+"""Characters of an approver's name, which stands in one line of a certificate."""
 
 _OWN = ("approvals", "approvers", "not_worse")
 
@@ -46,13 +47,18 @@ INTO = "other"
 _SPAN = re.compile(rf"(?:([1-9][0-9]{{0,5}}) )?({'|'.join(TIME_UNITS)})s?")
 
 
-class ExecutionSpec(BaseModel):
+class Section(BaseModel):
+    """A part of the plan: it never changes, and takes no key but its own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ExecutionSpec(Section):
     """Where audits and games are computed, for how long, and on what.
 
     Left out of the plan's digest and of the evidence: the same plan gives the same numbers anywhere.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     executor: ExecutorName | None = Field(
         None, description="`serial`, `processes` or `dask`; what workers and scheduler imply if left out"
     )
@@ -123,10 +129,9 @@ class ExecutionSpec(BaseModel):
             ) from None
 
 
-class FrontierSpec(BaseModel):
+class FrontierSpec(Section):
     """Which candidates `synth-audit frontier` tries and how it chooses among those that pass."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     vary: dict[str, tuple[Any, ...]] = Field(
         default_factory=dict,
         description="settings of the generator with the values to try; several make a grid",
@@ -145,20 +150,18 @@ class FrontierSpec(BaseModel):
         return self
 
 
-class KnownAnswerSpec(BaseModel):
+class KnownAnswerSpec(Section):
     """How leaks are planted to see whether the audits would find them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     small: float = Field(
         default=0.01, gt=0, lt=0.5, description="share of copied rows in the small planted leak"
     )
     max_rows: int = Field(default=5_000, ge=100, description="most rows of any table a leak is planted in")
 
 
-class PrivacySpec(BaseModel):
+class PrivacySpec(Section):
     """The privacy budget of the table: what all fits on it may spend together, ever."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     epsilon: float = Field(gt=0, le=1000, description="the most that all fits may spend together")
     delta: float = Field(default=0.0, ge=0, lt=1, description="well below one over the number of entities")
     per_fit: float | None = Field(
@@ -235,23 +238,18 @@ def key_bytes(text: str) -> bytes:
 
 
 def _release(value: object, key: ValidationInfo) -> object:
-    if isinstance(value, ReleaseChoice) or not isinstance(value, Mapping):
-        return _whole(file_or_choice(value, key), {})
-    own = {k: v for k, v in value.items() if k in _OWN}
-    return _whole(file_or_choice({k: v for k, v in value.items() if k not in _OWN}, key), own)
-
-
-def _whole(choice: object, own: Mapping[str, object]) -> object:
+    own = {k: value[k] for k in _OWN if k in value} if isinstance(value, Mapping) else {}
+    named = {k: v for k, v in value.items() if k not in own} if isinstance(value, Mapping) else value
+    choice = file_or_choice(named, key)
     return {**choice, **own} if isinstance(choice, Mapping) else choice
 
 
 ReleaseTarget = Annotated[ReleaseChoice, BeforeValidator(_release)]
 
 
-class ReviewSpec(BaseModel):
+class ReviewSpec(Section):
     """The scope that a signature covers; it stands in the certificate and under the evidence's digest."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     purpose: _Line | None = Field(None, description="what the released table is to be used for")
     recipient: _Line | None = Field(None, description="who gets it")
     environment: _Line | None = Field(None, description="where it is used, and what protects it there")
@@ -277,10 +275,9 @@ class ReviewSpec(BaseModel):
         return self
 
 
-class SplitSpec(BaseModel):
+class SplitSpec(Section):
     """How control rows are set aside."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     control: float = Field(default=0.2, gt=0, lt=1, description="share of entities kept from the generator")
     made_elsewhere: Literal["random"] | None = Field(
         default=None,
@@ -324,10 +321,9 @@ Step = Annotated[float | str, AfterValidator(_step)]
 End = Annotated[float | date | datetime, AfterValidator(_end)]
 
 
-class ColumnCoarsening(BaseModel):
+class ColumnCoarsening(Section):
     """How the values of one column are made coarser: numbers and dates, or labels."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     round_to: Step | None = Field(
         None, description="a step such as 0.5, or a span of time such as `1 day`; the nearest multiple leaves"
     )
@@ -387,7 +383,7 @@ class ColumnCoarsening(BaseModel):
         return ", ".join(parts)
 
 
-class CoarsenSpec(BaseModel):
+class CoarsenSpec(Section):
     """Which columns of a release are made coarser, and what these rules rest on.
 
     Rules that were fixed without a look at real rows keep a guarantee of differential privacy; rules that
@@ -395,7 +391,6 @@ class CoarsenSpec(BaseModel):
     a chance of a wrong pass.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     columns: dict[str, ColumnCoarsening] = Field(min_length=1, description="a rule for each column")
     chosen_on: Literal["public knowledge", "real data"] = Field(
         "public knowledge", description="what the rules were chosen by; `synth-audit mend` writes `real data`"

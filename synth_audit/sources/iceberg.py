@@ -80,26 +80,7 @@ def stored_type(kind: pa.DataType) -> pa.DataType | None:
     return _KINDS.get(kind)
 
 
-def iceberg_type(kind: pa.DataType) -> Any:
-    """The column type of Iceberg for one that :func:`stored_type` gave."""
-    from pyiceberg import types
-
-    if pa.types.is_decimal(kind):
-        return types.DecimalType(kind.precision, kind.scale)
-    if pa.types.is_timestamp(kind):
-        return types.TimestamptzType() if kind.tz else types.TimestampType()
-    return {
-        pa.bool_(): types.BooleanType(),
-        pa.int32(): types.IntegerType(),
-        pa.int64(): types.LongType(),
-        pa.float32(): types.FloatType(),
-        pa.float64(): types.DoubleType(),
-        pa.string(): types.StringType(),
-        pa.date32(): types.DateType(),
-    }[kind]
-
-
-def existing(catalogue: Any, name: tuple[str, ...]) -> Any:
+def found_table(catalogue: Any, name: tuple[str, ...]) -> Any:
     """The table; None where there is none of that name."""
     from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
@@ -115,7 +96,7 @@ def stage(catalogue: Any, name: tuple[str, ...], data: pa.Table, sha256: str) ->
     Raises:
         DataError: what was staged is not what was to be released.
     """
-    rows, found = stored(data), existing(catalogue, name)
+    rows, found = stored(data), found_table(catalogue, name)
     if found is None:
         if not catalogue.namespace_exists(name[:-1]):
             catalogue.create_namespace(name[:-1])
@@ -146,8 +127,11 @@ def _replace_columns(staged: Any, wanted: pa.Schema) -> None:
     Raises:
         DataError: the table is partitioned, sorted or has a key, by columns that would not be there any more.
     """
+    from pyiceberg.catalog import Catalog
+
     now = staged.table_metadata
-    columns = [(field.name, iceberg_type(field.type)) for field in wanted]
+    # The types that a new table would get.
+    columns = [(x.name, x.field_type) for x in Catalog._convert_schema_if_needed(wanted).fields]
     if [(field.name, field.field_type) for field in now.schema().fields if field.optional] == columns:
         return
     bound = now.sort_order_by_id(now.default_sort_order_id)
@@ -246,7 +230,7 @@ class Iceberg(Streamed):
     def place(self, base: Path) -> tuple[str, ...]:
         """The table's own identity, as several catalogues may lead to it; its name where there is none."""
         with self._catalogue() as catalogue, self._explained("found"):
-            found = existing(catalogue, self._parts())
+            found = found_table(catalogue, self._parts())
         if found is None:
             return ("Iceberg", self.connection.options.get("uri", ""), self.catalog, *self._parts())
         return ("Iceberg", str(found.metadata.table_uuid))

@@ -264,7 +264,8 @@ def kept(batches: Iterator[pa.RecordBatch], folder: Path | None) -> PlacedRows:
     for batch in batches:
         held.append(batch)
         size += batch.get_total_buffer_size()  # `nbytes` knows views of text from Arrow 24 on alone
-        if size > MOST_HELD and not _coded(batch.schema) and (folder or scratch()):
+        coded = any(map(pa.types.is_dictionary, batch.schema.types))
+        if size > MOST_HELD and not coded and (folder or scratch()):
             break
     else:
         return PlacedRows(pa.Table.from_batches(held))
@@ -274,10 +275,6 @@ def kept(batches: Iterator[pa.RecordBatch], folder: Path | None) -> PlacedRows:
         return PlacedRows(data, Place(path, tuple(range(data.num_columns)), tuple(data.column_names)))
     with temporary_folder() as own:
         return PlacedRows(mapped(_written(Path(own), held, batches)))
-
-
-def _coded(schema: pa.Schema) -> bool:
-    return any(pa.types.is_dictionary(kind) for kind in schema.types)
 
 
 def _written(folder: Path, held: deque[pa.RecordBatch], others: Iterator[pa.RecordBatch]) -> Path:
@@ -317,11 +314,6 @@ def _regular(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _column_key(column: pa.ChunkedArray) -> Key:
-    """Where the values of a column lie."""
-    return (str(column.type), *(_chunk_key(chunk) for chunk in column.chunks))
-
-
 def _chunk_key(chunk: pa.Array) -> Key:
     buffers = tuple(None if b is None else (b.address, b.size) for b in chunk.buffers())
     labels = _chunk_key(chunk.dictionary) if pa.types.is_dictionary(chunk.type) else ()
@@ -347,7 +339,7 @@ class Shelf:
         Raises:
             OSError: it could not be written. pa.ArrowException: no file can hold it.
         """
-        keys = [_column_key(column) for column in table.columns]
+        keys = [(str(column.type), *map(_chunk_key, column.chunks)) for column in table.columns]
         return self._found(table, keys) or self._written(table, keys)
 
     def _found(self, table: pa.Table, keys: list[Key]) -> Place | None:

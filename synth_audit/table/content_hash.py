@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from synth_audit.errors import DataError
 from synth_audit.hashing import KeyedHash
-from synth_audit.table.arrow import is_binary, is_text, regular_floats
+from synth_audit.table.arrow import is_binary, is_text, nan_as_missing, regular_floats
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -109,27 +109,26 @@ def _type_name(kind: pa.DataType) -> str:
 
 
 def _canonical(name: str, values: pa.ChunkedArray) -> Bytes:
-    """The column's bytes, or an error that names it and shows none of its values."""
+    """Canonical bytes of a column, shape (n, width): a missing flag, then the value.
+
+    Raises:
+        DataError: it has none; the error names the column and shows none of its values.
+    """
+    kind = values.type
     try:
-        return _column_bytes(values)
+        if pa.types.is_dictionary(kind):
+            values = values.cast(kind.value_type)
+        values = nan_as_missing(values)
+        missing = np.asarray(pc.is_null(values).to_numpy(), dtype=np.uint8)[:, None]
+        return np.hstack([missing, _value_bytes(values) * (1 - missing)])
     except pa.ArrowException:
-        pass
+        pass  # so that the error below has no context
     raise DataError(
-        f"column {name!r} has type {values.type}, which has no content hash",
+        f"column {name!r} has type {kind}, which has no content hash",
         where=name,
         expected="numbers, text, booleans, dates, times or timestamps",
         fix=f"cast or drop {name!r} at its source",
     )
-
-
-def _column_bytes(values: pa.ChunkedArray) -> Bytes:
-    """Canonical bytes of a column, shape (n, width): a missing flag, then the value."""
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    if pa.types.is_floating(values.type):
-        values = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
-    missing = np.asarray(pc.is_null(values).to_numpy(), dtype=np.uint8)[:, None]
-    return np.hstack([missing, _value_bytes(values) * (1 - missing)])
 
 
 def _value_bytes(values: pa.ChunkedArray) -> Bytes:
@@ -191,11 +190,8 @@ def canonical(data: pa.Table, storage: Mapping[str, str], key: bytes) -> pa.Tabl
     order = pa.array(np.argsort(np.frombuffer(places, dtype=f"S{DIGEST}"), kind="stable"))
     # Taken into new arrays, which leave behind what lay under nulls, and how the rows were cut into chunks;
     # one column at a time, so that memory holds the table once.
-    return pa.table({n: _ordered(data.column(n), storage.get(n, ""), order) for n in names})
-
-
-def _ordered(values: pa.ChunkedArray, stored: str, order: pa.Array) -> pa.ChunkedArray:
-    return pa.chunked_array([_plain(values, stored).combine_chunks()]).take(order)
+    plain = ((n, _plain(data.column(n), storage.get(n, "")).combine_chunks()) for n in names)
+    return pa.table({n: pa.chunked_array([values]).take(order) for n, values in plain})
 
 
 def _plain(values: pa.ChunkedArray, stored: str) -> pa.ChunkedArray:

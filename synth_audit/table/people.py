@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from synth_audit.arrays import Bools, Codes32, Counts, Floats, Integers, Labels
+from synth_audit.arrays import Bools, Codes32, Counts, Floats, Integers
 from synth_audit.errors import DataError
 from synth_audit.hashing import KeyedHash, count, frame
 from synth_audit.table.content_hash import Bytes
@@ -317,16 +317,11 @@ def persons(table: Table) -> Integers:
 def _labelled(kind: bytes, table: Table, columns: Sequence[Column]) -> Iterator[bytes]:
     """For each row its labels in frames, the columns by name; no row shares its bytes with another kind."""
     start = kind + count(len(columns))
-    parts = [_frames(table.labels(name)) for name in sorted(c.name for c in columns)]
+    framed = cache(frame)  # equal labels once
+    parts = [[framed(x) for x in table.labels(name).tolist()] for name in sorted(c.name for c in columns)]
     if not parts:
         return iter([start] * table.n_rows)
     return (start + b"".join(row) for row in zip(*parts, strict=True))
-
-
-def _frames(labels: Labels) -> list[bytes]:
-    """Each label in its frame; equal ones are framed once."""
-    known: dict[str | None, bytes] = {}
-    return [known.get(label) or known.setdefault(label, frame(label)) for label in labels.tolist()]
 
 
 @dataclass(frozen=True)
@@ -366,11 +361,10 @@ class PeopleSketch:
             others = b"".join(keyed(digests[i].tobytes() + count(int(earlier[i]))) for i in again)
             digests = digests.copy()
             digests[again] = np.frombuffer(others, np.uint8).reshape(-1, _BYTES)
-        sums = sum(
-            (_signs(digests[start : start + BATCH]) for start in range(0, len(digests), BATCH)),
-            start=np.zeros(SIGNS, np.int64),
-        )
-        return cls(len(digests), tuple(sums.tolist()))
+        ones = np.zeros(SIGNS, np.int64)
+        for start in range(0, len(digests), BATCH):
+            ones += np.unpackbits(digests[start : start + BATCH], axis=1).sum(axis=0, dtype=np.int64)
+        return cls(len(digests), tuple((2 * ones - len(digests)).tolist()))
 
     def differing(self, other: PeopleSketch) -> float:
         """About how many people are in one of the two alone."""
@@ -389,9 +383,3 @@ def _earlier_equals(digests: Bytes) -> Integers:
     earlier = np.empty(len(heads), np.int64)
     earlier[order] = np.arange(len(heads)) - np.repeat(starts, sizes)
     return earlier
-
-
-def _signs(digests: Bytes) -> Integers:
-    """Sums of the signs, shape (256,)."""
-    ones: Integers = np.unpackbits(digests, axis=1).sum(axis=0, dtype=np.int64)
-    return 2 * ones - len(digests)

@@ -69,7 +69,20 @@ def _infer_column(
     values = nan_as_missing(values)
     storage = values.type
     declared = kind_named(spec.kind) if spec and spec.kind else None
-    kind = declared or _infer_kind(name, values, spec, ranked, where)
+    clues = Clues(
+        categories=spec is not None and spec.categories is not None,
+        bounds=spec is not None and spec.bounds is not None,
+        ranked=ranked,
+        released=spec is None or RELEASED.issuperset(spec.roles),
+    )
+    kind = declared or kind_of(values, clues)
+    if kind is None:
+        raise DataError(
+            f"column {name!r} has type {storage}, which cannot be audited",
+            where=where,
+            expected="numbers, text, booleans, dates or times",
+            fix=f"cast {name!r} in the source query, or give it `role: identifier`",
+        )
     if not kind.allows(storage):
         raise DataError(
             f"column {name!r} is declared {kind} but holds {storage}",
@@ -112,25 +125,6 @@ def _declared_resolution(name: str, spec: ColumnSpec | None, kind: Kind, where: 
             expected="a step for numbers, a unit of time for dates and times",
             fix=f"drop the precision of {name!r}, or declare its kind",
         ) from None
-
-
-def _infer_kind(
-    name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, ranked: bool, where: str
-) -> Kind:
-    clues = Clues(
-        categories=spec is not None and spec.categories is not None,
-        bounds=spec is not None and spec.bounds is not None,
-        ranked=ranked,
-        released=spec is None or RELEASED.issuperset(spec.roles),
-    )
-    if kind := kind_of(values, clues):
-        return kind
-    raise DataError(
-        f"column {name!r} has type {values.type}, which cannot be audited",
-        where=where,
-        expected="numbers, text, booleans, dates or times",
-        fix=f"cast {name!r} in the source query, or give it `role: identifier`",
-    )
 
 
 def kind_of(values: pa.ChunkedArray, clues: Clues = _NO_CLUES) -> Kind | None:

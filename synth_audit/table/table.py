@@ -284,14 +284,13 @@ def assemble(schema: Schema, columns: Mapping[str, Floats | Labels]) -> Table:
             microseconds) or labels with None (categorical, boolean). Numbers are rounded to the column's
             resolution, that of train or of the plan: finer digits would be nobody's measurement.
     """
-    stored = {c.name: c.kind.stored(_rounded(c, columns[c.name]), c.storage) for c in schema}
+    stored = {}
+    for c in schema:
+        values = columns[c.name]
+        if c.resolution is not None:
+            values = c.resolution.nearest(np.asarray(values, dtype=np.float64), c.declared_bounds)
+        stored[c.name] = c.kind.stored(values, c.storage)
     return Table(schema, pa.table(stored))
-
-
-def _rounded(column: Column, values: Floats | Labels) -> Floats | Labels:
-    if column.resolution is None:
-        return values
-    return column.resolution.nearest(np.asarray(values, dtype=np.float64), column.declared_bounds)
 
 
 def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
