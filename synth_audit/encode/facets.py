@@ -1,29 +1,22 @@
 """What statistics, models and attackers ask of a column, each kind in its own way.
 
-A kind answers them beside what :class:`synth_audit.table.kind.Kind` asks; here they take tables and columns.
+Kinds of numbers and kinds of labels answer them, beside what :class:`synth_audit.table.kind.Kind` asks; here
+they take tables and columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-import pyarrow as pa
-
-from synth_audit.arrays import Bools, Codes, Floats, Positions, Target
+from synth_audit.arrays import Bools
 from synth_audit.errors import PluginError
-from synth_audit.stats.margins import Margin
 from synth_audit.table.schema import Column
-from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
-    from synth_audit.encode.cells import Cells, SharedCells
-    from synth_audit.encode.predictors import Coding, GuessRule
-    from synth_audit.encode.ranks import RankScale
-    from synth_audit.encode.univariate import Univariate
-
+    from synth_audit.encode.kinds._labels import TextLabels
+    from synth_audit.encode.kinds._numbers import Numbers
 
 MarginMethod: TypeAlias = Literal["kde", "empirical"]
 """How a distribution of numbers is learnt: a kernel density, or the sample's own distribution."""
@@ -56,108 +49,21 @@ class Novelty:
     usual: Bools
 
 
-class Facets(Protocol):
-    """A column as counts, distributions, predictors, secrets and news."""
-
-    def anchored_cells(self, train: Table, column: Column, *, most_cells: int, most_labels: int) -> Cells:
-        """At most so many cells of about equal mass in train for numbers; one for each of so many labels."""
-
-    def shared_cells(
-        self, tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
-    ) -> SharedCells:
-        """Cells to compare tables in; real rows alone decide which.
-
-        Args:
-            real: tables, train first, in which a cell should hold ``fewest`` rows.
-            most: cells of numbers; labels have one each.
-        """
-
-    def grouping(self, train: Table, column: Column, *, bins: int) -> Cells:
-        """The labels of train, or so many quantile bins of its numbers; missing is group 0, and the last is
-        of labels that train does not have."""
-
-    def outlying(self, table: Table, column: Column, tail: float) -> Positions:
-        """Rows beyond the tails of the numbers, of the rarest labels, or of the texts least like all others,
-        a share ``tail``, ascending."""
-
-    def univariate(self, train: Table, column: Column, method: MarginMethod) -> Univariate:
-        """The distribution of a column in train."""
-
-    def margin(self, column: Column, values: Floats, method: MarginMethod) -> Margin:
-        """The distribution of numbers of a column on its numeric scale; what is drawn from it fits the
-        column's declared bounds and storage.
-
-        Args:
-            values: shape (n,), NaN where missing.
-
-        Raises:
-            ValueError: no value is present.
-        """
-
-    def rank_scale(
-        self, train: Table, column: Column, response: Floats | None, *, own_order: bool
-    ) -> RankScale:
-        """Labels in the order of the mean rank of a response, or by falling frequency without one.
-
-        Args:
-            response: shape (n,), NaN where missing.
-            own_order: labels that have an order of their own keep it.
-        """
-
-    def response(
-        self, tables: Sequence[Table], train: Table, column: Column, *, most_classes: int, far: float
-    ) -> tuple[list[Target], int]:
-        """A target, missing nowhere, as classes 0 … k − 1 and k, or as numbers and 0.
-
-        Args:
-            most_classes: classes beyond, by falling frequency in train, are one together.
-            far: standard deviations of train beyond which a number is no farther away.
-        """
-
-    def features(
-        self, tables: Sequence[Table], train: Table, column: Column, *, most_labels: int, far: float
-    ) -> list[Floats]:
-        """A predictor, shape (n, k) for each table, scaled by train; a constant of train is 0.
-
-        Args:
-            most_labels: indicators; the rarer labels are one together.
-            far: standard deviations of train beyond which a number is no farther away.
-        """
-
-    def coding(self, train: Table, column: Column, start: int) -> Coding | None:
-        """The numbers of a column in a design; None where nothing in it varies."""
-
-    def secret(
-        self, tables: Sequence[Table], column: Column, tolerance: float
-    ) -> tuple[list[Floats], GuessRule]:
-        """A secret in each table, train first, as numbers, NaN where missing, and when a guess is right.
-
-        Args:
-            tolerance: relative error at which a guessed number is right, in [0, 1).
-        """
-
-    def novelties(
-        self, column: Column, train: pa.ChunkedArray, values: pa.ChunkedArray, entities: Codes | None
-    ) -> tuple[Novelty, ...]:
-        """What is new about values of a release, aspect by aspect; whether they are missing is none of it.
-
-        Args:
-            train, values: the column in train, shape (n,), and in the release, shape (m,).
-            entities: whose each training row is, shape (n,); None where each is somebody's only one.
-        """
-
-
-def facets(column: Column) -> Facets:
-    """Answer by a column's kind.
+def facets(column: Column) -> Numbers | TextLabels:
+    """Answer by a column's kind, which derives from a kind of numbers or of labels.
 
     Raises:
-        PluginError: the kind, an outside plug-in, does not answer all of it.
+        PluginError: it is an outside plug-in that does not.
     """
-    if lacking := [name for name in vars(Facets) if name[0] != "_" and not hasattr(column.kind, name)]:
-        raise PluginError(
-            f"the kind {column.kind.name!r} does not say how its columns are compared",
-            where=f"column {column.name!r}",
-            expected=f"a kind with the methods {', '.join(lacking)}",
-            fix="derive it from a kind of numbers or of labels in `synth_audit.encode.kinds`",
-        )
-    return cast("Facets", column.kind)
+    from synth_audit.encode.kinds._labels import TextLabels
+    from synth_audit.encode.kinds._numbers import Numbers
+
+    kind = column.kind
+    if isinstance(kind, (Numbers, TextLabels)):
+        return kind
+    raise PluginError(
+        f"the kind {kind.name!r} does not say how its columns are compared",
+        where=f"column {column.name!r}",
+        expected="a kind of numbers or of labels",
+        fix="derive it from `Numbers` or `TextLabels` in `synth_audit.encode.kinds`",
+    )

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Codes, Floats, Floats32, Target
-from synth_audit.encode.codes import Vocabulary, by_frequency, codes, split_rows
-from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.arrays import Bools, Codes, Floats, Floats32
+from synth_audit.encode.codes import Vocabulary
 from synth_audit.neighbours.gower import MISSING, Mixed
-from synth_audit.stats.regression import Scaling
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -32,46 +30,6 @@ _MOST_CLASSES = 64
 
 _BEYOND = 1e6
 """Numbers further than this from train's range are alike to the model."""
-
-
-def standardised_target(
-    tables: Sequence[Table], train: Table, column: Column, far: float
-) -> tuple[list[Target], int]:
-    """Numbers, shape (n,) each, and that they are no classes; at most ``far`` from the mean of train."""
-    scaling = Scaling.of(train.numbers(column.name)[:, None])
-    scale = scaling.scale[0] if np.isfinite(scaling.scale[0]) else 1.0
-    values = [(t.numbers(column.name) - scaling.centre[0]) / scale for t in tables]
-    return [np.clip(v, -far, far) for v in values], 0
-
-
-def classes(tables: Sequence[Table], train: Table, column: Column, most: int) -> tuple[list[Target], int]:
-    """Classes, shape (n,) each, the most frequent of train first and the rarest one together; how many."""
-    *found, everyone = _ranked([*tables, train], column)
-    merged = [np.minimum(y, most - 1) for y in found]
-    return [*merged], 1 + max(int(y.max()) for y in (*merged, np.minimum(everyone, most - 1)))
-
-
-def standardised(tables: Sequence[Table], train: Table, column: Column, far: float) -> list[Floats]:
-    """Numbers, missing at the mean of train with an indicator of its own; shape (n, 1 or 2) each."""
-    encoder = EuclideanEncoder.anchored_on(train, [column])
-    return [np.clip(c.numbers, -far, far) for c in encoder.encode(tables)]
-
-
-def indicators(tables: Sequence[Table], train: Table, column: Column, most: int) -> list[Floats]:
-    """One indicator for each label, the rarer ones together; a constant of train is 0; shape (n, k) each."""
-    *found, everyone = _ranked([*tables, train], column)
-    if everyone.min() == everyone.max():
-        return [np.zeros((t.n_rows, 1)) for t in tables]
-    used, position = np.unique(np.minimum(np.concatenate(found), most - 1), return_inverse=True)
-    joint = np.zeros((len(position), len(used)))
-    joint[np.arange(len(position)), position] = 1.0
-    return split_rows(joint, tables)
-
-
-def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:
-    """Labels as place by falling frequency in the last table, ties by their codes; missing is a label."""
-    joint = codes(tables, column)
-    return by_frequency(joint, joint[-1])
 
 
 @dataclass(frozen=True)

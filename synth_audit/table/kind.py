@@ -173,8 +173,8 @@ class Disturbance:
 class Kind(ABC):
     """How the values of a column are read, compared, disturbed and given back.
 
-    A new kind says what differs from here; what statistics, models and attackers ask of it besides is in
-    :class:`synth_audit.encode.facets.Facets`, with an answer for every kind of labels and of numbers.
+    A new kind derives from a kind of numbers or of labels in :mod:`synth_audit.encode.kinds`, which answer
+    what statistics, models and attackers ask of it besides, and says what differs.
 
     Attributes:
         scale: of measurement; whoever selects columns by it asks :func:`.schema.quantitative` or

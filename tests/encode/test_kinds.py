@@ -305,5 +305,5 @@ def test_a_kind_that_lacks_answers_is_named_with_them():
     Bare.__abstractmethods__ = frozenset()
     with pytest.raises(PluginError, match="'test_kinds'") as refused:
         facets(Column("x", Bare(), pa.string()))
-    assert "anchored_cells" in refused.value.expected
+    assert "numbers or of labels" in refused.value.expected
     assert facets(Column("x", kind_named("boolean"), pa.bool_())) is kind_named("boolean")

@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Codes, Floats, Floats32, Labels, Positions, Target
-from synth_audit.encode import predictors
 from synth_audit.encode.cells import Cells, SharedCells, shared_label_cells
-from synth_audit.encode.codes import Vocabulary, codes, most_frequent
+from synth_audit.encode.codes import Vocabulary, by_frequency, codes, most_frequent, split_rows
 from synth_audit.encode.facets import MarginMethod, Novelty
 from synth_audit.encode.novelty import exact_decimals, label_novelties, read_novelties
 from synth_audit.encode.predictors import Equality, LabelCoding
@@ -91,14 +90,29 @@ class TextLabels(Kind):
     def response(
         self, tables: Sequence[Table], train: Table, column: Column, *, most_classes: int, far: float
     ) -> tuple[list[Target], int]:
-        """Classes."""
-        return predictors.classes(tables, train, column, most_classes)
+        """A target, missing nowhere, as classes, the most frequent of train first; and how many there are.
+
+        Args:
+            most_classes: classes beyond, by falling frequency in train, are one together.
+        """
+        *found, everyone = (np.minimum(y, most_classes - 1) for y in _ranked([*tables, train], column))
+        return [*found], 1 + max(int(y.max()) for y in (*found, everyone))
 
     def features(
         self, tables: Sequence[Table], train: Table, column: Column, *, most_labels: int, far: float
     ) -> list[Floats]:
-        """Indicators."""
-        return predictors.indicators(tables, train, column, most_labels)
+        """A predictor, an indicator for each label; a constant of train is 0; shape (n, k) for each table.
+
+        Args:
+            most_labels: indicators; the rarer labels are one together.
+        """
+        *found, everyone = _ranked([*tables, train], column)
+        if everyone.min() == everyone.max():
+            return [np.zeros((t.n_rows, 1)) for t in tables]
+        used, position = np.unique(np.minimum(np.concatenate(found), most_labels - 1), return_inverse=True)
+        joint = np.zeros((len(position), len(used)))
+        joint[np.arange(len(position)), position] = 1.0
+        return split_rows(joint, tables)
 
     def coding(self, train: Table, column: Column, start: int) -> LabelCoding | None:
         """Indicators of the frequent labels."""
@@ -232,6 +246,12 @@ class TextLabels(Kind):
             return found
         numbers, made = (self._read(reading, x) for x in (train, values))
         return (*found, *read_novelties(numbers, made, reading.dates, known, given, entities))
+
+
+def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:
+    """Labels as place by falling frequency in the last table, ties by their codes; missing is a label."""
+    joint = codes(tables, column)
+    return by_frequency(joint, joint[-1])
 
 
 def names_rows(distinct: int, present: int) -> bool:

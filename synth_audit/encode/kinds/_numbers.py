@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Codes, Floats, Labels, Positions, Target
-from synth_audit.encode import predictors
 from synth_audit.encode.cells import Cells, SharedCells, shared_number_cells
+from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.encode.facets import MarginMethod, Novelty
 from synth_audit.encode.novelty import FinestDigits, number_novelties
 from synth_audit.encode.predictors import GuessTolerance, NumberCoding
@@ -20,6 +20,7 @@ from synth_audit.encode.ranks import RankScale
 from synth_audit.encode.univariate import NumbersWithGaps
 from synth_audit.stats.distributions import cell_codes, quantile_cells
 from synth_audit.stats.margins import Margin, empirical_margin, kde_margin
+from synth_audit.stats.regression import Scaling
 from synth_audit.stats.resampling import outlying
 from synth_audit.table.arrow import decimals_of, numbers_of
 from synth_audit.table.kind import (
@@ -80,7 +81,12 @@ class Numbers(Kind):
     def shared_cells(
         self, tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
     ) -> SharedCells:
-        """Of about equal mass in train, with enough real rows in each."""
+        """Cells to compare tables in, of about equal mass in train; real rows alone decide which.
+
+        Args:
+            real: tables, train first, in which a cell should hold ``fewest`` rows.
+            most: cells at most.
+        """
         return shared_number_cells(tables, real, column, most, fewest, self.edge_grids)
 
     def edge_grids(self, edges: Floats) -> Iterable[ValueGrid]:
@@ -109,7 +115,7 @@ class Numbers(Kind):
         return Cells(len(edges) + 2, group)
 
     def outlying(self, table: Table, column: Column, tail: float) -> Positions:
-        """Rows beyond the tails."""
+        """Rows beyond the tails of the numbers, a share ``tail``, ascending."""
         return outlying(table.numbers(column.name), tail)
 
     def univariate(self, train: Table, column: Column, method: MarginMethod) -> NumbersWithGaps:
@@ -120,7 +126,14 @@ class Numbers(Kind):
         return NumbersWithGaps(margin, float(gaps.mean()))
 
     def margin(self, column: Column, values: Floats, method: MarginMethod) -> Margin:
-        """Of numbers that bounds and storage allow."""
+        """The distribution of numbers of a column; what is drawn from it fits declared bounds and storage.
+
+        Args:
+            values: shape (n,), NaN where missing.
+
+        Raises:
+            ValueError: no value is present.
+        """
         step, limits = self.step(column.storage), self.limits(column.storage)
         if method == "empirical":
             return empirical_margin(values, step=step, limits=limits)
@@ -135,14 +148,28 @@ class Numbers(Kind):
     def response(
         self, tables: Sequence[Table], train: Table, column: Column, *, most_classes: int, far: float
     ) -> tuple[list[Target], int]:
-        """In standard deviations of train."""
-        return predictors.standardised_target(tables, train, column, far)
+        """A target, missing nowhere, in standard deviations of train; and that it has no classes.
+
+        Args:
+            far: standard deviations of train beyond which a number is no farther away.
+        """
+        scaling = Scaling.of(train.numbers(column.name)[:, None])
+        scale = scaling.scale[0] if np.isfinite(scaling.scale[0]) else 1.0
+        values = ((t.numbers(column.name) - scaling.centre[0]) / scale for t in tables)
+        return [np.clip(v, -far, far) for v in values], 0
 
     def features(
         self, tables: Sequence[Table], train: Table, column: Column, *, most_labels: int, far: float
     ) -> list[Floats]:
-        """In standard deviations of train, with an indicator of missing values."""
-        return predictors.standardised(tables, train, column, far)
+        """A predictor in standard deviations of train, shape (n, 1 or 2) for each table; a constant is 0.
+
+        Missing values are at the mean, with an indicator of their own.
+
+        Args:
+            far: as of :meth:`response`.
+        """
+        encoder = EuclideanEncoder.anchored_on(train, [column])
+        return [np.clip(c.numbers, -far, far) for c in encoder.encode(tables)]
 
     def coding(self, train: Table, column: Column, start: int) -> NumberCoding | None:
         """The number itself."""
@@ -151,7 +178,11 @@ class Numbers(Kind):
     def secret(
         self, tables: Sequence[Table], column: Column, tolerance: float
     ) -> tuple[list[Floats], GuessTolerance]:
-        """Guessed right within a tolerance."""
+        """A secret in each table, train first, as numbers, NaN where missing, and when a guess is right.
+
+        Args:
+            tolerance: relative error at which a guessed number is right, in [0, 1).
+        """
         numbers = [table.numbers(column.name) for table in tables]
         return numbers, GuessTolerance.from_train(numbers[0], tolerance)
 
@@ -264,7 +295,14 @@ class Numbers(Kind):
     def novelties(
         self, column: Column, train: pa.ChunkedArray, values: pa.ChunkedArray, entities: Codes | None
     ) -> tuple[Novelty, ...]:
-        """Other numbers than a constant, finer digits, numbers far out."""
+        """What is new about numbers of a release: others than a constant, finer digits, numbers far out.
+
+        Whether they are missing is none of it.
+
+        Args:
+            train, values: the column in train, shape (n,), and in the release, shape (m,).
+            entities: whose each training row is, shape (n,); None where each is somebody's only one.
+        """
         values = _as_narrow(values, train.type)
         bounded, single = column.declared_bounds is not None, is_single(values.type)
         known, given = self.plain(train), self.plain(values)
