@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from synth_audit.arrays import Bools, Codes, Codes32, Counts, Floats, Floats32, Labels, Positions
 from synth_audit.neighbours.coordinates import MISSING
-from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
+from synth_audit.table.kind import Kind, LabelPart, NumberPart, VectorPart
 from synth_audit.table.label_forms import column_forms, standard_forms
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
@@ -59,7 +59,7 @@ class Vocabulary:
         """All labels of some tables, by their texts."""
         found: set[str | None] = set()
         for table in reference:
-            found.update(_distinct(table, name, exact=exact)[1])
+            found.update(distinct_labels(table.schema[name].kind, table.column(name), exact=exact)[1])
         return cls(name, tuple(sorted(label for label in found if label is not None)), exact)
 
     @property
@@ -85,18 +85,31 @@ class Vocabulary:
         What stands for the labels, the others and missing in this order is thus indexed by it.
         """
         place: dict[str | None, int] = {label: i for i, label in reversed([*enumerate(self.labels)])}
-        rows, labels = _distinct(table, self.name, exact=self.exact)
-        known = [place.get(label, len(self.labels)) for label in labels]
+        kind = table.schema[self.name].kind
+        rows, labels = distinct_labels(kind, table.column(self.name), exact=self.exact)
+        known = [MISSING if label is None else place.get(label, len(self.labels)) for label in labels]
         found: Codes = np.array([*known, MISSING], dtype=np.int64)[rows]
         return found
 
 
-def _distinct(table: Table, name: str, *, exact: bool) -> tuple[Codes, list[str | None]]:
-    """Each row's place among the texts of a column, −1 where it is missing; and these, or their forms."""
-    encoded = table.texts(name).cast(pa.large_string()).combine_chunks().dictionary_encode()
-    texts = pa.chunked_array([encoded.dictionary])
-    rows = encoded.indices.fill_null(MISSING).to_numpy(zero_copy_only=False)
-    return rows, (texts if exact else column_forms(texts)).to_pylist()
+def distinct_labels(
+    kind: Kind, values: pa.ChunkedArray, *, exact: bool = False
+) -> tuple[Codes, list[str | None]]:
+    """Each row's place among some labels, :data:`MISSING` where it is null, and these in standard form.
+
+    Values are made labels once each and not row by row, so that a label may occur twice.
+
+    Args:
+        exact: labels as they are written.
+    """
+    if pa.types.is_null(values.type):
+        return np.full(len(values), MISSING), []
+    encoded = values.unify_dictionaries().combine_chunks()
+    if not pa.types.is_dictionary(encoded.type):
+        encoded = encoded.dictionary_encode()
+    labels = kind.labels(pa.chunked_array([encoded.dictionary]))
+    rows = encoded.indices.cast(pa.int64()).fill_null(MISSING).to_numpy(zero_copy_only=False)
+    return rows, (labels if exact else column_forms(labels)).to_pylist()
 
 
 def most_frequent(counts: Counts, most: int) -> Bools:

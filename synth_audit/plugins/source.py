@@ -213,10 +213,13 @@ def refuse_unkept(
     """Raise ``DataError`` for the first column of a type that such a table does not give back as it was.
 
     Args:
+        kept: whether it keeps values of a type, which is no dictionary's.
         target: such as "Delta table". expected: what it keeps.
     """
+    from synth_audit.table.arrow import value_type
+
     for field in schema:
-        if not kept(field.type):
+        if not kept(value_type(field.type)):
             raise DataError(
                 f"column {field.name!r} has type {field.type}, which no {target} keeps as it is",
                 where=f"release, {where}",

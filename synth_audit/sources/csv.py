@@ -16,7 +16,7 @@ import pyarrow as pa
 from synth_audit.errors import DataError
 from synth_audit.plugins.source import SourceInfo
 from synth_audit.sources._files import OnDisk, reading, replaced
-from synth_audit.table.arrow import WRITTEN_AS
+from synth_audit.table.arrow import WRITTEN_AS, decoded
 from synth_audit.table.schema import check_names
 
 MAX_BYTES = 2**31 - 1
@@ -181,11 +181,6 @@ def _comments(first: pa.ChunkedArray, path: Path) -> int:
 
 def _plain(data: pa.Table) -> pa.Table:
     """The table with dictionary and decimal columns as values the writer knows."""
-    columns: dict[str, Any] = {}
-    for name, values in zip(data.column_names, data.columns, strict=True):
-        if pa.types.is_dictionary(values.type):
-            values = values.cast(values.type.value_type)
-        if pa.types.is_decimal(values.type):
-            values = values.cast(pa.string())
-        columns[name] = values
-    return pa.table(columns)
+    plain = (decoded(values) for values in data.columns)
+    columns = [x.cast(pa.string()) if pa.types.is_decimal(x.type) else x for x in plain]
+    return pa.table(columns, names=data.column_names)

@@ -118,8 +118,6 @@ def _library() -> Any:
 
 
 def _kept(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _kept(kind.value_type)
     if pa.types.is_timestamp(kind):
         return bool(kind.unit != _SUB_MICROSECOND)
     tests = (

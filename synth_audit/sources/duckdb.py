@@ -15,6 +15,7 @@ from synth_audit.errors import DataError, Unavailable
 from synth_audit.plugins.source import SourceInfo, at_least_one, refuse_unkept
 from synth_audit.sources import _files
 from synth_audit.sources._files import OnDisk, Streamed, parts_of, quote, refuse_unless_one
+from synth_audit.table.arrow import decoded, value_type
 from synth_audit.table.schema import check_names
 from synth_audit.table.table import BATCH
 
@@ -98,8 +99,13 @@ class DuckDB(OnDisk, Streamed):
 
     def refuse_types(self, schema: pa.Schema) -> None:
         """Raise ``DataError`` for a column of decimals with more digits than DuckDB has."""
-        expected = f"decimals of at most {_DIGITS} digits"
-        refuse_unkept(schema, _kept, "DuckDB table", where=f"table {self.table}", expected=expected)
+        refuse_unkept(
+            schema,
+            lambda kind: not pa.types.is_decimal(kind) or kind.precision <= _DIGITS,
+            "DuckDB table",
+            where=f"table {self.table}",
+            expected=f"decimals of at most {_DIGITS} digits",
+        )
 
     def write(self, data: pa.Table, base: Path) -> str:
         """Replace the table with ``data`` in one transaction, making its schema if needed; return where.
@@ -178,28 +184,18 @@ class DuckDB(OnDisk, Streamed):
         )
 
 
-def _kept(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        return _kept(kind.value_type)
-    return not (pa.types.is_decimal(kind) and kind.precision > _DIGITS)
-
-
 def _writable(data: pa.Table) -> pa.Table:
     """The same values in types that DuckDB reads from Arrow: it knows no half floats nor 256-bit decimals."""
-    return pa.table({name: _known(data.column(name)) for name in data.column_names})
+    return pa.table(list(map(_known, data.columns)), names=data.column_names)
 
 
 def _known(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = values.type
-    if pa.types.is_dictionary(kind) and _known_type(kind.value_type) != kind.value_type:
-        values = values.cast(kind.value_type)
-    return values.cast(_known_type(values.type))
-
-
-def _known_type(kind: pa.DataType) -> pa.DataType:
+    kind = value_type(values.type)
     if pa.types.is_float16(kind):
-        return pa.float32()
-    return pa.decimal128(kind.precision, kind.scale) if pa.types.is_decimal256(kind) else kind
+        return decoded(values).cast(pa.float32())
+    if pa.types.is_decimal256(kind):
+        return decoded(values).cast(pa.decimal128(kind.precision, kind.scale))
+    return values
 
 
 @contextmanager

@@ -15,6 +15,7 @@ import pyarrow as pa
 from synth_audit.errors import DataError, ReleaseUncertain, Unavailable
 from synth_audit.plugins.source import Connection, SourceInfo, at_least_one, refuse_unkept
 from synth_audit.sources._files import PART, Streamed, library, unquoted
+from synth_audit.table.arrow import value_type
 from synth_audit.table.content_hash import fingerprint, fingerprint_of
 from synth_audit.table.schema import check_names
 
@@ -64,15 +65,12 @@ _LOST_RACE = ("CommitFailedException", "ValidationException", "TableAlreadyExist
 
 def stored(data: pa.Table) -> pa.Table:
     """The same values in types that Iceberg has, in columns that may all lack values."""
-    kinds = [stored_type(kind) for kind in data.schema.types]
-    columns = [column.cast(kind) for column, kind in zip(data.columns, kinds, strict=True)]
+    columns = [column.cast(stored_type(value_type(column.type))) for column in data.columns]
     return pa.table(columns, names=data.column_names)
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType | None:
     """The type in which Iceberg keeps a column; None where there is none that keeps all values."""
-    if pa.types.is_dictionary(kind):
-        return stored_type(kind.value_type)
     if pa.types.is_timestamp(kind):
         return None if kind.unit == "ns" else pa.timestamp("us", "UTC" if kind.tz else None)
     if pa.types.is_decimal128(kind):
@@ -167,8 +165,7 @@ def _content(metadata: Any, files: Any, wanted: pa.Schema) -> str:
     reader = DataScan(table_metadata=metadata, io=files).to_arrow_batch_reader()
     if reader.schema.names != wanted.names:
         return ""
-    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in wanted.types]
-    schema = pa.schema(list(zip(wanted.names, kinds, strict=True)))
+    schema = pa.schema([(field.name, value_type(field.type)) for field in wanted])
     found = (pa.Table.from_batches([batch]).cast(schema) for batch in reader)
     return fingerprint_of([schema.empty_table(), *found])
 

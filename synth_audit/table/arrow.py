@@ -56,10 +56,19 @@ def is_datetime(kind: pa.DataType) -> bool:
     return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """The type of values that a dictionary may stand for."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def decoded(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values without the dictionary that may stand for them."""
+    return values.cast(value_type(values.type))
+
+
 def labels_of(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Values as text labels, missing as null; whole numbers read as integers, so 1, 1.0 and 1.00 agree."""
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
+    values = decoded(values)
     if pa.types.is_decimal(values.type) and values.type.scale:
         values = nearest_floats(values)
     kind = values.type
@@ -93,11 +102,7 @@ def values_of(labels: pa.StringArray, storage: pa.DataType) -> pa.Array:
 
 def n_distinct(values: pa.ChunkedArray) -> int:
     """How many values a column has, of a dictionary those that rows have; missing is none of them."""
-    if pa.types.is_null(values.type):
-        return 0
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    return int(pc.count_distinct(values).as_py())
+    return 0 if pa.types.is_null(values.type) else int(pc.count_distinct(decoded(values)).as_py())
 
 
 def nearest_floats(decimals: pa.ChunkedArray) -> pa.ChunkedArray:

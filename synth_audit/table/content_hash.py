@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from synth_audit.errors import DataError
 from synth_audit.hashing import KeyedHash
-from synth_audit.table.arrow import is_binary, is_text, nan_as_missing, regular_floats
+from synth_audit.table.arrow import decoded, is_binary, is_text, nan_as_missing, regular_floats, value_type
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -95,8 +95,7 @@ def row_digests(data: pa.Table) -> Bytes:
 
 
 def _type_name(kind: pa.DataType) -> str:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
+    kind = value_type(kind)
     if is_text(kind):
         return "text"
     if pa.types.is_date(kind):
@@ -116,9 +115,7 @@ def _canonical(name: str, values: pa.ChunkedArray) -> Bytes:
     """
     kind = values.type
     try:
-        if pa.types.is_dictionary(kind):
-            values = values.cast(kind.value_type)
-        values = nan_as_missing(values)
+        values = nan_as_missing(decoded(values))
         missing = np.asarray(pc.is_null(values).to_numpy(), dtype=np.uint8)[:, None]
         return np.hstack([missing, _value_bytes(values) * (1 - missing)])
     except pa.ArrowException:
@@ -195,8 +192,7 @@ def canonical(data: pa.Table, storage: Mapping[str, str], key: bytes) -> pa.Tabl
 
 
 def _plain(values: pa.ChunkedArray, stored: str) -> pa.ChunkedArray:
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
+    values = decoded(values)
     stored = found[1] if (found := _DICTIONARY.fullmatch(stored)) else stored
     kind = values.type
     if pa.types.is_floating(kind):

@@ -26,7 +26,6 @@ from synth_audit.table.rules import (
 
 if TYPE_CHECKING:
     from lark import Lark, Token
-    from lark.exceptions import UnexpectedInput
 
 FORMS = (
     "`age between 18 and 110`, `age >= 18`, `stage in [I, II, 'III b']`, `admitted <= discharged` or "
@@ -62,7 +61,6 @@ SINGLE: /'[^']+'/
 %ignore /\s+/
 """
 
-_VERBS = ("_BETWEEN", "_IN", "OPERATOR", "COMMA", "_ARROW")
 _WANTED = {
     "_BETWEEN": ("`between` wants two values", "write `column between 0 and 10`; both ends are allowed"),
     "_IN": (
@@ -157,7 +155,8 @@ def _read(text: str) -> Rule:
         known.extend(parsing.iter_parse())
         tree = parsing.feed_eof()  # type: ignore[no-untyped-call]
     except UnexpectedInput as error:
-        at = _place(error, text)
+        ended = getattr(getattr(error, "token", None), "type", "") == "$END"
+        at = len(text) if ended else cast(int, error.pos_in_stream)
         _refuse_form(text, at, [t for t in known if cast(int, t.start_pos) < at])
     match tree.data:
         case "between":
@@ -177,35 +176,24 @@ def _parser() -> Lark:
     return Lark(GRAMMAR, parser="lalr")
 
 
-def _place(error: UnexpectedInput, text: str) -> int:
-    token = getattr(error, "token", None)
-    ended = token is not None and token.type == "$END"
-    return len(text) if ended else cast(int, error.pos_in_stream)
-
-
 def _refuse_form(text: str, at: int, known: Sequence[Token]) -> NoReturn:
     """Say what the grammar wants at a place, given the tokens before it."""
-    verb = next((t for t in known if t.type in _VERBS), None)
+    verb = next((t for t in known if t.type in _WANTED), None)
     found = _first(text[at:])
     if found in ("`", '"', "'"):
         raise NotARule("a quotation mark or backtick is left open or holds nothing", at=at)
-    if verb is None and "->" in text[at:]:
+    if verb is not None:
+        why, fix = _WANTED["_ARROW" if verb.type == "COMMA" and "->" in text else verb.type]
+        raise NotARule(why.format(verb=str(verb)), fix, at)
+    if "->" in text[at:]:
         raise NotARule(*_WANTED["_ARROW"], at=at)
-    if verb is None and known:
-        _refuse_verb(known[0], found, at)
-    if verb is None:
+    if not known:
         raise NotARule("a column's name is missing" + (f" before {found!r}" if found else ""), at=at)
-    why, fix = _WANTED["_ARROW" if verb.type == "COMMA" and "->" in text else verb.type]
-    raise NotARule(why.format(verb=str(verb)), fix, at)
-
-
-def _refuse_verb(column: Token, found: str, at: int) -> NoReturn:
-    """Say what is wrong with what follows a column."""
     if not found:
         raise NotARule("it names a column and says nothing of it", at=at)
     if found in ("=", "!"):
         raise NotARule(f"{found!r} is no operator", "write `==` for equal; unequal cannot be asked", at)
-    fix = f"put a name of several words in backticks, as in `` `{_bare(column)} {found}` >= 0 ``"
+    fix = f"put a name of several words in backticks, as in `` `{_bare(known[0])} {found}` >= 0 ``"
     raise NotARule(f"{found!r} follows the column", "" if found in ("[", "]") else fix, at)
 
 
@@ -226,7 +214,12 @@ def _bare(token: Token) -> str:
 
 def _between(text: str, column: Token, first: Token, last: Token) -> Rule:
     """``column between first and last``."""
-    low, high = _value(first), _value(last)
+    low, high = (_value(token, "leave an end open by `>=` or `<=`") for token in (first, last))
+    for token, end in ((first, low), (last, high)):
+        if end is None:
+            _refuse(token, f"{_bare(token)!r} is neither a number nor a date")
+    assert low is not None
+    assert high is not None
     if isinstance(low, datetime) != isinstance(high, datetime):
         _refuse(last, "one end is a date and the other a number")
     if as_number(low) > as_number(high):
@@ -236,22 +229,21 @@ def _between(text: str, column: Token, first: Token, last: Token) -> Rule:
 
 def _one_of(text: str, column: Token, *listed: Token) -> Rule:
     """``column in [listed, …]``."""
+    values = set[str]()
     for token in listed:
         if token.type == "WORD":
-            _refuse_misread(token, "quote it if it is a label")
-    values = [_bare(t) for t in listed]
-    if len(set(values)) < len(values):
-        again = next(t for i, t in enumerate(listed) if values[i] in values[:i])
-        _refuse(again, "a value is listed twice")
+            _value(token, "quote it if it is a label")
+        if _bare(token) in values:
+            _refuse(token, "a value is listed twice")
+        values.add(_bare(token))
     return OneOf(text, _bare(column), tuple(sorted(values)))
 
 
 def _compared(text: str, column: Token, sign: Token, operand: Token) -> Rule:
     """``column <= operand``, which is a value if it reads as one and stands in no backticks."""
     operator = cast(Operator, str(sign))
-    value = None if operand.type == "BACKTICKS" else read_value(_bare(operand))
+    value = _value(operand, "put it in backticks if it is a column")
     if value is None:
-        _refuse_misread(operand, "put it in backticks if it is a column")
         if _bare(operand) == _bare(column):
             _refuse(operand, "it compares a column with itself")
         return make_ordered(text, _bare(column), operator, _bare(operand))
@@ -274,17 +266,17 @@ def _within(text: str, column: Token, low: Value | None, high: Value | None, **s
     return Within(text, _bare(column), ends[0], ends[1], dates=dates, **strict)
 
 
-def _value(token: Token) -> Value:
-    value = None if token.type == "BACKTICKS" else read_value(_bare(token))
-    if value is None:
-        _refuse_misread(token, "leave an end open by `>=` or `<=`")
-        _refuse(token, f"{_bare(token)!r} is neither a number nor a date")
-    return value
+def _value(token: Token, fix: str) -> Value | None:
+    """The number or date that a token is; None for any other text, and for what is in backticks.
 
-
-def _refuse_misread(token: Token, fix: str) -> None:
-    if token.type != "BACKTICKS" and (why := misread(_bare(token))) is not None:
+    Raises:
+        NotARule: it has the form of one and is none.
+    """
+    if token.type == "BACKTICKS":
+        return None
+    if why := misread(_bare(token)):
         _refuse(token, f"{_bare(token)!r} {why}", fix)
+    return read_value(_bare(token))
 
 
 def _refuse(token: Token, why: str, fix: str = "") -> NoReturn:

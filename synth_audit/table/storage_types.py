@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.errors import DataError
-from synth_audit.table.arrow import is_datetime, is_text, labels_of, nearest_floats
+from synth_audit.table.arrow import is_datetime, is_text, labels_of, nearest_floats, value_type
 from synth_audit.table.schema import check_names
 
 MOST_EXACT = float(2**53)
@@ -68,7 +68,7 @@ def refuse_inexact(name: str, values: pa.ChunkedArray, *, where: str) -> None:
 
 def refuse_inexact_labels(name: str, values: pa.ChunkedArray, *, where: str) -> None:
     """Raise ``DataError`` for decimals of more digits than their labels have; see :func:`refuse_inexact`."""
-    stored = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    stored = value_type(values.type)
     if not pa.types.is_decimal(stored) or stored.scale == 0:
         return
     if not _decimals_come_back(values.cast(stored)):
@@ -174,8 +174,7 @@ def _converted(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _contradicts(name: str, kind: pa.DataType, where: str) -> DataError:
-    labels = kind.value_type if pa.types.is_dictionary(kind) else kind
-    what = "text that is not UTF-8" if is_text(labels) else "values that are none of it"
+    what = "text that is not UTF-8" if is_text(value_type(kind)) else "values that are none of it"
     return DataError(
         f"column {name!r} does not hold what its type {kind} says: {what}, or damage",
         where=where,

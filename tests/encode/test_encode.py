@@ -245,12 +245,10 @@ def test_rows_in_other_spelling_are_the_same_rows(tables_of):
 
 
 def test_labels_are_made_once_and_not_row_by_row(tables_of, monkeypatch):
-    from synth_audit.encode.kinds import _labels
+    from synth_audit.encode import codes as room
 
-    asked = []
-    monkeypatch.setattr(
-        _labels, "standard_forms", lambda texts: asked.extend(texts) or [t and t.lower() for t in texts]
-    )
+    asked, made = [], room.column_forms
+    monkeypatch.setattr(room, "column_forms", lambda texts: asked.extend(texts.to_pylist()) or made(texts))
     [table] = tables_of({"k": ["a", "B"] * 1000})
     codes([table], table.schema["k"])
     assert sorted(asked) == ["B", "a"]

@@ -13,7 +13,14 @@ import pyarrow as pa
 
 from synth_audit.arrays import Codes, Floats, Floats32, Labels, Positions, Target
 from synth_audit.encode.cells import Cells, SharedCells, shared_label_cells
-from synth_audit.encode.codes import Vocabulary, by_frequency, codes, most_frequent, split_rows
+from synth_audit.encode.codes import (
+    Vocabulary,
+    by_frequency,
+    codes,
+    distinct_labels,
+    most_frequent,
+    split_rows,
+)
 from synth_audit.encode.facets import MarginMethod, Novelty
 from synth_audit.encode.novelty import exact_decimals, label_novelties, read_novelties
 from synth_audit.encode.predictors import Equality, LabelCoding
@@ -25,7 +32,6 @@ from synth_audit.stats.margins import Margin, stepwise_margin
 from synth_audit.stats.resampling import rarest
 from synth_audit.table.arrow import values_of
 from synth_audit.table.kind import Disturbance, Domain, Kind, LabelPart, NumberPart, Part, Scale, VectorPart
-from synth_audit.table.label_forms import standard_forms
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -139,7 +145,7 @@ class TextLabels(Kind):
         The label weighs a half where there are few, which may be codes; where there are many, equal ones
         are equal numbers as well, and that two are not equal says little.
         """
-        forms = sorted({form for v in reference for form in self._distinct(v)[1] if form is not None})
+        forms = sorted({form for v in reference for form in distinct_labels(self, v)[1] if form is not None})
         others = self._numbers_in(forms)
         others += self._letters_of(len(forms), sum(map(len, reference)), read=bool(others))
         if not others:
@@ -163,15 +169,15 @@ class TextLabels(Kind):
         return (VectorPart(partial(self._vectors, form=_words), WIDTH),) if many else ()
 
     def _read(self, reading: Reading, values: pa.ChunkedArray) -> Floats:
-        rows, forms = self._distinct(values)
+        rows, forms = distinct_labels(self, values)
         return np.append(reading.numbers(forms), np.nan)[rows]
 
     def _read_at(self, composite: Composite, place: int, values: pa.ChunkedArray) -> Floats:
-        rows, forms = self._distinct(values)
+        rows, forms = distinct_labels(self, values)
         return np.append(composite.numbers(forms)[:, place], np.nan)[rows]
 
     def _vectors(self, values: pa.ChunkedArray, form: Callable[[str], str] = str) -> Floats32:
-        rows, texts = self._distinct(values)
+        rows, texts = distinct_labels(self, values)
         known = np.full((len(texts) + 1, WIDTH), np.nan, dtype=np.float32)
         present = [i for i, text in enumerate(texts) if text is not None]
         known[present] = ngram_vectors([form(text) for text in texts if text is not None])
@@ -183,7 +189,7 @@ class TextLabels(Kind):
 
         Never in order of appearance, which would tell from a code which of the tables a value came from.
         """
-        coded = [self._distinct(v) for v in values]
+        coded = [distinct_labels(self, v) for v in values]
         often: Counter[str] = Counter()
         for rows, texts in coded:
             counts = np.bincount(rows[rows != MISSING], minlength=len(texts)).tolist()
@@ -197,20 +203,6 @@ class TextLabels(Kind):
             np.array([*(place.get(text, MISSING) for text in texts), MISSING], dtype=np.int64)[rows]
             for rows, texts in coded
         ]
-
-    def _distinct(self, values: pa.ChunkedArray) -> tuple[Codes, list[str | None]]:
-        """Each row's place among some labels, :data:`MISSING` where it is null, and the forms of these.
-
-        Values are made labels once each and not row by row.
-        """
-        if pa.types.is_null(values.type):
-            return np.full(len(values), MISSING), []
-        encoded = values.unify_dictionaries().combine_chunks()
-        if not pa.types.is_dictionary(encoded.type):
-            encoded = encoded.dictionary_encode()
-        labels = self.labels(pa.chunked_array([encoded.dictionary]))
-        rows = encoded.indices.cast(pa.int64()).fill_null(MISSING).to_numpy(zero_copy_only=False)
-        return rows, standard_forms(labels.to_pylist())
 
     def domain(self, values: pa.ChunkedArray) -> Domain:
         """The labels, sorted."""
@@ -241,7 +233,7 @@ class TextLabels(Kind):
         declared = column.declared_categories or ()
         known, given = (self.labels(exact_decimals(x)).cast(pa.large_string()) for x in (train, values))
         found = label_novelties(known, given, declared, entities)
-        reading = Reading.of([x for x in self._distinct(train)[1] if x is not None])
+        reading = Reading.of([x for x in distinct_labels(self, train)[1] if x is not None])
         if reading is None or declared:
             return found
         numbers, made = (self._read(reading, x) for x in (train, values))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from synth_audit.arrays import Positions
 from synth_audit.encode.kinds._labels import TextLabels, names_rows
 from synth_audit.encode.texts import WIDTH
-from synth_audit.table.arrow import is_text
+from synth_audit.table.arrow import is_text, value_type
 from synth_audit.table.kind import Clues, KindInfo, Part, VectorPart
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
@@ -36,9 +36,7 @@ class Text(TextLabels):
 
     def allows(self, storage: pa.DataType) -> bool:
         """Text, and what has no type."""
-        if pa.types.is_dictionary(storage):
-            storage = storage.value_type
-        return is_text(storage) or bool(pa.types.is_null(storage))
+        return is_text(value_type(storage)) or bool(pa.types.is_null(storage))
 
     def suits(self, values: pa.ChunkedArray, clues: Clues) -> bool:
         """Text of several words of which half of the rows have one of their own, unless the plan lists its

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from synth_audit.errors import DataError
 from synth_audit.plugins.source import at_least_one, refuse_unkept
 from synth_audit.sources._files import quote
+from synth_audit.table.arrow import value_type
 from synth_audit.table.schema import check_names
 
 if TYPE_CHECKING:
@@ -193,10 +194,8 @@ def refuse_types(schema: pa.Schema, where: str) -> None:
 
 
 def sql_type(kind: pa.DataType) -> str | None:
-    """The SQL type of a column; None where there is none that keeps all values."""
+    """The SQL type of a column, which is no dictionary's; None where there is none that keeps all values."""
     types = pa.types
-    if types.is_dictionary(kind):
-        return sql_type(kind.value_type)
     if types.is_decimal(kind):
         return f"numeric({max(kind.precision, kind.scale)}, {kind.scale})"
     if kind == pa.uint64():
@@ -216,15 +215,12 @@ def stored(data: pa.Table) -> pa.Table:
     Raises:
         pa.ArrowInvalid: a time is finer than a microsecond.
     """
-    kinds = [_stored_type(kind) for kind in data.schema.types]
-    columns = [column.cast(kind) for column, kind in zip(data.columns, kinds, strict=True)]
+    columns = [column.cast(_stored_type(value_type(column.type))) for column in data.columns]
     return pa.table(columns, names=data.column_names)
 
 
 def _stored_type(kind: pa.DataType) -> pa.DataType:
     types = pa.types
-    if types.is_dictionary(kind):
-        return _stored_type(kind.value_type)
     if kind == pa.uint64():
         return pa.decimal128(20, 0)
     if types.is_timestamp(kind):

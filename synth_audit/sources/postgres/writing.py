@@ -14,6 +14,7 @@ from synth_audit.errors import DataError, ReleaseUncertain, Unavailable
 from synth_audit.sources._files import quote
 from synth_audit.sources.postgres.columns import batches, read_columns, sql_type, stored
 from synth_audit.sources.postgres.session import explained
+from synth_audit.table.arrow import value_type
 from synth_audit.table.content_hash import fingerprint
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _holds(cursor: Cursor, schema: str, table: str, data: pa.Table, sha256: str,
 
 def _stage(cursor: Cursor, schema: str, table: str, data: pa.Table, where: str) -> str:
     name = f"{_STAGED}_{hashlib.sha256(f'{schema}.{table}'.encode()).hexdigest()[:12]}"
-    columns = ", ".join(f"{quote(field.name)} {sql_type(field.type)}" for field in data.schema)
+    columns = ", ".join(f"{quote(field.name)} {sql_type(value_type(field.type))}" for field in data.schema)
     cursor.execute(f"CREATE TABLE {quote(schema)}.{quote(name)} ({columns})")
     try:
         rows = stored(data)
@@ -138,9 +139,7 @@ def _rows(cursor: Cursor, schema: str, table: str, wanted: pa.Schema, where: str
     found = pa.Table.from_batches(batches(cursor, select, read_columns(cursor, select, where), where))
     if found.column_names != wanted.names:
         return found
-    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in wanted.types]
-    columns = [column.cast(kind) for column, kind in zip(found.columns, kinds, strict=True)]
-    return pa.table(columns, names=wanted.names)
+    return found.cast(pa.schema([(field.name, value_type(field.type)) for field in wanted]))
 
 
 def _keep_previous(cursor: Cursor, schema: str, table: str, where: str) -> None:
