@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.findings.measurement import Interval
+from synth_audit.findings.measurement import Interval, IntervalEstimate
 from synth_audit.stats.proportions import nothing_seen, unseen_share
 from synth_audit.stats.resampling import critical_value
 
@@ -93,6 +92,8 @@ def auroc_interval(members: Floats, others: Floats, level: float) -> Interval:
     ``V(θ) = θ(1 − θ) [2N − 1 − (3N − 3) / ((2 − θ)(1 + θ))] / (m n)`` with ``N = (m + n) / 2``, so it has
     some at either end. Sources: DeLong et al. 1988; Hanley & McNeil 1982; Newcombe 2006.
     """
+    from scipy.optimize import brentq  # here, since a code location must not load it
+
     placed, z = PlacementValues.of(members, others), critical_value(level)
     value, half = placed.auroc, z * math.sqrt(placed.variance)
     m, n = len(members), len(others)
@@ -102,7 +103,7 @@ def auroc_interval(members: Floats, others: Floats, level: float) -> Interval:
         inside = 2 * half_sum - 1 - (3 * half_sum - 3) / ((2 - theta) * (1 + theta))
         return abs(theta - value) - z * math.sqrt(max(0.0, theta * (1 - theta) * inside / (m * n)))
 
-    low, high = _crossing(apart, 0.0, value), _crossing(apart, 1.0, value)
+    low, high = (end if end == value else float(brentq(apart, end, value)) for end in (0.0, 1.0))
     ends = max(0.0, min(low, value - half)), min(1.0, max(high, value + half))
     return Interval(*ends, level, "delong and newcombe")
 
@@ -149,26 +150,6 @@ def cross_fitted_interval(folds: Sequence[PlacementValues], level: float) -> Int
     return Interval(value - room, value + room, level, nothing_seen())
 
 
-def _crossing(apart: Callable[[float], float], outer: float, inner: float) -> float:
-    """Where ``apart`` turns from negative at ``inner`` to positive towards ``outer``, by halving."""
-    if outer == inner:
-        return outer
-    for _ in range(60):
-        middle = (outer + inner) / 2
-        if apart(middle) > 0:
-            outer = middle
-        else:
-            inner = middle
-    return outer
-
-
-class Rate(NamedTuple):
-    """A share with its interval."""
-
-    value: float
-    interval: Interval
-
-
 def alarm(scores: Floats, others: Floats, rate: float) -> Floats:
     """How surely each record is called a member when a stranger is with probability ``rate``, shape (m,).
 
@@ -185,7 +166,7 @@ def alarm(scores: Floats, others: Floats, rate: float) -> Floats:
     return np.clip((rate * (len(others) + 1) - above) / (1 + level), 0.0, 1.0)
 
 
-def precision(hits: int, n_members: int, false_alarms: int, n_others: int, level: float) -> Rate:
+def precision(hits: int, n_members: int, false_alarms: int, n_others: int, level: float) -> IntervalEstimate:
     """Share of members among the flagged, had as many members as others been asked about.
 
     ``TPR / (TPR + FPR)``, with Katz's interval of ``log(FPR / TPR)`` (½ added to every count, after Walter
@@ -197,4 +178,4 @@ def precision(hits: int, n_members: int, false_alarms: int, n_others: int, level
     half = critical_value(level) * math.sqrt(1 / a - 1 / m + 1 / b - 1 / n)
     value = tpr / (tpr + fpr) if hits + false_alarms else math.nan
     low, high = (1 / (1 + math.exp(x)) for x in (centre + half, centre - half))
-    return Rate(value, Interval(min(low, value), max(high, value), level, "katz"))
+    return IntervalEstimate(value, Interval(min(low, value), max(high, value), level, "katz"))

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
+from synth_audit.audits._declarations import at_least, distance
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.encode.cells import ColumnCells, readable_pairs, told_pairs
 from synth_audit.errors import NotApplicable
@@ -25,7 +26,6 @@ from synth_audit.findings.measurement import (
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats import association as kernel
 from synth_audit.stats.association import JackknifeRows
-from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
 N_GROUPS = 20
@@ -43,10 +43,9 @@ MOST_COLUMNS = 40
 DIGITS = 2
 """Decimals of a picture: enough to see, too few to work values out from."""
 
-DIFFERENCE = Quantity(
+DIFFERENCE = distance(
     "difference",
     "Mean difference of associations",
-    unit="distance",
     range=(0.0, 2.0),
     help="Over all pairs of columns, or those of one column: Spearman's correlation of numbers, Cramér's V "
     "of labels, correlation ratio of a label and a number; 0 is identical.",
@@ -61,64 +60,56 @@ LOST = Quantity(
     "release of independent columns loses. Fresh rows lose as much where the real ones are but chance.",
 )
 
-FROBENIUS = Quantity(
+FROBENIUS = distance(
     "frobenius",
     "Frobenius norm of the difference of associations",
-    unit="distance",
     range=(0.0, float("inf")),
     help="Root of the summed squares over both halves of the matrix; grows with the number of columns.",
 )
 
-PUBLISHED = Quantity(
+PUBLISHED = distance(
     "published_difference",
     "Correlation difference as published",
-    unit="distance",
     range=(0.0, float("inf")),
     help="Frobenius norm over all pairs of Pearson's r, V² and η², none corrected, as in table 3 of "
     "Disjoint Generative Models; grows with the number of columns.",
 )
 
-PEARSON = Quantity(
+PEARSON = distance(
     "pearson_difference",
     "Mean difference of Pearson correlations",
-    unit="distance",
     range=(0.0, 2.0),
     help="Over pairs of numbers; one extreme value can move it.",
 )
 
-SPEARMAN = Quantity(
+SPEARMAN = distance(
     "spearman_difference",
     "Mean difference of Spearman correlations",
-    unit="distance",
     range=(0.0, 2.0),
     help="Over pairs of numbers; ranks, so no extreme value moves it much.",
 )
 
-CRAMERS_V = Quantity(
+CRAMERS_V = distance(
     "cramers_v_difference",
     "Mean difference of Cramér's V",
-    unit="distance",
     help="Over pairs of labels, corrected for what chance adds.",
 )
 
-ETA = Quantity(
+ETA = distance(
     "eta_difference",
     "Mean difference of correlation ratios",
-    unit="distance",
     help="Over pairs of a label and a number, corrected for what chance adds.",
 )
 
-MUTUAL_INFORMATION = Quantity(
+MUTUAL_INFORMATION = distance(
     "mutual_information_difference",
     "Mean difference of normalised mutual information",
-    unit="distance",
     help="Over all pairs; sees relations of any shape, and those of missing values, which are a cell.",
 )
 
-NO_ASSOCIATION = Quantity(
+NO_ASSOCIATION = distance(
     "no_association",
     "Mean difference of a release whose columns are independent",
-    unit="distance",
     direction=Direction.NEUTRAL,
     help="Mean strength of the real associations: a release that comes near it has kept none of them.",
 )
@@ -183,8 +174,7 @@ class Associations:
     )
 
     def __post_init__(self) -> None:
-        if self.cells < 2 or self.most_labels < 2 or self.most_rows < 100:
-            raise ValueError("cells and most_labels must be at least 2 and most_rows at least 100")
+        at_least(self, cells=2, most_labels=2, most_rows=100)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Measure every pair of released columns against train, with control against train as reference."""
@@ -285,8 +275,7 @@ def mean_gap(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -
     groups. The interval is for the number that two samples of these sizes give on average. Noise makes that
     larger than the distance of the populations, so the high end holds for that too and the low end does not.
     """
-    [found] = _mean_gaps(train, other, pairs, [slice(None)], level)
-    return found
+    return _mean_gaps(train, other, pairs, [slice(None)], level)[0]
 
 
 def column_gaps(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> dict[int, Estimate]:
@@ -400,39 +389,31 @@ def matrices(
 ) -> tuple[Series, ...]:
     """Real, synthetic and difference; withheld where few rows of either table stand apart."""
     shown = [scale.columns.index(c) for c in subject.schema.leading_features(MOST_COLUMNS)]
+    names = tuple(scale.columns[i].name for i in shown)
     rows = scale.rows(subject.synthetic.sample(most_rows, rng))
     made = AssociationMatrices.of(rows, scale.numeric).mixed.values
     told = pairs & (told_pairs(rows, scale, subject.suppression) | ~told_pairs(rows, scale, 1))
     # A column that does not vary at all in the release betrays nobody, and must be seen to be constant.
-    return tuple(
-        _matrix_series(shows, np.where(told, values, np.nan), shown, scale.columns, diagonal)
-        for shows, values, diagonal in (
-            ("train", real, 1.0),
-            ("synthetic", made, 1.0),
-            ("difference", made - real, 0.0),
+    found = []
+    for shows, values, diagonal in (
+        ("train", real, 1.0),
+        ("synthetic", made, 1.0),
+        ("difference", made - real, 0.0),
+    ):
+        values = np.clip(np.where(told, values, np.nan).round(DIGITS), -1.0, 1.0) + 0.0
+        np.fill_diagonal(values, diagonal)
+        found.append(
+            Series(
+                id=MeasurementId("", "associations", shows),
+                title="Associations between columns",
+                kind="matrix",
+                x_label="column",
+                y_label="column",
+                x=names,
+                lines={name: tuple(values[i, shown].tolist()) for name, i in zip(names, shown, strict=True)},
+            )
         )
-    )
-
-
-def _matrix_series(
-    shows: str,
-    values: Floats,
-    shown: list[int],
-    columns: tuple[Column, ...],
-    diagonal: float,
-) -> Series:
-    values = np.clip(values.round(DIGITS), -1.0, 1.0) + 0.0
-    np.fill_diagonal(values, diagonal)
-    names = tuple(columns[i].name for i in shown)
-    return Series(
-        id=MeasurementId("", "associations", shows),
-        title="Associations between columns",
-        kind="matrix",
-        x_label="column",
-        y_label="column",
-        x=names,
-        lines={name: tuple(values[i, shown].tolist()) for name, i in zip(names, shown, strict=True)},
-    )
+    return tuple(found)
 
 
 def _withheld(
@@ -440,7 +421,7 @@ def _withheld(
 ) -> tuple[Bools, int]:
     """The pairs whose association tells no small count of training or control rows, and how many do."""
     told = np.zeros_like(pairs)
-    for table in (train, *([] if subject.control is None else [subject.control])):
+    for table in (train, *subject.real[1:]):
         columns = scale.values(table, missing_counts=missing_counts)
         told |= readable_pairs(columns, subject.suppression)
     return pairs & ~told, int(np.triu(pairs & told).sum())
@@ -462,19 +443,17 @@ def _compared(
     if share is not None:
         found[LOST.id()] = share
     found[FROBENIUS.id()] = norm
-    if cell_pairs.any():
-        information = (train.information, other.information)
-        found[MUTUAL_INFORMATION.id()] = mean_gap(*information, cell_pairs, level)
     number = scale.numeric
     both, neither = np.logical_and.outer(number, number), np.logical_and.outer(~number, ~number)
-    for quantity, sides, kind in (
-        (SPEARMAN, mixed, both),
-        (PEARSON, (train.pearson, other.pearson), both),
-        (CRAMERS_V, mixed, neither),
-        (ETA, mixed, ~both & ~neither),
+    for quantity, sides, told in (
+        (MUTUAL_INFORMATION, (train.information, other.information), cell_pairs),
+        (SPEARMAN, mixed, pairs & both),
+        (PEARSON, (train.pearson, other.pearson), pairs & both),
+        (CRAMERS_V, mixed, pairs & neither),
+        (ETA, mixed, pairs & ~both & ~neither),
     ):
-        if (pairs & kind).any():
-            found[quantity.id()] = mean_gap(*sides, pairs & kind, level)
+        if told.any():
+            found[quantity.id()] = mean_gap(*sides, told, level)
     for i, estimate in column_gaps(*mixed, pairs, level).items():
         found[DIFFERENCE.id(column=scale.columns[i].name)] = estimate
     return found

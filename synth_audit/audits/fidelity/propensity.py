@@ -10,8 +10,13 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits import _density as trees
-from synth_audit.audits.fidelity._propensity import PropensityFit, propensity_terms, tree_features
+from synth_audit.audits._declarations import at_least, descriptive
+from synth_audit.audits.fidelity._propensity import (
+    PropensityFit,
+    discriminate,
+    propensity_terms,
+    tree_features,
+)
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
@@ -37,11 +42,10 @@ C2ST_AUROC = Quantity(
     help="0.5 cannot be told apart, 1 can always be. Well below 0.5 the release repeats training rows.",
 )
 
-GIVEAWAY = Quantity(
+GIVEAWAY = descriptive(
     "giveaway",
     "What a column gives away",
     unit="score",
-    direction=Direction.NEUTRAL,
     range=(-1.0, 1.0),
     help="AUROC that the trees lose when the column is shuffled. Columns that say the same share it.",
 )
@@ -117,10 +121,7 @@ class Propensity:
     )
 
     def __post_init__(self) -> None:
-        if self.most_rows < 100:
-            raise ValueError("most_rows must be at least 100")
-        if self.folds < 2 or self.trees < 1:
-            raise ValueError("folds must be at least 2 and trees positive")
+        at_least(self, most_rows=100, folds=2, trees=1)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Tell the release, and control rows as its reference, from training rows."""
@@ -159,7 +160,7 @@ class Propensity:
         first, second = (t.n_rows for t in tables)
         features = tree_features(tables, subject.features)
         folds = min(self.folds, first // 2, second // 2)
-        told = trees.discriminate(features, first, folds, self.trees, rng)
+        told = discriminate(features, first, folds, self.trees, rng)
         placed = told.folds
         curves.append(_Curve(1 - np.concatenate([f.members for f in placed]), first))
         found = {C2ST_AUROC.id(): _area(placed, subject.level)}

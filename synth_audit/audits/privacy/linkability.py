@@ -8,25 +8,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Positions
-from synth_audit.audits._targets import drawn, named, rate
-from synth_audit.audits.privacy._guesses import KnownRows, exposure, risk_at, successes
-from synth_audit.audits.privacy._known_sets import (
-    AskedPeople,
-    Trial,
-    different_people,
-    drawn_sources,
-    known_sets,
-    worst_of_sets,
+from synth_audit.arrays import Bools
+from synth_audit.audits._declarations import (
+    at_least,
+    descriptive,
+    different,
+    excess_over_control,
+    risk_over_control,
 )
+from synth_audit.audits._targets import drawn, named
+from synth_audit.audits.privacy._guesses import KnownRows, exposure, rate, risk_and_rates, successes
+from synth_audit.audits.privacy._known_sets import AskedPeople, Trial, known_sets, worst_of_sets
 from synth_audit.encode.codes import codes
 from synth_audit.encode.distances import varies
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Direction, Findings, Measurement, Quantity
+from synth_audit.findings.measurement import Findings, Measurement
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.stats.attack_success import SuccessCount, risk
 from synth_audit.stats.distributions import entropy
+from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -35,35 +35,30 @@ _SHARED_OUT = (4, 5, 6)
 
 Sides = tuple[tuple[Column, ...], tuple[Column, ...]]
 
-RISK = Quantity(
+RISK = risk_over_control(
     "risk",
     "Linkability risk",
-    range=(float("-inf"), 1.0),
     help="Part of the people in the training data whose two halves only this release joins; 0 is none.",
 )
-TRAIN_RATE = Quantity(
+TRAIN_RATE = descriptive(
     "train_rate",
     "Training records whose halves were joined",
-    direction=Direction.NEUTRAL,
     help="Share of attacked training records for which both halves lead to the same synthetic row.",
 )
-CONTROL_RATE = Quantity(
+CONTROL_RATE = descriptive(
     "control_rate",
     "Control records whose halves were joined",
-    direction=Direction.NEUTRAL,
     help="The same for people the generator never saw: what belongs to the population, not to the release.",
 )
-NAIVE_RATE = Quantity(
+NAIVE_RATE = descriptive(
     "naive_rate",
     "Halves joined by picking rows at random",
-    direction=Direction.NEUTRAL,
     help="An attacker who looks at nothing. An attack that does no better tells little.",
 )
 
-EXCESS = Quantity(
+EXCESS = excess_over_control(
     "excess_people",
     "People whose partial records the worst of several pairs of sources join",
-    range=(-1.0, 1.0),
     proportional=False,  # chance joins control too, and how often differs by what the sources hold
     help="Share of people in the training data whose records in two sources are joined beyond what those of "
     "strangers are, for the worst of several pairs of sources; 0 is none.",
@@ -125,34 +120,26 @@ class Linkability:
     def __post_init__(self) -> None:
         if bool(self.columns_a) != bool(self.columns_b):
             raise ValueError("give both columns_a and columns_b, or neither")
-        both = (*self.columns_a, *self.columns_b)
-        if len(set(both)) < len(both):
-            raise ValueError("columns_a and columns_b must not share or repeat a column")
-        if min(self.n_neighbours, self.n_attacks) < 1 or self.source_pairs < 0:
-            raise ValueError("n_neighbours and n_attacks must be at least 1, source_pairs 0 or more")
+        different(self, "columns_a", "columns_b")
+        at_least(self, n_neighbours=1, n_attacks=1, source_pairs=0)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack at most ``n_attacks`` rows of train and of control."""
         rng, level = context.rng, subject.level
-        assert subject.control is not None
         sides = self._sides(subject)
         names = [[c.name for c in side] for side in sides]
-        tables = (subject.train, subject.control)
-        chosen = [drawn(np.arange(t.n_rows), self.n_attacks, rng) for t in tables]
+        chosen = [drawn(np.arange(t.n_rows), self.n_attacks, rng) for t in subject.real]
         known = KnownRows.of(subject, [c for side in sides for c in side], chosen)
         joined = self._joined(known, names, rng)
         exposed = exposure(
             RISK.id(), [name for side in names for name in side], chosen, np.split(joined, [len(chosen[0])])
         )
-        train, control = successes(exposed)
         # Of two random sets of k rows, the number in both is hypergeometric.
         n, k = subject.synthetic.n_rows, min(self.n_neighbours, subject.synthetic.n_rows)
-        naive = SuccessCount.of(rng.hypergeometric(k, n - k, k, size=self.n_attacks) > 0)
-        achieved = min(train.guesses, control.guesses)
+        naive = Proportion.of(rng.hypergeometric(k, n - k, k, size=self.n_attacks) > 0)
+        quantities = (RISK, TRAIN_RATE, CONTROL_RATE)
         measured = [
-            risk_at(RISK, risk(train, control, level), self.n_attacks, achieved),
-            rate(TRAIN_RATE, train, self.n_attacks, level),
-            rate(CONTROL_RATE, control, self.n_attacks, level),
+            *risk_and_rates(quantities, successes(exposed), self.n_attacks, level),
             rate(NAIVE_RATE, naive, self.n_attacks, level),
         ]
         notes = [f"one source holds {', '.join(names[0])}; the other {', '.join(names[1])}"]
@@ -176,25 +163,24 @@ class Linkability:
 
     def _joined(self, known: KnownRows, sides: Sequence[Collection[str]], rng: np.random.Generator) -> Bools:
         """Whether the rows nearest by each source's columns meet, for train, then for control rows."""
-        asked = known.asked()
-        return _share_a_row(*(known.nearest(side, asked, self.n_neighbours, rng) for side in sides))
+        asked, n = known.asked(), len(known.release)
+        one, other = (known.nearest(side, asked, self.n_neighbours, rng) for side in sides)
+        of_record = np.arange(len(one))[:, None] * n
+        return np.asarray(np.isin(one + of_record, other + of_record).any(axis=1), dtype=np.bool_)
 
     def _other_pairs(self, subject: Subject, context: RunContext) -> tuple[Measurement, list[str]]:
         """What the worst of several pairs of sources joins, and what they hold."""
-        assert subject.control is not None
         rng = context.rng
-        chosen = [different_people(t, self.n_attacks, rng) for t in (subject.train, subject.control)]
-        people = AskedPeople.halved(chosen[0], chosen[1], rng)
-        known = KnownRows.of(subject, subject.features, chosen)
+        people = AskedPeople.drawn(subject, self.n_attacks, rng)
+        known = KnownRows.of(subject, subject.features, (people.train, people.control))
         pairs = known_sets(
             subject,
             known.varying,
             people,
             self.source_pairs,
             context.child("linkability", "sources").rng,
-            draw=drawn_sources,
+            sources=2,
             sizes=_SHARED_OUT if len(known.varying) > 3 else (),
-            known=lambda found: (found[::2], found[1::2]),
         )
         everybody = np.ones(len(people.member), dtype=np.bool_)
         trials = []
@@ -209,7 +195,8 @@ class Linkability:
 
 def _halves(train: Table, columns: Sequence[Column]) -> Sides:
     """Two sets of columns whose entropies in train add up to about the same."""
-    bits = {column: _entropy(train, column) for column in columns}
+    # Rounded against noise.
+    bits = {column: round(entropy(codes([train], column)[0]), 9) for column in columns}
     varying = sorted((c for c in columns if bits[c] > 0), key=lambda c: (-bits[c], c.name))
     if len(varying) < 2:
         raise NotApplicable("linking takes two released columns that vary in train")
@@ -220,16 +207,3 @@ def _halves(train: Table, columns: Sequence[Column]) -> Sides:
         sides[side].append(column)
         totals[side] += bits[column]
     return tuple(sides[0]), tuple(sides[1])
-
-
-def _entropy(train: Table, column: Column) -> float:
-    """Of a column's values, in bits; rounded against noise."""
-    [values] = codes([train], column)
-    return round(entropy(values), 9)
-
-
-def _share_a_row(one: Positions, other: Positions) -> Bools:
-    """Whether the two sets of synthetic rows of each record meet; shapes (n, k) each, result (n,)."""
-    most = int(max(one.max(initial=0), other.max(initial=0))) + 1
-    of_record = np.arange(len(one))[:, None] * most
-    return np.asarray(np.isin(one + of_record, other + of_record).any(axis=1), dtype=np.bool_)

@@ -7,17 +7,25 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Floats, Positions
-from synth_audit.audits._density import tree_share
+from synth_audit.arrays import Floats, Floats32, Positions
+from synth_audit.audits._declarations import at_least
 from synth_audit.audits._targets import drawn
 from synth_audit.audits.privacy._known_sets import different_people
 from synth_audit.encode.codes import value_ranks
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Findings, Measurement, Quantity, Reference, SampleCounts
+from synth_audit.execution.executor import over_blocks
+from synth_audit.findings.measurement import (
+    Findings,
+    IntervalEstimate,
+    Measurement,
+    Quantity,
+    Reference,
+    SampleCounts,
+)
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.stats.proportions import proportion_interval
+from synth_audit.stats.proportions import Proportion
 from synth_audit.stats.roc import auroc, auroc_interval, precision
 
 AUC = Quantity(
@@ -100,9 +108,7 @@ class MembershipDataOnly:
     )
 
     def __post_init__(self) -> None:
-        for name in ("max_members", "max_others", "max_reference", "max_learnt", "n_trees"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        at_least(self, max_members=1, max_others=1, max_reference=1, max_learnt=1, n_trees=1)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Score training and control rows by the trees, and count whom they name."""
@@ -139,14 +145,14 @@ class _TestedRows:
         cls, subject: Subject, most_members: int, most_others: int, beside: int, rng: np.random.Generator
     ) -> _TestedRows:
         """Draw the rows to test, and at most ``beside`` others."""
-        assert subject.control is not None
-        n_train, n_control = subject.train.n_rows, subject.control.n_rows
+        train, control = subject.real
+        n_train, n_control = train.n_rows, control.n_rows
         if n_control < _FEWEST_CONTROL:
             raise NotApplicable(f"fewer than {_FEWEST_CONTROL} control rows to tell from training rows")
         if n_train < 2 or subject.synthetic.n_rows < 2:
             raise NotApplicable("fewer than two training or synthetic rows")
-        members = different_people(subject.train, most_members, rng)
-        others = different_people(subject.control, most_others, rng)
+        members = different_people(train, most_members, rng)
+        others = different_people(control, most_others, rng)
         if len(others) < min(_FEWEST_CONTROL, most_others):
             raise NotApplicable(f"fewer than {_FEWEST_CONTROL} control people to tell from those of train")
         left = [np.setdiff1d(np.arange(n), x) for n, x in ((n_train, members), (n_control, others))]
@@ -163,15 +169,11 @@ def _tree_scores(
     Returns:
         Shape (tested rows,), those of train first, in [-1, 1]; higher for likelier training rows.
     """
-    assert subject.control is not None
     learnt = drawn(np.arange(subject.synthetic.n_rows), most_learnt, rng)
-    real = [subject.train, subject.control]
-    rows = [
-        np.concatenate([people.members, people.train]),
-        np.concatenate([people.others, people.control]),
-        learnt,
-    ]
-    train, control, made = value_ranks([*real, subject.synthetic], subject.features, real=real, rows=rows)
+    asked = (people.members, people.train), (people.others, people.control)
+    rows = [*map(np.concatenate, asked), learnt]
+    tables = [*subject.real, subject.synthetic]
+    train, control, made = value_ranks(tables, subject.features, real=subject.real, rows=rows)
     m, o = len(people.members), len(people.others)
     pool = np.concatenate([train[:m], control[:o], train[m:], control[o:]])
     second = rng.permutation(len(pool)) < len(pool) // 2
@@ -189,28 +191,52 @@ def _measured(members: Floats, others: Floats, level: float) -> list[Measurement
     """AUC, recall and precision; no precision where nobody is named."""
     m, n = len(members), len(others)
     hits, alarms = int(np.sum(members > 0)), int(np.sum(others > 0))
-    counts: SampleCounts = {
-        "n_requested": min(m, n),
-        "n_achieved": min(m, n),
-        "n_minimum": _FEWEST_TESTED,
-    }
+    counts = SampleCounts(n_requested=min(m, n), n_achieved=min(m, n), n_minimum=_FEWEST_TESTED)
     guessing = Reference(0.5, "guessing")
-    by_chance = Reference(alarms / n, "control rows that are named", proportion_interval(alarms, n, level))
+    by_chance = Proportion(alarms, n)
+    beside = Reference(by_chance.share, "control rows that are named", by_chance.interval(level))
+    area = IntervalEstimate(auroc(members, others), auroc_interval(members, others, level))
     found = [
-        AUC.at(
-            auroc(members, others),
-            interval=auroc_interval(members, others, level),
-            reference=guessing,
-            **counts,
-        ),
-        RECALL.at(
-            hits / m,
-            interval=proportion_interval(hits, m, level),
-            reference=by_chance,
-            **counts,
-        ),
+        AUC.at(area, reference=guessing, **counts),
+        RECALL.at(Proportion(hits, m).estimate(level), reference=beside, **counts),
     ]
     if hits + alarms:
-        sure = precision(hits, m, alarms, n, level)
-        found.append(PRECISION.at(sure.value, interval=sure.interval, reference=guessing, **counts))
+        found.append(PRECISION.at(precision(hits, m, alarms, n, level), reference=guessing, **counts))
     return found
+
+
+def tree_share(
+    queries: Floats32, synthetic: Floats32, reference: Floats32, n_trees: int, seed: int
+) -> Floats:
+    """Share of synthetic among the rows that land where a query lands, over randomised trees.
+
+    Extremely randomised trees, grown without resampling until each leaf is pure: a record that the release
+    copied lands on its copy in every tree, where a bootstrap would leave out a third of the copies.
+    Under equal densities the expectation is ``n_s / (n_s + n_r)``. Source: Geurts et al. 2006.
+
+    Each tree is asked as soon as it has grown and then forgotten, since a hundred of them take ten times the
+    room of the rows; they are those of a forest with this seed.
+
+    Args:
+        queries, synthetic, reference: finite, row by row in memory: looking again for every tree whether they
+            are takes a tenth of its time.
+
+    Returns:
+        Shape (n,), in [0, 1], to nine decimals.
+    """
+    from sklearn.tree import ExtraTreeClassifier  # here, since a code location must not load it
+
+    seeds = np.random.RandomState(seed).randint(np.iinfo(np.int32).max, size=n_trees)  # as forests draw them
+    made = np.repeat([1, 0], [len(synthetic), len(reference)])
+    rows = np.concatenate([synthetic, reference])
+
+    def votes(block: slice) -> Floats:
+        tree = ExtraTreeClassifier(random_state=int(seeds[block.start])).fit(rows, made, check_input=False)
+        found: Floats = tree.predict_proba(queries, check_input=False)[:, 1]
+        return found
+
+    total = np.zeros(len(queries))
+    for some in over_blocks(n_trees, 1, votes):
+        total += some
+    share: Floats = np.round(total / n_trees, 9)
+    return share

@@ -8,19 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits._declarations import at_least, merit, some_of
 from synth_audit.audits.fidelity._reference import Found, measured_together, sampling_note
-from synth_audit.audits.fidelity.coverage.balls import (
-    CONTROL,
-    SPACES,
-    AnchoredSpace,
-    Curves,
-    SpaceName,
-    authenticity,
-    curves,
-    drawn_part,
-    resampled,
-    scored,
-)
+from synth_audit.audits.fidelity.coverage import balls
 from synth_audit.encode.cells import row_groups
 from synth_audit.encode.embedding import EmbeddingSettings
 from synth_audit.execution.context import RunContext
@@ -28,37 +18,29 @@ from synth_audit.findings.measurement import (
     Direction,
     Estimate,
     Findings,
-    Measurement,
     MeasurementId,
     Quantity,
-    Series,
 )
 from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.table.table import Table
 
-ALPHA_PRECISION = Quantity(
+ALPHA_PRECISION = merit(
     "alpha_precision",
     "α-precision",
-    unit="score",
-    direction=Direction.HIGHER,
     help="1: each ball around the real centre holds as many synthetic rows as real; 0: none, or all.",
 )
 
-BETA_RECALL = Quantity(
+BETA_RECALL = merit(
     "beta_recall",
     "β-recall",
-    unit="score",
-    direction=Direction.HIGHER,
     help="1: each ball around the synthetic centre holds as many real rows as synthetic; 0: none, or all.",
 )
 
-AUPRC = Quantity(
+AUPRC = merit(
     "auprc",
     "α-precision times β-recall",
-    unit="score",
-    direction=Direction.HIGHER,
     help="Near 1 only where both are.",
 )
 
@@ -109,7 +91,7 @@ class Coverage:
     Source: Alaa et al. 2022; TableDiffusion thesis, section 6.8.3; TVineSynth, appendix I.
     """
 
-    spaces: tuple[SpaceName, ...] = ("features",)
+    spaces: tuple[balls.SpaceName, ...] = ("features",)
     embedding_settings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     most_rows: int = 100_000
     max_queries: int = 3000
@@ -132,21 +114,18 @@ class Coverage:
     )
 
     def __post_init__(self) -> None:
-        if "features" not in self.spaces or not set(self.spaces) <= set(SPACES):
-            raise ValueError(f"spaces must be some of {', '.join(SPACES)}, and features among them")
-        if len(set(self.spaces)) < len(self.spaces):
-            raise ValueError("spaces must differ from one another")
-        if self.max_queries < 1 or min(self.most_rows, self.max_resampled, self.n_bootstrap) < 100:
-            raise ValueError(
-                "max_queries must be positive; most_rows, max_resampled and n_bootstrap at least 100"
-            )
+        some_of(self, "spaces", balls.SPACES)
+        if "features" not in self.spaces:
+            raise ValueError("spaces must hold features")
+        at_least(self, max_queries=1, most_rows=100, max_resampled=100, n_bootstrap=100)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Compare the release, and control rows as its reference, with train in every space."""
-        seen: list[dict[SpaceName, Curves]] = []
+        seen: list[dict[balls.SpaceName, balls.Curves]] = []
         with context.keeping() as keeping:  # or the embedding would be learnt anew for every table
             spaces = [
-                AnchoredSpace.on(name, subject, self.embedding_settings, keeping) for name in self.spaces
+                balls.AnchoredSpace.on(name, subject, self.embedding_settings, keeping)
+                for name in self.spaces
             ]
 
             def compare(tables: Sequence[Table], seed: int) -> list[Found]:
@@ -157,23 +136,39 @@ class Coverage:
                 return [x.estimates for x in found]
 
             measurements = measured_together(subject, compare, self.info.quantities, context.rng)
-        counted = tuple(
-            self._counted(m, subject.synthetic.n_rows, subject.train.n_rows) for m in measurements
+        n = subject.synthetic.n_rows
+        asked = min(most_queries(self.max_queries, subject.train.n_rows), n)
+        counted = (
+            replace(m, n_requested=asked, n_achieved=asked)
+            if m.id.quantity == AUTHENTICITY.name
+            else replace(m, n_achieved=min(self.most_rows, n))
+            for m in measurements
         )
-        pictures = [p for s in self.spaces for p in _pictures([c[s] for c in seen], subject, _setting(s))]
+        # The release is compared first, control rows next; a third may be a part of the first.
+        labels = ("synthetic rows", balls.CONTROL)[: len(subject.real)]
+        pictures = [
+            picture
+            for s in self.spaces
+            for picture in balls.curves(
+                dict(zip(labels, (c[s] for c in seen), strict=False)), subject, _setting(s)
+            )
+        ]
         read = sampling_note(subject, self.most_rows, "All but authenticity is read from")
-        return Findings(counted, tuple(pictures), (*_doubles(subject), *read))
+        return Findings(tuple(counted), tuple(pictures), (*_doubles(subject), *read))
 
-    def _compare(self, space: AnchoredSpace, tables: Sequence[Table], found: Sequence[_Compared]) -> None:
+    def _compare(
+        self, space: balls.AnchoredSpace, tables: Sequence[Table], found: Sequence[_Compared]
+    ) -> None:
         """Add what each table shows in a space; all are asked of the same rows of train, put there once."""
         train, level = space.subject.train, space.subject.level
-        most, asked, pairs = self._asked(train.n_rows), list[Table](), list[tuple[Coordinates, Coordinates]]()
+        most, asked = most_queries(self.max_queries, train.n_rows), list[Table]()
+        pairs = list[tuple[Coordinates, Coordinates]]()
         for table, one in zip(tables, found, strict=True):
             known, part = (t.sample(self.most_rows, one.draws) for t in (train, table))
             pair = space.rows(known, part)
-            one.curves[space.name] = Curves.of(pair)
-            drawn = resampled(pair, self.max_resampled, self.n_bootstrap, one.draws)
-            one.add(space.name, scored(one.curves[space.name], pair.least, drawn, level))
+            one.curves[space.name] = balls.Curves.of(pair)
+            drawn = balls.resampled(pair, self.max_resampled, self.n_bootstrap, one.draws)
+            one.add(space.name, balls.scored(one.curves[space.name], pair.least, drawn, level))
             if known is train:
                 pairs.append((pair.other, pair.train))
             else:
@@ -182,19 +177,8 @@ class Coverage:
             *others, every = space.coordinates([*asked, train])
             pairs = [(other, every) for other in others]
         for one, (other, every) in zip(found, pairs, strict=True):
-            made = drawn_part(other, most, one.draws)
-            one.add(space.name, {AUTHENTICITY.name: authenticity(made, every, level, one.draws)})
-
-    def _asked(self, n_train: int) -> int:
-        """How many rows are asked for authenticity at most."""
-        return most_queries(self.max_queries, n_train)
-
-    def _counted(self, found: Measurement, n: int, n_train: int) -> Measurement:
-        """With the rows of the release that it rests on."""
-        if found.id.quantity == AUTHENTICITY.name:
-            n = min(self._asked(n_train), n)
-            return replace(found, n_requested=n, n_achieved=n)
-        return replace(found, n_achieved=min(self.most_rows, n))
+            made = balls.drawn_part(other, most, one.draws)
+            one.add(space.name, {AUTHENTICITY.name: balls.authenticity(made, every, level, one.draws)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,24 +190,16 @@ class _Compared:
     """
 
     estimates: dict[MeasurementId, Estimate]
-    curves: dict[SpaceName, Curves]
+    curves: dict[balls.SpaceName, balls.Curves]
     draws: np.random.Generator
 
-    def add(self, space: SpaceName, estimates: Mapping[str, Estimate]) -> None:
+    def add(self, space: balls.SpaceName, estimates: Mapping[str, Estimate]) -> None:
         """Keep estimates by quantity as those of a space."""
         self.estimates.update({MeasurementId("", n, _setting(space)): e for n, e in estimates.items()})
 
 
-def _setting(space: SpaceName) -> str:
+def _setting(space: balls.SpaceName) -> str:
     return "" if space == "features" else space
-
-
-def _pictures(seen: Sequence[Curves], subject: Subject, setting: str) -> tuple[Series, ...]:
-    """Curves of the release, which is compared first, and of control rows, compared next."""
-    labels = ("synthetic rows", CONTROL) if subject.control is not None else ("synthetic rows",)
-    return curves(
-        dict(zip(labels, seen, strict=False)), subject, setting
-    )  # a third may be a part of the first
 
 
 def _doubles(subject: Subject) -> tuple[str, ...]:

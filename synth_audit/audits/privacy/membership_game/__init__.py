@@ -9,20 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Positions
+from synth_audit.audits._declarations import at_least, different, share, some_of
 from synth_audit.audits._targets import AttackerLimit
-from synth_audit.audits.privacy.membership_game import measures
+from synth_audit.audits.privacy.membership_game import measures, shadow_game
 from synth_audit.audits.privacy.membership_game.measures import Played, played
-from synth_audit.audits.privacy.membership_game.shadow_game import (
-    CLASSIFIERS,
-    FEATURE_SETS,
-    GAME,
-    Classifier,
-    FeatureSet,
-    ShadowGame,
-    Sizes,
-    choose,
-    outlier_columns,
-)
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed, child_rng
@@ -88,8 +78,8 @@ class MembershipGame:
     achilles: int = 4
     columns: tuple[str, ...] = ()
     tail: float = 0.05
-    features: tuple[FeatureSet, ...] = FEATURE_SETS
-    classifier: Classifier = "random_forest"
+    features: tuple[shadow_game.FeatureSet, ...] = shadow_game.FEATURE_SETS
+    classifier: shadow_game.Classifier = "random_forest"
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Membership game",
@@ -114,35 +104,33 @@ class MembershipGame:
     )
 
     def __post_init__(self) -> None:
-        least = {"iterations": 2, "shadows": 1, "sets": 1, "evaluated": 1}
-        least |= {"attacker_rows": 20, "evaluation_rows": 20, "set_rows": 2}
-        for name, minimum in least.items():
-            if getattr(self, name) < minimum:
-                raise ValueError(f"{name} must be at least {minimum}, got {getattr(self, name)}")
+        at_least(self, iterations=2, shadows=1, sets=1, evaluated=1, set_rows=2)
+        at_least(self, attacker_rows=20, evaluation_rows=20)
         if min(getattr(self, kind) for kind in KINDS) < 0 or not any(getattr(self, kind) for kind in KINDS):
             raise ValueError(f"{', '.join(KINDS)} must not be negative, and one of them positive")
-        if not 0 < self.tail < 1:
-            raise ValueError("tail must lie between 0 and 1")
-        if not self.features or not set(self.features) <= set(FEATURE_SETS):
-            raise ValueError(f"features must be some of {', '.join(FEATURE_SETS)}")
-        for name in ("features", "columns"):
-            if len(set(getattr(self, name))) < len(getattr(self, name)):
-                raise ValueError(f"{name} must differ from one another")
-        if self.classifier not in CLASSIFIERS:
-            raise ValueError(f"classifier must be one of {', '.join(CLASSIFIERS)}")
+        share(self, "tail")
+        some_of(self, "features", shadow_game.FEATURE_SETS)
+        different(self, "columns")
+        if self.classifier not in shadow_game.CLASSIFIERS:
+            raise ValueError(f"classifier must be one of {', '.join(shadow_game.CLASSIFIERS)}")
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Play all iterations; only draws from the models, and the classifiers, depend on ``context.rng``."""
         assert subject.generator is not None
-        columns = outlier_columns(subject, self.columns)
+        columns = shadow_game.outlier_columns(subject, self.columns)
         wanted = {kind: int(getattr(self, kind)) for kind in KINDS}
-        chosen = choose(subject, columns, wanted, self.tail, child_rng(context.seed, GAME, "targets"))
+        chosen = shadow_game.choose(
+            subject, columns, wanted, self.tail, child_rng(context.seed, shadow_game.GAME, "targets")
+        )
         targets = np.unique(np.concatenate(list(chosen.values())))
-        game = ShadowGame(
+        sizes = shadow_game.Sizes(
+            self.attacker_rows, self.evaluation_rows, self.shadows, self.sets, self.evaluated, self.set_rows
+        )
+        game = shadow_game.ShadowGame(
             recipe=FitRecipe.of(subject),
             train=subject.train.released_only(),
             targets=targets,
-            sizes=self._sizes(subject.train.n_rows - len(targets)),
+            sizes=sizes.within(subject.train.n_rows - len(targets)),
             features=self.features,
             classifier=self.classifier,
             context=context,
@@ -166,18 +154,7 @@ class MembershipGame:
             exposures=tuple(_exposures(games, chosen, subject.level)),
         )
 
-    def _sizes(self, n: int) -> Sizes:
-        return Sizes.within(
-            n,
-            attacker=self.attacker_rows,
-            evaluation=self.evaluation_rows,
-            shadows=self.shadows,
-            sets=self.sets,
-            evaluated=self.evaluated,
-            rows=self.set_rows,
-        )
-
-    def _notes(self, sizes: Sizes, chosen: Mapping[str, Positions]) -> list[str]:
+    def _notes(self, sizes: shadow_game.Sizes, chosen: Mapping[str, Positions]) -> list[str]:
         """What could not be played as asked for."""
         notes = []
         if (sizes.attacker, sizes.evaluation) != (self.attacker_rows, self.evaluation_rows):

@@ -8,66 +8,51 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits._targets import FEWEST_GUESSES, rate
-from synth_audit.audits.privacy._guesses import exposure, successes
+from synth_audit.audits._declarations import at_least, descriptive, excess_over_control, share
+from synth_audit.audits.privacy._guesses import exposure, rate, risk_at, successes
 from synth_audit.audits.privacy._known_columns import KnownColumn, differences, known_columns
-from synth_audit.audits.privacy._known_sets import AskedPeople, different_people, looked_at
+from synth_audit.audits.privacy._known_sets import AskedPeople, looked_at
+from synth_audit.audits.privacy.partial_knowledge import column_sets
 from synth_audit.audits.privacy.partial_knowledge.attacks import Adversary, pooled_excess
-from synth_audit.audits.privacy.partial_knowledge.column_sets import (
-    ColumnSets,
-    Knowledge,
-    column_sets,
-    derived_sets,
-    together_sets,
-    weak_columns,
-    weak_sets,
-)
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
-    Direction,
     Exposure,
     Findings,
     IntervalEstimate,
-    Quantity,
     Reference,
 )
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
-from synth_audit.stats.attack_success import SuccessCount
 from synth_audit.stats.cross_fitting import ClaimTable, held_out_excess
-from synth_audit.stats.proportions import proportion_difference
+from synth_audit.stats.proportions import Proportion
 from synth_audit.table.kind import TIME
 
-Found = tuple[Knowledge, int]
+Found = tuple[column_sets.Knowledge, int]
 """What was known, and the position of the secret that claims are about."""
 
-EXCESS = Quantity(
+EXCESS = excess_over_control(
     "excess_people",
     "People given away to one who knows a few columns",
-    range=(-1.0, 1.0),
     proportional=False,  # a claim that is right by luck is no excess, and luck differs by column
     help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
     "claims about strangers come to; 0 is none.",
 )
 
-CLAIMED = Quantity(
+CLAIMED = descriptive(
     "claimed",
     "Training people of whom a claim is made",
-    direction=Direction.NEUTRAL,
     help="Those as near to the release as the nearest strangers, on whom all nearest rows agree.",
 )
 
-TRAIN_RATE = Quantity(
+TRAIN_RATE = descriptive(
     "train_rate",
     "Training people claimed rightly",
-    direction=Direction.NEUTRAL,
     help="Share of training people of whom a claim is made that is right, in the worst set of columns.",
 )
 
-CONTROL_RATE = Quantity(
+CONTROL_RATE = descriptive(
     "control_rate",
     "Control people claimed rightly",
-    direction=Direction.NEUTRAL,
     help="The same for people the generator never saw: what the population gives away, not the release.",
 )
 
@@ -130,24 +115,20 @@ class PartialKnowledge:
     )
 
     def __post_init__(self) -> None:
-        if min(self.max_sets, self.max_people) < 1:
-            raise ValueError("max_sets and max_people must be at least 1")
-        if not 0 < self.alpha <= 0.5:
-            raise ValueError("alpha must be in (0, 0.5]")
+        at_least(self, max_sets=1, max_people=1)
+        share(self, "alpha", 0.5)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Look at most ``max_people`` people of train and of control up in the whole release."""
-        assert subject.control is not None
-        real = (subject.train, subject.control)
-        train, control = rows = [different_people(table, self.max_people, context.rng) for table in real]
-        if min(len(train), len(control)) < 2:
+        real = subject.real
+        people = AskedPeople.drawn(subject, self.max_people, context.rng)
+        if (n := min(len(people.train), len(people.control))) < 2:
             raise NotApplicable("people on either side are halved, so there must be two")
-        tables = [subject.synthetic, *(table.take(chosen) for table, chosen in zip(real, rows, strict=True))]
+        tables = [subject.synthetic, real[0].take(people.train), real[1].take(people.control)]
         columns = list(known_columns(tables, subject.features, real))
         if not columns:
             raise NotApplicable("no column varies in train")
         derived = differences(columns, tables, subject.features, real)
-        people = AskedPeople.halved(train, control, context.rng)
         sets, blocks = self._sets(columns, derived, subject, people, context)
         adversary = Adversary.of([*columns, *derived], subject.synthetic.n_rows, people, self.alpha)
         claims, tried = list[ClaimTable](), list[Found]()
@@ -172,23 +153,15 @@ class PartialKnowledge:
             )
         told = [_told(adversary, *pair) for pair in worst]
         notes.append("most given away where " + " and ".join(dict.fromkeys(told)))
-        exposed, n = _exposed(adversary, worst), min(len(train), len(control))
-        measured = [
-            EXCESS.at(
-                excess.value,
-                interval=excess.interval,
-                n_requested=max(self.max_people, n),
-                n_achieved=n,
-                n_minimum=FEWEST_GUESSES,
-                reference=Reference(0.0, "claims about people the generator never saw are right as often"),
-            )
-        ]
-        for quantity, people_hit, of in (
-            (CLAIMED, exposed.train_tried, train),
-            (TRAIN_RATE, exposed.train_hit, train),
-            (CONTROL_RATE, exposed.control_hit, control),
+        exposed = _exposed(adversary, worst)
+        null = Reference(0.0, "claims about people the generator never saw are right as often")
+        measured = [risk_at(EXCESS, excess, max(self.max_people, n), n, null=null)]
+        for quantity, met, of in (
+            (CLAIMED, exposed.train_tried, people.train),
+            (TRAIN_RATE, exposed.train_hit, people.train),
+            (CONTROL_RATE, exposed.control_hit, people.control),
         ):
-            measured.append(rate(quantity, SuccessCount(len(people_hit), len(of)), self.max_people, level))
+            measured.append(rate(quantity, Proportion(len(met), len(of)), self.max_people, level))
         notes += _success(exposed, subject)
         return Findings(tuple(measured), notes=tuple(notes), exposures=(exposed,))
 
@@ -199,25 +172,27 @@ class PartialKnowledge:
         subject: Subject,
         people: AskedPeople,
         context: RunContext,
-    ) -> tuple[ColumnSets, tuple[tuple[int, ...], ...]]:
+    ) -> tuple[column_sets.ColumnSets, tuple[tuple[int, ...], ...]]:
         """Sets of known columns; and blocks of columns that tell little each, each the secret in turn."""
         n, d = subject.synthetic.n_rows, len(columns)
 
         def stream(name: str) -> np.random.Generator:
             return context.child("partial knowledge", name).rng
 
-        drawn, guided = column_sets(
+        drawn, guided = column_sets.column_sets(
             d, self.max_sets, lambda half: looked_at(columns, n, people, half), stream("sets")
         )
-        blocks, weak = weak_sets(columns, weak_columns(columns), n, stream("weak"))
+        blocks, weak = column_sets.weak_sets(columns, column_sets.weak_columns(columns), n, stream("weak"))
         at = {column.name: i for i, column in enumerate(columns)}
         groups = [[at[name] for name in group if name in at] for group in subject.column_groups]
-        together = together_sets(groups, self.max_sets, stream("together"))
+        together = column_sets.together_sets(groups, self.max_sets, stream("together"))
         # The only interval there is may be told to the minute, and give away what else was copied.
         alone = len(derived) == 1 and derived[0].unit == TIME
         parents = [column.parents for column in derived]
-        with_derived = derived_sets(d, parents, self.max_sets // 4, stream("derived"), alone=alone)
-        return ColumnSets(d, drawn, guided, weak, with_derived, together), blocks
+        with_derived = column_sets.derived_sets(
+            d, parents, self.max_sets // 4, stream("derived"), alone=alone
+        )
+        return column_sets.ColumnSets(d, drawn, guided, weak, with_derived, together), blocks
 
 
 def _worst(
@@ -234,7 +209,7 @@ def _worst(
     return excess, [tried[i] for i in chosen]
 
 
-def _told(adversary: Adversary, knowledge: Knowledge, secret: int) -> str:
+def _told(adversary: Adversary, knowledge: column_sets.Knowledge, secret: int) -> str:
     """What is claimed by which columns, for a reader."""
     known = ", ".join(dict.fromkeys(adversary.name(i) for i in knowledge.known))
     gap = secret >= len(adversary.columns)
@@ -265,10 +240,10 @@ def _success(exposed: Exposure, subject: Subject) -> Iterator[str]:
     """How often claims are right, of those made, where there are enough to be shown."""
     train, control = sides = successes(exposed)
     level = subject.level
-    if any(min(s.successes, s.guesses - s.successes) < subject.suppression for s in sides):
+    if any(min(s.successes, s.trials - s.successes) < subject.suppression for s in sides):
         return
     ends = [side.interval(level) for side in sides]
-    apart = proportion_difference(train.successes, train.guesses, control.successes, control.guesses, level)
+    apart = train.less(control, level).interval
     of = [f"{s.share:.0%} ({i.low:.0%} to {i.high:.0%})" for s, i in zip(sides, ends, strict=True)]
     yield (
         f"of the claims made, {of[0]} are right about training people and {of[1]} about control people, "

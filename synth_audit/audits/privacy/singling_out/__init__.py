@@ -9,35 +9,24 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Codes32, Positions
-from synth_audit.audits.privacy.singling_out import predicates
+from synth_audit.audits._declarations import at_least
+from synth_audit.audits.privacy.singling_out import predicates, success
 from synth_audit.audits.privacy.singling_out.predicates import CodedRows, ColumnCodebook, Predicates, codebook
-from synth_audit.audits.privacy.singling_out.success import (
-    CONTROL_RATE,
-    EXACT_VALUES,
-    NAIVE_RATE,
-    PAIRED_RISK,
-    PUBLISHED_RISK,
-    RISK,
-    TRAIN_RATE,
-    WORST,
-    PredicateTrial,
-    exact_values,
-    exposure_of,
-    pictured,
-    published_factor,
-    without_repeats,
-)
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Findings, Measurement, Reference
+from synth_audit.findings.measurement import (
+    Findings,
+    IntervalEstimate,
+    Measurement,
+    SampleCounts,
+)
 from synth_audit.neighbours.search import nearest_other
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.stats.attack_success import SuccessCount, corrected_level, paired_risk, risk, worst_interval
+from synth_audit.stats.attack_success import corrected_level, paired_risk, risk, worst_interval
+from synth_audit.stats.proportions import Proportion
 
 UNIVARIATE, EMBEDDING = "univariate", "embedding"
-
-_HONEST = Reference(0.0, "a release that is independent of the training rows")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,14 +100,14 @@ class SinglingOut:
             "of exact copies. Guesses weaken when the release is much smaller than the training table."
         ),
         quantities=(
-            RISK,
-            WORST,
-            EXACT_VALUES,
-            TRAIN_RATE,
-            CONTROL_RATE,
-            NAIVE_RATE,
-            PAIRED_RISK,
-            PUBLISHED_RISK,
+            success.RISK,
+            success.WORST,
+            success.EXACT_VALUES,
+            success.TRAIN_RATE,
+            success.CONTROL_RATE,
+            success.NAIVE_RATE,
+            success.PAIRED_RISK,
+            success.PUBLISHED_RISK,
         ),
         risk="singling out",
         needs=(Need.CONTROL,),
@@ -135,8 +124,7 @@ class SinglingOut:
                 raise ValueError(f"{name} must hold different numbers of columns, each at least 2")
         if not 1 <= self.n_minimum <= self.n_attacks:
             raise ValueError("n_minimum must lie between 1 and n_attacks")
-        if self.max_trials < 1 or self.n_bins < 2 or self.max_outliers < 1:
-            raise ValueError("max_trials and max_outliers must be positive and n_bins at least 2")
+        at_least(self, max_trials=1, n_bins=2, max_outliers=1)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Guess in each setting and try every guess on train and control.
@@ -144,16 +132,14 @@ class SinglingOut:
         Raises:
             NotApplicable: no predicate of any setting matches exactly one synthetic row.
         """
-        assert subject.control is not None
-        lexicon, (train, control, synthetic) = codebook(
-            [subject.train, subject.control, subject.synthetic], subject.features
-        )
-        subject, synthetic = without_repeats(subject, synthetic)
+        tables = [*subject.real, subject.synthetic]
+        lexicon, (train, control, synthetic) = codebook(tables, subject.features)
+        subject, synthetic = success.without_repeats(subject, synthetic)
         guesses = {}
         for setting, found in self._guesses(subject, synthetic, lexicon, context):
             width = int(np.median(found.widths)) if len(found) else 1
             guesses[setting] = (found, predicates.naive(lexicon, width, len(found), context.rng))
-        trials = PredicateTrial.of_each(list(guesses.values()), lexicon, train, control)
+        trials = success.PredicateTrial.of_each(list(guesses.values()), lexicon, train, control)
         tried = dict(zip(guesses, trials, strict=True))
         made = {setting: trial for setting, trial in tried.items() if len(trial)}
         if not made:
@@ -164,15 +150,18 @@ class SinglingOut:
             m for setting, trial in tried.items() for m in self._measured(setting, trial, subject.level)
         ]
         if self.published:
-            factor = published_factor(control.shape[1], train.shape[1])
+            factor = success.published_factor(control.shape[1], train.shape[1])
             measured += [self._published(*item, factor, subject.level) for item in made.items()]
-        betrayed, notes = exact_values(made.get(UNIVARIATE), lexicon, subject.level)
+        betrayed, notes = success.exact_values(made.get(UNIVARIATE), lexicon, subject.level)
         sizes = train.shape[1], control.shape[1]
         return Findings(
             (self._worst(made.values(), subject.level), *measured, *betrayed),
-            (pictured(made),),
+            (success.pictured(made),),
             (*notes, *self._notes(tried, *sizes)),
-            tuple(exposure_of(RISK.id(setting), trial, lexicon, sizes[0]) for setting, trial in made.items()),
+            tuple(
+                success.exposure_of(success.RISK.id(setting), trial, lexicon, sizes[0])
+                for setting, trial in made.items()
+            ),
         )
 
     def _guesses(
@@ -209,42 +198,34 @@ class SinglingOut:
         apart = nearest_other(points, few).second
         return few[np.argsort(-apart, kind="stable")][: self.n_attacks]
 
-    def _measured(self, setting: str, trial: PredicateTrial, level: float) -> Iterator[Measurement]:
+    def _measured(self, setting: str, trial: success.PredicateTrial, level: float) -> Iterator[Measurement]:
         """Risk of one setting, the rates it is made of, and the paired risk where the sizes allow it."""
-        found, n = trial.risk(level), len(trial)
-        yield RISK.at(
-            found.value,
-            setting=setting,
-            interval=found.interval,
-            n_requested=self.n_attacks,
-            n_achieved=n,
-            n_minimum=self.n_minimum,
-            reference=_HONEST,
-        )
+        n = len(trial)
+        counts = SampleCounts(n_requested=self.n_attacks, n_achieved=n, n_minimum=self.n_minimum)
+        yield success.RISK.at(trial.risk(level), setting=setting, reference=success.HONEST, **counts)
         if not n:
             return
         hits, strangers = trial.in_train.single, trial.in_control.single
-        train, naive = SuccessCount.of(hits), SuccessCount.of(trial.naive)
+        control = IntervalEstimate(trial.control.share, trial.control.interval(level))
         rates = [
-            (TRAIN_RATE, train.share, train.interval(level), self.n_attacks, n),
-            (CONTROL_RATE, trial.control.share, trial.control.interval(level), self.n_attacks, n),
-            (NAIVE_RATE, naive.share, naive.interval(level), n, naive.guesses),
+            (success.TRAIN_RATE, Proportion.of(hits).estimate(level), self.n_attacks),
+            (success.CONTROL_RATE, control, self.n_attacks),
+            (success.NAIVE_RATE, Proportion.of(trial.naive).estimate(level), n),
         ]
         if trial.paired:
-            paired = paired_risk(hits, strangers, level)
-            rates.append((PAIRED_RISK, paired.value, paired.interval, self.n_attacks, n))
-        for quantity, value, interval, asked, made in rates:
-            yield quantity.at(value, setting=setting, interval=interval, n_requested=asked, n_achieved=made)
+            rates.append((success.PAIRED_RISK, paired_risk(hits, strangers, level), self.n_attacks))
+        for quantity, found, asked in rates:
+            yield quantity.at(found, setting=setting, n_requested=asked, n_achieved=n)
 
-    def _published(self, setting: str, trial: PredicateTrial, factor: float, level: float) -> Measurement:
+    def _published(
+        self, setting: str, trial: success.PredicateTrial, factor: float, level: float
+    ) -> Measurement:
         """The risk as the literature puts it; see :func:`published_factor`."""
         n, hits = len(trial), float(trial.in_control.single.sum())
-        found = risk(SuccessCount.of(trial.in_train.single), SuccessCount(min(n, factor * hits), n), level)
-        return PUBLISHED_RISK.at(
-            found.value, setting=setting, interval=found.interval, n_requested=self.n_attacks, n_achieved=n
-        )
+        found = risk(Proportion.of(trial.in_train.single), Proportion(min(n, factor * hits), n), level)
+        return success.PUBLISHED_RISK.at(found, setting=setting, n_requested=self.n_attacks, n_achieved=n)
 
-    def _worst(self, made: Collection[PredicateTrial], level: float) -> Measurement:
+    def _worst(self, made: Collection[success.PredicateTrial], level: float) -> Measurement:
         """The riskiest setting; the class says what becomes of those that fell short."""
         each = corrected_level(level, len(made))
         most = max(len(trial) for trial in made)
@@ -255,16 +236,15 @@ class SinglingOut:
             or len(trial) >= self.n_minimum
             or most < self.n_minimum
         ]
-        return WORST.at(
-            max(value for value, _ in judged),
-            interval=worst_interval([i for _, i in judged], level, f"{len(made)} settings"),
-            n_requested=self.n_attacks,
-            n_achieved=most,
-            n_minimum=self.n_minimum,
-            reference=_HONEST,
+        counts = SampleCounts(n_requested=self.n_attacks, n_achieved=most, n_minimum=self.n_minimum)
+        interval = worst_interval([i for _, i in judged], level, f"{len(made)} settings")
+        return success.WORST.at(
+            max(v for v, _ in judged), interval=interval, reference=success.HONEST, **counts
         )
 
-    def _notes(self, tried: Mapping[str, PredicateTrial], n_train: int, n_control: int) -> tuple[str, ...]:
+    def _notes(
+        self, tried: Mapping[str, success.PredicateTrial], n_train: int, n_control: int
+    ) -> tuple[str, ...]:
         few = [setting for setting, trial in tried.items() if len(trial) < self.n_minimum]
         notes = []
         if few:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes32, Counts, Floats, Positions
+from synth_audit.audits._declarations import descriptive, risk_over_control
 from synth_audit.audits.privacy.singling_out.predicates import (
     CodedRows,
     ColumnCodebook,
@@ -18,13 +20,11 @@ from synth_audit.audits.privacy.singling_out.predicates import (
     match,
 )
 from synth_audit.findings.measurement import (
-    Direction,
     Exposure,
     Interval,
     IntervalEstimate,
     Measurement,
     MeasurementId,
-    Quantity,
     Reference,
     Series,
 )
@@ -33,63 +33,55 @@ from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import corrected_level, risk, worst_interval
 from synth_audit.stats.proportions import middle_and_half_width, proportion_interval, unknown_proportion
 
-RISK = Quantity(
+RISK = risk_over_control(
     "risk",
     "Singling-out risk",
-    range=(float("-inf"), 1.0),
     proportional=False,  # a joined guess at a copied row fits others in train too, unless all of it is copied
     help="0: guesses single out training rows no more often than strangers; 1: every guess does.",
 )
 
-WORST = Quantity(
+WORST = risk_over_control(
     "worst_risk",
     "Singling-out risk, worst attack",
-    range=(float("-inf"), 1.0),
     proportional=False,  # generators that draw exact values of single columns reach 1 without copying a row
     help="The riskiest of the attack's settings; its interval allows for their number.",
 )
 
-TRAIN_RATE = Quantity(
+TRAIN_RATE = descriptive(
     "train_rate",
     "Guesses that match exactly one training row",
-    direction=Direction.NEUTRAL,
     help="Includes what chance and general knowledge of the population achieve.",
 )
 
-CONTROL_RATE = Quantity(
+CONTROL_RATE = descriptive(
     "control_rate",
     "Guesses that would match exactly one of as many strangers",
-    direction=Direction.NEUTRAL,
     help="From control rows, at the size of the training table.",
 )
 
-NAIVE_RATE = Quantity(
+NAIVE_RATE = descriptive(
     "naive_rate",
     "Random guesses that match exactly one training row",
-    direction=Direction.NEUTRAL,
     help="Predicates of the same kind made without the release.",
 )
 
-PAIRED_RISK = Quantity(
+PAIRED_RISK = descriptive(
     "paired_risk",
     "Singling-out risk, guess by guess",
-    direction=Direction.NEUTRAL,
     range=(float("-inf"), 1.0),
     help="The same risk with each guess's outcome on train and control paired; where they are of equal size.",
 )
 
-PUBLISHED_RISK = Quantity(
+PUBLISHED_RISK = descriptive(
     "published_risk",
     "Singling-out risk, control rate corrected as published",
-    direction=Direction.NEUTRAL,
     range=(float("-inf"), 1.0),
     help="To compare with figures in the literature; it takes an honest release for a risk.",
 )
 
-EXACT_VALUES = Quantity(
+EXACT_VALUES = risk_over_control(
     "exact_values",
     "Values of a column that belong to exactly one training row, beyond strangers",
-    range=(float("-inf"), 1.0),
     proportional=False,
     help="Above 0 the column leaves with exact values of real people, whether or not their rows do.",
 )
@@ -100,7 +92,7 @@ _FEWEST = 20
 _NAMED = 10
 """Columns that the note names."""
 
-_HONEST = Reference(0.0, "a release that is independent of the training rows")
+HONEST = Reference(0.0, "a release that is independent of the training rows")
 
 _MOST_COLUMNS = 5
 """An exposure names at most this many columns."""
@@ -112,12 +104,12 @@ class IsolationRate:
 
     Attributes:
         share: successes over guesses made, in [0, 1]; NaN without a guess.
-        guesses: made.
-        effective: independent guesses that would be as certain, at most ``guesses``; need not be whole.
+        trials: guesses made.
+        effective: independent guesses that would be as certain, at most ``trials``; need not be whole.
     """
 
     share: float
-    guesses: int
+    trials: int
     effective: float
 
     @classmethod
@@ -145,18 +137,20 @@ class IsolationRate:
 
     def at_most(self, bound: float) -> IsolationRate:
         """The same with its share cut at a bound that it cannot truly exceed."""
-        return IsolationRate(min(self.share, bound), self.guesses, self.effective) if self.guesses else self
+        return IsolationRate(min(self.share, bound), self.trials, self.effective) if self.trials else self
 
     def interval(self, level: float) -> Interval:
         """The interval on the effective number of guesses; the whole of [0, 1] without one."""
-        if not self.guesses:
-            return _independent(unknown_proportion(level))
-        successes = min(self.share, 1.0) * self.effective
-        return _independent(proportion_interval(min(successes, self.effective), self.effective, level))
+        if not self.trials:
+            found = unknown_proportion(level)
+        else:
+            successes = min(min(self.share, 1.0) * self.effective, self.effective)
+            found = proportion_interval(successes, self.effective, level)
+        return replace(found, method=f"{found.method} on independent guesses")
 
     def centre(self, level: float) -> float:
         """The middle of the interval of the guesses made, as in the published risk."""
-        return middle_and_half_width(self.share * self.guesses, self.guesses, level)[0]
+        return middle_and_half_width(self.share * self.trials, self.trials, level)[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +161,6 @@ class PredicateTrial:
         predicates: the guesses, p of them.
         in_train, in_control: what each matches; counts of train are exact where one control row is matched,
             those of control where train has fewer rows.
-        train, control: success rates, the latter at the size of train.
         naive: which guesses made without the release match one training row; p of them.
         sizes: rows of train and of control.
     """
@@ -175,8 +168,6 @@ class PredicateTrial:
     predicates: Predicates
     in_train: Matches
     in_control: Matches
-    train: IsolationRate
-    control: IsolationRate
     naive: Bools
     sizes: tuple[int, int]
 
@@ -216,27 +207,35 @@ class PredicateTrial:
     ) -> PredicateTrial:
         """Try guesses on train, counting no further than the rates need."""
         in_train, n = match(train, predicates), len(train)
-        if len(crowded := np.flatnonzero(in_control.single & (in_train.counts > 1))):
-            in_train.counts[crowded] = match(train, predicates.take(crowded), limit=n + 1).counts
-        control_share = control_rate(in_control.counts, in_control.rows, in_train.counts, n_control, n)
-        train_share = IsolationRate.of(in_train.single, in_train.rows)
+        if len(many := np.flatnonzero(in_control.single & (in_train.counts > 1))):
+            in_train.counts[many] = match(train, predicates.take(many), limit=n + 1).counts
         by_luck = match(train, without).single
-        return cls(predicates, in_train, in_control, train_share, control_share, by_luck, (n, n_control))
+        return cls(predicates, in_train, in_control, by_luck, (n, n_control))
+
+    @cached_property
+    def train(self) -> IsolationRate:
+        """Success rate of all guesses."""
+        return self.rates(slice(None))[0]
+
+    @cached_property
+    def control(self) -> IsolationRate:
+        """Success rate at the size of train among people that the generator never saw."""
+        return self.rates(slice(None))[1]
+
+    def rates(self, some: Bools | slice) -> tuple[IsolationRate, IsolationRate]:
+        """Success rates of some of the guesses, on train and on control."""
+        (n_t, n_c), here, there = self.sizes, self.in_train, self.in_control
+        strangers = control_rate(there.counts[some], there.rows[some], here.counts[some], n_c, n_t)
+        return IsolationRate.of(here.single[some], here.rows[some]), strangers
 
     @property
     def paired(self) -> bool:
         """Train and control have as many rows, so that each guess had the same chance on both."""
         return self.sizes[0] == self.sizes[1]
 
-    def risk_of(self, some: Bools, level: float) -> IntervalEstimate:
-        """The risk of some of the guesses, given as a mask of shape (p,)."""
-        (n_t, n_c), here, there = self.sizes, self.in_train, self.in_control
-        strangers = control_rate(there.counts[some], there.rows[some], here.counts[some], n_c, n_t)
-        return isolation_risk(IsolationRate.of(here.single[some], here.rows[some]), strangers, level)
-
-    def risk(self, level: float) -> IntervalEstimate:
-        """See :func:`isolation_risk`."""
-        return isolation_risk(self.train, self.control, level)
+    def risk(self, level: float, some: Bools | slice = slice(None)) -> IntervalEstimate:
+        """Of all guesses, or some given as a mask of shape (p,); see :func:`isolation_risk`."""
+        return isolation_risk(*self.rates(some), level)
 
     def most_used(self) -> list[int]:
         """Columns of the predicates that single out a training row, the most used first."""
@@ -275,7 +274,8 @@ def gains_among_strangers(control: Counts, train: Counts, n_control: int, n_trai
     """
     if n_control >= n_train:
         return _one_of(control, n_train, n_control)
-    alone = _none_of(train, n_train - n_control, n_train)
+    stay = n_train - n_control  # C(n − t, stay) / C(n, stay): none of the matched training rows stays
+    alone = np.exp(_log_choose(n_train - train, stay) - _log_choose(np.array(n_train), stay))
     return np.asarray(np.where(control == 1, n_train / n_control * alone, 0.0), dtype=np.float64)
 
 
@@ -317,11 +317,6 @@ def isolation_risk(train: IsolationRate, control: IsolationRate, level: float) -
     return replace(found, interval=replace(found.interval, low=low, high=high))
 
 
-def _none_of(marked: Counts, drawn: int, n: int) -> Floats:
-    """P(no marked row among ``drawn`` of n rows), ``C(n − m, drawn) / C(n, drawn)``, shape (p,)."""
-    return np.asarray(np.exp(_log_choose(n - marked, drawn) - _log_choose(np.array(n), drawn)))
-
-
 def _one_of(marked: Counts, drawn: int, n: int) -> Floats:
     """P(exactly one marked row among ``drawn`` of n), ``m·C(n − m, drawn − 1) / C(n, drawn)``, shape (p,)."""
     if drawn == n:
@@ -337,10 +332,6 @@ def _log_choose(n: Counts | npt.NDArray[np.int_], k: int) -> Floats:
     known = np.maximum(n, k)
     value = gammaln(known + 1.0) - gammaln(k + 1.0) - gammaln(known - k + 1.0)
     return np.asarray(np.where(n >= k, value, -np.inf), dtype=np.float64)
-
-
-def _independent(found: Interval) -> Interval:
-    return Interval(found.low, found.high, found.level, f"{found.method} on independent guesses")
 
 
 def exact_values(
@@ -359,24 +350,17 @@ def exact_values(
     found, proven = [], []
     for j in asked:
         some = of_column == j
-        left = trial.risk_of(some, corrected_level(level, len(asked)))
+        left = trial.risk(corrected_level(level, len(asked)), some)
         interval = worst_interval([left.interval], level, f"{len(asked)} columns")
         name, n = lexicon.names[j], int(some.sum())
-        found.append(
-            EXACT_VALUES.at(
-                left.value, column=name, interval=interval, n_requested=n, n_achieved=n, reference=_HONEST
-            )
-        )
+        found.append(EXACT_VALUES.at(left.value, column=name, interval=interval, n=n, reference=HONEST))
         if left.interval.low > 0:
             proven.append((-left.value, name))
-    return found, _note([name for _, name in sorted(proven)])
-
-
-def _note(columns: list[str]) -> tuple[str, ...]:
+    columns = [name for _, name in sorted(proven)]
     if not columns:
-        return ()
+        return found, ()
     more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
-    return (
+    return found, (
         f"columns that leave with exact values of real people: {', '.join(columns[:_NAMED])}{more}. No row "
         "need be copied for that: a value that one person alone has tells that the person was in train. "
         "Round these columns or put their values into coarser classes",
