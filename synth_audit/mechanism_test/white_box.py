@@ -429,8 +429,8 @@ class GradientStep:
         """``n`` noised sums of one batch each, in units of the clipping norm, shape (n, weights)."""
         import torch
 
+        from synth_audit.generators._deep.networks import one_thread
         from synth_audit.generators._deep.private_gradients import NORMALISER, GradientNoise, private_gradient
-        from synth_audit.generators._deep.training import one_thread
 
         noise = GradientNoise(self.clip, self.multiplier, Noise.gaussian)
         layer = torch.nn.Linear(table.shape[1], 1)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
-from synth_audit.errors import PlanError
 from synth_audit.execution.context import torch_device
 from synth_audit.generators._budget import Steps
+from synth_audit.generators._deep.lazily import networks, torch
 from synth_audit.generators._deep.rows import OfNumbers, Transformer, on_declared, on_train, with_margins
 from synth_audit.generators._deep.transforms import ModeTransform, RowLayout
 from synth_audit.plugins.generator import FitContext
@@ -22,8 +22,9 @@ from synth_audit.table.schema import schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
+    from synth_audit.generators._deep.networks import Weights
     from synth_audit.generators._deep.private_gradients import GradientNoise
-    from synth_audit.generators._deep.training import Kept, Network, Training, Weights
+    from synth_audit.generators._deep.training import Kept, Training
 
 NO_NOISE = "the networks are trained on the rows without clipping and noise"
 
@@ -39,13 +40,21 @@ _COLUMNS, _WEIGHTS = "model.json", "weights.npz"
 class NetworkGenerator:
     """A generator whose rows are drawn by a network; its settings are the fields of a subclass."""
 
-    def network(self) -> Network:
-        """How it is trained and drawn from; torch is imported with it, and not before."""
+    def learn(self, training: Training) -> Weights:
+        """Train the network.
+
+        Raises:
+            PluginError: a loss is not a number any more.
+        """
+        raise NotImplementedError
+
+    def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        """``n`` row vectors, shape (n, width)."""
         raise NotImplementedError
 
     def load(self, folder: Path) -> NetworkModel:
         """The model that was saved there."""
-        return NetworkModel.load(folder, self.network)
+        return NetworkModel.load(folder, self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,19 +62,18 @@ class NetworkModel:
     """Weights, how rows are drawn with them, and what the vectors mean.
 
     Attributes:
-        network: of the generator that fitted it.
+        generator: that fitted it, and draws with them.
     """
 
     transformer: Transformer = field(repr=False)
     weights: Weights = field(repr=False)
-    network: Callable[[], Network] = field(repr=False)
+    generator: NetworkGenerator = field(repr=False)
 
     def calibrated(self, rng: np.random.Generator) -> NetworkModel:
         """One whose rows have the margins that the transformer knows, as far as it knows any."""
         if not self.transformer.knows_margins:
             return self
-        transformer = self.transformer.calibrated(self._drawn(_DRAWN, rng))
-        return NetworkModel(transformer, self.weights, self.network)
+        return replace(self, transformer=self.transformer.calibrated(self._drawn(_DRAWN, rng)))
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` rows; the same generator state gives the same rows."""
@@ -75,9 +83,8 @@ class NetworkModel:
         layout = self.transformer.layout
         if not layout.width:  # no column can differ
             return np.zeros((n, 0), dtype=np.float32)
-        from synth_audit.generators._deep.training import drawn
-
-        return drawn(self.network(), self.weights, layout, n, rng)
+        with networks.one_thread(), torch.no_grad():
+            return self.generator.draw(self.weights, layout, n, rng)
 
     def save(self, folder: Path) -> None:
         """Write columns as ``model.json`` and weights as ``weights.npz``."""
@@ -89,12 +96,12 @@ class NetworkModel:
         np.savez(folder / _WEIGHTS, allow_pickle=False, **self.weights)
 
     @classmethod
-    def load(cls, folder: Path, network: Callable[[], Network]) -> NetworkModel:
+    def load(cls, folder: Path, generator: NetworkGenerator) -> NetworkModel:
         """The model that was saved there."""
         plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
         schema = schema_from_plain(plain["schema"])
         with np.load(folder / _WEIGHTS, allow_pickle=False) as weights:
-            return cls(Transformer.from_plain(schema, plain["columns"]), dict(weights), network)
+            return cls(Transformer.from_plain(schema, plain["columns"]), dict(weights), generator)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +196,7 @@ def fit_protected(
     if layout.width:
         rng = secret_draws(context)
         weights = learn(RowsToLearn(context, transformer.encode(train, rng), layout, rng, device))
-    return NetworkModel(transformer, weights, generator.network).calibrated(context.rng)
+    return NetworkModel(transformer, weights, generator).calibrated(context.rng)
 
 
 def secret_draws(context: FitContext) -> np.random.Generator:
@@ -240,22 +247,8 @@ def fit_unprotected(
         rows = RowsToLearn(context, transformer.encode(train, rng), layout, rng, device)
         sample = _Shuffled(train.n_rows, size, rng)
         training = rows.training("train", steps, sample, order=sample)
-        weights = training.run(generator.network().learn)
-    return NetworkModel(transformer, weights, generator.network)
-
-
-def check_positive(settings: object, counts: tuple[str, ...], sizes: tuple[str, ...] = ()) -> None:
-    """Refuse settings that make no sense.
-
-    Raises:
-        PlanError: a count is below 1, or a size is not positive and finite.
-    """
-    for name in counts:
-        if (count := getattr(settings, name)) < 1:
-            raise PlanError(f"{name} is {count}", where=f"generator.{name}", expected="1 or more")
-    for name in sizes:
-        if not 0 < (size := getattr(settings, name)) < float("inf"):
-            raise PlanError(f"{name} is {size:g}", where=f"generator.{name}", expected="above 0")
+        weights = training.run(generator.learn)
+    return NetworkModel(transformer, weights, generator)
 
 
 class _Shuffled:

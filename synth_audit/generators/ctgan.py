@@ -1,0 +1,209 @@
+"""A conditional GAN for mixed tables."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from synth_audit.arrays import Floats32, Positions
+from synth_audit.generators._deep.gan import PENALTY, Conditions, activated, settled, steepness
+from synth_audit.generators._deep.lazily import functional, networks, torch
+from synth_audit.generators._deep.network_model import NetworkGenerator, NetworkModel, fit_unprotected
+from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators._settings import check_settings
+from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.table.table import Table
+
+if TYPE_CHECKING:
+    from synth_audit.generators._deep.networks import ResidualNet, Weights
+    from synth_audit.generators._deep.training import Training
+
+_BLOCKS = 2
+"""Residual blocks of the generator."""
+
+_DECAY = 1e-6
+"""Decay of the generator's weights."""
+
+_COUNTS = "counts"
+"""Name of the counts of labels among the weights of a model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ctgan(NetworkGenerator):
+    """A Wasserstein GAN that is asked for rows with a given label of a given column.
+
+    While it learns labels are asked for by the logarithm of their counts, so that rare ones are learnt; when
+    rows are drawn, by their counts. The critic, with gradient penalty, judges rows in packs, against
+    collapse. Numbers are normalised within their modes.
+
+    Attributes:
+        epochs: times that as many rows as train has are seen.
+        batch: rows of a step; an eighth of the table where that is less, but 50 at least. Rounded down to
+            whole packs.
+        noise: dimensions of the generator's input.
+        hidden: width of the two layers of generator and critic.
+        learning_rate: of both Adams.
+        pack: rows that the critic judges together; 10 as published.
+        averaging: decay of the running mean of the generator's weights that rows are drawn with; 0 for the
+            last weights, as published.
+
+    Source: Xu et al. 2019; Yazıcı et al. 2019.
+    """
+
+    epochs: int = 300
+    batch: int = 500
+    noise: int = 128
+    hidden: int = 256
+    learning_rate: float = 2e-4
+    pack: int = 1
+    averaging: float = 0.998
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="CTGAN",
+        summary="Conditional Wasserstein GAN trained by sampling; no privacy guarantee.",
+        cost="minutes",
+        source="Xu et al. 2019",
+        trial={"epochs": 2, "hidden": 16, "noise": 8},
+    )
+
+    def __post_init__(self) -> None:
+        counts = ("epochs", "batch", "noise", "hidden", "pack")
+        check_settings(self, counts=counts, sizes=("learning_rate",), shares=("averaging",))
+
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Train on ``train``."""
+        return fit_unprotected(self, train, context, epochs=self.epochs, batch=self.batch)
+
+    def generator(self, layout: RowLayout, conditions: Conditions) -> ResidualNet:
+        """From noise and what is asked for to the scores of a row."""
+        width = self.noise + conditions.width
+        return networks.ResidualNet(width, layout.width, self.hidden, _BLOCKS, by_batch=True)
+
+    def learn(self, training: Training) -> Weights:
+        """The generator's weights, and the counts of labels.
+
+        ``training.sample`` says how many rows a batch has; which, the conditions say.
+        """
+        return CtganTraining(training, self).run()
+
+    def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        """``n`` row vectors, asked for by labels as often as train has them."""
+        learnt = dict(weights)
+        conditions = Conditions.kept(learnt.pop(_COUNTS), layout)
+        given = conditions.asked(n, rng)
+        network = networks.with_weights(self.generator(layout, conditions), learnt)
+        return settled(networks.drawn_in_blocks(network, n, self.noise, rng, given), layout, rng)
+
+
+class CtganTraining:
+    """One run of training: a step of the critic, then one of the generator, and again.
+
+    In each step a column of labels and one of its labels are drawn for every row of the batch. The generator
+    is asked for rows that have them, and the critic is shown those beside real rows that do. Its loss is
+    ``E[critic(made)] − E[critic(real)] + 10 (‖∇ critic(between)‖ − 1)²``. The generator's is
+    ``−E[critic(made)]`` plus the cross-entropy of the labels that it was asked for.
+
+    Source: Xu et al. 2019, sections 4.3 and 4.4; Lin et al. 2018 for packs; Gulrajani et al. 2017; Yazıcı et
+        al. 2019 for the running mean of weights.
+    """
+
+    def __init__(self, training: Training, settings: Ctgan) -> None:
+        self.training, self.settings, self.layout = training, settings, training.layout
+        self.rng, self.device, self.rows = training.rng, training.device, training.rows
+        self.conditions = Conditions.of(training.vectors, self.layout)
+        self.draws = networks.generator_from(self.rng)
+        self.having = _rows_by_label(training.vectors, self.layout)
+        self.generator = training.built(lambda: settings.generator(self.layout, self.conditions))
+        self.mean = deepcopy(self.generator)
+        packed = settings.pack * (self.layout.width + self.conditions.width)
+        self.critic = training.built(lambda: networks.Critic(packed, settings.hidden))
+        self.of_generator = networks.adam(self.generator, settings.learning_rate, weight_decay=_DECAY)
+        self.of_critic = networks.adam(self.critic, settings.learning_rate)
+
+    def run(self) -> Weights:
+        """The running mean of the generator's weights, and the counts of labels."""
+        parts = {
+            "generator": self.generator,
+            "mean": self.mean,
+            "critic": self.critic,
+            "of_generator": self.of_generator,
+            "of_critic": self.of_critic,
+            "draws": self.draws,
+            "rng": self.rng,
+        }
+        pack = self.settings.pack
+        for step in self.training.taken("critic", parts, self.settings):
+            size = max(1, len(self.training.sample()) // pack) * pack
+            self._teach_critic(size)
+            lost = self._teach_generator(size)
+            networks.averaged(self.mean, self.generator, self.settings.averaging, step)
+            self.training.done(step, lost)
+        return {**networks.as_arrays(self.mean), _COUNTS: self.conditions.counts.astype(np.float32)}
+
+    def _teach_critic(self, size: int) -> None:
+        column, label, asked = self._asked(size)
+        with torch.no_grad():
+            made = torch.cat([self._made(asked), asked], dim=1)
+        order = self.rng.permutation(size)  # packs of real rows hold other conditions than those made
+        real = torch.cat([self._real(column[order], label[order]), asked[torch.as_tensor(order)]], dim=1)
+        loss = self._judged(made).mean() - self._judged(real).mean()
+        penalty = steepness(self._judged, real, made, self.draws, self.settings.pack)
+        networks.follow(self.of_critic, loss + PENALTY * penalty)
+
+    def _teach_generator(self, size: int) -> float:
+        column, label, asked = self._asked(size)
+        scores = self._scores(asked)
+        made = torch.cat([activated(scores, self.layout, self.draws), asked], dim=1)
+        loss = -self._judged(made).mean()
+        if self.conditions.width:
+            loss = loss + self._missed(scores, column, label)
+        return networks.follow(self.of_generator, loss)
+
+    def _judged(self, rows: torch.Tensor) -> torch.Tensor:
+        """Scores of packs; rows that follow one another are one pack."""
+        packs = rows.reshape(len(rows) // self.settings.pack, -1)
+        return self.critic.judged(packs, self.draws)
+
+    def _asked(self, size: int) -> tuple[Positions, Positions, torch.Tensor]:
+        """What is asked for, and as vectors."""
+        if not self.conditions.width:
+            nothing = np.zeros(size, dtype=np.intp)
+            return nothing, nothing, torch.zeros((size, 0), device=self.device)
+        column, label = self.conditions.chosen(size, self.rng, logs=True)
+        vectors = self.conditions.vectors(column, label)
+        return column, label, torch.as_tensor(vectors, device=self.device)
+
+    def _real(self, column: Positions, label: Positions) -> torch.Tensor:
+        """Real rows that have the labels."""
+        if not self.having:
+            found = self.rng.integers(0, len(self.rows), len(column))
+        else:
+            groups = (self.having[j][k] for j, k in zip(column, label, strict=True))
+            found = np.array([group[self.rng.integers(len(group))] for group in groups])
+        return self.rows[torch.as_tensor(found, device=self.device)]
+
+    def _scores(self, asked: torch.Tensor) -> torch.Tensor:
+        noise = networks.normal((len(asked), self.settings.noise), self.draws, self.device)
+        scores: torch.Tensor = self.generator(torch.cat([noise, asked], dim=1))
+        return scores
+
+    def _made(self, asked: torch.Tensor) -> torch.Tensor:
+        return activated(self._scores(asked), self.layout, self.draws)
+
+    def _missed(self, scores: torch.Tensor, column: Positions, label: Positions) -> torch.Tensor:
+        """Mean cross-entropy of the labels that were asked for."""
+        lost = scores.new_zeros(())
+        for j, place in enumerate(self.layout.choices):
+            here = np.flatnonzero(column == j)
+            start, stop = self.layout.slices[place]
+            asked = torch.as_tensor(label[here], device=self.device)
+            lost = lost + functional.cross_entropy(scores[here, start:stop], asked, reduction="sum")
+        return lost / len(scores)
+
+
+def _rows_by_label(rows: Floats32, layout: RowLayout) -> list[list[Positions]]:
+    """Of each column of labels, the rows that have each of its labels."""
+    spans = [layout.slices[i] for i in layout.choices]
+    return [[np.flatnonzero(rows[:, place]) for place in range(start, stop)] for start, stop in spans]
