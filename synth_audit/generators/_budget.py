@@ -24,13 +24,6 @@ _ROUNDED = 1 - 1e-9  # sums of floats must not exceed the budget
 _MOST_EPSILON, _LEAST_SCALE = 999.0, 1.001e-3
 """Beyond them nothing can be accounted for, and noise is nothing beside a count of 1."""
 
-UNPAID_COUNTS = "the plan declares no privacy budget, so rows were counted without noise"
-
-_ROUNDED = 1 - 1e-9  # sums of floats must not exceed the budget
-
-_MOST_EPSILON, _LEAST_SCALE = 999.0, 1.001e-3
-"""Beyond them nothing can be accounted for, and noise is nothing beside a count of 1."""
-
 
 @dataclass(frozen=True)
 class Steps:

@@ -13,7 +13,7 @@ import numpy as np
 
 from synth_audit.dp.composition import ConcentratedFilter
 from synth_audit.generators._budget import UNPAID_COUNTS
-from synth_audit.generators._marginal.binning import check_counts, check_part, counted_binning
+from synth_audit.generators._marginal.binning import counted_binning
 from synth_audit.generators._marginal.graphical_model import (
     Attributes,
     GraphicalModel,
@@ -25,6 +25,7 @@ from synth_audit.generators._marginal.graphical_model import (
     chosen,
 )
 from synth_audit.generators._marginal.model import BinnedModel
+from synth_audit.generators._settings import check_settings
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.table.table import Table
 
@@ -84,8 +85,8 @@ class Aim:
     )
 
     def __post_init__(self) -> None:
-        check_part(self.margins)
-        check_counts(self, "bins", "degree", "rounds", "most_cells", "iterations")
+        counts = ("bins", "degree", "rounds", "most_cells", "iterations")
+        check_settings(self, counts=counts, shares=("margins",))
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
         """Count values, measure columns, then choose and measure; each is paid for before it looks at a row.

@@ -15,6 +15,7 @@ from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import margin_from_plain, margin_to_plain
 from synth_audit.errors import PlanError
+from synth_audit.generators._settings import check_settings
 from synth_audit.plugins.fitting import may_leave
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.stats.margins import Margin
@@ -349,9 +350,7 @@ class Arf:
     )
 
     def __post_init__(self) -> None:
-        for name in ("trees", "minimum_leaf", "rounds"):
-            if getattr(self, name) < 1:
-                raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
+        check_settings(self, counts=("trees", "minimum_leaf", "rounds"))
         if not 0 <= self.tolerance <= 0.5:
             raise PlanError(
                 "the tolerance is no share of rows", where="generator.tolerance", expected="0 to 0.5"

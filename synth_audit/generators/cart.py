@@ -16,6 +16,7 @@ from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import margin_from_plain, margin_to_plain
 from synth_audit.errors import DataError, PlanError
+from synth_audit.generators._settings import check_settings
 from synth_audit.plugins.fitting import may_leave
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.stats.margins import Margin
@@ -266,10 +267,7 @@ class Cart:
     )
 
     def __post_init__(self) -> None:
-        if self.minimum_leaf < 1:
-            raise PlanError(
-                "a leaf holds nobody", where="generator.minimum_leaf", expected="1 person or more"
-            )
+        check_settings(self, counts=("minimum_leaf",))
         if len(set(self.order)) < len(self.order):
             raise PlanError(
                 "a column is drawn twice", where="generator.order", expected="each column once at most"

@@ -73,10 +73,13 @@ class DpAutoGan(GanTraining):
             def learn(rows: RowsToLearn) -> Weights:
                 decoder = rows.bought_training("autoencoder", coding, self.clip).run(self.learn_decoder)
 
-                def play(training: Training) -> Weights:
-                    generator = training.built(lambda: self.generator(layout, None))
+                def decoding() -> nn.Sequential:
+                    generator = self.generator(layout, None)
                     networks.with_weights(generator.decoder, decoder)
-                    return PrivateTraining(training, self, generator, None).run()
+                    return generator
+
+                def play(training: Training) -> Weights:
+                    return PrivateTraining(training, self, training.built(decoding), None).run()
 
                 return rows.bought_training("train", judging, self.clip).run(play)
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from synth_audit.encode.facets import MarginMethod, Univariate, facets
 from synth_audit.encode.univariate import from_plain
-from synth_audit.plugins.fitting import check_fewest
+from synth_audit.generators._settings import check_settings
 from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
 from synth_audit.table.schema import Schema, schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table, assemble
@@ -67,7 +67,7 @@ class Independent:
     )
 
     def __post_init__(self) -> None:
-        check_fewest(self.minimum_people)
+        check_settings(self, counts=("minimum_people",))
 
     def fit(self, train: Table, context: FitContext) -> IndependentModel:
         """Learn the distribution of every column of ``train`` but identifiers."""

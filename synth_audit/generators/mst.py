@@ -11,7 +11,7 @@ import numpy as np
 
 from synth_audit.errors import PlanError
 from synth_audit.generators._budget import UNPAID_COUNTS
-from synth_audit.generators._marginal.binning import check_counts, check_part, check_share, counted_binning
+from synth_audit.generators._marginal.binning import counted_binning
 from synth_audit.generators._marginal.graphical_model import (
     Attributes,
     NoisyCounts,
@@ -20,6 +20,7 @@ from synth_audit.generators._marginal.graphical_model import (
     chosen,
 )
 from synth_audit.generators._marginal.model import BinnedModel
+from synth_audit.generators._settings import check_settings
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.table.table import Table
 
@@ -77,11 +78,10 @@ class Mst:
     )
 
     def __post_init__(self) -> None:
-        check_part(self.margins)
-        check_counts(self, "bins", "most_cells", "iterations")
+        counts = ("bins", "most_cells", "iterations")
+        check_settings(self, counts=counts, shares=("margins",), parts=("share",))
         if self.score not in get_args(Score):
             raise PlanError("no such score", where="generator.score", expected=" or ".join(get_args(Score)))
-        check_share(self.share)
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
         """Count values, measure columns, choose pairs, measure them; each is paid for before it looks.

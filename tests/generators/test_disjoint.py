@@ -168,7 +168,7 @@ def test_what_cannot_be_divided_is_told(train, settings, message):
     [
         (["resample", "nothing"], "unknown generator 'nothing'", "generators[1]"),
         (["resample", {"vine": {"depth": 3}}], "unknown field 'depth'", "generators[1]"),
-        (["resample", {"mst": {"bins": 0}}], "bins is too small", "generators[1]: generator.bins"),
+        (["resample", {"mst": {"bins": 0}}], "bins is 0", "generators[1]: generator.bins"),
         (["resample", {"external": {"source": "made.parquet"}}], "finished table", "generators[1]"),
         (["resample"] * 3, "3 generators for 2 parts", "generators"),
         ([], "no generator", "generators"),

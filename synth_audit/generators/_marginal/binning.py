@@ -12,7 +12,7 @@ import numpy as np
 from synth_audit.arrays import Codes, Floats, Labels
 from synth_audit.encode.codes import Vocabulary
 from synth_audit.encode.univariate import NumberDomain, ends_of, number_domain
-from synth_audit.errors import DataError, PlanError
+from synth_audit.errors import DataError
 from synth_audit.generators._budget import part_of_budget
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import Bounds
@@ -166,39 +166,6 @@ class Counting:
 
     noisy: Noisy
     least: float
-
-
-def check_part(share: float) -> None:
-    """Refuse a share that leaves nothing.
-
-    Raises:
-        PlanError: it is below 0, or 1 or more.
-    """
-    if not 0 <= share < 1:
-        raise PlanError(
-            "the share is no part of the budget", where="generator.margins", expected="0 to below 1"
-        )
-
-
-def check_counts(settings: object, *names: str) -> None:
-    """Refuse numbers of things below 1.
-
-    Raises:
-        PlanError: one is.
-    """
-    for name in names:
-        if getattr(settings, name) < 1:
-            raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
-
-
-def check_share(share: float) -> None:
-    """Refuse a share that leaves nothing on either side.
-
-    Raises:
-        PlanError: it is 0 or below, or 1 or more.
-    """
-    if not 0 < share < 1:
-        raise PlanError("the share is no part of the budget", where="generator.share", expected="0 to 1")
 
 
 def bought_counts(

@@ -13,14 +13,7 @@ import numpy as np
 
 from synth_audit.arrays import Codes, Floats
 from synth_audit.generators._budget import UNPAID_COUNTS, PureShares, pure_shares
-from synth_audit.generators._marginal.binning import (
-    Binning,
-    binning_for,
-    check_counts,
-    check_part,
-    check_share,
-    counted_binning,
-)
+from synth_audit.generators._marginal.binning import Binning, binning_for, counted_binning
 from synth_audit.generators._marginal.graphical_model import (
     Attributes,
     CellMerging,
@@ -32,7 +25,7 @@ from synth_audit.generators._marginal.graphical_model import (
     nearest_counts,
     on_simplex,
 )
-from synth_audit.plugins.fitting import check_fewest
+from synth_audit.generators._settings import check_settings
 from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext
 from synth_audit.table.schema import schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table
@@ -312,10 +305,8 @@ class CountedNetwork:
     minimum_people: int = FEWEST_PEOPLE
 
     def __post_init__(self) -> None:
-        check_part(self.margins)
-        check_fewest(self.minimum_people)
-        check_counts(self, "degree", "bins", "most_cells")
-        check_share(self.share)
+        counts = ("minimum_people", "degree", "bins", "most_cells")
+        check_settings(self, counts=counts, shares=("margins",), parts=("share",))
 
     def load(self, folder: Path) -> BinnedModel:
         """The model that was saved there."""
