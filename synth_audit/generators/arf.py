@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -15,6 +14,7 @@ from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import margin_from_plain, margin_to_plain
 from synth_audit.errors import PlanError
+from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.generators._settings import check_settings
 from synth_audit.plugins.fitting import may_leave
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
@@ -29,8 +29,6 @@ GAP = -1.0
 """What trees see where a value is missing: below all levels and codes."""
 
 _NO_NOISE = "the leaves and what they hold are learnt from train without noise"
-
-_COLUMNS, _LEAVES = "model.json", "leaves.npz"
 
 
 @dataclass(frozen=True)
@@ -298,22 +296,17 @@ class ArfModel:
         return self.columns.table(drawn)
 
     def save(self, folder: Path) -> None:
-        """Write what the columns hold as ``model.json``, the leaves as ``leaves.npz``."""
+        """Write what the columns hold, and the leaves."""
         margins = {str(j): margin_to_plain(margin) for j, margin in self.margins.items()}
-        (folder / _COLUMNS).write_text(
-            json.dumps(self.columns.plain() | {"margins": margins}, allow_nan=False), encoding="utf-8"
-        )
         arrays = {f.name: getattr(self.mixture, f.name) for f in fields(LeafMixture) if f.name != "shares"}
         shares = {f"shares{j}": table for j, table in enumerate(self.mixture.shares) if table is not None}
-        np.savez(folder / _LEAVES, allow_pickle=False, **arrays, **shares)
+        write_model(folder, self.columns.plain() | {"margins": margins}, arrays | shares)
 
     @classmethod
     def load(cls, folder: Path) -> ArfModel:
         """The model that was saved there."""
-        plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
+        plain, arrays = read_model(folder)
         columns = CodedColumns.from_plain(plain)
-        with np.load(folder / _LEAVES, allow_pickle=False) as file:
-            arrays = dict(file)
         shares = tuple(arrays.pop(f"shares{j}", None) for j in range(len(columns.labels)))
         margins = {int(j): margin_from_plain(margin) for j, margin in plain["margins"].items()}
         return cls(columns, margins, LeafMixture(**arrays, shares=shares))

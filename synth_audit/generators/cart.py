@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,6 +15,7 @@ from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import margin_from_plain, margin_to_plain
 from synth_audit.errors import DataError, PlanError
+from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.generators._settings import check_settings
 from synth_audit.plugins.fitting import may_leave
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
@@ -35,8 +35,6 @@ from synth_audit.table.table import Table
 Margining: TypeAlias = Callable[[Floats], Margin]
 
 _NO_NOISE = "values are drawn from leaves of trees that are grown on train without noise"
-
-_COLUMNS, _TREES = "model.json", "trees.npz"
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,26 +208,23 @@ class CartModel:
         return self.columns.table(rows)
 
     def save(self, folder: Path) -> None:
-        """Write what the columns hold as ``model.json``, the trees as ``trees.npz``."""
+        """Write what the columns hold, and the trees."""
         margins = {j: draws.margin for j, draws in self.values.items() if draws.margin is not None}
         plain = self.columns.plain() | {
             "gaps": [*self.gaps],
             "values": [*self.values],
             "margins": {str(j): margin_to_plain(margin) for j, margin in margins.items()},
         }
-        (folder / _COLUMNS).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
         arrays: dict[str, Floats] = {}
         for name, draws in (("gap", self.gaps), ("value", self.values)):
             for column, each in draws.items():
                 arrays |= each.arrays(f"{name}{column}")
-        np.savez(folder / _TREES, allow_pickle=False, **arrays)
+        write_model(folder, plain, arrays)
 
     @classmethod
     def load(cls, folder: Path) -> CartModel:
         """The model that was saved there."""
-        plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
-        with np.load(folder / _TREES, allow_pickle=False) as file:
-            arrays = dict(file)
+        plain, arrays = read_model(folder)
         margins = {int(j): margin_from_plain(margin) for j, margin in plain["margins"].items()}
         gaps = {j: LeafDraws.from_arrays(f"gap{j}", arrays, None) for j in plain["gaps"]}
         values = {j: LeafDraws.from_arrays(f"value{j}", arrays, margins.get(j)) for j in plain["values"]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,13 +11,13 @@ import numpy as np
 
 from synth_audit.encode.facets import MarginMethod, Univariate, facets
 from synth_audit.encode.univariate import from_plain
+from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.generators._settings import check_settings
 from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
 from synth_audit.table.schema import Schema, schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table, assemble
 
 _NO_NOISE = "the column distributions are fitted to train without noise"
-_FILE = "model.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +37,9 @@ class IndependentModel:
         return assemble(self.schema, {name: column.sample(n, rng) for name, column in self.columns.items()})
 
     def save(self, folder: Path) -> None:
-        """Write the distributions as ``model.json``."""
+        """Write the distributions."""
         columns = {name: column.plain() for name, column in self.columns.items()}
-        plain = {"schema": schema_to_plain(self.schema), "columns": columns}
-        (folder / _FILE).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
+        write_model(folder, {"schema": schema_to_plain(self.schema), "columns": columns})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +76,6 @@ class Independent:
 
     def load(self, folder: Path) -> IndependentModel:
         """The model that was saved there."""
-        plain = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+        plain, _ = read_model(folder)
         columns = {name: from_plain(column) for name, column in plain["columns"].items()}
         return IndependentModel(schema_from_plain(plain["schema"]), columns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,9 +15,9 @@ from synth_audit.generators._budget import Steps
 from synth_audit.generators._deep.lazily import networks, torch
 from synth_audit.generators._deep.rows import OfNumbers, Transformer, on_declared, on_train, with_margins
 from synth_audit.generators._deep.transforms import ModeTransform, RowLayout
+from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import Bounds
-from synth_audit.table.schema import schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
@@ -33,8 +32,6 @@ _STEPS_EACH, _FEWEST = 8, 50
 
 _DRAWN = 40_000
 """Rows that are drawn to see how far margins are off."""
-
-_COLUMNS, _WEIGHTS = "model.json", "weights.npz"
 
 
 class NetworkGenerator:
@@ -87,21 +84,14 @@ class NetworkModel:
             return self.generator.draw(self.weights, layout, n, rng)
 
     def save(self, folder: Path) -> None:
-        """Write columns as ``model.json`` and weights as ``weights.npz``."""
-        plain = {
-            "schema": schema_to_plain(self.transformer.schema),
-            "columns": self.transformer.plain(),
-        }
-        (folder / _COLUMNS).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
-        np.savez(folder / _WEIGHTS, allow_pickle=False, **self.weights)
+        """Write columns and weights."""
+        write_model(folder, self.transformer.plain(), self.weights)
 
     @classmethod
     def load(cls, folder: Path, generator: NetworkGenerator) -> NetworkModel:
         """The model that was saved there."""
-        plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
-        schema = schema_from_plain(plain["schema"])
-        with np.load(folder / _WEIGHTS, allow_pickle=False) as weights:
-            return cls(Transformer.from_plain(schema, plain["columns"]), dict(weights), generator)
+        plain, weights = read_model(folder)
+        return cls(Transformer.from_plain(plain), weights, generator)
 
 
 @dataclass(frozen=True, eq=False)

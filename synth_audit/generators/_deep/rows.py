@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
@@ -22,7 +22,14 @@ from synth_audit.generators._deep.transforms import (
 from synth_audit.generators._marginal.binning import MOST_LABELS, Counting, bought_counts, settled
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import Bounds
-from synth_audit.table.schema import Column, PublicDomain, Schema, quantitative
+from synth_audit.table.schema import (
+    Column,
+    PublicDomain,
+    Schema,
+    quantitative,
+    schema_from_plain,
+    schema_to_plain,
+)
 from synth_audit.table.table import Table, assemble
 
 OfNumbers = Callable[[str, Floats, Bounds], ColumnTransform]
@@ -85,14 +92,15 @@ class Transformer:
             yield column, vectors[:, place : place + width]
             place += width
 
-    def plain(self) -> list[dict[str, Any]]:
-        """As JSON values, without the schema."""
-        return [column.plain() for column in self.columns]
+    def plain(self) -> dict[str, Any]:
+        """As JSON values."""
+        columns = [column.plain() for column in self.columns]
+        return {"schema": schema_to_plain(self.schema), "columns": columns}
 
     @classmethod
-    def from_plain(cls, schema: Schema, plain: Sequence[Mapping[str, Any]]) -> Transformer:
+    def from_plain(cls, plain: Mapping[str, Any]) -> Transformer:
         """What :meth:`plain` wrote."""
-        return cls(schema, tuple(transform_from_plain(column) for column in plain))
+        return cls(schema_from_plain(plain["schema"]), tuple(map(transform_from_plain, plain["columns"])))
 
 
 def _known(column: ColumnTransform) -> TypeGuard[RankTransform | LabelTransform]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
@@ -17,7 +17,7 @@ from synth_audit.generators._budget import part_of_budget
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import Bounds
 from synth_audit.table.resolution import Resolution
-from synth_audit.table.schema import Column, Schema, quantitative
+from synth_audit.table.schema import Column, Schema, quantitative, schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table, assemble
 
 Noisy = Callable[[Floats], Floats]
@@ -448,14 +448,15 @@ class Binning:
         drawn = {c.name: c.values(codes[:, j], rng) for j, c in enumerate(self.columns)}
         return assemble(self.schema, drawn)
 
-    def plain(self) -> list[dict[str, Any]]:
-        """As JSON values, without the schema."""
-        return [column.plain() for column in self.columns]
+    def plain(self) -> dict[str, Any]:
+        """As JSON values."""
+        columns = [column.plain() for column in self.columns]
+        return {"schema": schema_to_plain(self.schema), "columns": columns}
 
     @classmethod
-    def from_plain(cls, schema: Schema, plain: Sequence[Mapping[str, Any]]) -> Binning:
-        """What :meth:`plain` wrote."""
-        return cls(schema, tuple(map(column_from_plain, plain)))
+    def from_plain(cls, plain: Mapping[str, Any]) -> Binning:
+        """What :meth:`plain` wrote, among other values."""
+        return cls(schema_from_plain(plain["schema"]), tuple(map(column_from_plain, plain["columns"])))
 
 
 def binning_for(train: Table, context: FitContext, bins: int) -> Binning:

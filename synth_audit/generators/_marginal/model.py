@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -25,12 +23,10 @@ from synth_audit.generators._marginal.graphical_model import (
     nearest_counts,
     on_simplex,
 )
+from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.generators._settings import check_settings
 from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext
-from synth_audit.table.schema import schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table
-
-_COLUMNS, _TABLES, _PARTICLES = "model.json", "tables.npz", "particles.npz"
 
 DEPENDENCE_SENSITIVITY = 2.0
 """The most that one row added or removed moves :func:`dependence`.
@@ -39,22 +35,6 @@ A row in cell (a, b) moves ``c_xy − c_x c_y / n`` by exactly n / (n + 1) · (e
 and q are the shares of cells before. Either factor has an L1 norm of 2 at most; half of their product is
 below 2 at every n.
 """
-
-
-def _save(
-    folder: Path, binning: Binning, name: str, arrays: Mapping[str, Codes | Floats], **more: object
-) -> None:
-    plain = {"schema": schema_to_plain(binning.schema), "columns": binning.plain(), **more}
-    (folder / _COLUMNS).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
-    np.savez(folder / name, allow_pickle=False, **arrays)
-
-
-def _loaded(folder: Path, name: str) -> tuple[dict[str, Any], Binning, dict[str, Any]]:
-    """JSON values, cells and arrays that were saved there."""
-    plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
-    binning = Binning.from_plain(schema_from_plain(plain["schema"]), plain["columns"])
-    with np.load(folder / name, allow_pickle=False) as arrays:
-        return plain, binning, dict(arrays)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,18 +56,19 @@ class BinnedModel:
         return self.binning.table(codes if self.merging is None else self.merging.drawn(codes, rng), rng)
 
     def save(self, folder: Path) -> None:
-        """Write columns and steps as ``model.json``, the weights of the steps as ``tables.npz``."""
+        """Write columns, steps and their weights."""
         steps = [{"given": step.given, "new": step.new} for step in self.steps]
         tables: dict[str, Codes | Floats] = {f"step{i}": step.weights for i, step in enumerate(self.steps)}
         if self.merging is not None:
             tables |= {f"merged{j}": cells for j, cells in enumerate(self.merging.merged)}
             tables |= {f"weights{j}": weights for j, weights in enumerate(self.merging.weights)}
-        _save(folder, self.binning, _TABLES, tables, steps=steps)
+        write_model(folder, {**self.binning.plain(), "steps": steps}, tables)
 
     @classmethod
     def load(cls, folder: Path) -> BinnedModel:
         """The model that was saved there."""
-        plain, binning, tables = _loaded(folder, _TABLES)
+        plain, tables = read_model(folder)
+        binning = Binning.from_plain(plain)
         steps = tuple(
             Conditional(tuple(step["given"]), tuple(step["new"]), tables[f"step{i}"])
             for i, step in enumerate(plain["steps"])
@@ -389,14 +370,14 @@ class ParticleModel:
         return self.binning.table(self.particles[rng.integers(len(self.particles), size=n)], rng)
 
     def save(self, folder: Path) -> None:
-        """Write columns as ``model.json`` and cells as ``particles.npz``."""
-        _save(folder, self.binning, _PARTICLES, {"particles": self.particles})
+        """Write columns and cells."""
+        write_model(folder, self.binning.plain(), {"particles": self.particles})
 
     @classmethod
     def load(cls, folder: Path) -> ParticleModel:
         """The model that was saved there."""
-        _, binning, arrays = _loaded(folder, _PARTICLES)
-        return cls(binning, arrays["particles"])
+        plain, arrays = read_model(folder)
+        return cls(Binning.from_plain(plain), arrays["particles"])
 
 
 @dataclass(frozen=True, eq=False)
