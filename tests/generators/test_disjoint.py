@@ -11,8 +11,7 @@ from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.errors import DataError, PlanError, PluginError
 from synth_audit.execution.executor import Executor
-from synth_audit.generators.disjoint.join import calibration, sweep
-from synth_audit.generators.disjoint.validator import JoinValidator, ValidatedJoin
+from synth_audit.generators.disjoint.join import JoinValidator, ValidatedJoin, calibration, sweep
 from synth_audit.plugins.fitting import fit
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, column_groups
 from synth_audit.plugins.plugin_config import build_generator

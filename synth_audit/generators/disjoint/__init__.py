@@ -12,10 +12,16 @@ from typing import Any, ClassVar, Literal
 
 from synth_audit.errors import PlanError
 from synth_audit.execution.seeds import as_int_seed
-from synth_audit.generators.disjoint.join import Joiner, partition_pictures
-from synth_audit.generators.disjoint.partition import WHERE, Groups, Partition, number_of_parts, partitioned
+from synth_audit.generators.disjoint.join import FEWEST, Joiner, Validation
+from synth_audit.generators.disjoint.partition import (
+    WHERE,
+    Groups,
+    Partition,
+    number_of_parts,
+    partition_pictures,
+    partitioned,
+)
 from synth_audit.generators.disjoint.parts import FILE, TRAIN, DisjointModel, Part, fit_parts, part_folder
-from synth_audit.generators.disjoint.validator import FEWEST, Validation
 from synth_audit.plugins.generator import (
     FitContext,
     Generator,

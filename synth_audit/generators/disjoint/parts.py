@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.arrays import Integers
 from synth_audit.dp.accountant import Accountant
-from synth_audit.dp.guarantee import Unit
 from synth_audit.errors import PluginError, SynthAuditError
 from synth_audit.execution.context import RunContext
-from synth_audit.execution.executor import Deadline
-from synth_audit.execution.workplace import Device
 from synth_audit.files import temporary_folder
 from synth_audit.generators.disjoint.join import Joiner
 from synth_audit.generators.disjoint.partition import WHERE, Groups
@@ -123,19 +120,8 @@ def _named(part: Part) -> Iterator[None]:
         ) from None
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """All that the fit of a part rests on, as it travels to another process; see :class:`FitContext`."""
-
-    part: Part
-    train: Table = field(repr=False)
-    rng: np.random.Generator = field(repr=False)
-    public_domain: PublicDomain = field(repr=False)
-    device: Device
-    deadline: Deadline
-    checkpoint: Path | None
-    base: Path
-    entities: Integers | None = field(repr=False)
+_Task = tuple[Part, Table, Callable[[], FitContext]]
+"""All that the fit of a part rests on, as it travels to another process, where its context is made."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,26 +136,25 @@ class _PartFit:
 def _beside(
     parts: Sequence[Part], handed: Sequence[FitContext], train: Table, context: FitContext
 ) -> tuple[Model, ...]:
-    run = RunContext(
-        executor=context.executor,
-        progress=context.progress,
-        deadline=context.deadline,
-        scratch=context.scratch,
-    )
-    entities = None if context.entities is None else context.entities()
+    shared = {name: getattr(context, name) for name in ("executor", "progress", "deadline", "scratch")}
+    run = RunContext(**shared)
+    entities = None if context.entities is None else partial(np.asarray, context.entities())
     tasks = [
-        _Task(
-            part=part,
-            train=part.rows(train),
-            rng=c.rng,
-            public_domain=c.public_domain,
-            device=c.device,
-            deadline=c.deadline,
-            checkpoint=c.checkpoint,
-            base=c.base,
-            entities=entities,
+        (
+            part,
+            part.rows(train),
+            partial(
+                FitContext,
+                rng=own.rng,
+                public_domain=own.public_domain,
+                device=own.device,
+                deadline=own.deadline,
+                checkpoint=own.checkpoint,
+                base=own.base,
+                entities=entities,
+            ),
         )
-        for part, c in zip(parts, handed, strict=True)
+        for part, own in zip(parts, handed, strict=True)
     ]
     models = []
     for part, fit in zip(parts, run.map("part", _elsewhere, tasks), strict=True):
@@ -182,18 +167,9 @@ def _beside(
 
 def _elsewhere(task: _Task) -> _PartFit:
     """Fit a part and save its model, which as data can travel whatever it is made of."""
-    entities = task.entities
-    context = FitContext(
-        rng=task.rng,
-        public_domain=task.public_domain,
-        accountant=Accountant(None, unit=Unit.ROW),
-        device=task.device,
-        deadline=task.deadline,
-        entities=None if entities is None else lambda: entities,
-        checkpoint=task.checkpoint,
-        base=task.base,
-    )
-    model = _fitted(task.part, task.train, context)
+    part, train, made = task
+    context = made()
+    model = _fitted(part, train, context)
     with temporary_folder() as place:
         folder = Path(place)
         model.save(folder)
