@@ -919,8 +919,7 @@ def try_recipe(name: str, settings: Mapping[str, Setting] | None = None, *, show
         PlanError: there is no such recipe or setting.
         DataError: it is not installed, or does not do what a recipe must.
     """
-    from synth_audit.generators.external.recipe import recipe_named
-    from synth_audit.generators.external.recipe_model import trial
+    from synth_audit.generators.external.recipe import recipe_named, trial
 
     recipe = recipe_named(name)
     try:
