@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -66,13 +66,10 @@ class SharedCells(Protocol):
 
 
 class Univariate(Protocol):
-    """The distribution of one column, missing values included."""
+    """The distribution of one column and its missing values: a class of ``synth_audit.encode.univariate``."""
 
     def sample(self, n: int, rng: np.random.Generator) -> Floats | Labels:
         """Plain values, shape (n,)."""
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values; see :func:`synth_audit.encode.univariate.from_plain`."""
 
 
 class RankScale(Protocol):

@@ -25,8 +25,8 @@ from synth_audit.generators._marginal.graphical_model import (
     chosen,
 )
 from synth_audit.generators._marginal.model import BinnedModel
-from synth_audit.generators._settings import check_settings
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.generators._model_files import read_model
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.table.table import Table
 
 _MEASURING = 0.9
@@ -106,7 +106,8 @@ class Aim:
 
     def load(self, folder: Path) -> BinnedModel:
         """The model that was saved there."""
-        return BinnedModel.load(folder)
+        model: BinnedModel = read_model(folder)
+        return model
 
     def _bought(self, columns: int, context: FitContext) -> tuple[_Round, ConcentratedFilter | None]:
         """The first round's noise and ε, and what all rounds may share."""

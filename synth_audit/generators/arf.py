@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,12 +12,10 @@ import numpy as np
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import CodedColumns
-from synth_audit.encode.univariate import margin_from_plain, margin_to_plain
 from synth_audit.errors import PlanError
-from synth_audit.generators._model_files import read_model, write_model
-from synth_audit.generators._settings import check_settings
+from synth_audit.generators._model_files import SavedWhole, read_model
 from synth_audit.plugins.fitting import may_leave
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.stats.margins import Margin
 from synth_audit.stats.trees import FEW, Tree, once_for_each_person
 from synth_audit.table.table import Table
@@ -276,7 +274,7 @@ def _leaves(tree: Tree, rows: Floats) -> Iterator[tuple[Positions, Floats]]:
 
 
 @dataclass(frozen=True, eq=False)
-class ArfModel:
+class ArfModel(SavedWhole):
     """The leaves, and what their levels and codes stand for.
 
     Attributes:
@@ -294,22 +292,6 @@ class ArfModel:
             known = ~np.isnan(drawn[:, j])
             drawn[known, j] = margin.quantile(drawn[known, j])
         return self.columns.table(drawn)
-
-    def save(self, folder: Path) -> None:
-        """Write what the columns hold, and the leaves."""
-        margins = {str(j): margin_to_plain(margin) for j, margin in self.margins.items()}
-        arrays = {f.name: getattr(self.mixture, f.name) for f in fields(LeafMixture) if f.name != "shares"}
-        shares = {f"shares{j}": table for j, table in enumerate(self.mixture.shares) if table is not None}
-        write_model(folder, self.columns.plain() | {"margins": margins}, arrays | shares)
-
-    @classmethod
-    def load(cls, folder: Path) -> ArfModel:
-        """The model that was saved there."""
-        plain, arrays = read_model(folder)
-        columns = CodedColumns.from_plain(plain)
-        shares = tuple(arrays.pop(f"shares{j}", None) for j in range(len(columns.labels)))
-        margins = {int(j): margin_from_plain(margin) for j, margin in plain["margins"].items()}
-        return cls(columns, margins, LeafMixture(**arrays, shares=shares))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -377,7 +359,8 @@ class Arf:
 
     def load(self, folder: Path) -> ArfModel:
         """The model that was saved there."""
-        return ArfModel.load(folder)
+        model: ArfModel = read_model(folder)
+        return model
 
     def _margins(self, columns: CodedColumns, values: Floats, weights: Floats) -> dict[int, Margin]:
         """Of each column of numbers that enough people have a value of."""

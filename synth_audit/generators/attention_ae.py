@@ -12,8 +12,7 @@ from synth_audit.arrays import Floats32
 from synth_audit.generators._deep.attention import AttentionTraining, codes_of_rows, kept_weights, named
 from synth_audit.generators._deep.lazily import torch
 from synth_audit.generators._deep.transforms import RowLayout
-from synth_audit.generators._settings import check_settings
-from synth_audit.plugins.generator import GeneratorInfo
+from synth_audit.plugins.generator import GeneratorInfo, check_settings
 
 if TYPE_CHECKING:
     from synth_audit.generators._deep.networks import Weights

@@ -11,8 +11,7 @@ from synth_audit.generators._deep.lazily import functional, networks, nn, torch
 from synth_audit.generators._deep.network_model import Learn, NetworkModel, RowsToLearn, fit_protected
 from synth_audit.generators._deep.private_gan import BLOCKS, GanForm, GanTraining, PrivateTraining
 from synth_audit.generators._deep.transforms import RowLayout
-from synth_audit.generators._settings import check_settings
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:

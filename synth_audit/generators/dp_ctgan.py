@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from synth_audit.generators._deep.private_gan import GanForm, GanTraining
-from synth_audit.generators._settings import check_settings
-from synth_audit.plugins.generator import GeneratorInfo
+from synth_audit.plugins.generator import GeneratorInfo, check_settings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,18 +10,16 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.encode.facets import MarginMethod, Univariate, facets
-from synth_audit.encode.univariate import from_plain
-from synth_audit.generators._model_files import read_model, write_model
-from synth_audit.generators._settings import check_settings
-from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
-from synth_audit.table.schema import Schema, schema_from_plain, schema_to_plain
+from synth_audit.generators._model_files import SavedWhole, read_model
+from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo, check_settings
+from synth_audit.table.schema import Schema
 from synth_audit.table.table import Table, assemble
 
 _NO_NOISE = "the column distributions are fitted to train without noise"
 
 
 @dataclass(frozen=True, eq=False)
-class IndependentModel:
+class IndependentModel(SavedWhole):
     """The fitted distribution of each column.
 
     Attributes:
@@ -35,11 +33,6 @@ class IndependentModel:
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` rows, each column on its own."""
         return assemble(self.schema, {name: column.sample(n, rng) for name, column in self.columns.items()})
-
-    def save(self, folder: Path) -> None:
-        """Write the distributions."""
-        columns = {name: column.plain() for name, column in self.columns.items()}
-        write_model(folder, {"schema": schema_to_plain(self.schema), "columns": columns})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +69,5 @@ class Independent:
 
     def load(self, folder: Path) -> IndependentModel:
         """The model that was saved there."""
-        plain, _ = read_model(folder)
-        columns = {name: from_plain(column) for name, column in plain["columns"].items()}
-        return IndependentModel(schema_from_plain(plain["schema"]), columns)
+        model: IndependentModel = read_model(folder)
+        return model

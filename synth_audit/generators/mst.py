@@ -20,8 +20,8 @@ from synth_audit.generators._marginal.graphical_model import (
     chosen,
 )
 from synth_audit.generators._marginal.model import BinnedModel
-from synth_audit.generators._settings import check_settings
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.generators._model_files import read_model
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.table.table import Table
 
 Score = Literal["share", "rows"]
@@ -102,7 +102,8 @@ class Mst:
 
     def load(self, folder: Path) -> BinnedModel:
         """The model that was saved there."""
-        return BinnedModel.load(folder)
+        model: BinnedModel = read_model(folder)
+        return model
 
     def _bought(self, columns: int, context: FitContext) -> _Bought:
         accountant = context.accountant

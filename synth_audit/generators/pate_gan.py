@@ -23,8 +23,7 @@ from synth_audit.generators._deep.network_model import (
 )
 from synth_audit.generators._deep.private_gan import BLOCKS
 from synth_audit.generators._deep.transforms import RowLayout
-from synth_audit.generators._settings import check_settings
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from synth_audit.generators._marginal.graphical_model import (
     estimated_total,
 )
 from synth_audit.generators._marginal.model import ParticleModel, TargetTable, moved_particles
-from synth_audit.generators._settings import check_settings
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.generators._model_files import read_model
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.table.table import Table
 
 
@@ -76,7 +76,8 @@ class PrivPgd:
 
     def load(self, folder: Path) -> ParticleModel:
         """The model that was saved there."""
-        return ParticleModel.load(folder)
+        model: ParticleModel = read_model(folder)
+        return model
 
     def _tables(self, sizes: tuple[int, ...]) -> list[Attributes]:
         """All pairs that are small enough, and each column that is in none."""

@@ -11,8 +11,7 @@ from synth_audit.arrays import Floats, Floats32
 from synth_audit.generators._deep.lazily import networks, torch
 from synth_audit.generators._deep.network_model import NetworkGenerator, NetworkModel, fit_unprotected
 from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
-from synth_audit.generators._settings import check_settings
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:

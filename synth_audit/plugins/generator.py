@@ -17,7 +17,7 @@ from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.composition import by_basic, by_rdp
 from synth_audit.dp.guarantee import MechanismRecord, PrivacyGuarantee, Unit
 from synth_audit.dp.mechanisms import Noise
-from synth_audit.errors import DataError, PluginError
+from synth_audit.errors import DataError, PlanError, PluginError
 from synth_audit.execution.context import Progress, silent
 from synth_audit.execution.executor import NEVER, Deadline, Executor
 from synth_audit.execution.workplace import Device
@@ -401,6 +401,34 @@ class Generator(Protocol):
     def load(self, folder: Path) -> Model:
         """The model that :meth:`Model.save` wrote under this configuration; its draws are the same."""
         ...
+
+
+def check_settings(
+    settings: object,
+    *,
+    counts: tuple[str, ...] = (),
+    sizes: tuple[str, ...] = (),
+    shares: tuple[str, ...] = (),
+    parts: tuple[str, ...] = (),
+) -> None:
+    """Refuse settings that make no sense.
+
+    Args:
+        counts: names of fields that are 1 or more. sizes: that are above 0 and finite.
+        shares: that are 0 to below 1. parts: that are above 0 and below 1.
+
+    Raises:
+        PlanError: a field is out of its range.
+    """
+    for names, least, end, expected in (
+        (counts, 1, math.inf, "1 or more"),
+        (sizes, 5e-324, math.inf, "above 0"),
+        (shares, 0, 1, "0 to below 1"),
+        (parts, 5e-324, 1, "above 0 and below 1"),
+    ):
+        for name in names:
+            if not least <= (value := getattr(settings, name)) < end:
+                raise PlanError(f"{name} is {value:g}", where=f"generator.{name}", expected=expected)
 
 
 # What follows a generator or a model may have or leave out; without it the default holds.

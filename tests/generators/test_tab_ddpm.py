@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,7 +10,8 @@ import torch
 from synth_audit import registry
 from synth_audit.errors import DataError, PlanError, PluginError
 from synth_audit.generators._deep.networks import LabelSlices, TimedNet
-from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout, transform_from_plain
+from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
+from synth_audit.generators._model_files import from_text, to_text
 from synth_audit.generators.tab_ddpm import MixedDiffusion, kept_shares
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema_inference import infer_schema
@@ -130,7 +129,7 @@ def test_numbers_become_standard_normal_and_shared_values_come_back():
     values = np.where(rng.random(3000) < 0.6, 0.0, rng.exponential(5, 3000).round(3))
     table = table_of({"v": pa.array(values, mask=rng.random(3000) < 0.1)})
     transform = QuantileTransform.of("v", table.numbers("v"), (0.0, 30.0))
-    transform = transform_from_plain(json.loads(json.dumps(transform.plain())))
+    transform = from_text(to_text(transform))
     vectors = transform.encode(table, rng)
     assert (vectors.shape, transform.slices) == ((3000, 3), (2,))
     assert vectors[:, 0].mean() == pytest.approx(0, abs=0.06)

@@ -13,8 +13,7 @@ from synth_audit.errors import PlanError
 from synth_audit.generators._deep.lazily import networks, torch
 from synth_audit.generators._deep.network_model import NetworkGenerator, NetworkModel, fit_unprotected
 from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
-from synth_audit.generators._settings import check_settings
-from synth_audit.plugins.generator import FitContext
+from synth_audit.plugins.generator import FitContext, check_settings
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:

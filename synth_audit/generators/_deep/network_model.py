@@ -51,7 +51,8 @@ class NetworkGenerator:
 
     def load(self, folder: Path) -> NetworkModel:
         """The model that was saved there."""
-        return NetworkModel.load(folder, self)
+        transformer, weights = read_model(folder)
+        return NetworkModel(transformer, weights, self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,13 +86,7 @@ class NetworkModel:
 
     def save(self, folder: Path) -> None:
         """Write columns and weights."""
-        write_model(folder, self.transformer.plain(), self.weights)
-
-    @classmethod
-    def load(cls, folder: Path, generator: NetworkGenerator) -> NetworkModel:
-        """The model that was saved there."""
-        plain, weights = read_model(folder)
-        return cls(Transformer.from_plain(plain), weights, generator)
+        write_model(folder, (self.transformer, self.weights))
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,7 @@ from synth_audit.generators._deep.network_model import (
     fit_protected,
 )
 from synth_audit.generators._deep.transforms import RowLayout
-from synth_audit.generators._settings import check_settings
-from synth_audit.plugins.generator import FitContext
+from synth_audit.plugins.generator import FitContext, check_settings
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:

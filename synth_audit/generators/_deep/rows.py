@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
@@ -17,19 +17,11 @@ from synth_audit.generators._deep.transforms import (
     RangeTransform,
     RankTransform,
     RowLayout,
-    transform_from_plain,
 )
 from synth_audit.generators._marginal.binning import MOST_LABELS, Counting, bought_counts, settled
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import Bounds
-from synth_audit.table.schema import (
-    Column,
-    PublicDomain,
-    Schema,
-    quantitative,
-    schema_from_plain,
-    schema_to_plain,
-)
+from synth_audit.table.schema import Column, PublicDomain, Schema, quantitative
 from synth_audit.table.table import Table, assemble
 
 OfNumbers = Callable[[str, Floats, Bounds], ColumnTransform]
@@ -91,16 +83,6 @@ class Transformer:
             width = column.numbers + sum(column.slices)
             yield column, vectors[:, place : place + width]
             place += width
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values."""
-        columns = [column.plain() for column in self.columns]
-        return {"schema": schema_to_plain(self.schema), "columns": columns}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Transformer:
-        """What :meth:`plain` wrote."""
-        return cls(schema_from_plain(plain["schema"]), tuple(map(transform_from_plain, plain["columns"])))
 
 
 def _known(column: ColumnTransform) -> TypeGuard[RankTransform | LabelTransform]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from synth_audit.generators._budget import part_of_budget
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import Bounds
 from synth_audit.table.resolution import Resolution
-from synth_audit.table.schema import Column, Schema, quantitative, schema_from_plain, schema_to_plain
+from synth_audit.table.schema import Column, Schema, quantitative
 from synth_audit.table.table import Table, assemble
 
 Noisy = Callable[[Floats], Floats]
@@ -76,15 +76,6 @@ class MarginCells:
         while len(found := self._groups(least)) > most:
             least *= _WIDER
         return found
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {"edges": self.edges.tolist(), "shares": self.shares.tolist()}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> MarginCells:
-        """What :meth:`plain` wrote, among other values."""
-        return cls(np.array(plain["edges"]), np.array(plain["shares"]))
 
     def _groups(self, share: float) -> Codes:
         """Cells of ``share`` and more alone, runs of others cut where their sum passes a multiple of it."""
@@ -251,17 +242,6 @@ class CellBins:
         places = np.clip(self.cells.places(drawn), ends[bins], np.nextafter(ends[bins + 1], 0))
         return np.where(codes == len(self.first), np.nan, self.domain.values(places))
 
-    def plain(self) -> dict[str, Any]:
-        """The fields."""
-        fixed = {"name": self.name, "domain": self.domain.plain(), "gap": self.gap}
-        return {**fixed, **self.cells.plain(), "first": self.first.tolist()}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> CellBins:
-        """What :meth:`plain` wrote."""
-        domain, first = NumberDomain.from_plain(plain["domain"]), np.array(plain["first"], dtype=np.int64)
-        return cls(plain["name"], domain, MarginCells.from_plain(plain), first, plain["gap"])
-
     @property
     def _ends(self) -> Floats:
         """Places where bins begin, and the end of the last."""
@@ -284,9 +264,6 @@ class BinnedColumn(Protocol):
 
     def values(self, codes: Codes, rng: np.random.Generator) -> Floats | Labels:
         """A plain value from each cell, shape (n,)."""
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values; :func:`column_from_plain` reads them."""
 
 
 @dataclass(frozen=True)
@@ -315,10 +292,6 @@ class LabelBins:
     def values(self, codes: Codes, rng: np.random.Generator) -> Labels:
         """The labels."""
         return np.array([*self.labels, None], dtype=object)[codes]
-
-    def plain(self) -> dict[str, Any]:
-        """The fields."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -390,10 +363,6 @@ class RangeBins:
             numbers = low + (codes + share) / self._bins * (high - low)
         return np.where(codes == self._bins, np.nan, np.clip(numbers, low, high))
 
-    def plain(self) -> dict[str, Any]:
-        """The fields."""
-        return asdict(self)
-
 
 def label_codes(table: Table, name: str, labels: tuple[str, ...], *, gap: bool) -> Codes:
     """The place of each row's label among the labels, shape (n,).
@@ -404,22 +373,6 @@ def label_codes(table: Table, name: str, labels: tuple[str, ...], *, gap: bool) 
     found = Vocabulary(name, labels, exact=True).places(table)
     known = (found >= 0) & (found < len(labels))
     return np.where(known, found, len(labels) if gap else 0)
-
-
-def fields_from_plain(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a dataclass from JSON values: lists were tuples, and bounds are floats."""
-    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
-    if (bounds := plain.get("bounds")) is not None:
-        fields["bounds"] = tuple(map(float, bounds))
-    return fields
-
-
-def column_from_plain(plain: Mapping[str, Any]) -> BinnedColumn:
-    """The column that wrote these JSON values."""
-    if "edges" in plain:
-        return CellBins.from_plain(plain)
-    fields = fields_from_plain(plain)
-    return LabelBins(**fields) if "labels" in plain else RangeBins(**fields)
 
 
 @dataclass(frozen=True, eq=False)
@@ -447,16 +400,6 @@ class Binning:
         """Rows with a value from each cell; ``codes`` has shape (n, d)."""
         drawn = {c.name: c.values(codes[:, j], rng) for j, c in enumerate(self.columns)}
         return assemble(self.schema, drawn)
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values."""
-        columns = [column.plain() for column in self.columns]
-        return {"schema": schema_to_plain(self.schema), "columns": columns}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Binning:
-        """What :meth:`plain` wrote, among other values."""
-        return cls(schema_from_plain(plain["schema"]), tuple(map(column_from_plain, plain["columns"])))
 
 
 def binning_for(train: Table, context: FitContext, bins: int) -> Binning:

@@ -23,9 +23,8 @@ from synth_audit.generators._marginal.graphical_model import (
     nearest_counts,
     on_simplex,
 )
-from synth_audit.generators._model_files import read_model, write_model
-from synth_audit.generators._settings import check_settings
-from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext
+from synth_audit.generators._model_files import SavedWhole, read_model
+from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, check_settings
 from synth_audit.table.table import Table
 
 DEPENDENCE_SENSITIVITY = 2.0
@@ -38,7 +37,7 @@ below 2 at every n.
 
 
 @dataclass(frozen=True, eq=False)
-class BinnedModel:
+class BinnedModel(SavedWhole):
     """Cells of columns, and how rows of them are drawn.
 
     Attributes:
@@ -54,30 +53,6 @@ class BinnedModel:
         """Draw ``n`` rows; the same generator state gives the same rows."""
         codes = drawn_rows(self.steps, n, rng)
         return self.binning.table(codes if self.merging is None else self.merging.drawn(codes, rng), rng)
-
-    def save(self, folder: Path) -> None:
-        """Write columns, steps and their weights."""
-        steps = [{"given": step.given, "new": step.new} for step in self.steps]
-        tables: dict[str, Codes | Floats] = {f"step{i}": step.weights for i, step in enumerate(self.steps)}
-        if self.merging is not None:
-            tables |= {f"merged{j}": cells for j, cells in enumerate(self.merging.merged)}
-            tables |= {f"weights{j}": weights for j, weights in enumerate(self.merging.weights)}
-        write_model(folder, {**self.binning.plain(), "steps": steps}, tables)
-
-    @classmethod
-    def load(cls, folder: Path) -> BinnedModel:
-        """The model that was saved there."""
-        plain, tables = read_model(folder)
-        binning = Binning.from_plain(plain)
-        steps = tuple(
-            Conditional(tuple(step["given"]), tuple(step["new"]), tables[f"step{i}"])
-            for i, step in enumerate(plain["steps"])
-        )
-        if "merged0" not in tables:
-            return cls(binning, steps)
-        columns = range(len(binning.columns))
-        merged, weights = (tuple(tables[f"{name}{j}"] for j in columns) for name in ("merged", "weights"))
-        return cls(binning, steps, CellMerging(merged, weights))
 
 
 @dataclass(frozen=True)
@@ -291,7 +266,8 @@ class CountedNetwork:
 
     def load(self, folder: Path) -> BinnedModel:
         """The model that was saved there."""
-        return BinnedModel.load(folder)
+        model: BinnedModel = read_model(folder)
+        return model
 
     def fit_network(
         self,
@@ -355,7 +331,7 @@ class CountedNetwork:
 
 
 @dataclass(frozen=True, eq=False)
-class ParticleModel:
+class ParticleModel(SavedWhole):
     """Particles, and what their cells mean.
 
     Attributes:
@@ -368,16 +344,6 @@ class ParticleModel:
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` rows: particles with replacement, and values from their cells."""
         return self.binning.table(self.particles[rng.integers(len(self.particles), size=n)], rng)
-
-    def save(self, folder: Path) -> None:
-        """Write columns and cells."""
-        write_model(folder, self.binning.plain(), {"particles": self.particles})
-
-    @classmethod
-    def load(cls, folder: Path) -> ParticleModel:
-        """The model that was saved there."""
-        plain, arrays = read_model(folder)
-        return cls(Binning.from_plain(plain), arrays["particles"])
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,14 +16,16 @@ from synth_audit.dp.accountant import Accountant
 from synth_audit.errors import PluginError, SynthAuditError
 from synth_audit.execution.context import RunContext
 from synth_audit.files import temporary_folder
+from synth_audit.generators._model_files import write_model
 from synth_audit.generators.disjoint.join import Joiner
 from synth_audit.generators.disjoint.partition import WHERE, Groups
 from synth_audit.plugins.fitting import fitted_model
 from synth_audit.plugins.generator import FitContext, Generator, Model, TrainingCourse, column_groups
-from synth_audit.table.schema import PublicDomain, Schema, schema_to_plain
+from synth_audit.table.schema import PublicDomain, Schema
 from synth_audit.table.table import Table, save_table
 
-FILE, TRAIN = "disjoint.json", "train"
+TRAIN = "train"
+"""Name of the file of real rows from which a validator is learnt again."""
 
 
 @dataclass(frozen=True)
@@ -246,15 +247,14 @@ class DisjointModel:
         return tables
 
     def save(self, folder: Path) -> None:
-        """Write what is divided how as ``disjoint.json``, and each part into a folder of its own.
+        """Write what is divided how, and each part into a folder of its own.
 
         A validator is learnt again from the real rows, which are written too: as data it has no other form.
         """
         seed = None if self.joiner is None else self.joiner.seed
-        plain = {"schema": schema_to_plain(self.schema), "groups": self.groups, "seed": seed}
+        write_model(folder, (self.schema, self.groups, seed))
         if self.joiner is not None:
             save_table(self.joiner.train, folder, TRAIN)
-        (folder / FILE).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
         for i, model in enumerate(self.models):
             own = part_folder(folder, i)
             own.mkdir()

@@ -35,7 +35,7 @@ from synth_audit.plugins import source as sources
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.plugins.plugin_config import Location, PluginChoice
 from synth_audit.plugins.source import Source
-from synth_audit.table.schema import PublicDomain, Schema, schema_from_plain, schema_to_plain
+from synth_audit.table.schema import PublicDomain, Schema
 from synth_audit.table.table import Table, read_table
 
 _FINISHED = "the table was made elsewhere; nothing is known of how"
@@ -81,7 +81,7 @@ class ExternalModel:
 
     def save(self, folder: Path) -> None:
         """Write what columns the table must have, and where its path starts."""
-        write_model(folder, {"schema": schema_to_plain(self.schema), "base": str(self.base)})
+        write_model(folder, (self.schema, str(self.base)))
 
     def read(self) -> Table:
         """The table as it is there now.
@@ -209,13 +209,12 @@ class External:
 
     def load(self, folder: Path) -> ExternalModel | ProgramModel:
         """The model that was saved there."""
-        plain, _ = read_model(folder)
-        schema, base = schema_from_plain(plain["schema"]), Path(plain["base"])
+        schema, base = read_model(folder)
         if not self.refits:
-            return ExternalModel(schema, self._source(), base, self.column_groups)
+            return ExternalModel(schema, self._source(), Path(base), self.column_groups)
         own = PrivateFolder()
         shutil.copytree(folder / "program", own.path, dirs_exist_ok=True)
-        return self._program(schema, base, own)
+        return self._program(schema, Path(base), own)
 
     def _program(self, schema: Schema, base: Path, folder: PrivateFolder) -> ProgramModel:
         if self.recipe is None:

@@ -27,7 +27,7 @@ from synth_audit.execution.seeds import as_int_seed
 from synth_audit.files import lasting_folder
 from synth_audit.generators._model_files import write_model
 from synth_audit.plugins.source import hand_over
-from synth_audit.table.schema import PublicDomain, Schema, quantitative, schema_to_plain
+from synth_audit.table.schema import PublicDomain, Schema, quantitative
 from synth_audit.table.table import Table, read_table
 
 Format = Literal["parquet", "csv"]
@@ -189,7 +189,7 @@ class ProgramModel:
     def save(self, folder: Path) -> None:
         """Write the schema, and the private folder with its training rows and what the program learnt."""
         base = "" if self.program.base is None else str(self.program.base)
-        write_model(folder, {"schema": schema_to_plain(self.schema), "base": base})
+        write_model(folder, (self.schema, base))
         self.program.copy_to(folder / "program")
 
 

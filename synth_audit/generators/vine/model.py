@@ -1,33 +1,23 @@
-"""A fitted vine, whole or by class of the target, and the vine as text."""
+"""A fitted vine, whole or by class of the target."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.encode.univariate import margin_from_plain, margin_to_plain
+from synth_audit.generators._model_files import SavedWhole
 from synth_audit.generators.vine import conditional_draws
 from synth_audit.generators.vine.columns import Decoder
-from synth_audit.generators.vine.copulas import CVine, Joint, RVine
-from synth_audit.table.schema import Schema, float_to_plain, schema_from_plain, schema_to_plain
+from synth_audit.generators.vine.copulas import Joint
+from synth_audit.table.schema import Schema
 from synth_audit.table.table import Table, assemble
-
-FILE = "model.json"
-
-FORMAT = 2
-"""Version of the layout; a text of another one is refused."""
-
-_COPULAS: Mapping[str, type[CVine] | type[RVine]] = {"CVine": CVine, "RVine": RVine}
 
 
 @dataclass(frozen=True, eq=False)
-class VineModel:
+class VineModel(SavedWhole):
     """A fitted vine; nothing in it changes when it is drawn from or truncated.
 
     Attributes:
@@ -100,73 +90,3 @@ class VineModel:
             return self
         joints = tuple(joint.truncated(level - bool(joint.known)) for joint in self.joints)
         return replace(self, joints=joints, level=level)
-
-    def save(self, folder: Path) -> None:
-        """Write the model as ``model.json``."""
-        (folder / FILE).write_text(self.to_json(), encoding="utf-8")
-
-    def to_json(self) -> str:
-        """The whole model as text, which holds what was learnt from train: keep it restricted."""
-        plain = {
-            "format": FORMAT,
-            "schema": schema_to_plain(self.schema),
-            "decoders": [_from_decoder(d) for d in self.decoders],
-            "order": list(self.order),
-            "joints": [_from_joint(j) for j in self.joints],
-            "level": self.level,
-        }
-        return json.dumps(plain, allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> VineModel:
-        """The model that :meth:`to_json` wrote; its draws are equal to the last bit.
-
-        Raises:
-            ValueError: the text is no JSON, or of another version.
-        """
-        plain = json.loads(text)
-        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
-            raise ValueError(f"not a vine of format {FORMAT}")
-        return cls(
-            schema_from_plain(plain["schema"]),
-            tuple(_to_decoder(d) for d in plain["decoders"]),
-            tuple(plain["order"]),
-            tuple(_to_joint(j) for j in plain["joints"]),
-            plain["level"],
-        )
-
-
-def _from_decoder(decoder: Decoder) -> dict[str, Any]:
-    return {
-        "name": decoder.name,
-        "labels": None if decoder.labels is None else decoder.labels.tolist(),
-        "constant": float_to_plain(decoder.constant),
-        "variable": decoder.variable,
-        "gap": decoder.gap,
-    }
-
-
-def _to_decoder(plain: Mapping[str, Any]) -> Decoder:
-    labels = None if plain["labels"] is None else np.array(plain["labels"], dtype=object)
-    return Decoder(**(dict(plain) | {"labels": labels, "constant": float(plain["constant"])}))
-
-
-def _from_joint(joint: Joint) -> dict[str, Any]:
-    return {
-        "margins": [margin_to_plain(m) for m in joint.margins],
-        "linked": list(joint.linked),
-        "kind": type(joint.copula).__name__,
-        "copula": json.loads(joint.copula.to_json()),
-        "known": list(joint.known),
-        "share": joint.share,
-    }
-
-
-def _to_joint(plain: Mapping[str, Any]) -> Joint:
-    return Joint(
-        margins=tuple(margin_from_plain(m) for m in plain["margins"]),
-        linked=tuple(plain["linked"]),
-        copula=_COPULAS[plain["kind"]].from_json(json.dumps(plain["copula"])),
-        known=tuple(plain["known"]),
-        share=plain["share"],
-    )
