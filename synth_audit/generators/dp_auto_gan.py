@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from synth_audit.generators._budget import bought, part_of_budget
 from synth_audit.generators._deep.gan import REACH, Conditions
 from synth_audit.generators._deep.lazily import functional, networks, nn, torch
-from synth_audit.generators._deep.network_model import Learn, NetworkModel, RowsToLearn, fit_protected
+from synth_audit.generators._deep.network_model import RowsToLearn
 from synth_audit.generators._deep.private_gan import BLOCKS, GanForm, GanTraining, PrivateTraining
 from synth_audit.generators._deep.transforms import RowLayout
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
-from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
     from synth_audit.generators._deep.networks import Weights
@@ -60,31 +59,27 @@ class DpAutoGan(GanTraining):
         """What tells it from other private GANs."""
         return GanForm(penalty=self.penalty)
 
-    def fit(self, train: Table, context: FitContext) -> NetworkModel:
-        """Train the autoencoder, then the GAN; both are paid for before the first step."""
+    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> tuple[Any, ...]:
+        """The steps of the autoencoder, then those of the critic; both before the first is taken."""
+        part, rate = part_of_budget(self.share, context), self.sampling_rate
+        what = "training of the autoencoder"
+        coding = bought(context, n_rows, count=self.autoencoder_steps, rate=rate, what=what, epsilon=part)
+        return coding, bought(context, n_rows, count=self.steps, rate=rate, what="training of the critic")
 
-        def buy(n_rows: int, layout: RowLayout) -> Learn:
-            part, rate = part_of_budget(self.share, context), self.sampling_rate
-            what = "training of the autoencoder"
-            coding = bought(context, n_rows, count=self.autoencoder_steps, rate=rate, what=what, epsilon=part)
-            judging = bought(context, n_rows, count=self.steps, rate=rate, what="training of the critic")
+    def teach(self, rows: RowsToLearn, bought: tuple[Any, ...]) -> Weights:
+        """Train the autoencoder, then the GAN that makes its codes."""
+        coding, judging = bought
+        decoder = rows.bought_training("autoencoder", coding, self.clip).run(self.learn_decoder)
 
-            def learn(rows: RowsToLearn) -> Weights:
-                decoder = rows.bought_training("autoencoder", coding, self.clip).run(self.learn_decoder)
+        def decoding() -> nn.Sequential:
+            generator = self.generator(rows.layout, None)
+            networks.with_weights(generator.decoder, decoder)
+            return generator
 
-                def decoding() -> nn.Sequential:
-                    generator = self.generator(layout, None)
-                    networks.with_weights(generator.decoder, decoder)
-                    return generator
+        def play(training: Training) -> Weights:
+            return PrivateTraining(training, self, training.built(decoding), None).run()
 
-                def play(training: Training) -> Weights:
-                    return PrivateTraining(training, self, training.built(decoding), None).run()
-
-                return rows.bought_training("train", judging, self.clip).run(play)
-
-            return learn
-
-        return fit_protected(self, train, context, self.margins, buy)
+        return rows.bought_training("train", judging, self.clip).run(play)
 
     def learn_decoder(self, training: Training) -> Weights:
         """Train encoder and decoder; the decoder's weights.

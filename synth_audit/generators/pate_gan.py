@@ -14,17 +14,10 @@ from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.errors import BudgetSpent
 from synth_audit.generators._deep.gan import REACH, activated, settled
 from synth_audit.generators._deep.lazily import functional, networks, nn, torch
-from synth_audit.generators._deep.network_model import (
-    Learn,
-    NetworkGenerator,
-    NetworkModel,
-    RowsToLearn,
-    fit_protected,
-)
+from synth_audit.generators._deep.network_model import ProtectedNetwork, RowsToLearn
 from synth_audit.generators._deep.private_gan import BLOCKS
 from synth_audit.generators._deep.transforms import RowLayout
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
-from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
     from synth_audit.generators._deep.networks import Weights
@@ -40,7 +33,7 @@ Laplace = Callable[[int], Floats]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PateGan(NetworkGenerator):
+class PateGan(ProtectedNetwork):
     """Teachers on disjoint parts of the rows say how real made rows look; a student learns what they say.
 
     Every row goes to one teacher by a secret throw of its own, so that a row more or less changes one vote
@@ -96,46 +89,8 @@ class PateGan(NetworkGenerator):
         sizes = ("vote_noise", "learning_rate", "generator_rate")
         check_settings(self, counts=counts, sizes=sizes, shares=("dropout", "margins"))
 
-    def fit(self, train: Table, context: FitContext) -> NetworkModel:
-        """Buy all votes, then let the teachers learn and vote."""
-
-        def buy(n_rows: int, layout: RowLayout) -> Learn:
-            rounds, scale = self._bought(context)
-
-            def laplace(count: int) -> Floats:
-                assert scale is not None
-                return context.noise.laplace(scale, count)
-
-            def learn(rows: RowsToLearn) -> Weights:
-                noise = None if scale is None else laplace
-                return rows.training("train", rounds, _no_rows).run(partial(self.learn, laplace=noise))
-
-            return learn
-
-        return fit_protected(self, train, context, self.margins, buy)
-
-    def generator(self, layout: RowLayout) -> nn.Module:
-        """From noise to the scores of a row."""
-        return networks.ResidualNet(self.noise, layout.width, self.hidden, BLOCKS)
-
-    def learn(self, training: Training, laplace: Laplace | None = None) -> Weights:
-        """The generator's weights, after as many rounds as ``training`` has steps.
-
-        Args:
-            laplace: None for training without protection.
-        """
-        run = PateTraining(training, self, laplace)
-        for step in training.taken("pate", run.moved, self):
-            training.done(step, run.round())
-        return networks.as_arrays(run.generator)
-
-    def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        """``n`` row vectors."""
-        network = networks.with_weights(self.generator(layout), weights)
-        return settled(networks.drawn_in_blocks(network, n, self.noise, rng), layout, rng, REACH)
-
-    def _bought(self, context: FitContext) -> tuple[int, float | None]:
-        """Rounds, and the scale of the noise on each sum of votes; None without a budget."""
+    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> tuple[int, float | None]:
+        """All votes: rounds, and the scale of the noise on each sum of votes; None without a budget."""
         accountant = context.accountant
         if accountant.budget is None:
             accountant.void(UNPAID)
@@ -157,6 +112,32 @@ class PateGan(NetworkGenerator):
         scale = least(rounds)
         accountant.laplace(scale, what="votes of the teachers", count=rounds * self.votes)
         return rounds, scale
+
+    def teach(self, rows: RowsToLearn, bought: tuple[int, float | None]) -> Weights:
+        """Let the teachers learn and vote."""
+        rounds, scale = bought
+        laplace = None if scale is None else partial(rows.context.noise.laplace, scale)
+        return rows.training("train", rounds, _no_rows).run(partial(self.learn, laplace=laplace))
+
+    def generator(self, layout: RowLayout) -> nn.Module:
+        """From noise to the scores of a row."""
+        return networks.ResidualNet(self.noise, layout.width, self.hidden, BLOCKS)
+
+    def learn(self, training: Training, laplace: Laplace | None = None) -> Weights:
+        """The generator's weights, after as many rounds as ``training`` has steps.
+
+        Args:
+            laplace: None for training without protection.
+        """
+        run = PateTraining(training, self, laplace)
+        for step in training.taken("pate", run.moved, self):
+            training.done(step, run.round())
+        return networks.as_arrays(run.generator)
+
+    def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        """``n`` row vectors."""
+        network = networks.with_weights(self.generator(layout), weights)
+        return settled(networks.drawn_in_blocks(network, n, self.noise, rng), layout, rng, REACH)
 
 
 def _no_rows() -> Positions:

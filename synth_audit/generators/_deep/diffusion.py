@@ -10,15 +10,9 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Floats32
 from synth_audit.errors import PlanError
-from synth_audit.generators._budget import bought
+from synth_audit.generators._budget import Steps, bought
 from synth_audit.generators._deep.lazily import functional, networks, torch
-from synth_audit.generators._deep.network_model import (
-    Learn,
-    NetworkGenerator,
-    NetworkModel,
-    RowsToLearn,
-    fit_protected,
-)
+from synth_audit.generators._deep.network_model import NetworkModel, ProtectedNetwork, RowsToLearn
 from synth_audit.generators._deep.transforms import RowLayout
 from synth_audit.plugins.generator import FitContext, check_settings
 from synth_audit.table.table import Table
@@ -35,7 +29,7 @@ Target = Literal["noise", "row"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffusionTraining(NetworkGenerator):
+class DiffusionTraining(ProtectedNetwork):
     """A residual net that sees a row behind noise of all levels: how it is built, trained and drawn from.
 
     Attributes:
@@ -79,17 +73,17 @@ class DiffusionTraining(NetworkGenerator):
     def fit(self, train: Table, context: FitContext) -> NetworkModel:
         """Train on ``train``; the number of steps and the noise are fixed beforehand."""
 
-        def buy(n_rows: int, layout: RowLayout) -> Learn:
-            what, rate = "training of the network", self.sampling_rate
-            steps = bought(context, n_rows, count=self.steps, rate=rate, what=what)
-
-            def learn(rows: RowsToLearn) -> Weights:
-                return rows.bought_training("train", steps, self.clip).run(self.learn)
-
-            return learn
-
         usual = replace(self, temperature=1.0)  # margins are those of rows as they were learnt
-        return replace(fit_protected(usual, train, context, self.margins, buy), generator=self)
+        return replace(ProtectedNetwork.fit(usual, train, context), generator=self)
+
+    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> Steps:
+        """All steps."""
+        what, rate = "training of the network", self.sampling_rate
+        return bought(context, n_rows, count=self.steps, rate=rate, what=what)
+
+    def teach(self, rows: RowsToLearn, bought: Steps) -> Weights:
+        """Take the steps that were bought."""
+        return rows.bought_training("train", bought, self.clip).run(self.learn)
 
     def rate(self, done: float) -> float:
         """The learning rate after a share of the steps."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -144,44 +144,50 @@ class RowsToLearn:
         return self.training(what, steps.count, steps.batch, noise)
 
 
-Learn = Callable[[RowsToLearn], "Weights"]
+class ProtectedNetwork(NetworkGenerator):
+    """A network whose fit pays for all that looks at rows; without a budget nothing is bought."""
 
+    margins: float
+    """Share of ε for counts of the values of each column."""
 
-def fit_protected(
-    generator: NetworkGenerator,
-    train: Table,
-    context: FitContext,
-    margins: float,
-    buy: Callable[[int, RowLayout], Learn],
-) -> NetworkModel:
-    """Buy all that looks at rows, then learn; without a budget nothing is bought.
+    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> Any:
+        """Buy what the training costs, before a row is looked at.
 
-    Under a budget what the plan declares is all that rows are read by; where it leaves something out, that is
-    read off train and no guarantee follows.
+        Raises:
+            BudgetSpent: the budget does not bear it.
+        """
+        raise NotImplementedError
 
-    Args:
-        margins: share of ε for counts of the values of each column.
-        buy: called with the number of rows and the layout; how the network is then trained.
+    def teach(self, rows: RowsToLearn, bought: Any) -> Weights:
+        """Train with what was bought."""
+        raise NotImplementedError
 
-    Raises:
-        DataError: a column holds free text.
-        BudgetSpent: the budget does not bear it.
-    """
-    device = torch_device(context.device, "this generator")
-    train = train.released_only()
-    if context.accountant.budget is None:
-        transformer = on_train(train)
-    else:
-        context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
-        transformer = on_declared(train, context.public_domain)
-    transformer = with_margins(transformer, train, context, margins)
-    layout = transformer.layout
-    learn = buy(train.n_rows, layout)
-    weights: Weights = {}
-    if layout.width:
-        rng = secret_draws(context)
-        weights = learn(RowsToLearn(context, transformer.encode(train, rng), layout, rng, device))
-    return NetworkModel(transformer, weights, generator).calibrated(context.rng)
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Buy all that looks at rows, then learn; numbers of steps and noise are fixed beforehand.
+
+        Under a budget what the plan declares is all that rows are read by; what it leaves out is read off
+        train, and no guarantee follows.
+
+        Raises:
+            DataError: a column holds free text.
+            BudgetSpent: the budget does not bear it.
+        """
+        device = torch_device(context.device, "this generator")
+        train = train.released_only()
+        if context.accountant.budget is None:
+            transformer = on_train(train)
+        else:
+            context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
+            transformer = on_declared(train, context.public_domain)
+        transformer = with_margins(transformer, train, context, self.margins)
+        layout = transformer.layout
+        bought = self.buy(context, train.n_rows, layout)
+        weights: Weights = {}
+        if layout.width:
+            rng = secret_draws(context)
+            rows = RowsToLearn(context, transformer.encode(train, rng), layout, rng, device)
+            weights = self.teach(rows, bought)
+        return NetworkModel(transformer, weights, self).calibrated(context.rng)
 
 
 def secret_draws(context: FitContext) -> np.random.Generator:

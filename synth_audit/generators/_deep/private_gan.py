@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,16 +14,9 @@ from synth_audit.errors import PlanError
 from synth_audit.generators._budget import bought, part_of_budget
 from synth_audit.generators._deep.gan import REACH, Conditions, activated, settled
 from synth_audit.generators._deep.lazily import functional, networks, nn, torch
-from synth_audit.generators._deep.network_model import (
-    Learn,
-    NetworkGenerator,
-    NetworkModel,
-    RowsToLearn,
-    fit_protected,
-)
+from synth_audit.generators._deep.network_model import ProtectedNetwork, RowsToLearn
 from synth_audit.generators._deep.transforms import RowLayout
 from synth_audit.plugins.generator import FitContext, check_settings
-from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
     from synth_audit.generators._deep.networks import Critic, Weights
@@ -55,7 +48,7 @@ class GanForm:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GanTraining(NetworkGenerator):
+class GanTraining(ProtectedNetwork):
     """How generator and critic are built and trained.
 
     Attributes:
@@ -98,23 +91,19 @@ class GanTraining(NetworkGenerator):
         """What tells it from other private GANs."""
         raise NotImplementedError
 
-    def fit(self, train: Table, context: FitContext) -> NetworkModel:
-        """Train on ``train``; the number of steps and the noise are fixed beforehand."""
+    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> tuple[Any, ...]:
+        """The noise of the counts of labels, None for none, and the steps of the critic."""
+        share = self.form.conditions_share
+        noise = None if share is None or not layout.choices else _counts_bought(share, context)
+        what, rate = "training of the critic", self.sampling_rate
+        return noise, bought(context, n_rows, count=self.steps, rate=rate, what=what)
 
-        def buy(n_rows: int, layout: RowLayout) -> Learn:
-            share = self.form.conditions_share if layout.choices else None
-            counts_noise = None if share is None else _counts_bought(share, context)
-            what, rate = "training of the critic", self.sampling_rate
-            steps = bought(context, n_rows, count=self.steps, rate=rate, what=what)
-
-            def learn(rows: RowsToLearn) -> Weights:
-                conditions = None if share is None else _counted(rows, counts_noise)
-                training = rows.bought_training("train", steps, self.clip)
-                return training.run(partial(self.learn, conditions=conditions))
-
-            return learn
-
-        return fit_protected(self, train, context, self.margins, buy)
+    def teach(self, rows: RowsToLearn, bought: tuple[Any, ...]) -> Weights:
+        """Count labels where the generator is asked for them, then let critic and generator play."""
+        noise, steps = bought
+        asked = self.form.conditions_share is not None and rows.layout.choices
+        conditions = _counted(rows, noise) if asked else None
+        return rows.bought_training("train", steps, self.clip).run(partial(self.learn, conditions=conditions))
 
     def generator(self, layout: RowLayout, conditions: Conditions | None) -> nn.Module:
         """From noise and what is asked for to the scores of a row, each row by itself."""

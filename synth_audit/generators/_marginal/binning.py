@@ -16,8 +16,7 @@ from synth_audit.errors import DataError
 from synth_audit.generators._budget import part_of_budget
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import Bounds
-from synth_audit.table.resolution import Resolution
-from synth_audit.table.schema import Column, Schema, quantitative
+from synth_audit.table.schema import Column, PublicDomain, Schema, quantitative
 from synth_audit.table.table import Table, assemble
 
 Noisy = Callable[[Floats], Floats]
@@ -43,7 +42,7 @@ _SOME, _SHARE = 10.0, 0.005
 _EXACT = 2.0**40
 """More values than this between two bounds are drawn as if there were no spacing."""
 
-MOST_LABELS = 10_000
+_MOST_LABELS = 10_000
 """Labels that are read off train; a plan may declare more."""
 
 
@@ -375,6 +374,53 @@ def label_codes(table: Table, name: str, labels: tuple[str, ...], *, gap: bool) 
     return np.where(known, found, len(labels) if gap else 0)
 
 
+@dataclass(frozen=True)
+class KnownColumn:
+    """What values a column may hold.
+
+    Attributes:
+        bounds: of a column of numbers; None where no value is known.
+        labels: that may be drawn; None for numbers.
+        gap: values may be missing.
+    """
+
+    bounds: Bounds | None
+    labels: tuple[str, ...] | None
+    gap: bool
+
+
+def known_columns(train: Table, domain: PublicDomain | None, doing: str) -> tuple[KnownColumn, ...]:
+    """What the columns of train may hold: as declared, and where nothing is declared as train holds it.
+
+    Args:
+        domain: what is declared; None to go by train alone. doing: what is done with labels, for a message.
+
+    Raises:
+        DataError: a column holds free text, or more labels than are read off.
+    """
+
+    def known(column: Column) -> KnownColumn:
+        declared = None if domain is None else domain.columns[column.name]
+        if declared is not None and declared.bounds is not None:
+            return KnownColumn(declared.bounds, None, declared.nullable)
+        if declared is not None and declared.labels:
+            return KnownColumn(None, tuple(declared.labels), declared.nullable)
+        gap = train.n_missing(column.name) > 0
+        if quantitative([column]):
+            return KnownColumn(ends_of(train.numbers(column.name)), None, gap)
+        labels = column.kind.domain(train.column(column.name)).categories or ()
+        if column.kind.as_it_is or len(labels) > _MOST_LABELS:
+            raise DataError(
+                f"column {column.name!r} has too many different labels to be {doing}",
+                where=f"train.{column.name}",
+                expected=f"categories, at most {_MOST_LABELS:,}",
+                fix="drop the column, give it `role: identifier`, or merge its rare labels at the source",
+            )
+        return KnownColumn(None, labels, gap)
+
+    return tuple(map(known, train.schema))
+
+
 @dataclass(frozen=True, eq=False)
 class Binning:
     """The cells of all columns.
@@ -411,10 +457,21 @@ def binning_for(train: Table, context: FitContext, bins: int) -> Binning:
     Raises:
         DataError: a column holds free text, or more labels than are read off.
     """
-    if context.accountant.budget is None:
-        return Binning(train.schema, tuple(_read_off(train, c, c.resolution, bins) for c in train.schema))
-    context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
-    return Binning(train.schema, tuple(_declared(train, column, context, bins) for column in train.schema))
+    private = context.accountant.budget is not None
+    if private:
+        context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
+
+    def binned(column: Column, known: KnownColumn) -> BinnedColumn:
+        if known.labels is not None:
+            return LabelBins(column.name, known.labels, known.gap)
+        if known.bounds is None or column.typeless:
+            return RangeBins(column.name, None, bins, 0.0, known.gap)
+        resolution = column.declared_resolution if private else column.resolution
+        domain = number_domain(column, known.bounds, resolution)
+        return RangeBins(column.name, (domain.low, domain.high), bins, domain.step, known.gap)
+
+    known = known_columns(train, context.public_domain if private else None, "counted")
+    return Binning(train.schema, tuple(map(binned, train.schema, known)))
 
 
 def counted_binning(
@@ -454,37 +511,3 @@ def _to_count(column: BinnedColumn) -> NumberDomain | None:
         return None
     domain = NumberDomain(*column.bounds, column.step)
     return domain if domain.places > column.bins else None
-
-
-def _declared(train: Table, column: Column, context: FitContext, bins: int) -> BinnedColumn:
-    known = context.public_domain.columns[column.name]
-    if known.bounds is not None:
-        return _range(column, known.bounds, column.declared_resolution, bins, known.nullable)
-    if labels := known.labels:
-        return LabelBins(column.name, tuple(labels), known.nullable)
-    return _read_off(train, column, column.declared_resolution, bins)
-
-
-def _read_off(train: Table, column: Column, resolution: Resolution | None, bins: int) -> BinnedColumn:
-    gap = train.n_missing(column.name) > 0
-    if quantitative([column]):
-        return _range(column, ends_of(train.numbers(column.name)), resolution, bins, gap)
-    labels = column.kind.domain(train.column(column.name)).categories or ()
-    if column.kind.as_it_is or len(labels) > MOST_LABELS:
-        raise DataError(
-            f"column {column.name!r} has too many different labels to be counted",
-            where=f"train.{column.name}",
-            expected=f"categories, at most {MOST_LABELS:,} that the plan does not declare",
-            fix="drop the column, give it `role: identifier`, or merge its rare labels at the source",
-        )
-    return LabelBins(column.name, labels, gap)
-
-
-def _range(
-    column: Column, bounds: Bounds | None, resolution: Resolution | None, bins: int, gap: bool
-) -> RangeBins:
-    """Bins on the values that the column can hold."""
-    if bounds is None or column.typeless:
-        return RangeBins(column.name, None, bins, 0.0, gap)
-    domain = number_domain(column, bounds, resolution)
-    return RangeBins(column.name, (domain.low, domain.high), bins, domain.step, gap)
