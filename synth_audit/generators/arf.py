@@ -29,26 +29,10 @@ GAP = -1.0
 _NO_NOISE = "the leaves and what they hold are learnt from train without noise"
 
 
-@dataclass(frozen=True)
-class ForestSettings:
-    """How a forest is grown.
-
-    Attributes:
-        trees: in a forest. least: people, weighed, that a leaf holds at least.
-        tolerance: by how much more than the half of rows may be told right in the end.
-        rounds: forests at most that rows are drawn from.
-    """
-
-    trees: int
-    least: float
-    tolerance: float
-    rounds: int
-
-
 def adversarial_forest(
     rows: Floats,
     weights: Floats,
-    settings: ForestSettings,
+    settings: Arf,
     rng: np.random.Generator,
     told: Callable[[int, float], None] = lambda done, accuracy: None,
 ) -> list[Tree]:
@@ -74,18 +58,18 @@ def adversarial_forest(
         best, lowest = tried, accuracy
         if accuracy <= 0.5 + settings.tolerance:
             break
-        tried = [merged(tree, rows, weights, settings.least) for tree in forest]
+        tried = [merged(tree, rows, weights, settings.minimum_leaf) for tree in forest]
     return best
 
 
 def _told_apart(
-    rows: Floats, made: Floats, settings: ForestSettings, rng: np.random.Generator
+    rows: Floats, made: Floats, settings: Arf, rng: np.random.Generator
 ) -> tuple[list[Tree], float]:
     """A forest that tells two tables of one size apart, and the share of rows told right out of bag."""
     from sklearn.tree import DecisionTreeClassifier
 
     both, real = np.concatenate([rows, made]), np.repeat([1, 0], len(rows))
-    least = max(1, int(min(settings.least, len(rows))))
+    least = max(1, int(min(settings.minimum_leaf, len(rows))))
     votes, forest = np.zeros(len(both)), []
     for _ in range(settings.trees):
         bag = rng.integers(len(both), size=len(both))
@@ -344,13 +328,12 @@ class Arf:
         weights = context.weights(train.n_rows)
         margins = self._margins(columns, values, weights)
         rows = _levels(values, margins, columns.sizes)
-        settings = ForestSettings(self.trees, self.minimum_leaf, self.tolerance, self.rounds)
 
         def told(done: int, accuracy: float) -> None:
             context.deadline.check()
             context.progress(f"forests, {accuracy:.1%} told right", done, self.rounds)
 
-        trees = adversarial_forest(rows, weights, settings, context.rng, told)
+        trees = adversarial_forest(rows, weights, self, context.rng, told)
         labels = [
             None if size is None else may_leave(column, values[:, j], weights, size, self.minimum_leaf)
             for j, (column, size) in enumerate(zip(columns.schema, columns.sizes, strict=True))

@@ -11,10 +11,9 @@ import numpy as np
 from synth_audit.arrays import Floats32, Positions
 from synth_audit.generators._deep.gan import PENALTY, Conditions, activated, settled, steepness
 from synth_audit.generators._deep.lazily import functional, networks, torch
-from synth_audit.generators._deep.network_model import NetworkGenerator, NetworkModel, fit_unprotected
+from synth_audit.generators._deep.network_model import OpenNetwork
 from synth_audit.generators._deep.transforms import RowLayout
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
-from synth_audit.table.table import Table
+from synth_audit.plugins.generator import GeneratorInfo, check_settings
 
 if TYPE_CHECKING:
     from synth_audit.generators._deep.networks import ResidualNet, Weights
@@ -31,7 +30,7 @@ _COUNTS = "counts"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ctgan(NetworkGenerator):
+class Ctgan(OpenNetwork):
     """A Wasserstein GAN that is asked for rows with a given label of a given column.
 
     While it learns labels are asked for by the logarithm of their counts, so that rare ones are learnt; when
@@ -70,10 +69,6 @@ class Ctgan(NetworkGenerator):
     def __post_init__(self) -> None:
         counts = ("epochs", "batch", "noise", "hidden", "pack")
         check_settings(self, counts=counts, sizes=("learning_rate",), shares=("averaging",))
-
-    def fit(self, train: Table, context: FitContext) -> NetworkModel:
-        """Train on ``train``."""
-        return fit_unprotected(self, train, context, epochs=self.epochs, batch=self.batch)
 
     def generator(self, layout: RowLayout, conditions: Conditions) -> ResidualNet:
         """From noise and what is asked for to the scores of a row."""

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from synth_audit.errors import PlanError
-from synth_audit.generators._budget import UNPAID_COUNTS
+from synth_audit.generators._budget import UNPAID_COUNTS, Paid
 from synth_audit.generators._marginal.binning import counted_binning
 from synth_audit.generators._marginal.graphical_model import (
     Attributes,
@@ -29,14 +29,6 @@ Score = Literal["share", "rows"]
 _LEAST_MIXED = 0.1
 """Columns of which fewer pairs of rows differ are taken for as mixed as that: the choice's noise grows with
 the largest of what distances are divided by."""
-
-
-@dataclass(frozen=True)
-class _Bought:
-    """Noise of each table, and ε of each choice; None where nothing was bought."""
-
-    noise: float | None = None
-    choice: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,11 +97,11 @@ class Mst:
         model: BinnedModel = read_model(folder)
         return model
 
-    def _bought(self, columns: int, context: FitContext) -> _Bought:
+    def _bought(self, columns: int, context: FitContext) -> Paid:
         accountant = context.accountant
         if accountant.budget is None:
             accountant.void(UNPAID_COUNTS)
-            return _Bought()
+            return Paid()
         pairs = columns - 1
         choice = None
         if pairs:
@@ -120,7 +112,7 @@ class Mst:
         accountant.gaussian(noise, what="counts of each column", count=columns)
         if pairs:
             accountant.gaussian(noise, what="counts of the chosen pairs", count=pairs)
-        return _Bought(noise, choice)
+        return Paid(noise, choice)
 
     def _pairs(self, single: SingleColumns, epsilon: float | None) -> list[Attributes]:
         """A spanning tree after Kruskal, of as many parts as the largest table allows."""

@@ -9,10 +9,10 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Floats32
 from synth_audit.generators._deep.lazily import networks, torch
-from synth_audit.generators._deep.network_model import NetworkGenerator, NetworkModel, fit_unprotected
+from synth_audit.generators._deep.network_model import OpenNetwork
+from synth_audit.generators._deep.rows import OfNumbers
 from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
-from synth_audit.table.table import Table
+from synth_audit.plugins.generator import GeneratorInfo, check_settings
 
 if TYPE_CHECKING:
     from synth_audit.generators._deep.networks import TimedNet, Weights
@@ -35,7 +35,7 @@ _NEVER = -69.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TabDdpm(NetworkGenerator):
+class TabDdpm(OpenNetwork):
     """Rows become noise level by level; a network learns the way back.
 
     Numbers, standard normal by their ranks, are noised by a Gaussian diffusion, whose noise ε the network
@@ -72,10 +72,9 @@ class TabDdpm(NetworkGenerator):
         counts = ("steps", "batch", "levels", "hidden", "layers")
         check_settings(self, counts=counts, sizes=("learning_rate",))
 
-    def fit(self, train: Table, context: FitContext) -> NetworkModel:
-        """Train on ``train``."""
-        normal = QuantileTransform.of
-        return fit_unprotected(self, train, context, steps=self.steps, batch=self.batch, of_numbers=normal)
+    def of_numbers(self, rng: np.random.Generator) -> OfNumbers:
+        """Standard normal by their ranks."""
+        return QuantileTransform.of
 
     def learn(self, training: Training) -> Weights:
         """Train on rows at random levels."""

@@ -11,10 +11,9 @@ import numpy as np
 from synth_audit.arrays import Floats32
 from synth_audit.generators._deep.gan import settled
 from synth_audit.generators._deep.lazily import functional, networks, torch
-from synth_audit.generators._deep.network_model import NetworkGenerator, NetworkModel, fit_unprotected
+from synth_audit.generators._deep.network_model import OpenNetwork
 from synth_audit.generators._deep.transforms import RowLayout
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
-from synth_audit.table.table import Table
+from synth_audit.plugins.generator import GeneratorInfo, check_settings
 
 if TYPE_CHECKING:
     from synth_audit.generators._deep.networks import VariationalAutoencoder, Weights
@@ -34,7 +33,7 @@ _DEVIATIONS = "deviations"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tvae(NetworkGenerator):
+class Tvae(OpenNetwork):
     """Codes of rows by a variational autoencoder; new rows are decoded from new codes.
 
     Numbers are normalised within their modes; the loss of a row is twice its negative log-likelihood given
@@ -67,10 +66,6 @@ class Tvae(NetworkGenerator):
 
     def __post_init__(self) -> None:
         check_settings(self, counts=("epochs", "batch", "latent", "hidden"), sizes=("learning_rate",))
-
-    def fit(self, train: Table, context: FitContext) -> NetworkModel:
-        """Train on ``train``."""
-        return fit_unprotected(self, train, context, epochs=self.epochs, batch=self.batch)
 
     def learn(
         self, training: Training, watch: Callable[[int, VariationalAutoencoder], bool] | None = None

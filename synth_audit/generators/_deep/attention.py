@@ -11,10 +11,10 @@ import numpy as np
 from synth_audit.arrays import Floats32
 from synth_audit.errors import PlanError
 from synth_audit.generators._deep.lazily import networks, torch
-from synth_audit.generators._deep.network_model import NetworkGenerator, NetworkModel, fit_unprotected
+from synth_audit.generators._deep.network_model import OpenNetwork
+from synth_audit.generators._deep.rows import OfNumbers
 from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
-from synth_audit.plugins.generator import FitContext, check_settings
-from synth_audit.table.table import Table
+from synth_audit.plugins.generator import check_settings
 
 if TYPE_CHECKING:
     from synth_audit.generators._deep.networks import AttentionAutoencoder, Weights
@@ -25,7 +25,7 @@ _CODES, _HEADS = "codes.", "heads."
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentionTraining(NetworkGenerator):
+class AttentionTraining(OpenNetwork):
     """How encoder and heads are built and trained.
 
     Attributes:
@@ -59,17 +59,9 @@ class AttentionTraining(NetworkGenerator):
                 expected="a divisor of width",
             )
 
-    @property
-    def all_steps(self) -> int:
-        """Those of encoder and heads, and of what is trained after them."""
-        return self.steps
-
-    def fit(self, train: Table, context: FitContext) -> NetworkModel:
-        """Train on ``train``."""
-        normal = QuantileTransform.of
-        return fit_unprotected(
-            self, train, context, steps=self.all_steps, batch=self.batch, of_numbers=normal
-        )
+    def of_numbers(self, rng: np.random.Generator) -> OfNumbers:
+        """Standard normal by their ranks."""
+        return QuantileTransform.of
 
     def autoencoder(self, training: Training) -> AttentionAutoencoder:
         """Encoder and heads, trained by the first steps and frozen.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synth_audit.arrays import Floats, Floats32, Positions
+from synth_audit.arrays import Floats32, Positions
 from synth_audit.execution.context import torch_device
 from synth_audit.generators._budget import Steps
 from synth_audit.generators._deep.lazily import networks, torch
@@ -17,7 +17,6 @@ from synth_audit.generators._deep.rows import OfNumbers, Transformer, on_declare
 from synth_audit.generators._deep.transforms import ModeTransform, RowLayout
 from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.plugins.generator import FitContext
-from synth_audit.table.kind import Bounds
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
@@ -201,45 +200,42 @@ def secret_draws(context: FitContext) -> np.random.Generator:
     return np.random.default_rng(context.noise.bits(256))
 
 
-def fit_unprotected(
-    generator: NetworkGenerator,
-    train: Table,
-    context: FitContext,
-    *,
-    epochs: int = 0,
-    steps: int = 0,
-    batch: int,
-    of_numbers: OfNumbers | None = None,
-) -> NetworkModel:
-    """Train on shuffled batches.
+class OpenNetwork(NetworkGenerator):
+    """A network that is trained on shuffled batches of the rows as they are.
 
-    The accountant hears that nothing can be claimed.
-
-    Args:
-        epochs, steps: how often every row is seen, or how many batches are; one of the two. Epochs of small
-            tables have smaller batches: too few steps would be taken else to learn anything.
-        of_numbers: how numbers are read; None for by their modes.
+    Its settings say how often every row is seen (``epochs``), or how many batches are (``steps``). Epochs of
+    small tables have smaller batches: too few steps would be taken else to learn anything.
     """
-    device = torch_device(context.device, "this generator")
-    context.accountant.void(NO_NOISE)
-    train, rng = train.released_only(), context.rng
 
-    def by_modes(name: str, values: Floats, ends: Bounds) -> ModeTransform:
-        return ModeTransform.of(name, values, ends, rng)
+    batch: int
+    epochs: int = 0
+    steps: int = 0
 
-    transformer = on_train(train, of_numbers or by_modes)
-    layout, size = transformer.layout, min(batch, train.n_rows)
-    if not steps:
-        size = min(size, max(_FEWEST, train.n_rows // _STEPS_EACH))
-        steps = epochs * max(1, train.n_rows // size)
+    @property
+    def all_steps(self) -> int:
+        """Gradient steps in all; 0 where epochs say how many."""
+        return self.steps
 
-    weights: Weights = {}
-    if layout.width:
-        rows = RowsToLearn(context, transformer.encode(train, rng), layout, rng, device)
-        sample = _Shuffled(train.n_rows, size, rng)
-        training = rows.training("train", steps, sample, order=sample)
-        weights = training.run(generator.learn)
-    return NetworkModel(transformer, weights, generator)
+    def of_numbers(self, rng: np.random.Generator) -> OfNumbers:
+        """How numbers are read: by their modes, where a method says nothing else."""
+        return lambda name, values, ends: ModeTransform.of(name, values, ends, rng)
+
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Train on ``train``; the accountant hears that nothing can be claimed."""
+        device = torch_device(context.device, "this generator")
+        context.accountant.void(NO_NOISE)
+        train, rng = train.released_only(), context.rng
+        transformer = on_train(train, self.of_numbers(rng))
+        layout, size, steps = transformer.layout, min(self.batch, train.n_rows), self.all_steps
+        if not steps:
+            size = min(size, max(_FEWEST, train.n_rows // _STEPS_EACH))
+            steps = self.epochs * max(1, train.n_rows // size)
+        weights: Weights = {}
+        if layout.width:
+            rows = RowsToLearn(context, transformer.encode(train, rng), layout, rng, device)
+            sample = _Shuffled(train.n_rows, size, rng)
+            weights = rows.training("train", steps, sample, order=sample).run(self.learn)
+        return NetworkModel(transformer, weights, self)
 
 
 class _Shuffled:

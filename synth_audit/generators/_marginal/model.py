@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats
-from synth_audit.generators._budget import UNPAID_COUNTS, PureShares, pure_shares
+from synth_audit.dp.guarantee import Neighbouring
+from synth_audit.errors import BudgetSpent
+from synth_audit.generators._budget import UNPAID_COUNTS, Paid
 from synth_audit.generators._marginal.binning import Binning, binning_for, counted_binning
 from synth_audit.generators._marginal.graphical_model import (
     Attributes,
@@ -26,6 +28,12 @@ from synth_audit.generators._marginal.graphical_model import (
 from synth_audit.generators._model_files import SavedWhole, read_model
 from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, check_settings
 from synth_audit.table.table import Table
+
+_ROUNDED = 1 - 1e-9
+"""Of what is left of ε: sums of floats must not exceed the budget."""
+
+_MOST_EPSILON, _LEAST_SCALE = 999.0, 1.001e-3
+"""Beyond them nothing can be accounted for, and noise is nothing beside a count of 1."""
 
 DEPENDENCE_SENSITIVITY = 2.0
 """The most that one row added or removed moves :func:`dependence`.
@@ -289,12 +297,12 @@ class CountedNetwork:
         train = train.released_only()
         public = binning_for(train, context, self.bins).sizes  # those of counted cells are answers already
         binning = counted_binning(train, context, self.bins, self.margins, pure=True)
-        shares = self._bought(public, context)
+        paid = self._bought(public, context)
         codes, sizes = binning.codes(train), binning.sizes
 
         def choose(scores: Floats) -> int:
             context.deadline.check()
-            return chosen(scores, None if shares is None else shares.choice, DEPENDENCE_SENSITIVITY)
+            return chosen(scores, paid.choice, DEPENDENCE_SENSITIVITY)
 
         families = greedy_network(
             codes,
@@ -303,31 +311,46 @@ class CountedNetwork:
             degree=self.degree,
             most_cells=self.most_cells,
             choose=choose,
-            score=score if shares is None else dependence,
-            fewer=fewer and shares is None,
+            score=score if paid.noise is None else dependence,
+            fewer=fewer and paid.noise is None,
         )
 
         def noisy(family: Family) -> Floats:
             context.deadline.check()
             counts = counted(codes, sizes, family.members)
-            return counts if shares is None else counts + context.noise.laplace(shares.scale, counts.shape)
+            return counts if paid.noise is None else counts + context.noise.laplace(paid.noise, counts.shape)
 
         tables = [(family, noisy(family)) for family in outermost(families)]
         return BinnedModel(binning, conditionals(families, tables))
 
-    def _bought(self, sizes: Sequence[int], context: FitContext) -> PureShares | None:
-        """What choices and tables cost, by the most cells that columns can have: by what is public alone."""
+    def _bought(self, sizes: Sequence[int], context: FitContext) -> Paid:
+        """What choices and tables cost, by the most cells that columns can have: by what is public alone.
+
+        ``share`` of what is left of ε is for all choices, the rest for all tables, by basic composition.
+
+        Raises:
+            BudgetSpent: nothing is left.
+        """
         accountant = context.accountant
         if accountant.budget is None:
             accountant.void(UNPAID_COUNTS)
-            return None
+            return Paid()
         choices = len(sizes) - 1
         tables = tables_needed(sizes, self.degree, self.most_cells)
-        shares = pure_shares(accountant, choices=choices, tables=tables, share=self.share)
+        # Additions and removals of a row between neighbours.
+        changes = accountant.rows * (2 if accountant.neighbouring is Neighbouring.REPLACE else 1)
+        left = (accountant.budget.epsilon - accountant.spent().epsilon) * _ROUNDED / changes
+        if left <= 0:
+            raise BudgetSpent(
+                "nothing is left of the privacy budget", where="epsilon", expected="epsilon above 0"
+            )
+        for_choices = left * self.share if choices else 0.0
+        choice = min(for_choices / max(choices, 1), _MOST_EPSILON)
+        scale = max(tables / (left - for_choices), _LEAST_SCALE)
         if choices:
-            accountant.exponential(shares.choice, what="choice of the network", count=choices)
-        accountant.laplace(shares.scale, what="tables of counts of a column and its parents", count=tables)
-        return shares
+            accountant.exponential(choice, what="choice of the network", count=choices)
+        accountant.laplace(scale, what="tables of counts of a column and its parents", count=tables)
+        return Paid(scale, choice)
 
 
 @dataclass(frozen=True, eq=False)
