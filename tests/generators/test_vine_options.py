@@ -11,7 +11,7 @@ import pytest
 from synth_audit.errors import DataError, PlanError
 from synth_audit.execution.context import RunContext
 from synth_audit.generators._model_files import from_text, to_text
-from synth_audit.generators.vine import Vine, conditional_draws
+from synth_audit.generators.vine import Vine
 from synth_audit.generators.vine.columns import fewest_class_rows
 from synth_audit.plugins.fitting import FitRecipe, fit_shared
 from synth_audit.plugins.generator import FitContext, Truncatable
@@ -321,9 +321,9 @@ def test_given_nothing_more_than_chance_can_do(rng, monkeypatch):
     model = Vine().fit(train, FitContext(rng=rng))
     assert model.sample_given({}, 7, rng).n_rows == 7
     assert model.sample_given({"rare": "rare"}, 20, rng).labels("rare").tolist() == ["rare"] * 20
-    monkeypatch.setattr(conditional_draws, "MIN_DRAWS", 1000)
-    monkeypatch.setattr(conditional_draws, "MAX_DRAWS", 2000)
-    monkeypatch.setattr(conditional_draws, "BATCH", 1000)
+    monkeypatch.setattr(vine_model, "MIN_DRAWS", 1000)
+    monkeypatch.setattr(vine_model, "MAX_DRAWS", 2000)
+    monkeypatch.setattr(vine_model, "BATCH", 1000)
     with pytest.raises(DataError, match="too few of"):
         model.sample_given({"rare": "rare"}, 100, rng)
     for given, problem in {

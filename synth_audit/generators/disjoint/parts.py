@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.dp.accountant import Accountant
 from synth_audit.errors import PluginError, SynthAuditError
 from synth_audit.execution.context import RunContext
 from synth_audit.files import temporary_folder
@@ -79,7 +78,8 @@ def fit_parts(parts: Sequence[Part], train: Table, context: FitContext) -> tuple
     models = []
     for part, own in zip(parts, handed, strict=True):
         context.progress(part.title, part.place, len(parts))
-        with _accounted(part, context.accountant):
+        accountant = context.accountant
+        with nullcontext() if accountant.budget is None else accountant.part(part.title, part.reached):
             models.append(_fitted(part, part.rows(train), own))
         context.course.follow(own.course)
     return tuple(models)
@@ -88,15 +88,6 @@ def fit_parts(parts: Sequence[Part], train: Table, context: FitContext) -> tuple
 def _fitted(part: Part, train: Table, context: FitContext) -> Model:
     with _named(part):
         return fitted_model(context.build(part.choice, part.where), train, context)
-
-
-@contextmanager
-def _accounted(part: Part, accountant: Accountant) -> Iterator[None]:
-    if accountant.budget is None:
-        yield
-        return
-    with accountant.part(part.title, part.reached):
-        yield
 
 
 @contextmanager
