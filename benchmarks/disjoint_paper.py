@@ -46,10 +46,9 @@ from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import child_rng
-from synth_audit.generators.disjoint.join import Joiner
+from synth_audit.generators.disjoint.join import Joiner, Validation
 from synth_audit.generators.disjoint.partition import partitioned
 from synth_audit.generators.disjoint.parts import DisjointModel, Part
-from synth_audit.generators.disjoint.validator import Validation
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext, Model, column_groups
 from synth_audit.plugins.plugin_config import build_generator

@@ -31,11 +31,12 @@ from synth_audit.audits.privacy.linkability import Linkability
 from synth_audit.encode.embedding import EmbeddingSettings
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import child_rng
+from synth_audit.generators._deep.network_model import NetworkModel
+from synth_audit.generators._deep.networks import VariationalAutoencoder, Weights
 from synth_audit.generators._deep.rows import Transformer, on_train
-from synth_audit.generators._deep.training import Training, Weights, as_arrays, drawn
+from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import ModeTransform
-from synth_audit.generators.tvae import Tvae
-from synth_audit.generators.tvae.network import TvaeNetwork, VariationalAutoencoder, mean_loss
+from synth_audit.generators.tvae import Tvae, mean_loss, weights_of
 from synth_audit.plugins.audit import Subject
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import Table, read_table
@@ -100,7 +101,7 @@ def train_beyond(sides: Sides, out: Path, seed: int, *, steps: int) -> None:
             return False
         seen, unseen = (loss_of(network, transformer, part) + floor for part in (rows, held))
         losses.append((step, seen, unseen))
-        kept.append(as_arrays(network.decoder))
+        kept.append(weights_of(network))
         averaged = smooth([loss for _, _, loss in losses])
         return bool(averaged[-1] > (RATIOS[-1] + 0.05) * averaged.min())
 
@@ -110,7 +111,7 @@ def train_beyond(sides: Sides, out: Path, seed: int, *, steps: int) -> None:
         return draw.choice(len(rows), BATCH, replace=False)
 
     training = Training(rows, transformer.layout, steps, sample, lambda step, loss: None, rng)
-    training.run(TvaeNetwork(settings, watch).learn)
+    training.run(lambda training: settings.learn(training, watch))
     unseen = smooth([loss for _, _, loss in losses])
     best = int(unseen.argmin())
     releases = {}
@@ -120,9 +121,8 @@ def train_beyond(sides: Sides, out: Path, seed: int, *, steps: int) -> None:
             break
         at = int(reached[0])
         rows_drawn = sides.train.n_rows
-        network = TvaeNetwork(settings)
-        vectors = drawn(network, kept[at], transformer.layout, rows_drawn, child_rng(seed, "draw"))
-        release = transformer.decode(vectors)
+        model = NetworkModel(transformer, kept[at], settings)
+        release = model.sample(rows_drawn, child_rng(seed, "draw"))
         columns = pa.table({n: release.column(n) for n in release.names})
         pq.write_table(columns, release_file(out, ratio))
         releases[f"{ratio:g}"] = losses[at][0]

@@ -29,8 +29,8 @@ from sklearn.preprocessing import QuantileTransformer
 from table_diffusion_tables import BOUNDS, DELTA, adult, frame_of, measured  # beside this script
 
 from synth_audit.arrays import Floats
+from synth_audit.generators._deep.networks import ResidualNet
 from synth_audit.generators._deep.private_gradients import GradientNoise, private_gradient
-from synth_audit.generators._deep.training import ResidualNet
 
 
 @dataclass(frozen=True)

@@ -869,15 +869,7 @@ def test_mechanism(
     settled = None if plan is None else as_plan(plan)
     found = claimed_mechanism(settled, claim, relation, delta=delta, rows=rows, **subject)
     with run_context(as_plan({}), workers=workers, progress=progress) as context:
-        return examine_claim(
-            found.mechanism,
-            found.claim,
-            name=found.name,
-            effort=effort,
-            context=context,
-            findings=found.findings,
-            notes=found.notes,
-        )
+        return examine_claim(found, effort, context)
 
 
 test_mechanism.__test__ = False  # type: ignore[attr-defined]  # a verb; test runners collect by its name
@@ -919,8 +911,7 @@ def try_recipe(name: str, settings: Mapping[str, Setting] | None = None, *, show
         PlanError: there is no such recipe or setting.
         DataError: it is not installed, or does not do what a recipe must.
     """
-    from synth_audit.generators.external.recipe import recipe_named
-    from synth_audit.generators.external.recipe_model import trial
+    from synth_audit.generators.external.recipe import recipe_named, trial
 
     recipe = recipe_named(name)
     try:

@@ -133,105 +133,6 @@ def _least_noise(
     return high
 
 
-class StatedClaim:
-    """What must hold for a guarantee, and what ends it.
-
-    Args:
-        unit, rows: as of an :class:`~synth_audit.dp.accountant.Accountant`.
-    """
-
-    def __init__(self, *, unit: Unit, neighbouring: Neighbouring, rows: int) -> None:
-        self._unit = unit
-        self._neighbouring = neighbouring
-        self._rows = rows
-        self._assumptions: list[str] = []
-        self._voids: list[str] = []
-        self._rows_void = ""
-        self._rows_stated = self._domain_stated = False
-
-    @property
-    def voids(self) -> tuple[str, ...]:
-        """What ended it for good, in order."""
-        return tuple(self._voids)
-
-    def draws(self, rows: int | None) -> None:
-        """State how many synthetic rows are drawn; None for as many as train has."""
-        self._rows_stated = True
-        if rows is not None:
-            self.assume(f"the number of rows drawn, {rows:,}, is a public constant")
-        elif self._neighbouring is Neighbouring.REPLACE and self._rows == 1:
-            self.assume("as many rows are drawn as train has, which neighbours do not differ in")
-        else:
-            self._rows_void = (
-                "as many rows are drawn as train has: the number of rows drawn must be a public constant"
-            )
-
-    def domain(self, origin: Origin) -> None:
-        """State where bounds and categories come from."""
-        self._domain_stated = True
-        if origin == "inferred":
-            self.void("inferred bounds or categories: they were read off the real rows")
-        elif origin == "bought":
-            self.assume("bounds and categories that the plan does not declare were bought from the budget")
-        else:
-            self.assume("bounds and categories declared in the plan are public knowledge")
-        self.assume("so are the names, the order and the stored types of the columns of the source")
-
-    def assume(self, text: str) -> None:
-        """Record what must hold."""
-        if text not in self._assumptions:
-            self._assumptions.append(text)
-
-    def void(self, reason: str) -> None:
-        """Give it up for good."""
-        if reason not in self._voids:
-            self._voids.append(reason)
-
-    @contextmanager
-    def part(self, what: str, records: Sequence[MechanismRecord]) -> Iterator[None]:
-        """Have one of several fits state its own domain, and spend, in the block; else the whole is void.
-
-        Args:
-            records: everything spent; it grows by what the fit spends.
-        """
-        before, stated = len(records), self._domain_stated
-        self._domain_stated = False
-        try:
-            yield
-        finally:
-            if len(records) == before:
-                self.void(f"{what} spent nothing on privacy")
-            elif not self._domain_stated:
-                self.void(f"{what} did not state where bounds and categories come from")
-            self._domain_stated |= stated
-
-    def against(self, records: Sequence[MechanismRecord]) -> list[str]:
-        """Why nothing can be claimed of what was spent; empty when something can."""
-        reasons = list(self._voids)
-        if not records:
-            return [*reasons, "the generator spent nothing on privacy"]
-        if self._rows_void:
-            reasons.append(self._rows_void)
-        if not self._rows_stated:
-            reasons.append("nobody stated how many rows are drawn")
-        if not self._domain_stated:
-            reasons.append("the generator did not state where bounds and categories come from")
-        return reasons
-
-    def assumptions(self, records: Sequence[MechanismRecord]) -> tuple[str, ...]:
-        """What the spendings themselves assume, then what was recorded."""
-        kinds = {record.mechanism for record in records}
-        sampled = (_POISSON,) if Mechanism.POISSON_SUBSAMPLED_GAUSSIAN in kinds else ()
-        each = (
-            "each row is protected on its own; entities with several rows are not"
-            if self._unit is Unit.ROW
-            else f"the fit saw at most {self._rows:,} {'row' if self._rows == 1 else 'rows'} of any entity"
-        )
-        shared = (_FILTER,) if Mechanism.CONCENTRATED in kinds else ()
-        fixed = (_FIXED,) if len(records) > 1 else ()
-        return (each, *sampled, *shared, *fixed, _FLOATS, _ELSEWHERE, *self._assumptions)
-
-
 class Accountant:
     """Sells privacy loss out of a declared budget.
 
@@ -269,7 +170,10 @@ class Accountant:
         self.rows = rows
         self._before = before
         self._records: list[MechanismRecord] = []
-        self._claim = StatedClaim(unit=unit, neighbouring=neighbouring, rows=rows)
+        self._assumptions: list[str] = []
+        self._voids: list[str] = []
+        self._rows_void = ""
+        self._rows_stated = self._domain_stated = False
         self._within = ""
         self._lock = threading.RLock()
         self._process = os.getpid()
@@ -338,14 +242,7 @@ class Accountant:
         Raises:
             BudgetSpent: nothing is left, or delta is 0.
         """
-        noise = least_noise(
-            self._declared("a share of zero-concentrated privacy"),
-            rows=self.rows,
-            before=self.mechanisms,
-            neighbouring=self.neighbouring,
-            mechanism=Mechanism.CONCENTRATED,
-        )
-        return noise**-2 / 2
+        return self._least(Mechanism.CONCENTRATED, "a share of zero-concentrated privacy") ** -2 / 2
 
     def least_noise(
         self, *, sampling_rate: float = 1.0, steps: int = 1, epsilon: float | None = None
@@ -359,15 +256,7 @@ class Accountant:
         Raises:
             BudgetSpent: no noise is enough.
         """
-        budget = self._declared(f"{steps:,} steps")
-        return least_noise(
-            budget if epsilon is None else Budget(min(epsilon, budget.epsilon), budget.delta),
-            sampling_rate=sampling_rate,
-            steps=steps,
-            rows=self.rows,
-            before=self.mechanisms,
-            neighbouring=self.neighbouring,
-        )
+        return self._least(Mechanism.GAUSSIAN, f"{steps:,} steps", steps, epsilon, sampling_rate)
 
     def least_laplace_noise(self, count: int = 1, *, epsilon: float | None = None) -> float:
         """The least noise multiplier of ``count`` Laplace mechanisms that what is left of the budget bears.
@@ -379,14 +268,25 @@ class Accountant:
         Raises:
             BudgetSpent: no noise is enough.
         """
-        budget = self._declared(f"{count:,} Laplace mechanisms")
+        return self._least(Mechanism.LAPLACE, f"{count:,} Laplace mechanisms", count, epsilon)
+
+    def _least(
+        self,
+        mechanism: Mechanism,
+        what: str,
+        steps: int = 1,
+        epsilon: float | None = None,
+        sampling_rate: float = 1.0,
+    ) -> float:
+        budget = self._declared(what)
         return least_noise(
             budget if epsilon is None else Budget(min(epsilon, budget.epsilon), budget.delta),
-            steps=count,
+            sampling_rate=sampling_rate,
+            steps=steps,
             rows=self.rows,
             before=self.mechanisms,
             neighbouring=self.neighbouring,
-            mechanism=Mechanism.LAPLACE,
+            mechanism=mechanism,
         )
 
     def draws(self, rows: int | None) -> None:
@@ -396,19 +296,36 @@ class Accountant:
             rows: a public constant; None when as many as there are in train, which gives the number of rows
                 away unless neighbours have the same number.
         """
-        self._claim.draws(rows)
+        self._rows_stated = True
+        if rows is not None:
+            self.assume(f"the number of rows drawn, {rows:,}, is a public constant")
+        elif self.neighbouring is Neighbouring.REPLACE and self.rows == 1:
+            self.assume("as many rows are drawn as train has, which neighbours do not differ in")
+        else:
+            self._rows_void = (
+                "as many rows are drawn as train has: the number of rows drawn must be a public constant"
+            )
 
     def domain(self, origin: Origin) -> None:
         """State where bounds and categories come from; ``inferred`` ends every claim, for good."""
-        self._claim.domain(origin)
+        self._domain_stated = True
+        if origin == "inferred":
+            self.void("inferred bounds or categories: they were read off the real rows")
+        elif origin == "bought":
+            self.assume("bounds and categories that the plan does not declare were bought from the budget")
+        else:
+            self.assume("bounds and categories declared in the plan are public knowledge")
+        self.assume("so are the names, the order and the stored types of the columns of the source")
 
     def assume(self, text: str) -> None:
         """Record what must hold for the guarantee; no value from the table."""
-        self._claim.assume(text)
+        if text not in self._assumptions:
+            self._assumptions.append(text)
 
     def void(self, reason: str) -> None:
         """Give up the claim for good: something touched the real rows that was not paid for."""
-        self._claim.void(reason)
+        if reason not in self._voids:
+            self._voids.append(reason)
 
     def spent(self, delta: float | None = None) -> Spent:
         """What all spendings cost together, at the budget's delta if none is given."""
@@ -417,8 +334,8 @@ class Accountant:
 
     @property
     def voids(self) -> tuple[str, ...]:
-        """What the claim was given up for."""
-        return self._claim.voids
+        """What the claim was given up for, in order."""
+        return tuple(self._voids)
 
     @contextmanager
     def part(self, what: str, epsilon: float | None = None) -> Iterator[None]:
@@ -433,19 +350,34 @@ class Accountant:
                 out.
         """
         budget, within = self.budget, self._within
+        before, stated = len(self._records), self._domain_stated
+        self._domain_stated = False
         if budget is not None and epsilon is not None:
             self.budget = Budget(min(epsilon, budget.epsilon), budget.delta)
         self._within = f"{within}{what}: "
         try:
-            with self._claim.part(what, self._records):
-                yield
+            yield
         finally:
             self.budget, self._within = budget, within
+            if len(self._records) == before:
+                self.void(f"{what} spent nothing on privacy")
+            elif not self._domain_stated:
+                self.void(f"{what} did not state where bounds and categories come from")
+            self._domain_stated |= stated
 
     @property
     def why_none(self) -> str:
         """Why there is no guarantee; empty when there is one."""
-        reasons = self._claim.against(self._records)
+        reasons = list(self._voids)
+        if not self._records:
+            reasons.append("the generator spent nothing on privacy")
+        else:
+            if self._rows_void:
+                reasons.append(self._rows_void)
+            if not self._rows_stated:
+                reasons.append("nobody stated how many rows are drawn")
+            if not self._domain_stated:
+                reasons.append("the generator did not state where bounds and categories come from")
         return NO_GUARANTEE + "; ".join(reasons) if reasons else ""
 
     def guarantee(self) -> PrivacyGuarantee | None:
@@ -460,9 +392,22 @@ class Accountant:
             delta=total.delta,
             accountant=total.accountant,
             mechanisms=self.mechanisms,
-            assumptions=self._claim.assumptions(self._records),
+            assumptions=self._all_assumptions(),
             not_protected=NOT_PROTECTED,
         )
+
+    def _all_assumptions(self) -> tuple[str, ...]:
+        """What the spendings themselves assume, then what was recorded."""
+        kinds = {record.mechanism for record in self._records}
+        each = (
+            "each row is protected on its own; entities with several rows are not"
+            if self.unit is Unit.ROW
+            else f"the fit saw at most {self.rows:,} {'row' if self.rows == 1 else 'rows'} of any entity"
+        )
+        of_kinds = ((Mechanism.POISSON_SUBSAMPLED_GAUSSIAN, _POISSON), (Mechanism.CONCENTRATED, _FILTER))
+        own = [text for kind, text in of_kinds if kind in kinds]
+        fixed = [_FIXED] if len(self._records) > 1 else []
+        return (each, *own, *fixed, _FLOATS, _ELSEWHERE, *self._assumptions)
 
     def _spend(self, mechanism: Mechanism, what: str, count: int, **parameters: float) -> None:
         what = self._within + what

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats, Labels
 from synth_audit.encode.codes import Vocabulary
 from synth_audit.encode.facets import facets
-from synth_audit.table.schema import Schema, schema_from_plain, schema_to_plain
+from synth_audit.table.schema import Schema
 from synth_audit.table.table import Table, assemble
 
 PSEUDO_ROWS = 5
@@ -106,19 +104,6 @@ class CodedColumns:
             self.schema,
             {c.name: _read(values[:, j], self.labels[j]) for j, c in enumerate(self.schema)},
         )
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {
-            "schema": schema_to_plain(self.schema),
-            "labels": [None if labels is None else labels.tolist() for labels in self.labels],
-        }
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> CodedColumns:
-        """What :meth:`plain` wrote."""
-        labels = (None if texts is None else np.array(texts, dtype=object) for texts in plain["labels"])
-        return cls(schema_from_plain(plain["schema"]), tuple(labels))
 
 
 def _read(values: Floats, labels: Labels | None) -> Floats | Labels:

@@ -1,10 +1,9 @@
-"""The distribution of one column: its domain, missing values included, learned, drawn from, saved as JSON."""
+"""The distribution of one column: its domain, missing values included, learned and drawn from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from synth_audit.stats.margins import Margin
 from synth_audit.table.coarsening import spacing
 from synth_audit.table.kind import Bounds
 from synth_audit.table.resolution import Resolution, ValueGrid
-from synth_audit.table.schema import Column, range_to_plain
+from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
 _TOGETHER = 10
@@ -24,27 +23,6 @@ _PLACES = 4096
 """Of a number that may lie anywhere between its ends."""
 
 _MOST_PLACES = 2**31
-
-
-def margin_to_plain(margin: Margin) -> dict[str, Any]:
-    """Knots, levels, step and limits."""
-    return {
-        "knots": margin.knots.tolist(),
-        "levels": margin.levels.tolist(),
-        "step": margin.step,
-        "limits": range_to_plain(margin.limits),
-    }
-
-
-def margin_from_plain(plain: Mapping[str, Any]) -> Margin:
-    """The margin that :func:`margin_to_plain` wrote."""
-    low, high = plain["limits"]
-    return Margin(
-        np.array(plain["knots"], dtype=np.float64),
-        np.array(plain["levels"], dtype=np.float64),
-        plain["step"],
-        (float(low), float(high)),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +43,6 @@ class Categories:
         """Labels, shape (n,)."""
         return self.labels[rng.choice(len(self.labels), size=n, p=self.shares)]
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {"labels": self.labels.tolist(), "shares": self.shares.tolist()}
-
 
 @dataclass(frozen=True, eq=False)
 class NumbersWithGaps:
@@ -83,22 +57,9 @@ class NumbersWithGaps:
         values = np.full(n, np.nan) if self.margin is None else self.margin.quantile(levels)
         return np.where(gaps, np.nan, values)
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON values."""
-        margin = None if self.margin is None else margin_to_plain(self.margin)
-        return {"margin": margin, "missing": self.missing}
-
 
 Univariate: TypeAlias = Categories | NumbersWithGaps
 """The distribution of one column, missing values included."""
-
-
-def from_plain(plain: Mapping[str, Any]) -> Univariate:
-    """The distribution that wrote these JSON values."""
-    if "labels" in plain:
-        return Categories(np.array(plain["labels"], dtype=object), np.array(plain["shares"]))
-    margin = None if plain["margin"] is None else margin_from_plain(plain["margin"])
-    return NumbersWithGaps(margin, plain["missing"])
 
 
 @dataclass(frozen=True)
@@ -131,15 +92,6 @@ class NumberDomain:
         else:
             found = self.low + (self.high - self.low) * (places / _PLACES)
         return np.clip(found, self.low, self.high)
-
-    def plain(self) -> list[float]:
-        """As JSON values."""
-        return [self.low, self.high, self.step]
-
-    @classmethod
-    def from_plain(cls, plain: Sequence[float]) -> NumberDomain:
-        """What :meth:`plain` wrote."""
-        return cls(*map(float, plain))
 
 
 def number_domain(column: Column, bounds: Bounds, resolution: Resolution | None) -> NumberDomain:

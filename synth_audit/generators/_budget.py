@@ -7,9 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.arrays import Positions
-from synth_audit.dp.accountant import Accountant
-from synth_audit.dp.guarantee import Neighbouring
-from synth_audit.errors import BudgetSpent
 from synth_audit.plugins.generator import FitContext
 
 _FEWEST = 64
@@ -18,18 +15,6 @@ _FEWEST = 64
 UNPAID_STEPS = "the plan declares no privacy budget, so it was trained without clipping and noise"
 
 UNPAID_COUNTS = "the plan declares no privacy budget, so rows were counted without noise"
-
-_ROUNDED = 1 - 1e-9  # sums of floats must not exceed the budget
-
-_MOST_EPSILON, _LEAST_SCALE = 999.0, 1.001e-3
-"""Beyond them nothing can be accounted for, and noise is nothing beside a count of 1."""
-
-UNPAID_COUNTS = "the plan declares no privacy budget, so rows were counted without noise"
-
-_ROUNDED = 1 - 1e-9  # sums of floats must not exceed the budget
-
-_MOST_EPSILON, _LEAST_SCALE = 999.0, 1.001e-3
-"""Beyond them nothing can be accounted for, and noise is nothing beside a count of 1."""
 
 
 @dataclass(frozen=True)
@@ -89,32 +74,12 @@ def part_of_budget(share: float, context: FitContext) -> float | None:
 
 
 @dataclass(frozen=True)
-class PureShares:
-    """What one mechanism of either kind may cost, for one row added or removed.
+class Paid:
+    """What counting and choosing was paid for; None for neither, where nothing was bought.
 
     Attributes:
-        choice: ε of one choice.
-        scale: of the Laplace noise of one table of counts, whose L1 sensitivity is 1.
+        noise: of a table of counts, whose sensitivity is 1. choice: ε of one choice.
     """
 
-    choice: float
-    scale: float
-
-
-def pure_shares(accountant: Accountant, *, choices: int, tables: int, share: float) -> PureShares:
-    """Divide what is left of ε: ``share`` for all choices, the rest for all tables, by basic composition.
-
-    Raises:
-        BudgetSpent: nothing is left.
-    """
-    assert accountant.budget is not None
-    # Additions and removals of a row between neighbours.
-    changes = accountant.rows * (2 if accountant.neighbouring is Neighbouring.REPLACE else 1)
-    left = (accountant.budget.epsilon - accountant.spent().epsilon) * _ROUNDED / changes
-    if left <= 0:
-        raise BudgetSpent(
-            "nothing is left of the privacy budget", where="epsilon", expected="epsilon above 0"
-        )
-    for_choices = left * share if choices else 0.0
-    choice = min(for_choices / max(choices, 1), _MOST_EPSILON)
-    return PureShares(choice, max(tables / (left - for_choices), _LEAST_SCALE))
+    noise: float | None = None
+    choice: float | None = None

@@ -12,8 +12,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.dp.composition import ConcentratedFilter
-from synth_audit.generators._budget import UNPAID_COUNTS
-from synth_audit.generators._marginal.binning import check_counts, check_part, counted_binning
+from synth_audit.generators._budget import UNPAID_COUNTS, Paid
+from synth_audit.generators._marginal.binning import counted_binning
 from synth_audit.generators._marginal.graphical_model import (
     Attributes,
     GraphicalModel,
@@ -25,7 +25,8 @@ from synth_audit.generators._marginal.graphical_model import (
     chosen,
 )
 from synth_audit.generators._marginal.model import BinnedModel
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.generators._model_files import read_model
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.table.table import Table
 
 _MEASURING = 0.9
@@ -38,14 +39,6 @@ _AT_THE_END = 5
 """Times as many steps of mirror descent as in a round."""
 
 _ROUNDED = 1 - 1e-6
-
-
-@dataclass(frozen=True)
-class _Round:
-    """Noise of a table and ε of the choice before it; None for neither."""
-
-    noise: float | None
-    epsilon: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +77,8 @@ class Aim:
     )
 
     def __post_init__(self) -> None:
-        check_part(self.margins)
-        check_counts(self, "bins", "degree", "rounds", "most_cells", "iterations")
+        counts = ("bins", "degree", "rounds", "most_cells", "iterations")
+        check_settings(self, counts=counts, shares=("margins",))
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
         """Count values, measure columns, then choose and measure; each is paid for before it looks at a row.
@@ -105,19 +98,20 @@ class Aim:
 
     def load(self, folder: Path) -> BinnedModel:
         """The model that was saved there."""
-        return BinnedModel.load(folder)
+        model: BinnedModel = read_model(folder)
+        return model
 
-    def _bought(self, columns: int, context: FitContext) -> tuple[_Round, ConcentratedFilter | None]:
+    def _bought(self, columns: int, context: FitContext) -> tuple[Paid, ConcentratedFilter | None]:
         """The first round's noise and ε, and what all rounds may share."""
         accountant = context.accountant
         if accountant.budget is None:
             accountant.void(UNPAID_COUNTS)
-            return _Round(None, None), None
+            return Paid(), None
         rho = accountant.most_concentrated() * _ROUNDED
         if columns == 1:
             noise = accountant.least_noise()
             accountant.gaussian(noise, what="counts of each column")
-            return _Round(noise, None), None
+            return Paid(noise), None
         each = rho / (self.rounds * columns)
         first = _spending(each)
         assert first.noise is not None
@@ -127,9 +121,9 @@ class Aim:
         return first, ConcentratedFilter(share)
 
 
-def _spending(rho: float) -> _Round:
+def _spending(rho: float) -> Paid:
     """How one round spends ρ."""
-    return _Round(1 / sqrt(2 * _MEASURING * rho), sqrt(8 * (1 - _MEASURING) * rho))
+    return Paid(1 / sqrt(2 * _MEASURING * rho), sqrt(8 * (1 - _MEASURING) * rho))
 
 
 @dataclass(eq=False)
@@ -143,7 +137,7 @@ class _Fit:
 
     settings: Aim
     single: SingleColumns
-    now: _Round
+    now: Paid
     share: ConcentratedFilter | None
     measured: list[Measured] = field(default_factory=list)
     model: GraphicalModel | None = None
@@ -170,8 +164,8 @@ class _Fit:
         last = False
         while not last:
             assert self.now.noise is not None
-            assert self.now.epsilon is not None
-            cost = self.now.noise**-2 / 2 + self.now.epsilon**2 / 8
+            assert self.now.choice is not None
+            cost = self.now.noise**-2 / 2 + self.now.choice**2 / 8
             last = self.share.left < 2 * cost
             if last:
                 self.now = _spending(self.share.left)
@@ -183,21 +177,21 @@ class _Fit:
         candidates = self._candidates()
         expected = {r: self.model.marginal(r) for r in candidates}
         penalty = sqrt(2 / pi) * (self.now.noise or 0.0)
-        if self.share is not None and self.now.epsilon is not None and self.now.noise is not None:
-            self.share.exponential(self.now.epsilon)
+        if self.share is not None and self.now.choice is not None and self.now.noise is not None:
+            self.share.exponential(self.now.choice)
             self.share.gaussian(self.now.noise)
         scores = [
             self.weights[r] * (self.single.rows.off(r, expected[r]) - penalty * expected[r].size)
             for r in candidates
         ]
         sensitivity = max(self.weights[r] for r in candidates)
-        found = candidates[chosen(np.array(scores), self.now.epsilon, sensitivity)]
+        found = candidates[chosen(np.array(scores), self.now.choice, sensitivity)]
         self.measured.append(self.single.rows.measured(found, self.now.noise))
         self.model = self.single.fitted(self.measured, self.settings.iterations, self.model)
         moved = float(np.abs(self.model.marginal(found) - expected[found]).sum())
         if self.now.noise is not None and moved <= penalty * expected[found].size:
-            assert self.now.epsilon is not None
-            self.now = _Round(self.now.noise / 2, 2 * self.now.epsilon)
+            assert self.now.choice is not None
+            self.now = Paid(self.now.noise / 2, 2 * self.now.choice)
 
     def _candidates(self) -> list[Attributes]:
         """Sets with which the model stays small enough; those of single columns always do."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,10 +12,10 @@ import numpy as np
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import CodedColumns
-from synth_audit.encode.univariate import margin_from_plain, margin_to_plain
 from synth_audit.errors import PlanError
+from synth_audit.generators._model_files import SavedWhole, read_model
 from synth_audit.plugins.fitting import may_leave
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.stats.margins import Margin
 from synth_audit.stats.trees import FEW, Tree, once_for_each_person
 from synth_audit.table.table import Table
@@ -29,29 +28,11 @@ GAP = -1.0
 
 _NO_NOISE = "the leaves and what they hold are learnt from train without noise"
 
-_COLUMNS, _LEAVES = "model.json", "leaves.npz"
-
-
-@dataclass(frozen=True)
-class ForestSettings:
-    """How a forest is grown.
-
-    Attributes:
-        trees: in a forest. least: people, weighed, that a leaf holds at least.
-        tolerance: by how much more than the half of rows may be told right in the end.
-        rounds: forests at most that rows are drawn from.
-    """
-
-    trees: int
-    least: float
-    tolerance: float
-    rounds: int
-
 
 def adversarial_forest(
     rows: Floats,
     weights: Floats,
-    settings: ForestSettings,
+    settings: Arf,
     rng: np.random.Generator,
     told: Callable[[int, float], None] = lambda done, accuracy: None,
 ) -> list[Tree]:
@@ -77,18 +58,18 @@ def adversarial_forest(
         best, lowest = tried, accuracy
         if accuracy <= 0.5 + settings.tolerance:
             break
-        tried = [merged(tree, rows, weights, settings.least) for tree in forest]
+        tried = [merged(tree, rows, weights, settings.minimum_leaf) for tree in forest]
     return best
 
 
 def _told_apart(
-    rows: Floats, made: Floats, settings: ForestSettings, rng: np.random.Generator
+    rows: Floats, made: Floats, settings: Arf, rng: np.random.Generator
 ) -> tuple[list[Tree], float]:
     """A forest that tells two tables of one size apart, and the share of rows told right out of bag."""
     from sklearn.tree import DecisionTreeClassifier
 
     both, real = np.concatenate([rows, made]), np.repeat([1, 0], len(rows))
-    least = max(1, int(min(settings.least, len(rows))))
+    least = max(1, int(min(settings.minimum_leaf, len(rows))))
     votes, forest = np.zeros(len(both)), []
     for _ in range(settings.trees):
         bag = rng.integers(len(both), size=len(both))
@@ -277,7 +258,7 @@ def _leaves(tree: Tree, rows: Floats) -> Iterator[tuple[Positions, Floats]]:
 
 
 @dataclass(frozen=True, eq=False)
-class ArfModel:
+class ArfModel(SavedWhole):
     """The leaves, and what their levels and codes stand for.
 
     Attributes:
@@ -295,27 +276,6 @@ class ArfModel:
             known = ~np.isnan(drawn[:, j])
             drawn[known, j] = margin.quantile(drawn[known, j])
         return self.columns.table(drawn)
-
-    def save(self, folder: Path) -> None:
-        """Write what the columns hold as ``model.json``, the leaves as ``leaves.npz``."""
-        margins = {str(j): margin_to_plain(margin) for j, margin in self.margins.items()}
-        (folder / _COLUMNS).write_text(
-            json.dumps(self.columns.plain() | {"margins": margins}, allow_nan=False), encoding="utf-8"
-        )
-        arrays = {f.name: getattr(self.mixture, f.name) for f in fields(LeafMixture) if f.name != "shares"}
-        shares = {f"shares{j}": table for j, table in enumerate(self.mixture.shares) if table is not None}
-        np.savez(folder / _LEAVES, allow_pickle=False, **arrays, **shares)
-
-    @classmethod
-    def load(cls, folder: Path) -> ArfModel:
-        """The model that was saved there."""
-        plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
-        columns = CodedColumns.from_plain(plain)
-        with np.load(folder / _LEAVES, allow_pickle=False) as file:
-            arrays = dict(file)
-        shares = tuple(arrays.pop(f"shares{j}", None) for j in range(len(columns.labels)))
-        margins = {int(j): margin_from_plain(margin) for j, margin in plain["margins"].items()}
-        return cls(columns, margins, LeafMixture(**arrays, shares=shares))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,9 +309,7 @@ class Arf:
     )
 
     def __post_init__(self) -> None:
-        for name in ("trees", "minimum_leaf", "rounds"):
-            if getattr(self, name) < 1:
-                raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
+        check_settings(self, counts=("trees", "minimum_leaf", "rounds"))
         if not 0 <= self.tolerance <= 0.5:
             raise PlanError(
                 "the tolerance is no share of rows", where="generator.tolerance", expected="0 to 0.5"
@@ -370,13 +328,12 @@ class Arf:
         weights = context.weights(train.n_rows)
         margins = self._margins(columns, values, weights)
         rows = _levels(values, margins, columns.sizes)
-        settings = ForestSettings(self.trees, self.minimum_leaf, self.tolerance, self.rounds)
 
         def told(done: int, accuracy: float) -> None:
             context.deadline.check()
             context.progress(f"forests, {accuracy:.1%} told right", done, self.rounds)
 
-        trees = adversarial_forest(rows, weights, settings, context.rng, told)
+        trees = adversarial_forest(rows, weights, self, context.rng, told)
         labels = [
             None if size is None else may_leave(column, values[:, j], weights, size, self.minimum_leaf)
             for j, (column, size) in enumerate(zip(columns.schema, columns.sizes, strict=True))
@@ -385,7 +342,8 @@ class Arf:
 
     def load(self, folder: Path) -> ArfModel:
         """The model that was saved there."""
-        return ArfModel.load(folder)
+        model: ArfModel = read_model(folder)
+        return model
 
     def _margins(self, columns: CodedColumns, values: Floats, weights: Floats) -> dict[int, Margin]:
         """Of each column of numbers that enough people have a value of."""

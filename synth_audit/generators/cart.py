@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import CodedColumns
-from synth_audit.encode.univariate import margin_from_plain, margin_to_plain
 from synth_audit.errors import DataError, PlanError
+from synth_audit.generators._model_files import SavedWhole, read_model
 from synth_audit.plugins.fitting import may_leave
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.stats.margins import Margin
 from synth_audit.stats.trees import (
     Tree,
@@ -34,8 +33,6 @@ from synth_audit.table.table import Table
 Margining: TypeAlias = Callable[[Floats], Margin]
 
 _NO_NOISE = "values are drawn from leaves of trees that are grown on train without noise"
-
-_COLUMNS, _TREES = "model.json", "trees.npz"
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,34 +100,6 @@ class LeafDraws:
         drawn[rare] = self.margin.quantile(level[rare])
         return drawn
 
-    def arrays(self, name: str) -> dict[str, Any]:
-        """To be saved; :meth:`from_arrays` reads them."""
-        found: dict[str, Any] = {
-            f"{name}.given": np.array(self.given, dtype=np.int64),
-            f"{name}.labels": np.array([p.labels for p in self.predictors], dtype=bool),
-            f"{name}.starts": self.starts,
-            f"{name}.values": self.values,
-            f"{name}.levels": self.levels,
-            f"{name}.widths": self.widths,
-        }
-        found |= {f"{name}.places{i}": p.places for i, p in enumerate(self.predictors)}
-        return found | self.tree.arrays(name)
-
-    @classmethod
-    def from_arrays(cls, name: str, arrays: Mapping[str, Any], margin: Margin | None) -> LeafDraws:
-        """What :meth:`arrays` named, and the margin, which is kept apart."""
-        labels = arrays[f"{name}.labels"]
-        return cls(
-            tuple(arrays[f"{name}.given"].tolist()),
-            tuple(SplitScale(arrays[f"{name}.places{i}"], bool(own)) for i, own in enumerate(labels)),
-            Tree.from_arrays(name, arrays),
-            arrays[f"{name}.starts"],
-            arrays[f"{name}.values"],
-            arrays[f"{name}.levels"],
-            arrays[f"{name}.widths"],
-            margin,
-        )
-
 
 def fitted_draws(
     rows: Floats,
@@ -186,7 +155,7 @@ def _predictor(values: Floats, size: int | None, target: Floats, classes: bool) 
 
 
 @dataclass(frozen=True, eq=False)
-class CartModel:
+class CartModel(SavedWhole):
     """The trees, and what their numbers stand for.
 
     Attributes:
@@ -207,32 +176,6 @@ class CartModel:
                 there = self.gaps[column].drawn(rows, rng) == 0
             rows[there, column] = draws.drawn(rows[there], rng)
         return self.columns.table(rows)
-
-    def save(self, folder: Path) -> None:
-        """Write what the columns hold as ``model.json``, the trees as ``trees.npz``."""
-        margins = {j: draws.margin for j, draws in self.values.items() if draws.margin is not None}
-        plain = self.columns.plain() | {
-            "gaps": [*self.gaps],
-            "values": [*self.values],
-            "margins": {str(j): margin_to_plain(margin) for j, margin in margins.items()},
-        }
-        (folder / _COLUMNS).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
-        arrays: dict[str, Floats] = {}
-        for name, draws in (("gap", self.gaps), ("value", self.values)):
-            for column, each in draws.items():
-                arrays |= each.arrays(f"{name}{column}")
-        np.savez(folder / _TREES, allow_pickle=False, **arrays)
-
-    @classmethod
-    def load(cls, folder: Path) -> CartModel:
-        """The model that was saved there."""
-        plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
-        with np.load(folder / _TREES, allow_pickle=False) as file:
-            arrays = dict(file)
-        margins = {int(j): margin_from_plain(margin) for j, margin in plain["margins"].items()}
-        gaps = {j: LeafDraws.from_arrays(f"gap{j}", arrays, None) for j in plain["gaps"]}
-        values = {j: LeafDraws.from_arrays(f"value{j}", arrays, margins.get(j)) for j in plain["values"]}
-        return cls(CodedColumns.from_plain(plain), gaps, values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,10 +209,7 @@ class Cart:
     )
 
     def __post_init__(self) -> None:
-        if self.minimum_leaf < 1:
-            raise PlanError(
-                "a leaf holds nobody", where="generator.minimum_leaf", expected="1 person or more"
-            )
+        check_settings(self, counts=("minimum_leaf",))
         if len(set(self.order)) < len(self.order):
             raise PlanError(
                 "a column is drawn twice", where="generator.order", expected="each column once at most"
@@ -328,7 +268,8 @@ class Cart:
 
     def load(self, folder: Path) -> CartModel:
         """The model that was saved there."""
-        return CartModel.load(folder)
+        model: CartModel = read_model(folder)
+        return model
 
     def _visit(self, schema: Schema) -> list[int]:
         unknown = [name for name in self.order if name not in schema.names]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from synth_audit.generators._deep.families import GanForm, GanTraining
-from synth_audit.generators._marginal.binning import check_share
-from synth_audit.plugins.generator import GeneratorInfo
+from synth_audit.generators._deep.private_gan import GanForm, GanTraining
+from synth_audit.plugins.generator import GeneratorInfo, check_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,7 @@ class DpCtgan(GanTraining):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_share(self.share)
+        check_settings(self, parts=("share",))
 
     @property
     def form(self) -> GanForm:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from synth_audit.generators._deep.families import GanForm, GanTraining
-from synth_audit.generators._deep.network_model import check_positive
-from synth_audit.plugins.generator import GeneratorInfo
+from synth_audit.generators._deep.private_gan import GanForm, GanTraining
+from synth_audit.plugins.generator import GeneratorInfo, check_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +33,7 @@ class Dpgan(GanTraining):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_positive(self, (), ("weight_clip",))
+        check_settings(self, sizes=("weight_clip",))
 
     @property
     def form(self) -> GanForm:

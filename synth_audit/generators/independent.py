@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,18 +10,17 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.encode.facets import MarginMethod, facets
-from synth_audit.encode.univariate import Univariate, from_plain
-from synth_audit.plugins.fitting import check_fewest
-from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo
-from synth_audit.table.schema import Schema, schema_from_plain, schema_to_plain
+from synth_audit.encode.univariate import Univariate
+from synth_audit.generators._model_files import SavedWhole, read_model
+from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo, check_settings
+from synth_audit.table.schema import Schema
 from synth_audit.table.table import Table, assemble
 
 _NO_NOISE = "the column distributions are fitted to train without noise"
-_FILE = "model.json"
 
 
 @dataclass(frozen=True, eq=False)
-class IndependentModel:
+class IndependentModel(SavedWhole):
     """The fitted distribution of each column.
 
     Attributes:
@@ -36,12 +34,6 @@ class IndependentModel:
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` rows, each column on its own."""
         return assemble(self.schema, {name: column.sample(n, rng) for name, column in self.columns.items()})
-
-    def save(self, folder: Path) -> None:
-        """Write the distributions as ``model.json``."""
-        columns = {name: column.plain() for name, column in self.columns.items()}
-        plain = {"schema": schema_to_plain(self.schema), "columns": columns}
-        (folder / _FILE).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +59,7 @@ class Independent:
     )
 
     def __post_init__(self) -> None:
-        check_fewest(self.minimum_people)
+        check_settings(self, counts=("minimum_people",))
 
     def fit(self, train: Table, context: FitContext) -> IndependentModel:
         """Learn the distribution of every column of ``train`` but identifiers."""
@@ -78,6 +70,5 @@ class Independent:
 
     def load(self, folder: Path) -> IndependentModel:
         """The model that was saved there."""
-        plain = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        columns = {name: from_plain(column) for name, column in plain["columns"].items()}
-        return IndependentModel(schema_from_plain(plain["schema"]), columns)
+        model: IndependentModel = read_model(folder)
+        return model

@@ -10,8 +10,8 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from synth_audit.errors import PlanError
-from synth_audit.generators._budget import UNPAID_COUNTS
-from synth_audit.generators._marginal.binning import check_counts, check_part, check_share, counted_binning
+from synth_audit.generators._budget import UNPAID_COUNTS, Paid
+from synth_audit.generators._marginal.binning import counted_binning
 from synth_audit.generators._marginal.graphical_model import (
     Attributes,
     NoisyCounts,
@@ -20,7 +20,8 @@ from synth_audit.generators._marginal.graphical_model import (
     chosen,
 )
 from synth_audit.generators._marginal.model import BinnedModel
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.generators._model_files import read_model
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.table.table import Table
 
 Score = Literal["share", "rows"]
@@ -28,14 +29,6 @@ Score = Literal["share", "rows"]
 _LEAST_MIXED = 0.1
 """Columns of which fewer pairs of rows differ are taken for as mixed as that: the choice's noise grows with
 the largest of what distances are divided by."""
-
-
-@dataclass(frozen=True)
-class _Bought:
-    """Noise of each table, and ε of each choice; None where nothing was bought."""
-
-    noise: float | None = None
-    choice: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,11 +70,10 @@ class Mst:
     )
 
     def __post_init__(self) -> None:
-        check_part(self.margins)
-        check_counts(self, "bins", "most_cells", "iterations")
+        counts = ("bins", "most_cells", "iterations")
+        check_settings(self, counts=counts, shares=("margins",), parts=("share",))
         if self.score not in get_args(Score):
             raise PlanError("no such score", where="generator.score", expected=" or ".join(get_args(Score)))
-        check_share(self.share)
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
         """Count values, measure columns, choose pairs, measure them; each is paid for before it looks.
@@ -102,13 +94,14 @@ class Mst:
 
     def load(self, folder: Path) -> BinnedModel:
         """The model that was saved there."""
-        return BinnedModel.load(folder)
+        model: BinnedModel = read_model(folder)
+        return model
 
-    def _bought(self, columns: int, context: FitContext) -> _Bought:
+    def _bought(self, columns: int, context: FitContext) -> Paid:
         accountant = context.accountant
         if accountant.budget is None:
             accountant.void(UNPAID_COUNTS)
-            return _Bought()
+            return Paid()
         pairs = columns - 1
         choice = None
         if pairs:
@@ -119,7 +112,7 @@ class Mst:
         accountant.gaussian(noise, what="counts of each column", count=columns)
         if pairs:
             accountant.gaussian(noise, what="counts of the chosen pairs", count=pairs)
-        return _Bought(noise, choice)
+        return Paid(noise, choice)
 
     def _pairs(self, single: SingleColumns, epsilon: float | None) -> list[Attributes]:
         """A spanning tree after Kruskal, of as many parts as the largest table allows."""

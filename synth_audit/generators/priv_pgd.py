@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from synth_audit.generators._budget import UNPAID_COUNTS
-from synth_audit.generators._marginal.binning import binning_for, check_counts
+from synth_audit.generators._marginal.binning import binning_for
 from synth_audit.generators._marginal.graphical_model import (
     Attributes,
     NoisyCounts,
@@ -16,7 +16,8 @@ from synth_audit.generators._marginal.graphical_model import (
     estimated_total,
 )
 from synth_audit.generators._marginal.model import ParticleModel, TargetTable, moved_particles
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.generators._model_files import read_model
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.table.table import Table
 
 
@@ -49,7 +50,7 @@ class PrivPgd:
     )
 
     def __post_init__(self) -> None:
-        check_counts(self, "bins", "particles", "sweeps", "most_cells")
+        check_settings(self, counts=("bins", "particles", "sweeps", "most_cells"))
 
     def fit(self, train: Table, context: FitContext) -> ParticleModel:
         """Measure all pairs, which is paid for before a row is looked at; then move particles.
@@ -75,7 +76,8 @@ class PrivPgd:
 
     def load(self, folder: Path) -> ParticleModel:
         """The model that was saved there."""
-        return ParticleModel.load(folder)
+        model: ParticleModel = read_model(folder)
+        return model
 
     def _tables(self, sizes: tuple[int, ...]) -> list[Attributes]:
         """All pairs that are small enough, and each column that is in none."""

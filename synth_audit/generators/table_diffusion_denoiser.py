@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from synth_audit.generators._deep.families import DiffusionTraining, Target
+from synth_audit.generators._deep.diffusion import DiffusionTraining, Target
 from synth_audit.plugins.generator import GeneratorInfo
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Integers
-from synth_audit.mechanism_test.claim import Claim
+from synth_audit.mechanism_test.claim import Claim, RunnableMechanism
 
 COIN_SHARE = 0.1
 """Part of α that is spent, where δ > 0, on how often anything is claimed at all."""
@@ -385,6 +385,21 @@ class Finding:
     """
 
     what: str
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimedMechanism:
+    """A mechanism with its claim.
+
+    Attributes:
+        name: for a reader. findings: of a look inside. notes: what a reader should know.
+    """
+
+    name: str
+    mechanism: RunnableMechanism
+    claim: Claim
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from synth_audit.mechanism_test import distinguishing
 from synth_audit.mechanism_test.claim import Claim, Job, RunnableMechanism
 from synth_audit.mechanism_test.distinguishing import (
     ClaimAnswer,
-    Finding,
+    ClaimedMechanism,
     MechanismResult,
     Rule,
     best_bound,
@@ -89,15 +89,10 @@ class _Lab:
 
 
 def examine_claim(
-    mechanism: RunnableMechanism,
-    claim: Claim,
-    *,
-    name: str,
-    effort: Effort | None = None,
+    subject: ClaimedMechanism,
+    effort: Effort,
     context: RunContext = SERIAL,
     rng: np.random.Generator | None = None,
-    findings: tuple[Finding, ...] = (),
-    notes: tuple[str, ...] = (),
 ) -> MechanismResult:
     """Whether (ε, δ) can be refuted by telling neighbours apart.
 
@@ -107,9 +102,8 @@ def examine_claim(
     violated with probability 0.001 at most, whatever the mechanism.
 
     Args:
-        name: what is run, for a reader.
+        subject: the mechanism and its claim; each finding of a look inside breaks it.
         rng: decides the sides; from the system's entropy if left out.
-        findings: of a look inside; each one breaks the claim.
 
     Raises:
         PluginError, DataError: the mechanism cannot be run.
@@ -117,17 +111,17 @@ def examine_claim(
     started = time.monotonic()
     context.progress("repeated noise", 0, 1)
     found = MechanismResult(
-        mechanism=name,
-        claim=claim,
+        mechanism=subject.name,
+        claim=subject.claim,
         answer=ClaimAnswer.NOT_TESTABLE,
         reason="",
         level=LEVEL,
         level_shown=LEVEL_SHOWN,
-        runs_to_refute=distinguishing.runs_to_refute(claim.epsilon, _TEST),
-        findings=findings,
-        notes=notes,
+        runs_to_refute=distinguishing.runs_to_refute(subject.claim.epsilon, _TEST),
+        findings=subject.findings,
+        notes=subject.notes,
     )
-    repeated = mechanism.repeated()
+    repeated = subject.mechanism.repeated()
     chance = 1.0 if repeated is None else distinguishing.repeats_by_chance(repeated)
     if chance <= _REPEATS:
         reason = "the noise repeats: the same seed gave the same results, so that whoever learns the seed "
@@ -140,8 +134,8 @@ def examine_claim(
             repeats=chance,
         )
     else:
-        lab = _Lab(mechanism, context, rng or np.random.default_rng())
-        found = _measured(lab, claim, effort or Effort(), found, started)
+        lab = _Lab(subject.mechanism, context, rng or np.random.default_rng())
+        found = _measured(lab, subject.claim, effort, found, started)
     return replace(found, seconds=time.monotonic() - started)
 
 

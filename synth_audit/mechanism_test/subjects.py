@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
@@ -16,8 +16,8 @@ from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import PlanError
 from synth_audit.generators.external.program import Format
 from synth_audit.mechanism_test import white_box
-from synth_audit.mechanism_test.claim import Claim, RunnableMechanism, worst_cases
-from synth_audit.mechanism_test.distinguishing import Finding
+from synth_audit.mechanism_test.claim import Claim, worst_cases
+from synth_audit.mechanism_test.distinguishing import ClaimedMechanism, Finding
 from synth_audit.mechanism_test.table_mechanisms import GeneratorMaker, ProgramMaker, TableMechanism
 from synth_audit.mechanism_test.white_box import (
     FunctionMechanism,
@@ -52,21 +52,6 @@ _BATCHED = 64
 
 CELLS = 8
 """Labels of the column whose marginal is measured."""
-
-
-@dataclass(frozen=True, eq=False)
-class ClaimedMechanism:
-    """A mechanism with its claim.
-
-    Attributes:
-        name: for a reader. findings: of a look inside. notes: what a reader should know.
-    """
-
-    name: str
-    mechanism: RunnableMechanism
-    claim: Claim
-    findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 class MechanismChoice(TypedDict, total=False):

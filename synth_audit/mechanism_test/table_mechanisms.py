@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
@@ -18,13 +18,11 @@ from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.errors import SynthAuditError
 from synth_audit.execution.context import RunContext
 from synth_audit.generators.external.program import Format, PrivateFolder, Program
-from synth_audit.mechanism_test.claim import Claim, Job, Neighbours, Value, range_of
+from synth_audit.mechanism_test.claim import Claim, Job, Neighbours, range_of
 from synth_audit.plugins.fitting import draw, fit, fit_context, untrusted
 from synth_audit.plugins.generator import Generator
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table, read_table
-
-Item = TypeVar("Item")
 
 NEAR = 0.02
 """A number counts as near the canary's within this share of the column's range."""
@@ -34,7 +32,13 @@ FAILED = "no release: the run failed"
 _SEEDS = range(101, 107)  # with six pairs of distinct results, chance repeats them all once in 10,395 times
 
 
-def number_scores(values: Floats, canary: float, low: float, high: float) -> tuple[Floats, Bools]:
+Scores = dict[str, float]
+"""Scores of a release by what is looked at."""
+
+
+def number_scores(
+    column: str, values: Floats, canary: float, low: float, high: float
+) -> tuple[Scores, Bools]:
     """Range, moments and what is near the canary, of one column of numbers.
 
     Args:
@@ -42,62 +46,59 @@ def number_scores(values: Floats, canary: float, low: float, high: float) -> tup
         low, high: of the column, public; what an empty column is told as.
 
     Returns:
-        Scores in the order of :func:`number_names`; and which rows agree with the canary, shape (n,).
+        Scores; and which rows agree with the canary, shape (n,).
     """
     missing = np.isnan(values)
     there = values[~missing]
     width = max(high - low, np.finfo(float).tiny)
     near = missing if np.isnan(canary) else np.abs(values - canary) <= NEAR * width
     equal = missing if np.isnan(canary) else values == canary
-    if len(there):
-        told = [there.min(), there.max(), there.mean(), there.std(), float(len(np.unique(there)))]
-    else:
-        told = [low - width, low - width, low - width, 0.0, 0.0]
-    return np.array([*told, missing.sum(), equal.sum(), near.sum()], dtype=float), near
+    below = low - width
+    least, largest, mean, spread, distinct = (
+        (there.min(), there.max(), there.mean(), there.std(), len(np.unique(there)))
+        if len(there)
+        else (below, below, below, 0, 0)
+    )
+    found = {
+        f"least of {column}": least,
+        f"largest of {column}": largest,
+        f"mean of {column}": mean,
+        f"standard deviation of {column}": spread,
+        f"distinct values of {column}": distinct,
+        f"missing values of {column}": missing.sum(),
+        f"{column} equal": equal.sum(),
+        f"{column} near": near.sum(),
+    }
+    return {name: float(score) for name, score in found.items()}, near
 
 
-def number_names(column: str) -> tuple[str, ...]:
-    """The names of :func:`number_scores`."""
-    told = ("least", "largest", "mean", "standard deviation", "distinct values", "missing values")
-    return (*(f"{what} of {column}" for what in told), f"{column} equal", f"{column} near")
-
-
-def label_scores(values: Labels, canary: str | None) -> tuple[Floats, Bools]:
+def label_scores(column: str, values: Labels, canary: str | None) -> tuple[Scores, Bools]:
     """Labels and missing values, and which rows agree with the canary, of one column of labels."""
     missing = np.array([v is None for v in values], dtype=bool)
     agreeing = missing if canary is None else np.array([v == canary for v in values], dtype=bool)
-    distinct = len({v for v in values if v is not None})
-    return np.array([distinct, missing.sum(), agreeing.sum()], dtype=float), agreeing
+    found = {
+        f"distinct labels of {column}": len({v for v in values if v is not None}),
+        f"missing values of {column}": missing.sum(),
+        f"{column} equal": agreeing.sum(),
+    }
+    return {name: float(score) for name, score in found.items()}, agreeing
 
 
-def label_names(column: str) -> tuple[str, ...]:
-    """The names of :func:`label_scores`."""
-    return f"distinct labels of {column}", f"missing values of {column}", f"{column} equal"
-
-
-def row_scores(agreeing: Sequence[Bools], n_rows: int) -> Floats:
+def row_scores(agreeing: Mapping[str, Bools], n_rows: int) -> Scores:
     """Rows in all; how the nearest one agrees; how many agree in all columns, and in each pair of them.
 
     Args:
         agreeing: for each column the rows that agree with the canary, shapes (n,).
     """
-    if not agreeing or not n_rows:
-        best = everywhere = 0.0
-    else:
-        agreed = np.sum(agreeing, axis=0)
-        best, everywhere = float(agreed.max()), float((agreed == len(agreeing)).sum())
-    pairs = [float((a & b).sum()) for a, b in _pairs(agreeing)]
-    return np.array([n_rows, best, everywhere, *pairs])
-
-
-def row_names(columns: Sequence[str]) -> tuple[str, ...]:
-    """The names of :func:`row_scores`."""
-    pairs = (f"rows like the canary in {a} and {b}" for a, b in _pairs(columns))
-    return "rows", "most columns in which a row is like the canary", "rows like the canary", *pairs
-
-
-def _pairs(items: Sequence[Item]) -> list[tuple[Item, Item]]:
-    return list(combinations(items, 2))[:_MOST_PAIRS]
+    agreed = np.sum([*agreeing.values()], axis=0) if agreeing and n_rows else np.zeros(1)
+    found = {
+        "rows": n_rows,
+        "most columns in which a row is like the canary": agreed.max(),
+        "rows like the canary": (agreed == len(agreeing)).sum() if agreeing and n_rows else 0,
+    }
+    for a, b in list(combinations(agreeing, 2))[:_MOST_PAIRS]:
+        found[f"rows like the canary in {a} and {b}"] = (agreeing[a] & agreeing[b]).sum()
+    return {name: float(score) for name, score in found.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,53 +107,39 @@ class Watch:
 
     neighbours: Neighbours
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """What is looked at; the last tells of runs without a release."""
-        found: list[str] = []
-        for column in self._columns:
-            found += (label_names if _labelled(column) else number_names)(column.name)
-        return (*found, *row_names([c.name for c in self._columns]), FAILED)
+        return (*self._scores(self.neighbours.having), FAILED)
 
     def of(self, release: Table | None) -> Floats:
         """Scores of one release, finite, shape (len(names),); of None, those of a failure."""
         if release is None:
             return np.append(np.zeros(len(self.names) - 1), 1.0)
-        parts: list[Floats] = []
-        agreeing: list[Bools] = []
-        for column in self._columns:
-            told, agrees = self._column(column, release)
-            parts.append(told)
-            agreeing.append(agrees)
-        found = np.concatenate([*parts, row_scores(agreeing, release.n_rows), [0.0]])
+        found = np.array([*self._scores(release).values(), 0.0])
         finite: Floats = np.nan_to_num(found, posinf=1e300, neginf=-1e300)
         return finite
 
-    @property
-    def _columns(self) -> tuple[Column, ...]:
-        return self.neighbours.without.schema.features
+    def _scores(self, release: Table) -> Scores:
+        found: Scores = {}
+        agreeing: dict[str, Bools] = {}
+        for column in self.neighbours.without.schema.features:
+            name, canary = column.name, self.neighbours.canary[column.name]
+            if isinstance(range_of(column).usual, str):
+                told = label_scores(name, release.labels(name), None if canary is None else str(canary))
+            else:
+                number = np.nan if canary is None else float(canary)
+                told = number_scores(name, release.numbers(name), number, *self._ends(column))
+            found |= told[0]
+            agreeing[name] = told[1]
+        return found | row_scores(agreeing, release.n_rows)
 
-    def _column(self, column: Column, release: Table) -> tuple[Floats, Bools]:
-        canary: Value = self.neighbours.canary[column.name]
-        if _labelled(column):
-            return label_scores(release.labels(column.name), None if canary is None else str(canary))
-        low, high = column.declared_bounds or self._seen(column)
-        number = np.nan if canary is None else float(canary)
-        return number_scores(release.numbers(column.name), number, low, high)
-
-    def _seen(self, column: Column) -> tuple[float, float]:
+    def _ends(self, column: Column) -> tuple[float, float]:
+        if column.declared_bounds is not None:
+            return column.declared_bounds
         ends = [self.neighbours.having.schema[column.name].bounds, column.bounds]
         known = [end for end in ends if end is not None]
         return min(e[0] for e in known), max(e[1] for e in known)
-
-
-def digests(releases: list[str]) -> Integers:
-    """Releases, by their fingerprints, as codes."""
-    return np.unique(releases, return_inverse=True)[1].astype(np.int64)
-
-
-def _labelled(column: Column) -> bool:
-    return isinstance(range_of(column).usual, str)
 
 
 class Maker(Protocol):
@@ -216,7 +203,7 @@ class TableMechanism:
             if prints[0] != prints[1]:
                 return None
             first.append(prints[0])
-        return digests(first)
+        return np.unique(first, return_inverse=True)[1].astype(np.int64)
 
     def _made(self, table: Table, seed: int) -> Table | None:
         try:

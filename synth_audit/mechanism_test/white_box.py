@@ -338,52 +338,42 @@ class NoiseLog:
 
     def noise(self) -> type[Noise]:
         """The house's noise, which is counted here."""
-        log = self
 
-        class Counted(Noise):
-            @staticmethod
-            def gaussian(scale, size):  # type: ignore[no-untyped-def]
-                return log._counted("gaussian", Noise.gaussian(scale, size))
+        def counted(what: str) -> Any:
+            def draw(scale: float, size: Any) -> Floats:
+                found: Floats = getattr(Noise, what)(scale, size)
+                self.drawn[what] += found.size
+                return found
 
-            @staticmethod
-            def laplace(scale, size):  # type: ignore[no-untyped-def]
-                return log._counted("laplace", Noise.laplace(scale, size))
+            return staticmethod(draw)
 
-            @staticmethod
-            def gumbel(scale, size):  # type: ignore[no-untyped-def]
-                return log._counted("gumbel", Noise.gumbel(scale, size))
+        def poisson_sample(n: int, rate: float) -> Positions:
+            self.batches[rate] += 1
+            return Noise.poisson_sample(n, rate)
 
-            @staticmethod
-            def poisson_sample(n, rate):  # type: ignore[no-untyped-def]
-                log.batches[rate] += 1
-                return Noise.poisson_sample(n, rate)
+        def bits(count: int) -> int:
+            self.drawn["bits"] += count
+            return Noise.bits(count)
 
-            @staticmethod
-            def bits(count):  # type: ignore[no-untyped-def]
-                log.drawn["bits"] += count
-                return Noise.bits(count)
-
-        return Counted
-
-    def _counted(self, what: str, found: Floats) -> Floats:
-        self.drawn[what] += found.size
-        return found
+        drawn = {what: counted(what) for what in ("gaussian", "laplace", "gumbel")}
+        others = {"poisson_sample": staticmethod(poisson_sample), "bits": staticmethod(bits)}
+        return type("Counted", (Noise,), {**drawn, **others})
 
     def findings(self, records: tuple[MechanismRecord, ...]) -> tuple[Finding, ...]:
         """What was paid for and never drawn. Less than was paid for is no fault: a fit may stop early."""
-        found = []
         kinds = {record.mechanism for record in records}
-        gaussian = {Mechanism.GAUSSIAN, Mechanism.POISSON_SUBSAMPLED_GAUSSIAN} & kinds
-        if gaussian and not self.drawn["gaussian"] and not self.drawn["bits"]:
-            found.append(Finding("the fit paid for Gaussian noise and drew none of the context's"))
-        if Mechanism.LAPLACE in kinds and not self.drawn["laplace"] and not self.drawn["bits"]:
-            found.append(Finding("the fit paid for Laplace noise and drew none of the context's"))
-        if kinds and not self.drawn.total():
-            found.append(Finding("the fit paid for privacy and drew no noise of the context's at all"))
         rates = {r.sampling_rate for r in records if r.sampling_rate not in (None, 1.0)}
-        if any(not self.batches[rate] for rate in rates if rate is not None) and not self.drawn["bits"]:
-            found.append(Finding("the fit paid for Poisson samples and drew no batch so at the stated rate"))
-        return tuple(found)
+        gaussian = {Mechanism.GAUSSIAN, Mechanism.POISSON_SUBSAMPLED_GAUSSIAN} & kinds
+        seeded = self.drawn["bits"]  # a library that was handed a seed draws its own noise
+        lacking = {
+            "Gaussian noise and drew none of the context's": gaussian and not self.drawn["gaussian"] + seeded,
+            "Laplace noise and drew none of the context's": Mechanism.LAPLACE in kinds
+            and not self.drawn["laplace"] + seeded,
+            "privacy and drew no noise of the context's at all": kinds and not self.drawn.total(),
+            "Poisson samples and drew no batch so at the stated rate": not seeded
+            and any(not self.batches[rate] for rate in rates if rate is not None),
+        }
+        return tuple(Finding(f"the fit paid for {what}") for what, lacks in lacking.items() if lacks)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from synth_audit.arrays import Bools, Floats, Labels
 from synth_audit.dp.accountant import NO_BUDGET, FitTerms
-from synth_audit.errors import PlanError, PluginError
+from synth_audit.errors import PluginError
 from synth_audit.execution.context import RunContext
 from synth_audit.plugins.generator import (
     FitContext,
@@ -38,16 +38,6 @@ if TYPE_CHECKING:
     from synth_audit.dp.guarantee import PrivacyGuarantee
     from synth_audit.plugins.audit import Subject
     from synth_audit.table.schema import Schema
-
-
-def check_fewest(people: int) -> None:
-    """Refuse a setting ``minimum_people`` that asks for nobody.
-
-    Raises:
-        PlanError: it is below 1.
-    """
-    if people < 1:
-        raise PlanError("a label is nobody's", where="generator.minimum_people", expected="1 person or more")
 
 
 def publicly_known(column: Column) -> bool:

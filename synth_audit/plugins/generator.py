@@ -17,7 +17,7 @@ from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.composition import by_basic, by_rdp
 from synth_audit.dp.guarantee import MechanismRecord, PrivacyGuarantee, Unit
 from synth_audit.dp.mechanisms import Noise
-from synth_audit.errors import DataError, PluginError
+from synth_audit.errors import DataError, PlanError, PluginError
 from synth_audit.execution.context import Progress, silent
 from synth_audit.execution.executor import NEVER, Deadline, Executor
 from synth_audit.execution.workplace import Device
@@ -403,89 +403,98 @@ class Generator(Protocol):
         ...
 
 
-# What follows a generator or a model may implement or leave out.
+def check_settings(
+    settings: object,
+    *,
+    counts: tuple[str, ...] = (),
+    sizes: tuple[str, ...] = (),
+    shares: tuple[str, ...] = (),
+    parts: tuple[str, ...] = (),
+) -> None:
+    """Refuse settings that make no sense.
+
+    Args:
+        counts: names of fields that are 1 or more. sizes: that are above 0 and finite.
+        shares: that are 0 to below 1. parts: that are above 0 and below 1.
+
+    Raises:
+        PlanError: a field is out of its range.
+    """
+    for names, least, end, expected in (
+        (counts, 1, math.inf, "1 or more"),
+        (sizes, 5e-324, math.inf, "above 0"),
+        (shares, 0, 1, "0 to below 1"),
+        (parts, 5e-324, 1, "above 0 and below 1"),
+    ):
+        for name in names:
+            if not least <= (value := getattr(settings, name)) < end:
+                raise PlanError(f"{name} is {value:g}", where=f"generator.{name}", expected=expected)
 
 
-@runtime_checkable
-class Batching(Protocol):
-    """A model that hands out its rows by batches itself; one without ``batches`` draws them one by one."""
-
-    def batches(self, n: int, rng: np.random.Generator, size: int) -> Iterator[Table]:
-        """The rows that one ``sample(n, rng)`` would give, in its order, at most ``size`` at a time."""
-        ...
+# What follows a generator or a model may have or leave out; without it the default holds.
 
 
 def batches(model: Model, n: int, rng: np.random.Generator, size: int = BATCH) -> Iterator[Table]:
-    """``n`` rows of a model, at most ``size`` at a time; of a finished table all of its rows, once."""
-    if isinstance(model, Batching):
-        yield from model.batches(n, rng, size)
+    """``n`` rows of a model, at most ``size`` at a time; of a finished table all of its rows, once.
+
+    A model may have a method ``batches(n, rng, size)``: the rows that one ``sample(n, rng)`` would give, in
+    its order. Without it rows are drawn batch by batch.
+    """
+    if (own := getattr(model, "batches", None)) is not None:
+        yield from own(n, rng, size)
         return
     for start in range(0, n, size):
         yield model.sample(min(size, n - start), rng)
 
 
-@runtime_checkable
-class Demanding(Protocol):
-    """A generator whose needs follow from its settings, such as those of an inner one; one without ``needs``
-    has those of its ``info``."""
+def column_groups(model: Model) -> tuple[tuple[str, ...], ...]:
+    """The columns that a model draws together, group by group: its ``column_groups``, each column once.
 
-    @property
-    def needs(self) -> Needs:
-        """What a fit under these settings cannot do without."""
-        ...
+    Empty where it draws all together.
+    """
+    found: tuple[tuple[str, ...], ...] = getattr(model, "column_groups", ())
+    return found
 
 
 def needs_of(generator: Generator) -> Needs:
-    """What a fit of this generator cannot do without."""
-    return generator.needs if isinstance(generator, Demanding) else generator.info.needs
-
-
-@runtime_checkable
-class Refitting(Protocol):
-    """A generator that may be unable to learn other rows; one without ``refits`` always can."""
-
-    @property
-    def refits(self) -> bool:
-        """False for a finished table, which cannot be made again from other rows."""
-        ...
+    """What a fit cannot do without: its ``needs`` where they follow from settings, else those of its info."""
+    found: Needs = getattr(generator, "needs", generator.info.needs)
+    return found
 
 
 def refits(generator: Generator) -> bool:
-    """Whether the generator can be fitted to other rows."""
-    return generator.refits if isinstance(generator, Refitting) else True
-
-
-@runtime_checkable
-class Repeating(Protocol):
-    """A generator that may give other rows from the same seeds; one without ``repeats`` never does."""
-
-    @property
-    def repeats(self) -> bool:
-        """False for a finished table, which others may replace, and for what takes no seed."""
-        ...
+    """Whether it can be fitted to other rows; ``refits`` is False for a finished table."""
+    return bool(getattr(generator, "refits", True))
 
 
 def repeats(generator: Generator) -> bool:
-    """Whether the same rows and seeds give the same candidate, as far as the generator knows."""
-    return generator.repeats if isinstance(generator, Repeating) else True
+    """Whether the same rows and seeds give the same candidate, as far as the generator knows.
 
-
-@runtime_checkable
-class Finished(Protocol):
-    """A generator whose table may lie ready somewhere; one without ``finished`` draws its own."""
-
-    def finished(self, schema: Schema, base: Path) -> Table | None:
-        """The table as it lies there now, under the schema of train's features; None when it is drawn.
-
-        Args:
-            base: where relative paths in settings start.
-        """
-        ...
+    ``repeats`` is False for a finished table, which others may replace, and for what takes no seed.
+    """
+    return bool(getattr(generator, "repeats", True))
 
 
 def finished(generator: Generator, schema: Schema, base: Path) -> Table | None:
-    """The table that lies ready, read without a fit or a draw; None when the generator draws its own."""
-    return generator.finished(schema, base) if isinstance(generator, Finished) else None
+    """The table that lies ready, read without a fit or a draw: what ``finished(schema, base)`` returns.
+
+    Args:
+        schema: of train's features. base: where relative paths in settings start.
+
+    Returns:
+        None when the generator draws its own.
+    """
+    found: Table | None = generator.finished(schema, base) if hasattr(generator, "finished") else None
+    return found
+
+
+def minimum_people(generator: Generator) -> int:
+    """People who have a label that is learnt where no budget is spent and the plan does not declare it.
+
+    ``minimum_people`` is 1 where a generator is handed every label, since it sees to rare ones itself or
+    means to draw them; :data:`FEWEST_PEOPLE` where it says nothing.
+    """
+    return int(getattr(generator, "minimum_people", FEWEST_PEOPLE))
 
 
 @runtime_checkable
@@ -509,38 +518,6 @@ class BoundedTruncation(Protocol):
     def deepest(self, n_columns: int, sensitive: Collection[str]) -> int | None:
         """The last level that is of use, for a table of so many columns; None where all are."""
         ...
-
-
-@runtime_checkable
-class Thresholding(Protocol):
-    """A generator that says of how many people a label must be; one without ``minimum_people`` learns none of
-    fewer than ``FEWEST_PEOPLE``."""
-
-    @property
-    def minimum_people(self) -> int:
-        """People who have a label that is learnt without a budget; 1 where it is handed every label, since it
-        sees to rare ones itself or means to draw them."""
-        ...
-
-
-def minimum_people(generator: Generator) -> int:
-    """People who have a label that is learnt where no budget is spent and the plan does not declare it."""
-    return generator.minimum_people if isinstance(generator, Thresholding) else FEWEST_PEOPLE
-
-
-@runtime_checkable
-class DrawnApart(Protocol):
-    """A model that draws groups of columns apart; one without ``column_groups`` draws all together."""
-
-    @property
-    def column_groups(self) -> tuple[tuple[str, ...], ...]:
-        """Names of the columns that are drawn together, each column once."""
-        ...
-
-
-def column_groups(model: Model) -> tuple[tuple[str, ...], ...]:
-    """The columns that a model draws together, group by group; empty where it draws all together."""
-    return model.column_groups if isinstance(model, DrawnApart) else ()
 
 
 class TruncatableModel(Model, Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,15 +58,6 @@ class Tree:
             left = values[going, self.column[here]] <= self.threshold[here]
             node[going] = np.where(left, self.left[here], self.right[here])
         return node
-
-    def arrays(self, name: str) -> dict[str, Codes32 | Floats]:
-        """To be saved, each under a name that starts with ``name``; :meth:`from_arrays` reads them."""
-        return {f"{name}.{field}": getattr(self, field) for field in ("left", "right", "column", "threshold")}
-
-    @classmethod
-    def from_arrays(cls, name: str, arrays: Mapping[str, Any]) -> Tree:
-        """What :meth:`arrays` named."""
-        return cls(*(arrays[f"{name}.{field}"] for field in ("left", "right", "column", "threshold")))
 
 
 def grown_tree(

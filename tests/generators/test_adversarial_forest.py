@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.generators.arf import GAP, ForestSettings, adversarial_forest, leaf_mixture, merged
+from synth_audit.generators.arf import GAP, Arf, adversarial_forest, leaf_mixture, merged
 from synth_audit.stats.trees import Tree, grown_tree
 
 
@@ -50,7 +50,7 @@ def test_more_trees_keep_a_correlation_as_well():
     levels = (pair.argsort(0).argsort(0) + 0.5) / len(pair)
     found = []
     for trees in (5, 40):
-        settings = ForestSettings(trees=trees, least=20, tolerance=0.0, rounds=5)
+        settings = Arf(trees=trees, minimum_leaf=20, tolerance=0.0, rounds=5)
         forest = adversarial_forest(levels, np.ones(2000), settings, np.random.default_rng(1))
         mixture = leaf_mixture(forest, levels, np.ones(2000), [None, None], 20)
         found.append(np.corrcoef(mixture.drawn(5000, np.random.default_rng(2)).T)[0, 1])
@@ -60,7 +60,7 @@ def test_more_trees_keep_a_correlation_as_well():
 
 def test_draws_keep_what_is_related_and_one_leaf_alone_would_not():
     rows, may = related(), np.ones(2, dtype=bool)
-    settings = ForestSettings(trees=6, least=10, tolerance=0.0, rounds=3)
+    settings = Arf(trees=6, minimum_leaf=10, tolerance=0.0, rounds=3)
     forest = adversarial_forest(rows, np.ones(600), settings, np.random.default_rng(0))
     found = {}
     for name, trees in (("forest", forest), ("root", [Tree.leaf()])):

@@ -11,10 +11,10 @@ import torch
 
 from synth_audit import registry
 from synth_audit.errors import DataError, PlanError, PluginError
-from synth_audit.generators._deep.attention import AttentionAutoencoder, AttentionEncoder, ColumnHeads
-from synth_audit.generators._deep.families import AttentionTraining
+from synth_audit.generators._deep.attention import AttentionTraining
+from synth_audit.generators._deep.networks import AttentionAutoencoder, AttentionEncoder, ColumnHeads
 from synth_audit.generators._deep.transforms import RowLayout
-from synth_audit.generators.attention_ae.network import MixtureCodes
+from synth_audit.generators.attention_ae import mixture_codes
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
@@ -157,11 +157,13 @@ def test_numbers_are_drawn_from_their_mixtures():
 
 
 def test_codes_are_drawn_from_the_mixture():
-    mixture = MixtureCodes(2, 2)
-    mixture.ends.copy_(torch.tensor([0.3, 1.0]))
-    mixture.means.copy_(torch.tensor([[-9.0, 0], [9, 1]]))
-    mixture.factors.copy_(torch.tensor([[[1.0, 0], [0, 1]], [[2, 0], [1, 0.1]]]))
-    codes = mixture(torch.randn((8000, 3), generator=torch.Generator().manual_seed(0))).numpy()
+    mixture = {
+        "ends": np.array([0.3, 1.0], dtype=np.float32),
+        "means": np.array([[-9.0, 0], [9, 1]], dtype=np.float32),
+        "factors": np.array([[[1.0, 0], [0, 1]], [[2, 0], [1, 0.1]]], dtype=np.float32),
+    }
+    inputs = torch.randn((8000, 3), generator=torch.Generator().manual_seed(0))
+    codes = mixture_codes(mixture, inputs).numpy()
     first = codes[:, 0] < 0
     assert first.mean() == pytest.approx(0.3, abs=0.02)
     assert np.cov(codes[~first].T) == pytest.approx(np.array([[4, 2], [2, 1.01]]), abs=0.3)

@@ -10,13 +10,13 @@ import torch
 
 from synth_audit.generators._deep import private_gradients
 from synth_audit.generators._deep.diffusion import row_losses
+from synth_audit.generators._deep.networks import ResidualNet
 from synth_audit.generators._deep.private_gradients import (
     NORMALISER,
     GradientNoise,
     mean_gradient,
     private_gradient,
 )
-from synth_audit.generators._deep.training import ResidualNet
 from synth_audit.generators._deep.transforms import RowLayout
 
 LAYOUT = RowLayout(numbers=(0, 1), slices=((2, 5), (5, 7)), width=7)

@@ -11,8 +11,7 @@ from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.errors import DataError, PlanError, PluginError
 from synth_audit.execution.executor import Executor
-from synth_audit.generators.disjoint.join import calibration, sweep
-from synth_audit.generators.disjoint.validator import JoinValidator, ValidatedJoin
+from synth_audit.generators.disjoint.join import JoinValidator, ValidatedJoin, calibration, sweep
 from synth_audit.plugins.fitting import fit
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, column_groups
 from synth_audit.plugins.plugin_config import build_generator
@@ -168,7 +167,7 @@ def test_what_cannot_be_divided_is_told(train, settings, message):
     [
         (["resample", "nothing"], "unknown generator 'nothing'", "generators[1]"),
         (["resample", {"vine": {"depth": 3}}], "unknown field 'depth'", "generators[1]"),
-        (["resample", {"mst": {"bins": 0}}], "bins is too small", "generators[1]: generator.bins"),
+        (["resample", {"mst": {"bins": 0}}], "bins is 0", "generators[1]: generator.bins"),
         (["resample", {"external": {"source": "made.parquet"}}], "finished table", "generators[1]"),
         (["resample"] * 3, "3 generators for 2 parts", "generators"),
         ([], "no generator", "generators"),

@@ -9,12 +9,11 @@ import pytest
 from synth_audit import registry
 from synth_audit.errors import DataError, PlanError, PluginError
 from synth_audit.generators._deep.gan import Conditions
-from synth_audit.generators._deep.training import Training, as_arrays
+from synth_audit.generators._deep.networks import as_arrays
+from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import Modes, RowLayout
-from synth_audit.generators.ctgan import Ctgan
-from synth_audit.generators.ctgan.network import CtganTraining
+from synth_audit.generators.ctgan import Ctgan, CtganTraining
 from synth_audit.generators.tvae import Tvae
-from synth_audit.generators.tvae.network import TvaeNetwork
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
@@ -60,7 +59,7 @@ def test_who_watches_a_training_may_end_it_and_moves_nothing():
     def weights(steps, watch=None):
         rng = np.random.default_rng(0)
         training = Training(rows, layout, steps, lambda: np.arange(3), lambda done, loss: None, rng)
-        return training.run(TvaeNetwork(settings, watch).learn)
+        return training.run(lambda training: settings.learn(training, watch))
 
     ended = weights(9, lambda step, network: seen.append(step) or step == 4)
     assert seen == [1, 2, 3, 4]
@@ -113,11 +112,11 @@ def test_small_tables_have_small_batches(settings, steps, rows, monkeypatch):
     """600 rows in batches of 500 would be one step in each epoch."""
     told = []
 
-    def learn(network, training):
+    def learn(generator, training):
         told.append(training.steps)
         return {}
 
-    monkeypatch.setattr(TvaeNetwork, "learn", learn)
+    monkeypatch.setattr(Tvae, "learn", learn)
     context = FitContext(rng=np.random.default_rng(0))
     registry.build("generator", "tvae", {"epochs": 2} | settings).fit(rows, context)
     assert told == [steps]

@@ -12,9 +12,9 @@ from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import BudgetSpent, DataError, PlanError, PluginError
+from synth_audit.generators import pate_gan as pate
 from synth_audit.generators._deep.rows import on_train
 from synth_audit.generators._deep.training import Training
-from synth_audit.generators.pate_gan import network as pate
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema import PublicDomain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
-from synth_audit.generators._deep.gan import Critic, activated, settled
-from synth_audit.generators._deep.private_gan import AskedNet, pair_losses
+from synth_audit.generators._deep.gan import activated, settled
+from synth_audit.generators._deep.networks import AskedNet, Critic
+from synth_audit.generators._deep.private_gan import pair_losses
 from synth_audit.generators._deep.private_gradients import NORMALISER, GradientNoise, private_gradient
 from synth_audit.generators._deep.transforms import RowLayout
-from synth_audit.generators.dp_auto_gan import DpAutoGan
-from synth_audit.generators.dp_auto_gan.network import Autoencoder, rebuilding_losses
+from synth_audit.generators.dp_auto_gan import DpAutoGan, rebuilding_losses
 
 LAYOUT = RowLayout(numbers=(0, 1), slices=((2, 5), (5, 7)), width=7, choices=(0, 1))
 ROWS = 9
@@ -32,7 +32,7 @@ def pairs():
 
 def rebuilt():
     torch.manual_seed(0)
-    network = Autoencoder(LAYOUT.width, DpAutoGan(latent=2, hidden=6)).double()
+    network = DpAutoGan(latent=2, hidden=6).autoencoder(LAYOUT).double()
     rows = torch.rand(ROWS, LAYOUT.width, dtype=torch.float64)
     return network, lambda rows: rebuilding_losses(network, LAYOUT, rows), (rows,)
 

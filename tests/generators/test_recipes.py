@@ -20,16 +20,19 @@ from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.errors import DataError, PlanError, PluginError
 from synth_audit.generators.external import External
 from synth_audit.generators.external import recipe as recipe_environment
-from synth_audit.generators.external.program import PLACEHOLDERS
+from synth_audit.generators.external.program import PLACEHOLDERS, ProgramModel
 from synth_audit.generators.external.recipe import (
     HOME,
+    ROWS,
     RecipeEnvironment,
     _read,
+    made_up_table,
     python_for,
     recipe_named,
     recipes,
+    rows_of_recipe,
+    trial,
 )
-from synth_audit.generators.external.recipe_model import ROWS, RecipeModel, made_up_table, trial
 from synth_audit.plugins.generator import FitContext, refits, repeats
 from synth_audit.registry import build, config_of
 from synth_audit.table.schema import PublicDomain
@@ -238,7 +241,7 @@ def test_a_recipe_that_draws_another_column_is_refused():
     train = make_table({"age": [1.5, 2.5]})
     program = types.SimpleNamespace(run=lambda n, seed: pa.table({"canary": [1.5, 2.5]}))
     with pytest.raises(DataError, match="drew other columns") as caught:
-        RecipeModel(train.schema, program).sample(2, np.random.default_rng(0))
+        ProgramModel(train.schema, program, read=rows_of_recipe).sample(2, np.random.default_rng(0))
     assert "canary" not in str(caught.value)
     assert caught.value.where == "generator.external.recipe"
 
@@ -278,7 +281,7 @@ def drawing(train, numbers):
     """A model whose recipe draws these numbers for the one column."""
     drawn = pa.table({train.names[0]: pa.array(numbers, pa.float64())})
     program = types.SimpleNamespace(run=lambda n, seed: drawn)
-    return RecipeModel(train.schema, program)
+    return ProgramModel(train.schema, program, read=rows_of_recipe)
 
 
 def test_a_trial_shows_what_a_recipe_prints(copies, capfd):

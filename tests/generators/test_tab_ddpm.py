@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,10 +9,10 @@ import torch
 
 from synth_audit import registry
 from synth_audit.errors import DataError, PlanError, PluginError
-from synth_audit.generators._deep.training import LabelSlices
-from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout, transform_from_plain
-from synth_audit.generators.tab_ddpm import TabDdpm
-from synth_audit.generators.tab_ddpm.network import MixedDiffusion, kept_shares
+from synth_audit.generators._deep.networks import LabelSlices, TimedNet
+from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
+from synth_audit.generators._model_files import from_text, to_text
+from synth_audit.generators.tab_ddpm import MixedDiffusion, kept_shares
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
@@ -77,7 +75,7 @@ def test_the_schedule_falls_from_all_to_next_to_nothing():
 
 def test_chances_of_labels_one_level_before_are_those_of_bayes():
     """By hand, for every x_t and x_0 of one column with three labels."""
-    model, kept = MixedDiffusion(LAYOUT, TabDdpm(levels=10, hidden=8, layers=1)), kept_shares(10)
+    model, kept = MixedDiffusion(LAYOUT, TimedNet(LAYOUT.width, 8, 1, 10)), kept_shares(10)
     for t in (1, 4, 10):
         step, uniform = kept[t] / kept[t - 1], np.full(3, 1 / 3)
         for now in range(3):
@@ -93,7 +91,7 @@ def test_chances_of_labels_one_level_before_are_those_of_bayes():
 
 
 def test_a_network_that_knows_the_row_loses_nothing(monkeypatch):
-    model = MixedDiffusion(LAYOUT, TabDdpm(levels=10, hidden=8, layers=1))
+    model = MixedDiffusion(LAYOUT, TimedNet(LAYOUT.width, 8, 1, 10))
     rows = torch.zeros(40, 6)
     rows[:, 0] = torch.arange(40) / 20 - 1
     rows[torch.arange(40), 1 + torch.arange(40) % 3] = rows[:, 4] = 1
@@ -131,7 +129,7 @@ def test_numbers_become_standard_normal_and_shared_values_come_back():
     values = np.where(rng.random(3000) < 0.6, 0.0, rng.exponential(5, 3000).round(3))
     table = table_of({"v": pa.array(values, mask=rng.random(3000) < 0.1)})
     transform = QuantileTransform.of("v", table.numbers("v"), (0.0, 30.0))
-    transform = transform_from_plain(json.loads(json.dumps(transform.plain())))
+    transform = from_text(to_text(transform))
     vectors = transform.encode(table, rng)
     assert (vectors.shape, transform.slices) == ((3000, 3), (2,))
     assert vectors[:, 0].mean() == pytest.approx(0, abs=0.06)

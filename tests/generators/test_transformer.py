@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from synth_audit.errors import DataError
-from synth_audit.generators._deep.rows import Transformer, on_declared, on_train
+from synth_audit.generators._deep.rows import on_declared, on_train
+from synth_audit.generators._model_files import from_text, to_text
 from synth_audit.table.schema import PublicDomain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
@@ -75,7 +74,7 @@ def test_scores_are_read_by_the_largest_and_numbers_are_clipped(train):
 
 def test_it_is_saved_as_json(train):
     transformer = on_train(train)
-    again = Transformer.from_plain(train.schema, json.loads(json.dumps(transformer.plain())))
+    again = from_text(to_text(transformer))
     assert again.columns == transformer.columns
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from synth_audit.generators.disjoint.validator import FEWEST, Validation, learnt, shares_above, validated_join
+from synth_audit.generators.disjoint.join import FEWEST, Validation, learnt, shares_above, validated_join
 
 RULES = Validation(patience=5, rounds=100)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 
 import numpy as np
@@ -11,9 +10,9 @@ import pytest
 
 from synth_audit.errors import DataError, PlanError
 from synth_audit.execution.context import RunContext
-from synth_audit.generators.vine import Vine, conditional_draws
+from synth_audit.generators._model_files import from_text, to_text
+from synth_audit.generators.vine import Vine
 from synth_audit.generators.vine.columns import fewest_class_rows
-from synth_audit.generators.vine.model import VineModel
 from synth_audit.plugins.fitting import FitRecipe, fit_shared
 from synth_audit.plugins.generator import FitContext, Truncatable
 from synth_audit.registry import build, config_of
@@ -65,7 +64,7 @@ def test_every_option_keeps_types_gaps_and_bits(settings, mixed):
     zeros = (drawn.numbers("f64") == 0).mean()
     assert zeros == pytest.approx((mixed.numbers("f64") == 0).mean(), abs=0.05)
     assert kendall(drawn.numbers("i8"), drawn.numbers("day")) > 0.8
-    again = [pickle.loads(pickle.dumps(model)), VineModel.from_json(model.to_json())]  # noqa: S301
+    again = [pickle.loads(pickle.dumps(model)), from_text(to_text(model))]  # noqa: S301
     few = model.sample(200, np.random.default_rng(1)).data
     for copy in again:
         assert copy.sample(200, np.random.default_rng(1)).data.equals(few)
@@ -276,15 +275,6 @@ def test_refused_settings(settings):
         build("generator", "vine", settings)
 
 
-def test_text_is_plain_json_and_another_version_is_refused(mixed):
-    text = Vine().fit(mixed, FitContext(rng=np.random.default_rng(0))).to_json()
-    plain = json.loads(text, parse_constant=pytest.fail)
-    with pytest.raises(ValueError, match="not a vine of format"):
-        VineModel.from_json(json.dumps(plain | {"format": 0}))
-    with pytest.raises(ValueError, match="not a vine of format"):
-        VineModel.from_json("[]")
-
-
 @pytest.mark.parametrize("root", ["per_class", "simplified"])
 def test_given_the_class(root, rng):
     train = two_faced()
@@ -331,9 +321,9 @@ def test_given_nothing_more_than_chance_can_do(rng, monkeypatch):
     model = Vine().fit(train, FitContext(rng=rng))
     assert model.sample_given({}, 7, rng).n_rows == 7
     assert model.sample_given({"rare": "rare"}, 20, rng).labels("rare").tolist() == ["rare"] * 20
-    monkeypatch.setattr(conditional_draws, "MIN_DRAWS", 1000)
-    monkeypatch.setattr(conditional_draws, "MAX_DRAWS", 2000)
-    monkeypatch.setattr(conditional_draws, "BATCH", 1000)
+    monkeypatch.setattr(vine_model, "MIN_DRAWS", 1000)
+    monkeypatch.setattr(vine_model, "MAX_DRAWS", 2000)
+    monkeypatch.setattr(vine_model, "BATCH", 1000)
     with pytest.raises(DataError, match="too few of"):
         model.sample_given({"rare": "rare"}, 100, rng)
     for given, problem in {

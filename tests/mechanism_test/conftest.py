@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from synth_audit.mechanism_test.claim import Claim
+from synth_audit.mechanism_test.distinguishing import ClaimedMechanism
 from synth_audit.mechanism_test.examination import Effort, examine_claim
 from synth_audit.mechanism_test.white_box import FunctionMechanism, array_pairs
 
@@ -19,6 +20,7 @@ def asked():
         if not hasattr(mechanism, "repeated"):
             mechanism = FunctionMechanism(mechanism, pairs or array_pairs(claim, 10))
         rng = np.random.default_rng(seed)
-        return examine_claim(mechanism, claim, name="it", effort=Effort(runs, None), rng=rng, **more)
+        subject = ClaimedMechanism("it", mechanism, claim, **more)
+        return examine_claim(subject, Effort(runs, None), rng=rng)
 
     return ask

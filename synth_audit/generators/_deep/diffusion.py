@@ -3,56 +3,113 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-import torch
-from torch.nn import functional
 
 from synth_audit.arrays import Floats, Floats32
-from synth_audit.generators._deep.families import DiffusionTraining, Target
-from synth_audit.generators._deep.training import (
-    ResidualNet,
-    Training,
-    Weights,
-    as_arrays,
-    averaged,
-    generator_from,
-    with_weights,
-)
+from synth_audit.errors import PlanError
+from synth_audit.generators._budget import Steps, bought
+from synth_audit.generators._deep.lazily import functional, networks, torch
+from synth_audit.generators._deep.network_model import NetworkModel, ProtectedNetwork, RowsToLearn
 from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.plugins.generator import FitContext, check_settings
+from synth_audit.table.table import Table
+
+if TYPE_CHECKING:
+    from synth_audit.generators._deep.networks import ResidualNet, Weights
+    from synth_audit.generators._deep.training import Training
 
 _BLOCK = 2048
 """Rows drawn at a time; always as many, so that a row's sums are formed alike wherever it stands."""
 
+Target = Literal["noise", "row"]
+"""What the network of a diffusion predicts."""
 
-@dataclass(frozen=True)
-class TableDiffusionNetwork:
-    """A residual net that sees a row behind noise of all levels."""
 
-    settings: DiffusionTraining
+@dataclass(frozen=True, kw_only=True)
+class DiffusionTraining(ProtectedNetwork):
+    """A residual net that sees a row behind noise of all levels: how it is built, trained and drawn from.
+
+    Attributes:
+        levels: noise levels T.
+        steps: gradient steps.
+        sampling_rate: chance of each row to be in a batch.
+        learning_rate: of Adam.
+        clip: the largest norm C of one row's gradient.
+        hidden, blocks: width and number of the residual blocks.
+        margins: share of ε that buys how often the values of each column occur: numbers become ranks, and
+            what is drawn is set right by them. 0 for none, as published: numbers lie between their bounds.
+        falling: whether the learning rate falls to 0 over the second half of the steps.
+        averaging: decay of the running mean of the weights that rows are drawn with; 0 for the last.
+        temperature: of the noise that rows are drawn from. Below 1 they lie nearer to the mean than real
+            rows do: what is rare becomes rarer, and margins are no longer those that were bought.
+    """
+
+    levels: int = 10
+    steps: int = 300
+    sampling_rate: float = 0.03
+    learning_rate: float = 0.005
+    clip: float = 1.0
+    hidden: int = 128
+    blocks: int = 2
+    margins: float = 0.2
+    falling: bool = False
+    averaging: float = 0.0
+    temperature: float = 1.0
+    target: ClassVar[Target]
+
+    def __post_init__(self) -> None:
+        check_settings(
+            self,
+            counts=("levels", "steps", "hidden", "blocks"),
+            sizes=("sampling_rate", "learning_rate", "clip", "temperature"),
+            shares=("margins", "averaging"),
+        )
+        if self.sampling_rate > 1:
+            raise PlanError("the sampling rate is no probability", where="sampling_rate", expected="0 to 1")
+
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Train on ``train``; the number of steps and the noise are fixed beforehand."""
+
+        usual = replace(self, temperature=1.0)  # margins are those of rows as they were learnt
+        return replace(ProtectedNetwork.fit(usual, train, context), generator=self)
+
+    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> Steps:
+        """All steps."""
+        what, rate = "training of the network", self.sampling_rate
+        return bought(context, n_rows, count=self.steps, rate=rate, what=what)
+
+    def teach(self, rows: RowsToLearn, bought: Steps) -> Weights:
+        """Take the steps that were bought."""
+        return rows.bought_training("train", bought, self.clip).run(self.learn)
+
+    def rate(self, done: float) -> float:
+        """The learning rate after a share of the steps."""
+        return self.learning_rate * min(1.0, 2 * (1 - done)) if self.falling else self.learning_rate
 
     def learn(self, training: Training) -> Weights:
         """Train on rows with all levels of noise each."""
-        settings, layout = self.settings, training.layout
+        layout = training.layout
         network = training.built(lambda: self._net(layout))
-        mean, draws = deepcopy(network), generator_from(training.rng)
-        optimiser = torch.optim.Adam(network.parameters(), lr=settings.learning_rate)
-        scales = torch.as_tensor(noise_levels(settings.levels), dtype=training.rows.dtype)[:, None]
+        mean, draws = deepcopy(network), networks.generator_from(training.rng)
+        optimiser = torch.optim.Adam(network.parameters(), lr=self.learning_rate)
+        scales = torch.as_tensor(noise_levels(self.levels), dtype=training.rows.dtype)[:, None]
 
         def losses(rows: torch.Tensor, added: torch.Tensor) -> torch.Tensor:
-            return row_losses(network, layout, settings.target, rows, added)
+            return row_losses(network, layout, self.target, rows, added)
 
         parts = {"network": network, "mean": mean, "optimiser": optimiser, "draws": draws}
-        for step in training.taken("network", parts, settings):
+        for step in training.taken("network", parts, self):
             batch = training.batch()
-            added = torch.randn((len(batch), settings.levels, layout.width), generator=draws) * scales
+            added = torch.randn((len(batch), self.levels, layout.width), generator=draws) * scales
             lost = training.gradient(network, losses, batch, added.to(training.device))
-            optimiser.param_groups[0]["lr"] = settings.rate(step / training.steps)
+            optimiser.param_groups[0]["lr"] = self.rate(step / training.steps)
             optimiser.step()
-            averaged(mean, network, settings.averaging, step)
+            networks.averaged(mean, network, self.averaging, step)
             training.done_in_noise(step, lost, network)
-        return as_arrays(mean)
+        return networks.as_arrays(mean)
 
     def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
         """``n`` row vectors: from normal noise, whose deviation is the temperature, down to level 0.
@@ -60,23 +117,22 @@ class TableDiffusionNetwork:
         At level t the network tells the row: ``x̂ = x_t − M(x_t)``, or M itself. What then stays of the noise
         is ``x_{t−1} = x̂ + (√β_{t−1} / √β_t) (x_t − x̂)``.
         """
-        settings = self.settings
         made = np.empty((n, layout.width), dtype=np.float32)
-        scales = np.append(0.0, noise_levels(settings.levels))
-        network = with_weights(self._net(layout), weights)
+        scales = np.append(0.0, noise_levels(self.levels))
+        network = networks.with_weights(self._net(layout), weights)
         for start in range(0, n, _BLOCK):
             rows = min(_BLOCK, n - start)
             x = torch.zeros((_BLOCK, layout.width))
             x[:rows] = torch.as_tensor(rng.standard_normal((rows, layout.width), dtype=np.float32))
-            x *= settings.temperature
-            for t in range(settings.levels, 0, -1):
-                told = _told(network(x), x, layout, settings.target)
+            x *= self.temperature
+            for t in range(self.levels, 0, -1):
+                told = _told(network(x), x, layout, self.target)
                 x = told + float(scales[t - 1] / scales[t]) * (x - told)
             made[start : start + rows] = x[:rows].numpy()
         return made
 
     def _net(self, layout: RowLayout) -> ResidualNet:
-        return ResidualNet(layout.width, layout.width, self.settings.hidden, self.settings.blocks)
+        return networks.ResidualNet(layout.width, layout.width, self.hidden, self.blocks)
 
 
 def noise_levels(levels: int) -> Floats:

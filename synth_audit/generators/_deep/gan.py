@@ -1,4 +1,4 @@
-"""What GANs of row vectors share: critic, activations, gradient penalty, and labels that are asked for."""
+"""What GANs of row vectors share: activations, gradient penalty, and labels that are asked for."""
 
 from __future__ import annotations
 
@@ -7,51 +7,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import torch
-from torch import nn
-from torch.nn import functional
 
 from synth_audit.arrays import Floats, Floats32, Positions
+from synth_audit.generators._deep.lazily import functional, networks, torch
 from synth_audit.generators._deep.transforms import RowLayout
 
 _TEMPERATURE = 0.2
 """Of the Gumbel softmax of slices."""
-
-_LEAK = 0.2
-"""Of the critic's layers."""
-
-_HIDDEN_LAYERS = 2
 
 PENALTY = 10.0
 """Weight of the squared distance of the critic's gradient norm from 1."""
 
 REACH = 1.25
 """Of numbers that have a range and no modes: many of a column can then lie at its end, as zeros often do."""
-
-
-class Critic(nn.Module):
-    """Three layers with leaks and dropout: a score for each row, which no other row takes part in.
-
-    What dropout keeps is handed in, so that a row's score can be differentiated by itself.
-    """
-
-    def __init__(self, width: int, hidden: int, dropout: float = 0.5) -> None:
-        super().__init__()
-        self.hidden, self.dropout = hidden, dropout
-        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise((width, hidden, hidden)))
-        self.out = nn.Linear(hidden, 1)
-
-    def kept(self, n: int, draws: torch.Generator) -> torch.Tensor:
-        """Which units count, and how much, in each layer for each of ``n`` rows; shape (n, 2, hidden)."""
-        share = 1 - self.dropout
-        return torch.empty((n, _HIDDEN_LAYERS, self.hidden)).bernoulli_(share, generator=draws) / share
-
-    def forward(self, x: torch.Tensor, kept: torch.Tensor) -> torch.Tensor:
-        """Shape (…, width), and of ``kept`` (…, 2, hidden), to (…, 1)."""
-        for i, layer in enumerate(self.layers):
-            x = functional.leaky_relu(layer(x), _LEAK) * kept[..., i, :]
-        out: torch.Tensor = self.out(x)
-        return out
 
 
 def activated(
@@ -66,8 +34,7 @@ def activated(
     where = list(layout.numbers)
     numbers = reach * torch.tanh(scores[:, where])
     made[:, where] = numbers + (numbers.clamp(-1, 1) - numbers).detach()
-    uniform = torch.rand(scores.shape, generator=draws).clamp(1e-9, 1 - 1e-7).to(scores.device)
-    gumbel = -torch.log(-torch.log(uniform))
+    gumbel = networks.gumbel(scores, draws)
     for start, stop in layout.slices:
         noisy = (scores[:, start:stop] + gumbel[:, start:stop]) / _TEMPERATURE
         made[:, start:stop] = functional.softmax(noisy, dim=1)

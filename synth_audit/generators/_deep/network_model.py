@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from synth_audit.arrays import Floats, Floats32, Positions
-from synth_audit.errors import PlanError
-from synth_audit.execution.context import torch_device
+from synth_audit.arrays import Floats32, Positions
+from synth_audit.execution.context import one_thread, torch_device
 from synth_audit.generators._budget import Steps
+from synth_audit.generators._deep.lazily import torch
 from synth_audit.generators._deep.rows import OfNumbers, Transformer, on_declared, on_train, with_margins
 from synth_audit.generators._deep.transforms import ModeTransform, RowLayout
+from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.plugins.generator import FitContext
-from synth_audit.table.kind import Bounds
-from synth_audit.table.schema import schema_from_plain, schema_to_plain
 from synth_audit.table.table import Table
 
 if TYPE_CHECKING:
+    from synth_audit.generators._deep.networks import Weights
     from synth_audit.generators._deep.private_gradients import GradientNoise
-    from synth_audit.generators._deep.training import Kept, Network, Training, Weights
+    from synth_audit.generators._deep.training import Kept, Training
 
 NO_NOISE = "the networks are trained on the rows without clipping and noise"
 
@@ -33,19 +32,26 @@ _STEPS_EACH, _FEWEST = 8, 50
 _DRAWN = 40_000
 """Rows that are drawn to see how far margins are off."""
 
-_COLUMNS, _WEIGHTS = "model.json", "weights.npz"
-
 
 class NetworkGenerator:
     """A generator whose rows are drawn by a network; its settings are the fields of a subclass."""
 
-    def network(self) -> Network:
-        """How it is trained and drawn from; torch is imported with it, and not before."""
+    def learn(self, training: Training) -> Weights:
+        """Train the network.
+
+        Raises:
+            PluginError: a loss is not a number any more.
+        """
+        raise NotImplementedError
+
+    def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        """``n`` row vectors, shape (n, width)."""
         raise NotImplementedError
 
     def load(self, folder: Path) -> NetworkModel:
         """The model that was saved there."""
-        return NetworkModel.load(folder, self.network)
+        transformer, weights = read_model(folder)
+        return NetworkModel(transformer, weights, self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,19 +59,18 @@ class NetworkModel:
     """Weights, how rows are drawn with them, and what the vectors mean.
 
     Attributes:
-        network: of the generator that fitted it.
+        generator: that fitted it, and draws with them.
     """
 
     transformer: Transformer = field(repr=False)
     weights: Weights = field(repr=False)
-    network: Callable[[], Network] = field(repr=False)
+    generator: NetworkGenerator = field(repr=False)
 
     def calibrated(self, rng: np.random.Generator) -> NetworkModel:
         """One whose rows have the margins that the transformer knows, as far as it knows any."""
         if not self.transformer.knows_margins:
             return self
-        transformer = self.transformer.calibrated(self._drawn(_DRAWN, rng))
-        return NetworkModel(transformer, self.weights, self.network)
+        return replace(self, transformer=self.transformer.calibrated(self._drawn(_DRAWN, rng)))
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` rows; the same generator state gives the same rows."""
@@ -75,26 +80,12 @@ class NetworkModel:
         layout = self.transformer.layout
         if not layout.width:  # no column can differ
             return np.zeros((n, 0), dtype=np.float32)
-        from synth_audit.generators._deep.training import drawn
-
-        return drawn(self.network(), self.weights, layout, n, rng)
+        with one_thread(), torch.no_grad():
+            return self.generator.draw(self.weights, layout, n, rng)
 
     def save(self, folder: Path) -> None:
-        """Write columns as ``model.json`` and weights as ``weights.npz``."""
-        plain = {
-            "schema": schema_to_plain(self.transformer.schema),
-            "columns": self.transformer.plain(),
-        }
-        (folder / _COLUMNS).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
-        np.savez(folder / _WEIGHTS, allow_pickle=False, **self.weights)
-
-    @classmethod
-    def load(cls, folder: Path, network: Callable[[], Network]) -> NetworkModel:
-        """The model that was saved there."""
-        plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
-        schema = schema_from_plain(plain["schema"])
-        with np.load(folder / _WEIGHTS, allow_pickle=False) as weights:
-            return cls(Transformer.from_plain(schema, plain["columns"]), dict(weights), network)
+        """Write columns and weights."""
+        write_model(folder, (self.transformer, self.weights))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,44 +143,50 @@ class RowsToLearn:
         return self.training(what, steps.count, steps.batch, noise)
 
 
-Learn = Callable[[RowsToLearn], "Weights"]
+class ProtectedNetwork(NetworkGenerator):
+    """A network whose fit pays for all that looks at rows; without a budget nothing is bought."""
 
+    margins: float
+    """Share of ε for counts of the values of each column."""
 
-def fit_protected(
-    generator: NetworkGenerator,
-    train: Table,
-    context: FitContext,
-    margins: float,
-    buy: Callable[[int, RowLayout], Learn],
-) -> NetworkModel:
-    """Buy all that looks at rows, then learn; without a budget nothing is bought.
+    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> Any:
+        """Buy what the training costs, before a row is looked at.
 
-    Under a budget what the plan declares is all that rows are read by; where it leaves something out, that is
-    read off train and no guarantee follows.
+        Raises:
+            BudgetSpent: the budget does not bear it.
+        """
+        raise NotImplementedError
 
-    Args:
-        margins: share of ε for counts of the values of each column.
-        buy: called with the number of rows and the layout; how the network is then trained.
+    def teach(self, rows: RowsToLearn, bought: Any) -> Weights:
+        """Train with what was bought."""
+        raise NotImplementedError
 
-    Raises:
-        DataError: a column holds free text.
-        BudgetSpent: the budget does not bear it.
-    """
-    device = torch_device(context.device, "this generator")
-    train = train.released_only()
-    if context.accountant.budget is None:
-        transformer = on_train(train)
-    else:
-        context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
-        transformer = on_declared(train, context.public_domain)
-    transformer = with_margins(transformer, train, context, margins)
-    layout = transformer.layout
-    learn = buy(train.n_rows, layout)
-    weights: Weights = {}
-    if layout.width:
-        rng = secret_draws(context)
-        weights = learn(RowsToLearn(context, transformer.encode(train, rng), layout, rng, device))
-    return NetworkModel(transformer, weights, generator.network).calibrated(context.rng)
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Buy all that looks at rows, then learn; numbers of steps and noise are fixed beforehand.
+
+        Under a budget what the plan declares is all that rows are read by; what it leaves out is read off
+        train, and no guarantee follows.
+
+        Raises:
+            DataError: a column holds free text.
+            BudgetSpent: the budget does not bear it.
+        """
+        device = torch_device(context.device, "this generator")
+        train = train.released_only()
+        if context.accountant.budget is None:
+            transformer = on_train(train)
+        else:
+            context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
+            transformer = on_declared(train, context.public_domain)
+        transformer = with_margins(transformer, train, context, self.margins)
+        layout = transformer.layout
+        bought = self.buy(context, train.n_rows, layout)
+        weights: Weights = {}
+        if layout.width:
+            rng = secret_draws(context)
+            rows = RowsToLearn(context, transformer.encode(train, rng), layout, rng, device)
+            weights = self.teach(rows, bought)
+        return NetworkModel(transformer, weights, self).calibrated(context.rng)
 
 
 def secret_draws(context: FitContext) -> np.random.Generator:
@@ -203,59 +200,42 @@ def secret_draws(context: FitContext) -> np.random.Generator:
     return np.random.default_rng(context.noise.bits(256))
 
 
-def fit_unprotected(
-    generator: NetworkGenerator,
-    train: Table,
-    context: FitContext,
-    *,
-    epochs: int = 0,
-    steps: int = 0,
-    batch: int,
-    of_numbers: OfNumbers | None = None,
-) -> NetworkModel:
-    """Train on shuffled batches.
+class OpenNetwork(NetworkGenerator):
+    """A network that is trained on shuffled batches of the rows as they are.
 
-    The accountant hears that nothing can be claimed.
-
-    Args:
-        epochs, steps: how often every row is seen, or how many batches are; one of the two. Epochs of small
-            tables have smaller batches: too few steps would be taken else to learn anything.
-        of_numbers: how numbers are read; None for by their modes.
+    Its settings say how often every row is seen (``epochs``), or how many batches are (``steps``). Epochs of
+    small tables have smaller batches: too few steps would be taken else to learn anything.
     """
-    device = torch_device(context.device, "this generator")
-    context.accountant.void(NO_NOISE)
-    train, rng = train.released_only(), context.rng
 
-    def by_modes(name: str, values: Floats, ends: Bounds) -> ModeTransform:
-        return ModeTransform.of(name, values, ends, rng)
+    batch: int
+    epochs: int = 0
+    steps: int = 0
 
-    transformer = on_train(train, of_numbers or by_modes)
-    layout, size = transformer.layout, min(batch, train.n_rows)
-    if not steps:
-        size = min(size, max(_FEWEST, train.n_rows // _STEPS_EACH))
-        steps = epochs * max(1, train.n_rows // size)
+    @property
+    def all_steps(self) -> int:
+        """Gradient steps in all; 0 where epochs say how many."""
+        return self.steps
 
-    weights: Weights = {}
-    if layout.width:
-        rows = RowsToLearn(context, transformer.encode(train, rng), layout, rng, device)
-        sample = _Shuffled(train.n_rows, size, rng)
-        training = rows.training("train", steps, sample, order=sample)
-        weights = training.run(generator.network().learn)
-    return NetworkModel(transformer, weights, generator.network)
+    def of_numbers(self, rng: np.random.Generator) -> OfNumbers:
+        """How numbers are read: by their modes, where a method says nothing else."""
+        return lambda name, values, ends: ModeTransform.of(name, values, ends, rng)
 
-
-def check_positive(settings: object, counts: tuple[str, ...], sizes: tuple[str, ...] = ()) -> None:
-    """Refuse settings that make no sense.
-
-    Raises:
-        PlanError: a count is below 1, or a size is not positive and finite.
-    """
-    for name in counts:
-        if (count := getattr(settings, name)) < 1:
-            raise PlanError(f"{name} is {count}", where=f"generator.{name}", expected="1 or more")
-    for name in sizes:
-        if not 0 < (size := getattr(settings, name)) < float("inf"):
-            raise PlanError(f"{name} is {size:g}", where=f"generator.{name}", expected="above 0")
+    def fit(self, train: Table, context: FitContext) -> NetworkModel:
+        """Train on ``train``; the accountant hears that nothing can be claimed."""
+        device = torch_device(context.device, "this generator")
+        context.accountant.void(NO_NOISE)
+        train, rng = train.released_only(), context.rng
+        transformer = on_train(train, self.of_numbers(rng))
+        layout, size, steps = transformer.layout, min(self.batch, train.n_rows), self.all_steps
+        if not steps:
+            size = min(size, max(_FEWEST, train.n_rows // _STEPS_EACH))
+            steps = self.epochs * max(1, train.n_rows // size)
+        weights: Weights = {}
+        if layout.width:
+            rows = RowsToLearn(context, transformer.encode(train, rng), layout, rng, device)
+            sample = _Shuffled(train.n_rows, size, rng)
+            weights = rows.training("train", steps, sample, order=sample).run(self.learn)
+        return NetworkModel(transformer, weights, self)
 
 
 class _Shuffled:

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from torch import nn
-from torch.nn import functional
 
 from synth_audit.arrays import Floats32
-from synth_audit.generators._deep.families import GanTraining
-from synth_audit.generators._deep.gan import REACH, Conditions, Critic, activated, settled
-from synth_audit.generators._deep.training import (
-    MOMENTS,
-    ResidualNet,
-    Training,
-    Weights,
-    as_arrays,
-    drawn_in_blocks,
-    follow,
-    generator_from,
-    with_weights,
-)
+from synth_audit.errors import PlanError
+from synth_audit.generators._budget import bought, part_of_budget
+from synth_audit.generators._deep.gan import REACH, Conditions, activated, settled
+from synth_audit.generators._deep.lazily import functional, networks, nn, torch
+from synth_audit.generators._deep.network_model import ProtectedNetwork, RowsToLearn
 from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.plugins.generator import FitContext, check_settings
+
+if TYPE_CHECKING:
+    from synth_audit.generators._deep.networks import Critic, Weights
+    from synth_audit.generators._deep.training import Training
 
 BLOCKS = 2
 """Residual blocks of a generator."""
@@ -36,30 +32,97 @@ _COUNTS = "counts"
 
 
 @dataclass(frozen=True)
-class PrivateGan:
-    """Generator and critic.
+class GanForm:
+    """What tells one private GAN from another.
 
     Attributes:
-        conditions: how often a label is asked for; not counted on rows without protection. None for a
-            generator that is not asked.
-
-    Source: Xie et al. 2018; Petzka et al. 2018 for the penalty.
+        penalty: weight of the critic's Lipschitz penalty; 0 for none.
+        weight_clip: the largest absolute weight of the critic; None for any.
+        conditions_share: of ε, for counts of labels that are then asked for; None for a generator that is
+            not asked.
     """
 
-    settings: GanTraining
-    conditions: Conditions | None = None
+    penalty: float = 0.0
+    weight_clip: float | None = None
+    conditions_share: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class GanTraining(ProtectedNetwork):
+    """How generator and critic are built and trained.
+
+    Attributes:
+        steps: of the critic, each on a Poisson sample of the rows; all are bought beforehand.
+        critic_steps: of these, how many for each step of the generator.
+        sampling_rate: chance of each row to be in a batch of the critic.
+        batch: rows made for a step of the generator.
+        noise: dimensions of the generator's input.
+        hidden: width of the layers of generator and critic.
+        learning_rate, generator_rate: of the critic's and the generator's Adam.
+        clip: the largest norm C of one row's gradient.
+        dropout: of the critic.
+        margins: share of ε that buys how often the values of each column occur: numbers become ranks, and
+            what is drawn is set right by them. 0 for none, as published: numbers lie between their bounds.
+    """
+
+    steps: int = 600
+    critic_steps: int = 3
+    sampling_rate: float = 0.03
+    batch: int = 500
+    noise: int = 64
+    hidden: int = 128
+    learning_rate: float = 1e-3
+    generator_rate: float = 1e-3
+    clip: float = 1.0
+    dropout: float = 0.5
+    margins: float = 0.2
+
+    def __post_init__(self) -> None:
+        counts = ("steps", "critic_steps", "batch", "noise", "hidden")
+        sizes = ("sampling_rate", "learning_rate", "generator_rate", "clip")
+        check_settings(self, counts=counts, sizes=sizes, shares=("dropout", "margins"))
+        if self.sampling_rate > 1:
+            raise PlanError("the sampling rate is no probability", where="sampling_rate", expected="0 to 1")
+        if not 0 <= self.form.penalty < float("inf"):
+            raise PlanError("the penalty is no weight", where="generator.penalty", expected="0 or more")
+
+    @property
+    def form(self) -> GanForm:
+        """What tells it from other private GANs."""
+        raise NotImplementedError
+
+    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> tuple[Any, ...]:
+        """The noise of the counts of labels, None for none, and the steps of the critic."""
+        share = self.form.conditions_share
+        noise = None if share is None or not layout.choices else _counts_bought(share, context)
+        what, rate = "training of the critic", self.sampling_rate
+        return noise, bought(context, n_rows, count=self.steps, rate=rate, what=what)
+
+    def teach(self, rows: RowsToLearn, bought: tuple[Any, ...]) -> Weights:
+        """Count labels where the generator is asked for them, then let critic and generator play."""
+        noise, steps = bought
+        asked = self.form.conditions_share is not None and rows.layout.choices
+        conditions = _counted(rows, noise) if asked else None
+        return rows.bought_training("train", steps, self.clip).run(partial(self.learn, conditions=conditions))
 
     def generator(self, layout: RowLayout, conditions: Conditions | None) -> nn.Module:
         """From noise and what is asked for to the scores of a row, each row by itself."""
-        return plain_generator(self.settings.noise, self.settings.hidden, layout, conditions)
+        if conditions is None or not conditions.width:
+            return networks.ResidualNet(self.noise, layout.width, self.hidden, BLOCKS)
+        return networks.AskedNet(self.noise, conditions.width, layout.width, self.hidden, BLOCKS)
 
-    def learn(self, training: Training) -> Weights:
-        """The generator's weights, and the counts of labels; ``training``'s steps are the critic's."""
-        generator = training.built(lambda: self.generator(training.layout, self.conditions))
-        weights = PrivateTraining(training, self.settings, generator, self.conditions).run()
-        if self.conditions is None:
+    def learn(self, training: Training, conditions: Conditions | None = None) -> Weights:
+        """The generator's weights, and the counts of labels; ``training``'s steps are the critic's.
+
+        Args:
+            conditions: how often a label is asked for; not counted on rows without protection. None for a
+                generator that is not asked.
+        """
+        generator = training.built(lambda: self.generator(training.layout, conditions))
+        weights = PrivateTraining(training, self, generator, conditions).run()
+        if conditions is None:
             return weights
-        return {**weights, _COUNTS: self.conditions.counts.astype(np.float32)}
+        return {**weights, _COUNTS: conditions.counts.astype(np.float32)}
 
     def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
         """``n`` row vectors, asked for by labels as often as the conditions have them."""
@@ -67,9 +130,28 @@ class PrivateGan:
         counts = learnt.pop(_COUNTS, None)
         conditions = None if counts is None else Conditions.kept(counts, layout)
         given = None if conditions is None else conditions.asked(n, rng)
-        network = with_weights(self.generator(layout, conditions), learnt)
-        scores = drawn_in_blocks(network, n, self.settings.noise, rng, given)
-        return settled(scores, layout, rng, REACH)
+        network = networks.with_weights(self.generator(layout, conditions), learnt)
+        return settled(networks.drawn_in_blocks(network, n, self.noise, rng, given), layout, rng, REACH)
+
+
+def _counts_bought(share: float, context: FitContext) -> float | None:
+    """The noise multiplier of all counts of labels together; None where nothing was bought."""
+    accountant = context.accountant
+    if accountant.budget is None:
+        return None
+    multiplier = accountant.least_noise(epsilon=part_of_budget(share, context))
+    accountant.gaussian(multiplier, what="counts of the labels of each column")
+    return multiplier
+
+
+def _counted(rows: RowsToLearn, multiplier: float | None) -> Conditions:
+    """Counts of labels. A row is in one of each column, so that the noise grows with the root of columns."""
+    found = Conditions.of(rows.vectors, rows.layout)
+    if multiplier is None:
+        return found
+    scale = multiplier * len(rows.layout.choices) ** 0.5
+    counts = found.counts + rows.context.noise.gaussian(scale, found.counts.shape)
+    return Conditions(found.starts, np.maximum(counts, 1.0))  # each label can be asked for
 
 
 class PrivateTraining:
@@ -80,14 +162,12 @@ class PrivateTraining:
     ) -> None:
         self.training, self.settings, self.form = training, settings, settings.form
         self.layout, self.device, self.rng = training.layout, training.device, training.rng
-        self.draws, self.generator = generator_from(self.rng), generator
+        self.draws, self.generator = networks.generator_from(self.rng), generator
         self.conditions = conditions if conditions is not None and conditions.width else None
         width = self.layout.width + (0 if self.conditions is None else self.conditions.width)
-        self.critic = training.built(lambda: Critic(width, settings.hidden, settings.dropout))
-        learnt = [w for w in generator.parameters() if w.requires_grad]
-        self.of_generator = torch.optim.Adam(learnt, lr=settings.generator_rate, betas=MOMENTS)
-        critic = self.critic.parameters()
-        self.of_critic = torch.optim.Adam(critic, lr=settings.learning_rate, betas=MOMENTS)
+        self.critic = training.built(lambda: networks.Critic(width, settings.hidden, settings.dropout))
+        self.of_generator = networks.adam(generator, settings.generator_rate)
+        self.of_critic = networks.adam(self.critic, settings.learning_rate)
 
     def run(self) -> Weights:
         """So many steps of the critic, then one of the generator, and again."""
@@ -107,7 +187,7 @@ class PrivateTraining:
             if (step + 1) % turn == 0 or step + 1 == training.steps:
                 judged += self._teach_generator()
             training.done(step, lost, judged)
-        return as_arrays(self.generator)
+        return networks.as_arrays(self.generator)
 
     def _teach_critic(self, real: torch.Tensor) -> float:
         if self.conditions is not None:
@@ -137,15 +217,14 @@ class PrivateTraining:
             column, label = self.conditions.chosen(size, self.rng, logs=True)
             asked = torch.as_tensor(self.conditions.vectors(column, label), device=self.device)
         scores, rows = self._made(asked)
-        kept = self.critic.kept(size, self.draws).to(self.device)
-        lost = -self.critic(torch.cat([rows, asked], dim=1), kept).mean()
+        lost = -self.critic.judged(torch.cat([rows, asked], dim=1), self.draws).mean()
         if self.conditions is not None:
             lost = lost + _missed(scores, asked, self.layout, self.conditions)
-        return follow(self.of_generator, lost)
+        return networks.follow(self.of_generator, lost)
 
     def _made(self, asked: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Scores and rows, one for each row that is asked for."""
-        noise = torch.randn((len(asked), self.settings.noise), generator=self.draws).to(self.device)
+        noise = networks.normal((len(asked), self.settings.noise), self.draws, self.device)
         scores: torch.Tensor = self.generator(torch.cat([noise, asked], dim=1))
         return scores, activated(scores, self.layout, self.draws, REACH)
 
@@ -157,32 +236,6 @@ class PrivateTraining:
         of_column = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         here = torch.as_tensor(column[:, None] == of_column[None, :], device=self.device)
         return _labels(real, self.layout) * here
-
-
-def plain_generator(
-    noise: int, hidden: int, layout: RowLayout, conditions: Conditions | None = None
-) -> nn.Module:
-    """A generator of nothing but residual blocks, and what it hears of the conditions."""
-    if conditions is None or not conditions.width:
-        return ResidualNet(noise, layout.width, hidden, BLOCKS)
-    return AskedNet(noise, conditions.width, layout.width, hidden, BLOCKS)
-
-
-class AskedNet(nn.Module):
-    """A residual net that hears what it is asked for in as many dimensions as its layers are wide: with ten
-    thousand labels it would have a hundred million weights else."""
-
-    def __init__(self, noise: int, asked: int, out: int, hidden: int, blocks: int) -> None:
-        super().__init__()
-        self.noise = noise
-        self.heard = nn.Linear(asked, hidden)
-        self.made = ResidualNet(noise + hidden, out, hidden, blocks)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Shape (n, noise + asked) to (n, out)."""
-        heard = self.heard(x[:, self.noise :])
-        out: torch.Tensor = self.made(torch.cat([x[:, : self.noise], heard], dim=1))
-        return out
 
 
 def pair_losses(

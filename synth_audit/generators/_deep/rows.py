@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32
-from synth_audit.encode.univariate import NumberDomain, ends_of, number_domain
-from synth_audit.errors import DataError
+from synth_audit.encode.univariate import NumberDomain, number_domain
 from synth_audit.generators._deep.transforms import (
     ColumnTransform,
     LabelTransform,
     RangeTransform,
     RankTransform,
     RowLayout,
-    transform_from_plain,
 )
-from synth_audit.generators._marginal.binning import MOST_LABELS, Counting, bought_counts, settled
+from synth_audit.generators._marginal.binning import (
+    Counting,
+    KnownColumn,
+    bought_counts,
+    known_columns,
+    settled,
+)
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import Bounds
-from synth_audit.table.schema import Column, PublicDomain, Schema, quantitative
+from synth_audit.table.schema import Column, PublicDomain, Schema
 from synth_audit.table.table import Table, assemble
 
 OfNumbers = Callable[[str, Floats, Bounds], ColumnTransform]
@@ -85,15 +89,6 @@ class Transformer:
             yield column, vectors[:, place : place + width]
             place += width
 
-    def plain(self) -> list[dict[str, Any]]:
-        """As JSON values, without the schema."""
-        return [column.plain() for column in self.columns]
-
-    @classmethod
-    def from_plain(cls, schema: Schema, plain: Sequence[Mapping[str, Any]]) -> Transformer:
-        """What :meth:`plain` wrote."""
-        return cls(schema, tuple(transform_from_plain(column) for column in plain))
-
 
 def _known(column: ColumnTransform) -> TypeGuard[RankTransform | LabelTransform]:
     """Whether its margin was counted."""
@@ -109,7 +104,7 @@ def on_train(train: Table, of_numbers: OfNumbers | None = None) -> Transformer:
     Raises:
         DataError: a column holds free text.
     """
-    return Transformer(train.schema, tuple(_read_off(train, column, of_numbers) for column in train.schema))
+    return _transformer(train, None, of_numbers)
 
 
 def on_declared(train: Table, domain: PublicDomain) -> Transformer:
@@ -120,35 +115,20 @@ def on_declared(train: Table, domain: PublicDomain) -> Transformer:
     Raises:
         DataError: a column holds free text.
     """
-    declared: list[ColumnTransform] = []
-    for column in train.schema:
-        known = domain.columns[column.name]
-        if known.bounds is not None:
-            declared.append(RangeTransform(column.name, known.bounds, known.nullable))
-        elif labels := known.labels:
-            declared.append(LabelTransform(column.name, tuple(labels), known.nullable))
-        else:
-            declared.append(_read_off(train, column))
-    return Transformer(train.schema, tuple(declared))
+    return _transformer(train, domain, None)
 
 
-def _read_off(train: Table, column: Column, of_numbers: OfNumbers | None = None) -> ColumnTransform:
-    gap = train.n_missing(column.name) > 0
-    if quantitative([column]):
-        values = train.numbers(column.name)
-        ends = ends_of(values)
+def _transformer(train: Table, domain: PublicDomain | None, of_numbers: OfNumbers | None) -> Transformer:
+    def transform(column: Column, known: KnownColumn) -> ColumnTransform:
+        name, ends = column.name, known.bounds
+        if known.labels is not None:
+            return LabelTransform(name, known.labels, known.gap)
         if of_numbers is None or ends is None or ends[0] == ends[1]:
-            return RangeTransform(column.name, ends, gap)
-        return of_numbers(column.name, values, ends)
-    labels = column.kind.domain(train.column(column.name)).categories or ()
-    if column.kind.as_it_is or len(labels) > MOST_LABELS:
-        raise DataError(
-            f"column {column.name!r} has too many different labels to be learnt by a network",
-            where=f"train.{column.name}",
-            expected=f"categories, at most {MOST_LABELS:,}",
-            fix="drop the column, give it `role: identifier`, or merge its rare labels at the source",
-        )
-    return LabelTransform(column.name, labels, gap)
+            return RangeTransform(name, ends, known.gap)
+        return of_numbers(name, train.numbers(name), ends)
+
+    known = known_columns(train, domain, "learnt by a network")
+    return Transformer(train.schema, tuple(map(transform, train.schema, known)))
 
 
 def with_margins(transformer: Transformer, train: Table, context: FitContext, share: float) -> Transformer:

@@ -1,4 +1,4 @@
-"""What every training shares: steps, resuming, draws, Adam, small networks."""
+"""What every training shares: batches, protected gradients, steps, and taking up one that was broken off."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from synth_audit.arrays import Floats32, Positions
 from synth_audit.errors import PluginError
 from synth_audit.execution.context import one_thread
 from synth_audit.files import replacing
+from synth_audit.generators._deep.networks import Built, Weights, built, follow
 from synth_audit.generators._deep.private_gradients import (
     GradientNoise,
     RowLosses,
@@ -33,21 +34,7 @@ _EVERY = 30.0
 
 _DIGEST, _DONE, _SEAL = "digest", "done", "seal"
 
-_GROUPS = 1
-"""Groups of a row's hidden coordinates that are normalised together."""
-
-_BLOCK = 2048
-"""Rows drawn at a time."""
-
-MOMENTS = 0.5, 0.9
-"""Of the Adams of all GANs."""
-
 Arrays: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
-
-Weights = Mapping[str, Floats32]
-"""A trained network as arrays."""
-
-Built = TypeVar("Built", bound=nn.Module)
 
 
 @runtime_checkable
@@ -132,6 +119,32 @@ class Training:
             return private_gradient(network, losses, self.noise, *rows)
         return mean_gradient(network, losses, *rows)
 
+    def descend(
+        self,
+        network: nn.Module,
+        losses: Callable[[torch.Tensor], torch.Tensor],
+        learning_rate: float,
+        *known: object,
+        steps: range | None = None,
+        draws: torch.Generator | None = None,
+    ) -> None:
+        """Train a network where it lies; the learning rate falls to 0 on a straight line.
+
+        Args:
+            losses: of each of some rows, shape (b, width) to (b,).
+            known: settings. steps: those that are taken here; all if left out. draws: what the losses move.
+
+        Raises:
+            PluginError: the loss is not a number any more.
+        """
+        optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
+        steps = range(self.steps) if steps is None else steps
+        parts = {"network": network, "optimiser": optimiser, **({} if draws is None else {"draws": draws})}
+        for step in self.taken("network", parts, learning_rate, *known, steps=steps):
+            loss = losses(self.batch()).mean()
+            optimiser.param_groups[0]["lr"] = learning_rate * (1 - (step - steps.start) / len(steps))
+            self.done(step, follow(optimiser, loss))
+
     def taken(self, name: str, parts: Parts, *known: object, steps: range | None = None) -> Iterator[int]:
         """The steps to be taken one by one: all, or those that are left of a training that was broken off.
 
@@ -188,28 +201,6 @@ class Training:
             ones = torch.ones((1, self.layout.width), device=self.device)
             self.done(step, lost, float(network(ones).sum()))
         return None
-
-
-class Network(Protocol):
-    """What a generator's rows are drawn with."""
-
-    def learn(self, training: Training) -> Weights:
-        """Train it.
-
-        Raises:
-            PluginError: a loss is not a number any more.
-        """
-
-    def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        """``n`` row vectors, shape (n, width)."""
-
-
-def drawn(
-    network: Network, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator
-) -> Floats32:
-    """``n`` row vectors, by one thread, shape (n, width)."""
-    with one_thread(), torch.no_grad():
-        return network.draw(weights, layout, n, rng)
 
 
 class KeptTraining:
@@ -321,173 +312,3 @@ def _restore(part: Part, state: Arrays) -> None:
         part.bit_generator.state = json.loads(str(state["state"]))
     else:
         part.restore(state)
-
-
-def built(make: Callable[[], Built], rng: np.random.Generator) -> Built:
-    """A network with first weights from these draws; torch's own state stays as it was."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(int(rng.integers(2**63)))
-        return make()
-
-
-def generator_from(rng: np.random.Generator) -> torch.Generator:
-    """Torch's draws, on the processor whatever the device, so that a GPU moves last digits alone."""
-    return torch.Generator().manual_seed(int(rng.integers(2**63)))
-
-
-def as_arrays(network: nn.Module) -> Weights:
-    """The weights by name, single precision."""
-    return {name: w.detach().cpu().numpy().copy() for name, w in network.state_dict().items()}
-
-
-def with_weights(network: Built, weights: Weights) -> Built:
-    """The network with these weights, for drawing only."""
-    network.load_state_dict({name: torch.as_tensor(w) for name, w in weights.items()})
-    network.eval().requires_grad_(False)
-    return network
-
-
-def drawn_in_blocks(
-    network: nn.Module, n: int, inputs: int, rng: np.random.Generator, given: Floats32 | None = None
-) -> Floats32:
-    """What a network makes of standard normal inputs, shape (n, out).
-
-    Always as many rows at a time, so that a row's sums are formed alike wherever it stands.
-
-    Args:
-        given: coordinates beside the inputs, shape (n, k).
-    """
-    parts = []
-    for start in range(0, max(n, 1), _BLOCK):
-        rows = min(_BLOCK, n - start)
-        x = torch.zeros((_BLOCK, inputs + (0 if given is None else given.shape[1])))
-        x[:rows, :inputs] = torch.as_tensor(rng.standard_normal((rows, inputs), dtype=np.float32))
-        if given is not None:
-            x[:rows, inputs:] = torch.as_tensor(given[start : start + rows])
-        parts.append(network(x)[:rows].numpy())
-    return np.concatenate(parts)
-
-
-def averaged(mean: nn.Module, network: nn.Module, decay: float, step: int) -> None:
-    """Move the mean of weights, and of what layers keep of batches, towards those after a step.
-
-    Args:
-        mean: of the same shape, first as the network was. decay: of the mean, less in the first steps; with 0
-            it is the network itself. step: from 0 on.
-    """
-    decay = min(decay, (1 + step) / (10 + step))
-    for kept, now in zip(mean.state_dict().values(), network.state_dict().values(), strict=True):
-        kept.copy_(torch.lerp(now, kept, decay) if now.is_floating_point() else now)
-
-
-def follow(optimiser: torch.optim.Optimizer, loss: torch.Tensor) -> float:
-    """Take a step down the gradient of a loss, which is returned."""
-    optimiser.zero_grad()
-    loss.backward()
-    optimiser.step()
-    return float(loss.detach())
-
-
-def descend(
-    network: nn.Module,
-    losses: Callable[[torch.Tensor], torch.Tensor],
-    training: Training,
-    learning_rate: float,
-    *known: object,
-    steps: range | None = None,
-    draws: torch.Generator | None = None,
-) -> None:
-    """Train a network where it lies; the learning rate falls to 0 on a straight line.
-
-    Args:
-        losses: of each of some rows, shape (b, width) to (b,).
-        known: settings. steps: those that are taken here; all if left out. draws: what the losses move.
-
-    Raises:
-        PluginError: the loss is not a number any more.
-    """
-    optimiser = torch.optim.Adam(network.parameters(), lr=learning_rate)
-    steps = range(training.steps) if steps is None else steps
-    parts = {"network": network, "optimiser": optimiser, **({} if draws is None else {"draws": draws})}
-    for step in training.taken("network", parts, learning_rate, *known, steps=steps):
-        loss = losses(training.batch()).mean()
-        optimiser.param_groups[0]["lr"] = learning_rate * (1 - (step - steps.start) / len(steps))
-        training.done(step, follow(optimiser, loss))
-
-
-class ResidualBlock(nn.Module):
-    """``[ReLU(GroupNorm(W x + b)), x]``: the output is concatenated with the input."""
-
-    def __init__(self, width: int, hidden: int) -> None:
-        super().__init__()
-        self.linear = nn.Linear(width, hidden)
-        self.norm = nn.GroupNorm(_GROUPS, hidden)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Shape (n, width) to (n, hidden + width)."""
-        return torch.cat([torch.relu(self.norm(self.linear(x))), x], dim=-1)
-
-
-class ResidualNet(nn.Module):
-    """Residual blocks and a last linear layer; each row is computed by itself.
-
-    Source: the generator of Xu et al. 2019, with groups in place of batches as the thesis has it.
-    """
-
-    def __init__(self, width: int, out: int, hidden: int, blocks: int) -> None:
-        super().__init__()
-        self.blocks = nn.ModuleList(ResidualBlock(width + i * hidden, hidden) for i in range(blocks))
-        self.out = nn.Linear(width + blocks * hidden, out)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Shape (n, width) to (n, out)."""
-        for block in self.blocks:
-            x = block(x)
-        out: torch.Tensor = self.out(x)
-        return out
-
-
-class LabelSlices(nn.Module):
-    """The coordinates of all slices side by side: w in all, of s slices. Nothing here is learnt.
-
-    Attributes:
-        places: positions of the coordinates in a row vector, shape (w,).
-        owner: which slice each belongs to, shape (w,). sizes: labels of the slice it belongs to, shape (w,).
-    """
-
-    places: torch.Tensor
-    owner: torch.Tensor
-    sizes: torch.Tensor
-
-    def __init__(self, layout: RowLayout) -> None:
-        super().__init__()
-        widths = torch.tensor([stop - start for start, stop in layout.slices], dtype=torch.long)
-        places = [place for start, stop in layout.slices for place in range(start, stop)]
-        owner = torch.repeat_interleave(torch.arange(len(widths)), widths)
-        self.count = len(widths)
-        self.register_buffer("places", torch.tensor(places, dtype=torch.long), persistent=False)
-        self.register_buffer("owner", owner, persistent=False)
-        self.register_buffer("sizes", widths[owner].float(), persistent=False)
-        members = torch.zeros((len(places), self.count))
-        members[torch.arange(len(places)), owner] = 1
-        self.register_buffer("members", members, persistent=False)
-
-    def sums(self, x: torch.Tensor) -> torch.Tensor:
-        """Of finite numbers within each slice: shape (n, w) to (n, s)."""
-        return x @ self.members
-
-    def largest(self, x: torch.Tensor) -> torch.Tensor:
-        """Within each slice: shape (n, w) to (n, s)."""
-        lowest = x.new_full((len(x), self.count), -torch.inf)
-        return lowest.scatter_reduce(1, self.owner.expand(len(x), -1), x, "amax")
-
-    def log_softmax(self, scores: torch.Tensor) -> torch.Tensor:
-        """Logarithms of chances that sum to 1 within each slice; shape (n, w)."""
-        apart = scores - self.largest(scores.detach())[:, self.owner]
-        return apart - self.sums(apart.exp()).log()[:, self.owner]
-
-    def drawn(self, scores: torch.Tensor, draws: torch.Generator) -> torch.Tensor:
-        """One label in each slice by the softmax of its scores, one-hot; shape (n, w)."""
-        uniform = torch.rand(scores.shape, generator=draws).clamp(1e-9, 1 - 1e-7).to(scores.device)
-        noisy = scores - torch.log(-torch.log(uniform))
-        return (noisy == self.largest(noisy)[:, self.owner]).to(scores.dtype)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from synth_audit.generators._marginal.binning import (
     Counting,
     MarginCells,
     adaptive_cells,
-    fields_from_plain,
     label_codes,
     rounds,
     settled,
@@ -152,10 +150,6 @@ class QuantileTransform:
         if self.gap:
             values[vectors[:, -1] > vectors[:, -2]] = np.nan
         return values
-
-    def plain(self) -> dict[str, Any]:
-        """The fields."""
-        return asdict(self)
 
 
 def rank_knots(drawn: Floats32) -> Floats:
@@ -297,17 +291,6 @@ class RankTransform:
         ranked = vectors[there] if there.any() else vectors
         return replace(self, knots=tuple(rank_knots(ranked[:, 0]).tolist()), offset=offset)
 
-    def plain(self) -> dict[str, Any]:
-        """The fields."""
-        fixed = {"name": self.name, "domain": self.domain.plain(), "gap": self.gap, **self.cells.plain()}
-        return {**fixed, "knots": list(self.knots), "offset": self.offset}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> RankTransform:
-        """What :meth:`plain` wrote."""
-        cells, domain = MarginCells.from_plain(plain), NumberDomain.from_plain(plain["domain"])
-        return cls(plain["name"], domain, cells, plain["gap"], tuple(plain["knots"]), plain["offset"])
-
 
 def _within(places: Floats, domain: NumberDomain, rng: np.random.Generator) -> Floats:
     """Anywhere within their own step of a grid."""
@@ -382,9 +365,6 @@ class ColumnTransform(Protocol):
     def decode(self, vectors: Floats32) -> Floats | Labels:
         """Plain values, shape (n,)."""
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON values; :func:`transform_from_plain` reads them."""
-
 
 @dataclass(frozen=True)
 class LabelTransform:
@@ -429,10 +409,6 @@ class LabelTransform:
     def calibrated(self, vectors: Floats32) -> LabelTransform:
         """With offsets by which each label is drawn as often as its share."""
         return replace(self, offsets=tuple(label_offsets(vectors, np.array(self.shares)).tolist()))
-
-    def plain(self) -> dict[str, Any]:
-        """The fields."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -486,10 +462,6 @@ class RangeTransform:
         if self.slices:
             values[vectors[:, -1] > vectors[:, -2]] = np.nan
         return values
-
-    def plain(self) -> dict[str, Any]:
-        """The fields."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -546,19 +518,3 @@ class ModeTransform:
         place = np.clip(vectors[:, 0].astype(np.float64), -1, 1)
         values = place * _SPREAD * np.array(self.deviations)[mode] + np.array(self.means)[mode]
         return np.where(missing, np.nan, np.clip(values, *self.bounds))
-
-    def plain(self) -> dict[str, Any]:
-        """The fields."""
-        return asdict(self)
-
-
-def transform_from_plain(plain: Mapping[str, Any]) -> ColumnTransform:
-    """The transform that wrote these JSON values."""
-    if "edges" in plain:
-        return RankTransform.from_plain(plain)
-    fields = fields_from_plain(plain)
-    if "labels" in plain:
-        return LabelTransform(**fields)
-    if "quantiles" in plain:
-        return QuantileTransform(**fields)
-    return ModeTransform(**fields) if "means" in plain else RangeTransform(**fields)

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats, Labels
 from synth_audit.encode.codes import Vocabulary
 from synth_audit.encode.univariate import NumberDomain, ends_of, number_domain
-from synth_audit.errors import DataError, PlanError
+from synth_audit.errors import DataError
 from synth_audit.generators._budget import part_of_budget
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import Bounds
-from synth_audit.table.resolution import Resolution
-from synth_audit.table.schema import Column, Schema, quantitative
+from synth_audit.table.schema import Column, PublicDomain, Schema, quantitative
 from synth_audit.table.table import Table, assemble
 
 Noisy = Callable[[Floats], Floats]
@@ -43,7 +42,7 @@ _SOME, _SHARE = 10.0, 0.005
 _EXACT = 2.0**40
 """More values than this between two bounds are drawn as if there were no spacing."""
 
-MOST_LABELS = 10_000
+_MOST_LABELS = 10_000
 """Labels that are read off train; a plan may declare more."""
 
 
@@ -76,15 +75,6 @@ class MarginCells:
         while len(found := self._groups(least)) > most:
             least *= _WIDER
         return found
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {"edges": self.edges.tolist(), "shares": self.shares.tolist()}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> MarginCells:
-        """What :meth:`plain` wrote, among other values."""
-        return cls(np.array(plain["edges"]), np.array(plain["shares"]))
 
     def _groups(self, share: float) -> Codes:
         """Cells of ``share`` and more alone, runs of others cut where their sum passes a multiple of it."""
@@ -166,39 +156,6 @@ class Counting:
 
     noisy: Noisy
     least: float
-
-
-def check_part(share: float) -> None:
-    """Refuse a share that leaves nothing.
-
-    Raises:
-        PlanError: it is below 0, or 1 or more.
-    """
-    if not 0 <= share < 1:
-        raise PlanError(
-            "the share is no part of the budget", where="generator.margins", expected="0 to below 1"
-        )
-
-
-def check_counts(settings: object, *names: str) -> None:
-    """Refuse numbers of things below 1.
-
-    Raises:
-        PlanError: one is.
-    """
-    for name in names:
-        if getattr(settings, name) < 1:
-            raise PlanError(f"{name} is too small", where=f"generator.{name}", expected="1 or more")
-
-
-def check_share(share: float) -> None:
-    """Refuse a share that leaves nothing on either side.
-
-    Raises:
-        PlanError: it is 0 or below, or 1 or more.
-    """
-    if not 0 < share < 1:
-        raise PlanError("the share is no part of the budget", where="generator.share", expected="0 to 1")
 
 
 def bought_counts(
@@ -284,17 +241,6 @@ class CellBins:
         places = np.clip(self.cells.places(drawn), ends[bins], np.nextafter(ends[bins + 1], 0))
         return np.where(codes == len(self.first), np.nan, self.domain.values(places))
 
-    def plain(self) -> dict[str, Any]:
-        """The fields."""
-        fixed = {"name": self.name, "domain": self.domain.plain(), "gap": self.gap}
-        return {**fixed, **self.cells.plain(), "first": self.first.tolist()}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> CellBins:
-        """What :meth:`plain` wrote."""
-        domain, first = NumberDomain.from_plain(plain["domain"]), np.array(plain["first"], dtype=np.int64)
-        return cls(plain["name"], domain, MarginCells.from_plain(plain), first, plain["gap"])
-
     @property
     def _ends(self) -> Floats:
         """Places where bins begin, and the end of the last."""
@@ -317,9 +263,6 @@ class BinnedColumn(Protocol):
 
     def values(self, codes: Codes, rng: np.random.Generator) -> Floats | Labels:
         """A plain value from each cell, shape (n,)."""
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON values; :func:`column_from_plain` reads them."""
 
 
 @dataclass(frozen=True)
@@ -348,10 +291,6 @@ class LabelBins:
     def values(self, codes: Codes, rng: np.random.Generator) -> Labels:
         """The labels."""
         return np.array([*self.labels, None], dtype=object)[codes]
-
-    def plain(self) -> dict[str, Any]:
-        """The fields."""
-        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -423,10 +362,6 @@ class RangeBins:
             numbers = low + (codes + share) / self._bins * (high - low)
         return np.where(codes == self._bins, np.nan, np.clip(numbers, low, high))
 
-    def plain(self) -> dict[str, Any]:
-        """The fields."""
-        return asdict(self)
-
 
 def label_codes(table: Table, name: str, labels: tuple[str, ...], *, gap: bool) -> Codes:
     """The place of each row's label among the labels, shape (n,).
@@ -439,20 +374,51 @@ def label_codes(table: Table, name: str, labels: tuple[str, ...], *, gap: bool) 
     return np.where(known, found, len(labels) if gap else 0)
 
 
-def fields_from_plain(plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of a dataclass from JSON values: lists were tuples, and bounds are floats."""
-    fields = {name: tuple(value) if isinstance(value, list) else value for name, value in plain.items()}
-    if (bounds := plain.get("bounds")) is not None:
-        fields["bounds"] = tuple(map(float, bounds))
-    return fields
+@dataclass(frozen=True)
+class KnownColumn:
+    """What values a column may hold.
+
+    Attributes:
+        bounds: of a column of numbers; None where no value is known.
+        labels: that may be drawn; None for numbers.
+        gap: values may be missing.
+    """
+
+    bounds: Bounds | None
+    labels: tuple[str, ...] | None
+    gap: bool
 
 
-def column_from_plain(plain: Mapping[str, Any]) -> BinnedColumn:
-    """The column that wrote these JSON values."""
-    if "edges" in plain:
-        return CellBins.from_plain(plain)
-    fields = fields_from_plain(plain)
-    return LabelBins(**fields) if "labels" in plain else RangeBins(**fields)
+def known_columns(train: Table, domain: PublicDomain | None, doing: str) -> tuple[KnownColumn, ...]:
+    """What the columns of train may hold: as declared, and where nothing is declared as train holds it.
+
+    Args:
+        domain: what is declared; None to go by train alone. doing: what is done with labels, for a message.
+
+    Raises:
+        DataError: a column holds free text, or more labels than are read off.
+    """
+
+    def known(column: Column) -> KnownColumn:
+        declared = None if domain is None else domain.columns[column.name]
+        if declared is not None and declared.bounds is not None:
+            return KnownColumn(declared.bounds, None, declared.nullable)
+        if declared is not None and declared.labels:
+            return KnownColumn(None, tuple(declared.labels), declared.nullable)
+        gap = train.n_missing(column.name) > 0
+        if quantitative([column]):
+            return KnownColumn(ends_of(train.numbers(column.name)), None, gap)
+        labels = column.kind.domain(train.column(column.name)).categories or ()
+        if column.kind.as_it_is or len(labels) > _MOST_LABELS:
+            raise DataError(
+                f"column {column.name!r} has too many different labels to be {doing}",
+                where=f"train.{column.name}",
+                expected=f"categories, at most {_MOST_LABELS:,}",
+                fix="drop the column, give it `role: identifier`, or merge its rare labels at the source",
+            )
+        return KnownColumn(None, labels, gap)
+
+    return tuple(map(known, train.schema))
 
 
 @dataclass(frozen=True, eq=False)
@@ -481,15 +447,6 @@ class Binning:
         drawn = {c.name: c.values(codes[:, j], rng) for j, c in enumerate(self.columns)}
         return assemble(self.schema, drawn)
 
-    def plain(self) -> list[dict[str, Any]]:
-        """As JSON values, without the schema."""
-        return [column.plain() for column in self.columns]
-
-    @classmethod
-    def from_plain(cls, schema: Schema, plain: Sequence[Mapping[str, Any]]) -> Binning:
-        """What :meth:`plain` wrote."""
-        return cls(schema, tuple(map(column_from_plain, plain)))
-
 
 def binning_for(train: Table, context: FitContext, bins: int) -> Binning:
     """The cells of train's columns, and the accountant told where bounds and labels come from.
@@ -500,10 +457,21 @@ def binning_for(train: Table, context: FitContext, bins: int) -> Binning:
     Raises:
         DataError: a column holds free text, or more labels than are read off.
     """
-    if context.accountant.budget is None:
-        return Binning(train.schema, tuple(_read_off(train, c, c.resolution, bins) for c in train.schema))
-    context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
-    return Binning(train.schema, tuple(_declared(train, column, context, bins) for column in train.schema))
+    private = context.accountant.budget is not None
+    if private:
+        context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
+
+    def binned(column: Column, known: KnownColumn) -> BinnedColumn:
+        if known.labels is not None:
+            return LabelBins(column.name, known.labels, known.gap)
+        if known.bounds is None or column.typeless:
+            return RangeBins(column.name, None, bins, 0.0, known.gap)
+        resolution = column.declared_resolution if private else column.resolution
+        domain = number_domain(column, known.bounds, resolution)
+        return RangeBins(column.name, (domain.low, domain.high), bins, domain.step, known.gap)
+
+    known = known_columns(train, context.public_domain if private else None, "counted")
+    return Binning(train.schema, tuple(map(binned, train.schema, known)))
 
 
 def counted_binning(
@@ -543,37 +511,3 @@ def _to_count(column: BinnedColumn) -> NumberDomain | None:
         return None
     domain = NumberDomain(*column.bounds, column.step)
     return domain if domain.places > column.bins else None
-
-
-def _declared(train: Table, column: Column, context: FitContext, bins: int) -> BinnedColumn:
-    known = context.public_domain.columns[column.name]
-    if known.bounds is not None:
-        return _range(column, known.bounds, column.declared_resolution, bins, known.nullable)
-    if labels := known.labels:
-        return LabelBins(column.name, tuple(labels), known.nullable)
-    return _read_off(train, column, column.declared_resolution, bins)
-
-
-def _read_off(train: Table, column: Column, resolution: Resolution | None, bins: int) -> BinnedColumn:
-    gap = train.n_missing(column.name) > 0
-    if quantitative([column]):
-        return _range(column, ends_of(train.numbers(column.name)), resolution, bins, gap)
-    labels = column.kind.domain(train.column(column.name)).categories or ()
-    if column.kind.as_it_is or len(labels) > MOST_LABELS:
-        raise DataError(
-            f"column {column.name!r} has too many different labels to be counted",
-            where=f"train.{column.name}",
-            expected=f"categories, at most {MOST_LABELS:,} that the plan does not declare",
-            fix="drop the column, give it `role: identifier`, or merge its rare labels at the source",
-        )
-    return LabelBins(column.name, labels, gap)
-
-
-def _range(
-    column: Column, bounds: Bounds | None, resolution: Resolution | None, bins: int, gap: bool
-) -> RangeBins:
-    """Bins on the values that the column can hold."""
-    if bounds is None or column.typeless:
-        return RangeBins(column.name, None, bins, 0.0, gap)
-    domain = number_domain(column, bounds, resolution)
-    return RangeBins(column.name, (domain.low, domain.high), bins, domain.step, gap)

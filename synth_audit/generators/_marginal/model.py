@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats
-from synth_audit.generators._budget import UNPAID_COUNTS, PureShares, pure_shares
-from synth_audit.generators._marginal.binning import (
-    Binning,
-    binning_for,
-    check_counts,
-    check_part,
-    check_share,
-    counted_binning,
-)
+from synth_audit.dp.guarantee import Neighbouring
+from synth_audit.errors import BudgetSpent
+from synth_audit.generators._budget import UNPAID_COUNTS, Paid
+from synth_audit.generators._marginal.binning import Binning, binning_for, counted_binning
 from synth_audit.generators._marginal.graphical_model import (
     Attributes,
     CellMerging,
@@ -32,12 +25,15 @@ from synth_audit.generators._marginal.graphical_model import (
     nearest_counts,
     on_simplex,
 )
-from synth_audit.plugins.fitting import check_fewest
-from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext
-from synth_audit.table.schema import schema_from_plain, schema_to_plain
+from synth_audit.generators._model_files import SavedWhole, read_model
+from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, check_settings
 from synth_audit.table.table import Table
 
-_COLUMNS, _TABLES, _PARTICLES = "model.json", "tables.npz", "particles.npz"
+_ROUNDED = 1 - 1e-9
+"""Of what is left of ε: sums of floats must not exceed the budget."""
+
+_MOST_EPSILON, _LEAST_SCALE = 999.0, 1.001e-3
+"""Beyond them nothing can be accounted for, and noise is nothing beside a count of 1."""
 
 DEPENDENCE_SENSITIVITY = 2.0
 """The most that one row added or removed moves :func:`dependence`.
@@ -48,24 +44,8 @@ below 2 at every n.
 """
 
 
-def _save(
-    folder: Path, binning: Binning, name: str, arrays: Mapping[str, Codes | Floats], **more: object
-) -> None:
-    plain = {"schema": schema_to_plain(binning.schema), "columns": binning.plain(), **more}
-    (folder / _COLUMNS).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
-    np.savez(folder / name, allow_pickle=False, **arrays)
-
-
-def _loaded(folder: Path, name: str) -> tuple[dict[str, Any], Binning, dict[str, Any]]:
-    """JSON values, cells and arrays that were saved there."""
-    plain = json.loads((folder / _COLUMNS).read_text(encoding="utf-8"))
-    binning = Binning.from_plain(schema_from_plain(plain["schema"]), plain["columns"])
-    with np.load(folder / name, allow_pickle=False) as arrays:
-        return plain, binning, dict(arrays)
-
-
 @dataclass(frozen=True, eq=False)
-class BinnedModel:
+class BinnedModel(SavedWhole):
     """Cells of columns, and how rows of them are drawn.
 
     Attributes:
@@ -81,29 +61,6 @@ class BinnedModel:
         """Draw ``n`` rows; the same generator state gives the same rows."""
         codes = drawn_rows(self.steps, n, rng)
         return self.binning.table(codes if self.merging is None else self.merging.drawn(codes, rng), rng)
-
-    def save(self, folder: Path) -> None:
-        """Write columns and steps as ``model.json``, the weights of the steps as ``tables.npz``."""
-        steps = [{"given": step.given, "new": step.new} for step in self.steps]
-        tables: dict[str, Codes | Floats] = {f"step{i}": step.weights for i, step in enumerate(self.steps)}
-        if self.merging is not None:
-            tables |= {f"merged{j}": cells for j, cells in enumerate(self.merging.merged)}
-            tables |= {f"weights{j}": weights for j, weights in enumerate(self.merging.weights)}
-        _save(folder, self.binning, _TABLES, tables, steps=steps)
-
-    @classmethod
-    def load(cls, folder: Path) -> BinnedModel:
-        """The model that was saved there."""
-        plain, binning, tables = _loaded(folder, _TABLES)
-        steps = tuple(
-            Conditional(tuple(step["given"]), tuple(step["new"]), tables[f"step{i}"])
-            for i, step in enumerate(plain["steps"])
-        )
-        if "merged0" not in tables:
-            return cls(binning, steps)
-        columns = range(len(binning.columns))
-        merged, weights = (tuple(tables[f"{name}{j}"] for j in columns) for name in ("merged", "weights"))
-        return cls(binning, steps, CellMerging(merged, weights))
 
 
 @dataclass(frozen=True)
@@ -312,14 +269,13 @@ class CountedNetwork:
     minimum_people: int = FEWEST_PEOPLE
 
     def __post_init__(self) -> None:
-        check_part(self.margins)
-        check_fewest(self.minimum_people)
-        check_counts(self, "degree", "bins", "most_cells")
-        check_share(self.share)
+        counts = ("minimum_people", "degree", "bins", "most_cells")
+        check_settings(self, counts=counts, shares=("margins",), parts=("share",))
 
     def load(self, folder: Path) -> BinnedModel:
         """The model that was saved there."""
-        return BinnedModel.load(folder)
+        model: BinnedModel = read_model(folder)
+        return model
 
     def fit_network(
         self,
@@ -341,12 +297,12 @@ class CountedNetwork:
         train = train.released_only()
         public = binning_for(train, context, self.bins).sizes  # those of counted cells are answers already
         binning = counted_binning(train, context, self.bins, self.margins, pure=True)
-        shares = self._bought(public, context)
+        paid = self._bought(public, context)
         codes, sizes = binning.codes(train), binning.sizes
 
         def choose(scores: Floats) -> int:
             context.deadline.check()
-            return chosen(scores, None if shares is None else shares.choice, DEPENDENCE_SENSITIVITY)
+            return chosen(scores, paid.choice, DEPENDENCE_SENSITIVITY)
 
         families = greedy_network(
             codes,
@@ -355,35 +311,50 @@ class CountedNetwork:
             degree=self.degree,
             most_cells=self.most_cells,
             choose=choose,
-            score=score if shares is None else dependence,
-            fewer=fewer and shares is None,
+            score=score if paid.noise is None else dependence,
+            fewer=fewer and paid.noise is None,
         )
 
         def noisy(family: Family) -> Floats:
             context.deadline.check()
             counts = counted(codes, sizes, family.members)
-            return counts if shares is None else counts + context.noise.laplace(shares.scale, counts.shape)
+            return counts if paid.noise is None else counts + context.noise.laplace(paid.noise, counts.shape)
 
         tables = [(family, noisy(family)) for family in outermost(families)]
         return BinnedModel(binning, conditionals(families, tables))
 
-    def _bought(self, sizes: Sequence[int], context: FitContext) -> PureShares | None:
-        """What choices and tables cost, by the most cells that columns can have: by what is public alone."""
+    def _bought(self, sizes: Sequence[int], context: FitContext) -> Paid:
+        """What choices and tables cost, by the most cells that columns can have: by what is public alone.
+
+        ``share`` of what is left of ε is for all choices, the rest for all tables, by basic composition.
+
+        Raises:
+            BudgetSpent: nothing is left.
+        """
         accountant = context.accountant
         if accountant.budget is None:
             accountant.void(UNPAID_COUNTS)
-            return None
+            return Paid()
         choices = len(sizes) - 1
         tables = tables_needed(sizes, self.degree, self.most_cells)
-        shares = pure_shares(accountant, choices=choices, tables=tables, share=self.share)
+        # Additions and removals of a row between neighbours.
+        changes = accountant.rows * (2 if accountant.neighbouring is Neighbouring.REPLACE else 1)
+        left = (accountant.budget.epsilon - accountant.spent().epsilon) * _ROUNDED / changes
+        if left <= 0:
+            raise BudgetSpent(
+                "nothing is left of the privacy budget", where="epsilon", expected="epsilon above 0"
+            )
+        for_choices = left * self.share if choices else 0.0
+        choice = min(for_choices / max(choices, 1), _MOST_EPSILON)
+        scale = max(tables / (left - for_choices), _LEAST_SCALE)
         if choices:
-            accountant.exponential(shares.choice, what="choice of the network", count=choices)
-        accountant.laplace(shares.scale, what="tables of counts of a column and its parents", count=tables)
-        return shares
+            accountant.exponential(choice, what="choice of the network", count=choices)
+        accountant.laplace(scale, what="tables of counts of a column and its parents", count=tables)
+        return Paid(scale, choice)
 
 
 @dataclass(frozen=True, eq=False)
-class ParticleModel:
+class ParticleModel(SavedWhole):
     """Particles, and what their cells mean.
 
     Attributes:
@@ -396,16 +367,6 @@ class ParticleModel:
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` rows: particles with replacement, and values from their cells."""
         return self.binning.table(self.particles[rng.integers(len(self.particles), size=n)], rng)
-
-    def save(self, folder: Path) -> None:
-        """Write columns as ``model.json`` and cells as ``particles.npz``."""
-        _save(folder, self.binning, _PARTICLES, {"particles": self.particles})
-
-    @classmethod
-    def load(cls, folder: Path) -> ParticleModel:
-        """The model that was saved there."""
-        _, binning, arrays = _loaded(folder, _PARTICLES)
-        return cls(binning, arrays["particles"])
 
 
 @dataclass(frozen=True, eq=False)

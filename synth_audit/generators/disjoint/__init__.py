@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import accumulate
@@ -12,10 +11,16 @@ from typing import Any, ClassVar, Literal
 
 from synth_audit.errors import PlanError
 from synth_audit.execution.seeds import as_int_seed
-from synth_audit.generators.disjoint.join import Joiner, partition_pictures
-from synth_audit.generators.disjoint.partition import WHERE, Groups, Partition, number_of_parts, partitioned
-from synth_audit.generators.disjoint.parts import FILE, TRAIN, DisjointModel, Part, fit_parts, part_folder
-from synth_audit.generators.disjoint.validator import FEWEST, Validation
+from synth_audit.generators._model_files import read_model
+from synth_audit.generators.disjoint.join import FEWEST, Joiner, Validation
+from synth_audit.generators.disjoint.partition import (
+    WHERE,
+    Partition,
+    number_of_parts,
+    partition_pictures,
+    partitioned,
+)
+from synth_audit.generators.disjoint.parts import TRAIN, DisjointModel, Part, fit_parts, part_folder
 from synth_audit.plugins.generator import (
     FitContext,
     Generator,
@@ -26,7 +31,6 @@ from synth_audit.plugins.generator import (
     repeats,
 )
 from synth_audit.plugins.plugin_config import build_generator
-from synth_audit.table.schema import schema_from_plain
 from synth_audit.table.table import Table, load_table
 
 _BY_VALIDATION = "the validated join has seen real rows, which ends what the parts guarantee"
@@ -142,15 +146,14 @@ class Disjoint:
 
     def load(self, folder: Path) -> DisjointModel:
         """The model that was saved there."""
-        plain = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        groups: Groups = tuple(tuple(group) for group in plain["groups"])
+        schema, groups, seed = read_model(folder)
         models = tuple(
             generator.load(part_folder(folder, i)) for i, generator in enumerate(self._inner(len(groups)))
         )
         joiner = None
-        if plain["seed"] is not None:
-            joiner = Joiner.of(self.validation, load_table(folder, TRAIN), groups, plain["seed"])
-        return DisjointModel(schema_from_plain(plain["schema"]), groups, models, joiner)
+        if seed is not None:
+            joiner = Joiner.of(self.validation, load_table(folder, TRAIN), groups, seed)
+        return DisjointModel(schema, groups, models, joiner)
 
     def _count(self, train: Table) -> int:
         known = number_of_parts(self.partition, self.parts, self.columns, len(self.generators))

@@ -1,41 +1,82 @@
-"""Joins by a validator that has seen real rows, and what the report draws of a partition and a join."""
+"""Joins rows of parts by a validator, which tells whether parts belong together; it has seen real rows."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
+from pydantic import ConfigDict
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.errors import DataError
+from synth_audit.errors import DataError, PlanError
+from synth_audit.execution.executor import single_threaded
+from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.generators.disjoint.fixed_design import FixedDesign
-from synth_audit.generators.disjoint.partition import (
-    MOST_ROWS,
-    WHERE,
-    Groups,
-    TableAssociations,
-    exterior_to_interior,
-)
-from synth_audit.generators.disjoint.validator import (
-    JoinValidator,
-    ValidatedJoin,
-    Validation,
-    learnt,
-    shares_above,
-    validated_join,
-)
+from synth_audit.generators.disjoint.partition import WHERE, Groups
 from synth_audit.plugins.generator import TrainingCourse
 from synth_audit.stats.distributions import tellable_cells
+from synth_audit.stats.roc import auroc
 from synth_audit.table.table import Table
 
-_MOST_COLUMNS = 40
-_BINS = 10
-_STEPS = 21
-_BARS = 12
+ValidatorName: TypeAlias = Literal[
+    "random_forest",
+    "gradient_boosting",
+    "k_nearest",
+    "svm",
+    "mlp",
+    "one_class_svm",
+    "isolation_forest",
+]
+
+FEWEST = 40
+"""Real rows without which nothing can be held out."""
+
+_TUNED, _CALIBRATED, _TOLD = 0.12, 0.12, 0.12
+"""Shares of the rows on which settings are chosen, scores calibrated, and the result is told."""
+
+_SHUFFLES = 4
+"""Random joins of each held-out row."""
+
+_MOST_KERNEL = 3000
+"""Rows that a support vector machine learns from, since its time grows with their square."""
+
+_FAR = 1e-6
+"""From 0 and 1, so that every probability has a logit."""
+
+Parts: TypeAlias = Sequence[Floats]
+"""Coordinates of the same rows, part by part, shape (n, width) each."""
+
+_ONE_CLASS = ("one_class_svm", "isolation_forest")
+"""Validators that learn from real rows alone."""
+
+_SETTINGS: Mapping[ValidatorName, tuple[Mapping[str, Any], ...]] = {
+    "random_forest": (
+        {"min_samples_leaf": 1},
+        {"min_samples_leaf": 5},
+        {"min_samples_leaf": 20, "max_features": 0.5},
+    ),
+    "gradient_boosting": (
+        {"max_leaf_nodes": 7},
+        {"max_leaf_nodes": 31},
+        {"max_leaf_nodes": 7, "learning_rate": 0.03},
+    ),
+    "k_nearest": ({"n_neighbors": 5}, {"n_neighbors": 15}, {"n_neighbors": 45}),
+    "svm": ({"C": 1.0}, {"C": 10.0}),
+    "mlp": ({"alpha": 1e-4}, {"alpha": 1.0}),
+    "one_class_svm": ({"nu": 0.1}, {"nu": 0.5}),
+    "isolation_forest": ({"max_samples": "auto"}, {"max_samples": 1.0}),
+}
+"""Among which is chosen."""
+
+_PROGRESS = 0.01
+"""Share of the rows still wanted from which on a round counts as progress."""
+
+_BINS, _STEPS, _BARS = 10, 21, 12
+"""Of the pictures: bins of probabilities, thresholds, and groups of rounds at most."""
 
 _MOST_ROWS = 20_000
 """Real rows that a validator learns from."""
@@ -44,49 +85,261 @@ _AT_ONCE = 50_000
 """Joined rows that are scored at a time."""
 
 
-def partition_pictures(
-    train: Table, groups: Groups, least: int, rng: np.random.Generator
-) -> tuple[Series, Series]:
-    """Which column is in which part, and the real relations inside and across, the parts in turn."""
-    rows = train.sample(MOST_ROWS, rng)
-    ordered = [name for group in groups for name in group]
-    part = np.array([i for i, group in enumerate(groups) for _ in group])
-    found = TableAssociations.of(rows, [train.schema[name] for name in ordered], least)
-    values = np.where(found.told, np.round(found.values, 2), np.nan)
-    np.fill_diagonal(values, 1.0)
-    ratio = exterior_to_interior(np.where(found.told, values, np.nan), part)
-    names = [f"{name} ({i + 1})" for name, i in zip(ordered, part, strict=True)]
-    shown = range(min(len(names), _MOST_COLUMNS))
-    told = f"{ratio:.2f}" if math.isfinite(ratio) else "none inside"
-    matrix = Series(
-        id=MeasurementId("generator", "partition", "relations"),
-        title=f"Parts of the columns (in brackets) and what relates them; across parts by inside: {told}",
-        kind="matrix",
-        x_label="column",
-        y_label="column",
-        x=tuple(names[i] for i in shown),
-        lines={names[i]: tuple(float(values[i, j]) for j in shown) for i in shown},
-    )
-    return matrix, _strengths(values, part, len(groups))
+@dataclass(frozen=True, eq=False)
+class JoinValidator:
+    """A fitted validator.
+
+    Attributes:
+        model: from scikit-learn. slope, centre: of the calibration, ``1 / (1 + exp(−slope (s − centre)))``.
+        real, joined: what held-out rows got, of which nothing was learnt: real ones, and the same joined at
+            random.
+        settings: those that were chosen.
+    """
+
+    model: Any
+    slope: float
+    centre: float
+    real: Floats
+    joined: Floats
+    settings: Mapping[str, Any]
+
+    def probability(self, rows: Floats) -> Floats:
+        """That parts of a row belong together, if half of all rows' did; in (0, 1), shape (n,)."""
+        return _sigmoid(self.slope * (_scores(self.model, rows) - self.centre))
+
+    @property
+    def auc(self) -> float:
+        """Area under the ROC curve on held-out rows."""
+        return auroc(self.real, self.joined)
 
 
-def _strengths(values: Floats, part: Floats, n: int) -> Series:
-    """The mean absolute relation inside each part, and to the columns of the others."""
-    own = part[:, None] == part
-    off = ~np.eye(len(part), dtype=bool)
-    known = np.abs(values)
-    return Series(
-        id=MeasurementId("generator", "relations"),
-        title="Mean strength of relations inside each part, and across to the others",
-        kind="bar",
-        x_label="part",
-        y_label="mean of |relation|",
-        x=tuple(f"part {i + 1}" for i in range(n)),
-        lines={
-            "inside": tuple(_mean(known[(part == i)[:, None] & own & off]) for i in range(n)),
-            "across": tuple(_mean(known[(part == i)[:, None] & ~own]) for i in range(n)),
-        },
-    )
+def learnt(parts: Parts, name: ValidatorName, rng: np.random.Generator, *, tuned: bool) -> JoinValidator:
+    """Fit a validator to real rows and to the same rows with each part in an order of its own.
+
+    Settings with the largest area under the ROC curve on held-out rows are taken, and scores are calibrated
+    by a logistic curve on others (Platt 1999), which keeps their order. One-class models and isolation
+    forests learn from the real rows alone.
+
+    Args:
+        parts: at least :data:`FEWEST` rows.
+        tuned: choose settings and calibrate; else scikit-learn's defaults and probabilities as they come.
+    """
+    n = len(parts[0])
+    order = rng.permutation(n)
+    ends = np.cumsum([round(n * share) for share in (_TUNED, _CALIBRATED, _TOLD)])
+    choice, calibration, told, fit = np.split(order, ends)
+    # Drawn with replacement: margins that are exactly equal leave boosted trees without a first split.
+    joins = np.hstack([part[rng.choice(fit, len(fit))] for part in parts])
+    rows = np.vstack([np.hstack([part[fit] for part in parts]), joins])
+    real = np.arange(len(rows)) < len(fit)
+    seed = as_int_seed(rng)
+    held, held_real = _with_joins(parts, choice, rng)
+    best: tuple[float, Any, Mapping[str, Any]] | None = None
+    for settings in _SETTINGS[name] if tuned else ({},):
+        model = _untrained(name, seed, settings)
+        with single_threaded():
+            model = _fitted(model, rows, real, name in _ONE_CLASS)
+        auc = 0.5
+        if tuned:
+            scores = _scores(model, held)
+            auc = auroc(scores[held_real], scores[~held_real])
+        if best is None or auc > best[0]:
+            best = auc, model, settings
+    assert best is not None
+    model = best[1]
+    slope, centre = 1.0, 0.0
+    if tuned:
+        others, which = _with_joins(parts, calibration, rng)
+        slope, centre = _platt(_scores(model, others), which)
+    others, which = _with_joins(parts, told, rng)
+    scores = _scores(model, others)
+    probability = _sigmoid(slope * (scores - centre))
+    return JoinValidator(model, slope, centre, probability[which], probability[~which], best[2])
+
+
+def _with_joins(parts: Parts, rows: Positions, rng: np.random.Generator) -> tuple[Floats, Bools]:
+    """Held-out rows, then the same with every part shuffled on its own, some times; and which are real."""
+    made = [np.hstack([part[rows] for part in parts])]
+    made += [np.hstack([part[rng.permutation(rows)] for part in parts]) for _ in range(_SHUFFLES)]
+    return np.vstack(made), np.arange(len(rows) * (_SHUFFLES + 1)) < len(rows)
+
+
+def _fitted(model: Any, rows: Floats, real: Bools, one_class: bool) -> Any:
+    if one_class:
+        return model.fit(rows[real][:_MOST_KERNEL])
+    if type(model).__name__ == "SVC":  # both kinds of row, in turn
+        half = np.flatnonzero(real)[: _MOST_KERNEL // 2]
+        kept = np.concatenate([half, np.flatnonzero(~real)[: _MOST_KERNEL // 2]])
+        return model.fit(rows[kept], real[kept])
+    return model.fit(rows, real)
+
+
+def _scores(model: Any, rows: Floats) -> Floats:
+    """Larger for rows that are likelier real; logits where the model has probabilities."""
+    with single_threaded():
+        if hasattr(model, "predict_proba"):
+            p = np.clip(model.predict_proba(rows)[:, 1], _FAR, 1 - _FAR)
+            return np.asarray(np.log(p / (1 - p)))
+        return np.asarray(model.decision_function(rows), dtype=np.float64)
+
+
+def _platt(scores: Floats, real: Bools) -> tuple[float, float]:
+    """Slope and centre of the logistic curve, both kinds of row weighing the same; a slope above 0."""
+    from sklearn.linear_model import LogisticRegression
+
+    scale = float(scores.std()) or 1.0
+    curve = LogisticRegression(class_weight="balanced").fit((scores / scale)[:, None], real)
+    slope = max(float(curve.coef_[0, 0]), 1e-3) / scale  # a falling one would turn the order round
+    return slope, -float(curve.intercept_[0]) / slope
+
+
+def _sigmoid(x: Floats) -> Floats:
+    return np.asarray(1 / (1 + np.exp(-np.clip(x, -500, 500))))
+
+
+def _untrained(name: ValidatorName, seed: int, settings: Mapping[str, Any]) -> Any:
+    """The model of scikit-learn."""
+    from sklearn import ensemble, neighbors, neural_network, svm
+
+    kinds: Mapping[ValidatorName, tuple[Callable[..., Any], Mapping[str, Any]]] = {
+        "random_forest": (
+            ensemble.RandomForestClassifier,
+            {"n_estimators": 100, "n_jobs": 1, "random_state": seed},
+        ),
+        "gradient_boosting": (
+            ensemble.HistGradientBoostingClassifier,
+            {"early_stopping": False, "random_state": seed},
+        ),
+        "k_nearest": (neighbors.KNeighborsClassifier, {}),
+        "svm": (svm.SVC, {}),
+        "mlp": (neural_network.MLPClassifier, {"early_stopping": True, "random_state": seed}),
+        "one_class_svm": (svm.OneClassSVM, {}),
+        "isolation_forest": (ensemble.IsolationForest, {"n_jobs": 1, "random_state": seed}),
+    }
+    kind, fixed = kinds[name]
+    return kind(**fixed, **settings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """How joins are validated.
+
+    Attributes:
+        validator: random forest, gradient boosting, nearest neighbours, support vector machine or network,
+            which tell real rows from rows put together at random; or one-class SVM and isolation forest,
+            which learn real rows alone.
+        tuned: choose settings, and calibrate probabilities, on held-out rows.
+        threshold: probability from which on a join is taken; None for that of the best ``share`` of the first
+            round.
+        share: of the first round.
+        decay: what the threshold loses after a round that admits hardly anything.
+        patience: such rounds in a row after which the join gives up. rounds: at most.
+        oversampling: rows that each part draws for each row wanted.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    validator: ValidatorName = "random_forest"
+    tuned: bool = True
+    threshold: float | None = None
+    share: float = 0.1
+    decay: float = 0.1
+    patience: int = 20
+    rounds: int = 200
+    oversampling: float = 3.0
+
+    def __post_init__(self) -> None:
+        within = {
+            "threshold": self.threshold is None or 0 <= self.threshold <= 1,
+            "share": 0 < self.share <= 1,
+            "decay": 0 <= self.decay < 1,
+            "patience": self.patience >= 1,
+            "rounds": self.rounds >= 1,
+            "oversampling": 1 <= self.oversampling <= 100,
+        }
+        if wrong := [name for name, right in within.items() if not right]:
+            raise PlanError(
+                f"{wrong[0]} is out of range",
+                where=f"{WHERE}.validation.{wrong[0]}",
+                expected="threshold 0 to 1, share above 0 to 1, decay 0 to below 1, patience and rounds 1 or "
+                "more, oversampling 1 to 100",
+            )
+
+
+@dataclass(frozen=True)
+class JoinRound:
+    """One round: rows that were put together, the threshold, and how many of them were taken."""
+
+    candidates: int
+    threshold: float
+    admitted: int
+
+
+@dataclass(frozen=True, eq=False)
+class ValidatedJoin:
+    """What came of a join.
+
+    Attributes:
+        rows: for each part the positions of its rows in the joined table, each once, shape (joined, parts).
+        rounds: in order. first: scores of the first round, of all that could be joined.
+    """
+
+    rows: Positions
+    rounds: tuple[JoinRound, ...]
+    first: Floats
+
+
+def validated_join(
+    n: int,
+    pool: int,
+    n_parts: int,
+    score: Callable[[Positions], Floats],
+    rules: Validation,
+    rng: np.random.Generator,
+) -> ValidatedJoin:
+    """Join rows of parts in rounds: shuffle each part's pool, score, take rows at the threshold and above.
+
+    What is taken leaves the pools, so that no row of a part is used twice. It ends with ``n`` rows, or
+    without them once the rounds or the patience are used up. A round counts as progress that admits a
+    hundredth of the rows still wanted: the paper lowers its threshold only after a round that admits none,
+    by which a trickle of single rows would use up all rounds.
+
+    Args:
+        pool: rows of each part, at least n.
+        score: of rows put together, given by positions in the pools, shape (candidates, parts).
+
+    Source: Disjoint Generative Models (Lautrup et al. 2025), algorithm 1 and section 3.1.
+    """
+    left = np.tile(np.arange(pool)[:, None], (1, n_parts))
+    threshold, idle = rules.threshold, 0
+    taken: list[Positions] = []
+    rounds: list[JoinRound] = []
+    first = np.zeros(0)
+    wanted = n
+    while wanted and idle < rules.patience and len(rounds) < rules.rounds:
+        left = np.column_stack([rng.permutation(column) for column in left.T])
+        scores = score(left)
+        if not rounds:
+            first = scores
+        if threshold is None:
+            threshold = float(np.quantile(scores, 1 - rules.share))
+        able = np.flatnonzero(scores >= threshold)[:wanted]
+        rounds.append(JoinRound(len(left), threshold, len(able)))
+        if len(able) < max(1, _PROGRESS * wanted):
+            idle += 1
+            threshold *= 1 - rules.decay
+        else:
+            idle = 0
+        taken.append(left[able])
+        left = np.delete(left, able, axis=0)
+        wanted -= len(able)
+    rows = np.concatenate([*taken, np.empty((0, n_parts), dtype=np.intp)])
+    return ValidatedJoin(rows[rng.permutation(len(rows))], tuple(rounds), first)
+
+
+def shares_above(scores: Sequence[Floats], thresholds: Floats) -> list[Floats]:
+    """Share of each group of scores at each threshold or above, shape (thresholds,) each."""
+    return [1 - np.searchsorted(np.sort(s), thresholds, side="left") / max(len(s), 1) for s in scores]
 
 
 def calibration(validator: JoinValidator, least: int) -> Series:
@@ -186,11 +439,6 @@ def _tellable_bins(counts: Codes, least: int) -> Bools:
 def _shares(counts: Codes, least: int) -> tuple[float, ...]:
     shares = np.where(_tellable_bins(counts, least), counts / max(counts.sum(), 1), np.nan)
     return tuple(map(_rounded, shares.tolist()))
-
-
-def _mean(values: Floats) -> float:
-    known = values[~np.isnan(values)]
-    return _rounded(float(known.mean())) if len(known) else math.nan
 
 
 def _rounded(x: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from synth_audit.arrays import Bools, Codes, Floats
 from synth_audit.encode.cells import ColumnCells, readable_pairs, told_pairs
 from synth_audit.errors import PlanError
+from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.stats.association import (
     between_numbers,
     contingency,
@@ -32,8 +34,11 @@ WHERE = "generator.disjoint"
 FEWEST = 10
 """Rows that a relation between two columns must rest on to decide where they go."""
 
-MOST_ROWS = 50_000
+_MOST_ROWS = 50_000
 """Rows that relations are read off."""
+
+_MOST_COLUMNS = 40
+"""Columns that the picture of relations shows."""
 
 Partition = Literal["correlated", "random", "explicit"]
 
@@ -200,7 +205,7 @@ def partitioned(
     if how == "random":
         groups = _grouped(names, random_partition(len(names), n_parts, rng))
     else:
-        rows = train.sample(MOST_ROWS, rng)
+        rows = train.sample(_MOST_ROWS, rng)
         strength = TableAssociations.of(rows, train.schema.features, FEWEST).values
         groups = _grouped(names, correlated_partition(strength, n_parts))
     return _with_company(train, groups)
@@ -257,3 +262,53 @@ def _alone(target: str) -> PlanError:
         expected="other columns beside the target",
         fix="take fewer parts, or put a column beside it",
     )
+
+
+def partition_pictures(
+    train: Table, groups: Groups, least: int, rng: np.random.Generator
+) -> tuple[Series, Series]:
+    """Which column is in which part, and the real relations inside and across, the parts in turn."""
+    rows = train.sample(_MOST_ROWS, rng)
+    ordered = [name for group in groups for name in group]
+    part = np.array([i for i, group in enumerate(groups) for _ in group])
+    found = TableAssociations.of(rows, [train.schema[name] for name in ordered], least)
+    values = np.where(found.told, np.round(found.values, 2), np.nan)
+    np.fill_diagonal(values, 1.0)
+    ratio = exterior_to_interior(np.where(found.told, values, np.nan), part)
+    names = [f"{name} ({i + 1})" for name, i in zip(ordered, part, strict=True)]
+    shown = range(min(len(names), _MOST_COLUMNS))
+    told = f"{ratio:.2f}" if math.isfinite(ratio) else "none inside"
+    matrix = Series(
+        id=MeasurementId("generator", "partition", "relations"),
+        title=f"Parts of the columns (in brackets) and what relates them; across parts by inside: {told}",
+        kind="matrix",
+        x_label="column",
+        y_label="column",
+        x=tuple(names[i] for i in shown),
+        lines={names[i]: tuple(float(values[i, j]) for j in shown) for i in shown},
+    )
+    return matrix, _strengths(values, part, len(groups))
+
+
+def _strengths(values: Floats, part: Floats, n: int) -> Series:
+    """The mean absolute relation inside each part, and to the columns of the others."""
+    own = part[:, None] == part
+    off = ~np.eye(len(part), dtype=bool)
+    known = np.abs(values)
+    return Series(
+        id=MeasurementId("generator", "relations"),
+        title="Mean strength of relations inside each part, and across to the others",
+        kind="bar",
+        x_label="part",
+        y_label="mean of |relation|",
+        x=tuple(f"part {i + 1}" for i in range(n)),
+        lines={
+            "inside": tuple(_mean(known[(part == i)[:, None] & own & off]) for i in range(n)),
+            "across": tuple(_mean(known[(part == i)[:, None] & ~own]) for i in range(n)),
+        },
+    )
+
+
+def _mean(values: Floats) -> float:
+    known = values[~np.isnan(values)]
+    return round(float(known.mean()), 2) if len(known) else math.nan

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.arrays import Integers
-from synth_audit.dp.accountant import Accountant
-from synth_audit.dp.guarantee import Unit
 from synth_audit.errors import PluginError, SynthAuditError
 from synth_audit.execution.context import RunContext
-from synth_audit.execution.executor import Deadline
-from synth_audit.execution.workplace import Device
 from synth_audit.files import temporary_folder
+from synth_audit.generators._model_files import write_model
 from synth_audit.generators.disjoint.join import Joiner
 from synth_audit.generators.disjoint.partition import WHERE, Groups
 from synth_audit.plugins.fitting import fitted_model
 from synth_audit.plugins.generator import FitContext, Generator, Model, TrainingCourse, column_groups
-from synth_audit.table.schema import PublicDomain, Schema, schema_to_plain
+from synth_audit.table.schema import PublicDomain, Schema
 from synth_audit.table.table import Table, save_table
 
-FILE, TRAIN = "disjoint.json", "train"
+TRAIN = "train"
+"""Name of the file of real rows from which a validator is learnt again."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,8 @@ def fit_parts(parts: Sequence[Part], train: Table, context: FitContext) -> tuple
     models = []
     for part, own in zip(parts, handed, strict=True):
         context.progress(part.title, part.place, len(parts))
-        with _accounted(part, context.accountant):
+        accountant = context.accountant
+        with nullcontext() if accountant.budget is None else accountant.part(part.title, part.reached):
             models.append(_fitted(part, part.rows(train), own))
         context.course.follow(own.course)
     return tuple(models)
@@ -90,15 +88,6 @@ def fit_parts(parts: Sequence[Part], train: Table, context: FitContext) -> tuple
 def _fitted(part: Part, train: Table, context: FitContext) -> Model:
     with _named(part):
         return fitted_model(context.build(part.choice, part.where), train, context)
-
-
-@contextmanager
-def _accounted(part: Part, accountant: Accountant) -> Iterator[None]:
-    if accountant.budget is None:
-        yield
-        return
-    with accountant.part(part.title, part.reached):
-        yield
 
 
 @contextmanager
@@ -123,19 +112,8 @@ def _named(part: Part) -> Iterator[None]:
         ) from None
 
 
-@dataclass(frozen=True, eq=False)
-class _Task:
-    """All that the fit of a part rests on, as it travels to another process; see :class:`FitContext`."""
-
-    part: Part
-    train: Table = field(repr=False)
-    rng: np.random.Generator = field(repr=False)
-    public_domain: PublicDomain = field(repr=False)
-    device: Device
-    deadline: Deadline
-    checkpoint: Path | None
-    base: Path
-    entities: Integers | None = field(repr=False)
+_Task = tuple[Part, Table, Callable[[], FitContext]]
+"""All that the fit of a part rests on, as it travels to another process, where its context is made."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,26 +128,25 @@ class _PartFit:
 def _beside(
     parts: Sequence[Part], handed: Sequence[FitContext], train: Table, context: FitContext
 ) -> tuple[Model, ...]:
-    run = RunContext(
-        executor=context.executor,
-        progress=context.progress,
-        deadline=context.deadline,
-        scratch=context.scratch,
-    )
-    entities = None if context.entities is None else context.entities()
+    shared = {name: getattr(context, name) for name in ("executor", "progress", "deadline", "scratch")}
+    run = RunContext(**shared)
+    entities = None if context.entities is None else partial(np.asarray, context.entities())
     tasks = [
-        _Task(
-            part=part,
-            train=part.rows(train),
-            rng=c.rng,
-            public_domain=c.public_domain,
-            device=c.device,
-            deadline=c.deadline,
-            checkpoint=c.checkpoint,
-            base=c.base,
-            entities=entities,
+        (
+            part,
+            part.rows(train),
+            partial(
+                FitContext,
+                rng=own.rng,
+                public_domain=own.public_domain,
+                device=own.device,
+                deadline=own.deadline,
+                checkpoint=own.checkpoint,
+                base=own.base,
+                entities=entities,
+            ),
         )
-        for part, c in zip(parts, handed, strict=True)
+        for part, own in zip(parts, handed, strict=True)
     ]
     models = []
     for part, fit in zip(parts, run.map("part", _elsewhere, tasks), strict=True):
@@ -182,18 +159,9 @@ def _beside(
 
 def _elsewhere(task: _Task) -> _PartFit:
     """Fit a part and save its model, which as data can travel whatever it is made of."""
-    entities = task.entities
-    context = FitContext(
-        rng=task.rng,
-        public_domain=task.public_domain,
-        accountant=Accountant(None, unit=Unit.ROW),
-        device=task.device,
-        deadline=task.deadline,
-        entities=None if entities is None else lambda: entities,
-        checkpoint=task.checkpoint,
-        base=task.base,
-    )
-    model = _fitted(task.part, task.train, context)
+    part, train, made = task
+    context = made()
+    model = _fitted(part, train, context)
     with temporary_folder() as place:
         folder = Path(place)
         model.save(folder)
@@ -270,15 +238,14 @@ class DisjointModel:
         return tables
 
     def save(self, folder: Path) -> None:
-        """Write what is divided how as ``disjoint.json``, and each part into a folder of its own.
+        """Write what is divided how, and each part into a folder of its own.
 
         A validator is learnt again from the real rows, which are written too: as data it has no other form.
         """
         seed = None if self.joiner is None else self.joiner.seed
-        plain = {"schema": schema_to_plain(self.schema), "groups": self.groups, "seed": seed}
+        write_model(folder, (self.schema, self.groups, seed))
         if self.joiner is not None:
             save_table(self.joiner.train, folder, TRAIN)
-        (folder / FILE).write_text(json.dumps(plain, allow_nan=False), encoding="utf-8")
         for i, model in enumerate(self.models):
             own = part_folder(folder, i)
             own.mkdir()

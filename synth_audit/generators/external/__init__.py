@@ -2,40 +2,47 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from pydantic import TypeAdapter, ValidationError
 
 from synth_audit import registry
-from synth_audit.errors import DataError, PlanError
-from synth_audit.execution.seeds import as_int_seed
-from synth_audit.generators.external.program import PLACEHOLDERS, Format, PrivateFolder, Program
-from synth_audit.generators.external.recipe import RecipeEnvironment, Setting, recipe_named
-from synth_audit.generators.external.recipe_model import WHERE as RECIPE
-from synth_audit.generators.external.recipe_model import RecipeModel, as_recipes_see
+from synth_audit.errors import PlanError
+from synth_audit.generators._model_files import read_model, write_model
+from synth_audit.generators.external.program import (
+    PLACEHOLDERS,
+    ColumnGroups,
+    Format,
+    PrivateFolder,
+    Program,
+    ProgramModel,
+)
+from synth_audit.generators.external.recipe import WHERE as RECIPE
+from synth_audit.generators.external.recipe import (
+    RecipeEnvironment,
+    Setting,
+    as_recipes_see,
+    recipe_named,
+    rows_of_recipe,
+)
 from synth_audit.plugins import source as sources
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
 from synth_audit.plugins.plugin_config import Location, PluginChoice
 from synth_audit.plugins.source import Source
-from synth_audit.table.schema import PublicDomain, Schema, schema_from_plain, schema_to_plain
+from synth_audit.table.schema import PublicDomain, Schema
 from synth_audit.table.table import Table, read_table
 
 _FINISHED = "the table was made elsewhere; nothing is known of how"
 _BY_PROGRAM = "the table was made by another program; nothing is known of how"
-_FILE = "model.json"
 
 _LONGEST = 10_000_000
 _REQUIRED = ("{train}", "{synthetic}", "{rows}")
-
-ColumnGroups: TypeAlias = tuple[tuple[str, ...], ...]
-"""Names of columns of each group."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +81,7 @@ class ExternalModel:
 
     def save(self, folder: Path) -> None:
         """Write what columns the table must have, and where its path starts."""
-        _write(folder, self.schema, self.base)
+        write_model(folder, (self.schema, str(self.base)))
 
     def read(self) -> Table:
         """The table as it is there now.
@@ -83,48 +90,6 @@ class ExternalModel:
             DataError: it cannot be read, or its columns or kinds differ from train's.
         """
         return read_table(sources.read(self.source, self.base), self.schema, where="synthetic")
-
-
-@dataclass(frozen=True, eq=False)
-class ProgramModel:
-    """Training rows in a private folder, and the program that makes tables from them.
-
-    Attributes:
-        schema: the features of train.
-        program: what is run; the folder goes when the model does.
-        column_groups: columns that it draws together, apart from the others, as the plan says.
-    """
-
-    schema: Schema = field(repr=False)
-    program: Program
-    column_groups: ColumnGroups = ()
-
-    def sample(self, n: int, rng: np.random.Generator) -> Table:
-        """Run the program for ``n`` rows with a seed drawn from ``rng``.
-
-        Raises:
-            DataError: it does not start, fails, takes too long, or leaves no table of ``n`` rows with the
-                columns and kinds of train.
-        """
-        table = read_table(self.program.run(n, as_int_seed(rng)), self.schema, where="synthetic")
-        if table.n_rows != n:
-            raise DataError(
-                f"the program wrote {table.n_rows:,} rows instead of {n:,}",
-                where="generator.external.command",
-                expected="as many rows as {rows} says",
-                fix="let the program heed {rows}",
-            )
-        return table
-
-    def batches(self, n: int, rng: np.random.Generator, size: int) -> Iterator[Table]:
-        """The rows of one run of the program."""
-        return self.sample(n, rng).parts(size)
-
-    def save(self, folder: Path) -> None:
-        """Write the schema, and the private folder with its training rows and what the program learnt."""
-        assert self.program.base is not None
-        _write(folder, self.schema, self.program.base)
-        self.program.copy_to(folder / "program")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,7 +184,7 @@ class External:
         """A program is handed the rows as they are."""
         return 1
 
-    def fit(self, train: Table, context: FitContext) -> ExternalModel | ProgramModel | RecipeModel:
+    def fit(self, train: Table, context: FitContext) -> ExternalModel | ProgramModel:
         """Take column names and kinds of ``train``; lay its rows out for the program, if there is one.
 
         Raises:
@@ -238,37 +203,32 @@ class External:
             context.accountant.void(_FINISHED)
             return ExternalModel(train.schema, self._source(), context.base, self.column_groups)
         context.accountant.void(self._origin(context.public_domain))
-        program = self._program(context.base, PrivateFolder(context.scratch))
-        if self.recipe is None:
-            program.lay_out(train)
-            return ProgramModel(train.schema, program, self.column_groups)
-        program.lay_out(as_recipes_see(train))
-        return RecipeModel(train.schema, program)
+        model = self._program(train.schema, context.base, PrivateFolder(context.scratch))
+        model.program.lay_out(train if self.recipe is None else as_recipes_see(train))
+        return model
 
-    def load(self, folder: Path) -> ExternalModel | ProgramModel | RecipeModel:
+    def load(self, folder: Path) -> ExternalModel | ProgramModel:
         """The model that was saved there."""
-        plain = json.loads((folder / _FILE).read_text(encoding="utf-8"))
-        schema, base = schema_from_plain(plain["schema"]), Path(plain.get("base", ""))  # a recipe has none
+        schema, base = read_model(folder)
         if not self.refits:
-            return ExternalModel(schema, self._source(), base, self.column_groups)
+            return ExternalModel(schema, self._source(), Path(base), self.column_groups)
         own = PrivateFolder()
         shutil.copytree(folder / "program", own.path, dirs_exist_ok=True)
-        program = self._program(base, own)
-        if self.recipe is not None:
-            return RecipeModel(schema, program)
-        return ProgramModel(schema, program, self.column_groups)
+        return self._program(schema, Path(base), own)
 
-    def _program(self, base: Path, folder: PrivateFolder) -> Program:
+    def _program(self, schema: Schema, base: Path, folder: PrivateFolder) -> ProgramModel:
         if self.recipe is None:
             assert self.command is not None
-            return Program(self.command, base, folder, self.format, self.timeout)
+            program = Program(self.command, base, folder, self.format, self.timeout)
+            return ProgramModel(schema, program, self.column_groups)
         recipe = recipe_named(self.recipe)
         command = recipe.command(RecipeEnvironment.of(recipe).checked().interpreter, self.settings)
         fix = (
             f"`synth-audit recipes try {recipe.name}` shows what it prints on made-up rows; 3 is the exit "
             "status of an import that failed, 4 of a fit, 5 of a draw"
         )
-        return Program(command, None, folder, "parquet", self.timeout, where=RECIPE, fix=fix)
+        program = Program(command, None, folder, "parquet", self.timeout, where=RECIPE, fix=fix)
+        return ProgramModel(schema, program, read=rows_of_recipe)
 
     def _origin(self, domain: PublicDomain) -> str:
         """Why nothing is claimed; what a recipe claims is told as its word."""
@@ -292,8 +252,3 @@ class External:
         where = f"generator.external.source.{choice.name}"
         built: Source = registry.build("source", choice.name, choice.config, where=where)
         return built
-
-
-def _write(folder: Path, schema: Schema, base: Path) -> None:
-    plain = {"schema": schema_to_plain(schema), "base": str(base)}
-    (folder / _FILE).write_text(json.dumps(plain), encoding="utf-8")

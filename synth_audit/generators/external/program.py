@@ -10,22 +10,25 @@ import signal
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from synth_audit import registry
 from synth_audit.errors import DataError
 from synth_audit.execution.context import for_other_programs
+from synth_audit.execution.seeds import as_int_seed
 from synth_audit.files import lasting_folder
+from synth_audit.generators._model_files import write_model
 from synth_audit.plugins.source import hand_over
 from synth_audit.table.schema import PublicDomain, Schema, quantitative
-from synth_audit.table.table import Table
+from synth_audit.table.table import Table, read_table
 
 Format = Literal["parquet", "csv"]
 
@@ -128,6 +131,66 @@ class Program:
     def _file(self, name: str) -> Any:
         """The file as a source that can be written too."""
         return registry.build("source", self.format, {"path": str(self._place(name))})
+
+
+ColumnGroups: TypeAlias = tuple[tuple[str, ...], ...]
+"""Names of columns of each group."""
+
+Reading: TypeAlias = Callable[[pa.Table, Schema, int], Table]
+"""How what a program wrote becomes so many rows under a schema."""
+
+
+def rows_of_program(made: pa.Table, schema: Schema, n: int) -> Table:
+    """What a program wrote, which must hold the columns and kinds of train.
+
+    Raises:
+        DataError: it holds others, or not ``n`` rows.
+    """
+    table = read_table(made, schema, where="synthetic")
+    if table.n_rows != n:
+        raise DataError(
+            f"the program wrote {table.n_rows:,} rows instead of {n:,}",
+            where=_COMMAND,
+            expected="as many rows as {rows} says",
+            fix="let the program heed {rows}",
+        )
+    return table
+
+
+@dataclass(frozen=True, eq=False)
+class ProgramModel:
+    """Training rows in a private folder, and the program that makes tables from them.
+
+    Attributes:
+        schema: the features of train.
+        program: what is run; the folder goes when the model does.
+        column_groups: columns that it draws together, apart from the others, as the plan says.
+        read: how what it writes is read.
+    """
+
+    schema: Schema = field(repr=False)
+    program: Program
+    column_groups: ColumnGroups = ()
+    read: Reading = rows_of_program
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """Run the program for ``n`` rows with a seed drawn from ``rng``.
+
+        Raises:
+            DataError: it does not start, fails, takes too long, or leaves no table of ``n`` rows with the
+                columns and kinds of train.
+        """
+        return self.read(self.program.run(n, as_int_seed(rng)), self.schema, n)
+
+    def batches(self, n: int, rng: np.random.Generator, size: int) -> Iterator[Table]:
+        """The rows of one run of the program."""
+        return self.sample(n, rng).parts(size)
+
+    def save(self, folder: Path) -> None:
+        """Write the schema, and the private folder with its training rows and what the program learnt."""
+        base = "" if self.program.base is None else str(self.program.base)
+        write_model(folder, (self.schema, base))
+        self.program.copy_to(folder / "program")
 
 
 def columns_of(schema: Schema) -> dict[str, dict[str, Any]]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools
 from synth_audit.encode.facets import MarginMethod
+from synth_audit.generators._model_files import read_model
 from synth_audit.generators.vine.columns import (
     ColumnCodec,
     Root,
@@ -21,7 +22,7 @@ from synth_audit.generators.vine.columns import (
     variables_of,
 )
 from synth_audit.generators.vine.copulas import Choice, Criterion, FamilySet, Fitting, Joint, Topology
-from synth_audit.generators.vine.model import FILE, VineModel
+from synth_audit.generators.vine.model import VineModel
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, Needs
 from synth_audit.table.table import Table
 
@@ -147,7 +148,8 @@ class Vine:
 
     def load(self, folder: Path) -> VineModel:
         """The model that was saved there."""
-        return VineModel.from_json((folder / FILE).read_text(encoding="utf-8"))
+        model: VineModel = read_model(folder)
+        return model
 
     def _fitting(self, level: int | None) -> Fitting:
         choice = Choice(families=self.families, criterion=self.criterion, level=level)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -73,17 +72,6 @@ class RVine:
         uniforms = np.asfortranarray(rng.random((n, self.dim)))
         # One thread: with discrete variables the last bits depend on the number of threads.
         return np.asarray(self.copula.inverse_rosenblatt(uniforms, num_threads=1), dtype=np.float64)
-
-    def to_json(self) -> str:
-        """Everything there is to know of it, as text."""
-        return str(self.copula.to_json())
-
-    @classmethod
-    def from_json(cls, text: str) -> RVine:
-        """The vine that :meth:`to_json` wrote; draws are equal to the last bit."""
-        from pyvinecopulib.core import Vinecop
-
-        return cls(Vinecop.from_json(text))
 
 
 def fit_rvine(
@@ -218,23 +206,6 @@ class CVine:
             if edge is not None:
                 value = float(edge.hfunc2(np.array([[value, root]]))[0])
         return value
-
-    def to_json(self) -> str:
-        """Everything there is to know of it, as text."""
-        trees = [[None if e is None else json.loads(e.to_json()) for e in tree] for tree in self.trees]
-        return json.dumps({"dim": self.dim, "trees": trees}, allow_nan=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> CVine:
-        """The vine that :meth:`to_json` wrote; draws are equal to the last bit."""
-        from pyvinecopulib.core import Bicop
-
-        read = json.loads(text)
-        trees = (
-            tuple(None if e is None else Bicop.from_json(json.dumps(e)) for e in tree)
-            for tree in read["trees"]
-        )
-        return cls(read["dim"], tuple(trees))
 
 
 def inverse_h(edge: Edge, levels: Floats, root: Floats) -> Floats:

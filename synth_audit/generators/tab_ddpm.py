@@ -1,32 +1,25 @@
-"""Gaussian diffusion of numbers and multinomial diffusion of labels, side by side."""
+"""Diffusion of mixed tables without protection."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import torch
-from torch import nn
 
 from synth_audit.arrays import Floats, Floats32
-from synth_audit.generators._deep.training import (
-    LabelSlices,
-    Training,
-    Weights,
-    as_arrays,
-    descend,
-    generator_from,
-    with_weights,
-)
-from synth_audit.generators._deep.transforms import RowLayout
-from synth_audit.generators.tab_ddpm import TabDdpm
+from synth_audit.generators._deep.lazily import networks, torch
+from synth_audit.generators._deep.network_model import OpenNetwork
+from synth_audit.generators._deep.rows import OfNumbers
+from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
+from synth_audit.plugins.generator import GeneratorInfo, check_settings
+
+if TYPE_CHECKING:
+    from synth_audit.generators._deep.networks import TimedNet, Weights
+    from synth_audit.generators._deep.training import Training
 
 _BLOCK = 512
 """Rows drawn at a time; always as many, so that a row's sums are formed alike wherever it stands."""
-
-_TIME = 128
-"""Dimensions of what the network hears of the time."""
 
 _OFFSET = 0.008
 """Of the schedule: the first step adds some noise."""
@@ -41,85 +34,97 @@ _NEVER = -69.0
 """Logarithm of a chance of 0, nearly."""
 
 
-@dataclass(frozen=True)
-class TabDdpmNetwork:
-    """Both diffusions; numbers of the rows are standard normal.
+@dataclass(frozen=True, kw_only=True)
+class TabDdpm(OpenNetwork):
+    """Rows become noise level by level; a network learns the way back.
+
+    Numbers, standard normal by their ranks, are noised by a Gaussian diffusion, whose noise ε the network
+    predicts; labels by a multinomial one, of which it predicts the row without noise. The loss of a row at a
+    random level is the mean square of what is missed of ε, plus T times the mean over columns of labels of
+    ``KL(q(x_{t−1} | x_t, x_0) ‖ q(x_{t−1} | x_t, x̂_0))``. As published the target is given to the network;
+    here it is a column like all others.
+
+    Attributes:
+        steps: gradient steps.
+        batch: rows of a step.
+        levels: noise levels T.
+        hidden, layers: width and number of the network's layers.
+        learning_rate: of Adam at first; it falls to 0 on a straight line.
 
     Source: Kotelnikov et al. 2023; Ho et al. 2020; Hoogeboom et al. 2021.
     """
 
-    settings: TabDdpm
+    steps: int = 5000
+    batch: int = 512
+    levels: int = 100
+    hidden: int = 256
+    layers: int = 2
+    learning_rate: float = 1e-3
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="TabDDPM",
+        summary="Gaussian and multinomial diffusion of mixed tables; no privacy guarantee.",
+        cost="minutes",
+        source="Kotelnikov et al. 2023",
+        trial={"steps": 3, "levels": 4, "hidden": 8},
+    )
+
+    def __post_init__(self) -> None:
+        counts = ("steps", "batch", "levels", "hidden", "layers")
+        check_settings(self, counts=counts, sizes=("learning_rate",))
+
+    def of_numbers(self, rng: np.random.Generator) -> OfNumbers:
+        """Standard normal by their ranks."""
+        return QuantileTransform.of
 
     def learn(self, training: Training) -> Weights:
         """Train on rows at random levels."""
-        settings, layout = self.settings, training.layout
-        model = training.built(lambda: MixedDiffusion(layout, settings))
-        order = [*layout.numbers, *model.labels.places.tolist()]
-        draws = generator_from(training.rng)
+        network = training.built(lambda: self._net(training.layout))
+        model = MixedDiffusion(training.layout, network, training.device)
+        draws = networks.generator_from(training.rng)
 
         def losses(batch: torch.Tensor) -> torch.Tensor:
-            t = torch.randint(1, settings.levels + 1, (len(batch),), generator=draws).to(training.device)
-            return model.losses(batch[:, order], t, draws)
+            t = torch.randint(1, self.levels + 1, (len(batch),), generator=draws).to(training.device)
+            return model.losses(batch[:, model.order], t, draws)
 
-        descend(model, losses, training, settings.learning_rate, settings, draws=draws)
-        return as_arrays(model)
+        training.descend(network, losses, self.learning_rate, self, draws=draws)
+        return networks.as_arrays(network)
 
     def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
         """``n`` row vectors: from noise and labels by chance alone down to level 0."""
         made = np.empty((n, layout.width), dtype=np.float32)
-        draws = generator_from(rng)
-        model = with_weights(MixedDiffusion(layout, self.settings), weights)
-        order = [*layout.numbers, *model.labels.places.tolist()]
+        draws = networks.generator_from(rng)
+        model = MixedDiffusion(layout, networks.with_weights(self._net(layout), weights))
         for start in range(0, n, _BLOCK):
             numbers = torch.randn((_BLOCK, model.numbers), generator=draws)
             labels = model.labels.drawn(torch.zeros((_BLOCK, len(model.labels.places))), draws)
             x = torch.cat([numbers, labels], dim=1)
-            for level in range(self.settings.levels, 0, -1):
+            for level in range(self.levels, 0, -1):
                 x = model.earlier(x, level, draws)
-            made[start : start + _BLOCK, order] = x[: n - start].numpy()
+            made[start : start + _BLOCK, model.order] = x[: n - start].numpy()
         return made
 
-
-class DiffusionNet(nn.Module):
-    """A perceptron of the row plus what it hears of the time by its sines and cosines."""
-
-    def __init__(self, width: int, settings: TabDdpm) -> None:
-        super().__init__()
-        self.levels = settings.levels
-        self.row = nn.Linear(width, _TIME)
-        self.time = nn.Sequential(nn.Linear(_TIME, _TIME), nn.SiLU(), nn.Linear(_TIME, _TIME))
-        widths = (_TIME, *[settings.hidden] * settings.layers)
-        self.layers = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
-        self.out = nn.Linear(widths[-1], width)
-
-    def forward(self, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
-        """Shape (n, width), and levels 1 … T of shape (n,), to (n, width)."""
-        speeds = torch.exp(-np.log(1e4) * torch.arange(_TIME // 2, device=x.device) / (_TIME // 2))
-        angles = (1000 * t / self.levels)[:, None] * speeds
-        x = self.row(x) + self.time(torch.cat([angles.cos(), angles.sin()], dim=1))
-        for layer in self.layers:
-            x = torch.relu(layer(x))
-        out: torch.Tensor = self.out(x)
-        return out
+    def _net(self, layout: RowLayout) -> TimedNet:
+        return networks.TimedNet(layout.width, self.hidden, self.layers, self.levels)
 
 
-class MixedDiffusion(nn.Module):
-    """The network, and what noise does to a row. Numbers come first in all its vectors, then labels."""
+class MixedDiffusion:
+    """The network, and what noise does to a row. Numbers come first in all its vectors, then labels.
 
-    kept: torch.Tensor
+    Attributes:
+        order: positions of numbers, then labels, in a row vector.
+        kept: :func:`kept_shares`, in double precision: 1 − ᾱ is small at first.
+    """
 
-    def __init__(self, layout: RowLayout, settings: TabDdpm) -> None:
-        super().__init__()
-        self.numbers, self.levels = len(layout.numbers), settings.levels
-        self.labels = LabelSlices(layout)
-        self.network = DiffusionNet(layout.width, settings)
-        kept = torch.as_tensor(kept_shares(settings.levels))
-        self.register_buffer("kept", kept, persistent=False)  # double precision: 1 − ᾱ is small at first
+    def __init__(self, layout: RowLayout, network: TimedNet, device: str = "cpu") -> None:
+        self.numbers, self.levels, self.network = len(layout.numbers), network.levels, network
+        self.labels = networks.LabelSlices(layout).to(device)
+        self.order = [*layout.numbers, *self.labels.places.tolist()]
+        self.kept = torch.as_tensor(kept_shares(self.levels), device=device)
 
     def noised(self, rows: torch.Tensor, t: torch.Tensor, draws: torch.Generator) -> torch.Tensor:
         """Rows of shape (n, width) at levels of shape (n,), and behind them the noise of their numbers."""
         kept = self.kept[t][:, None]
-        noise = torch.randn((len(rows), self.numbers), generator=draws).to(rows.device)
+        noise = networks.normal((len(rows), self.numbers), draws, rows.device)
         numbers = kept.sqrt().float() * rows[:, : self.numbers] + (1 - kept).sqrt().float() * noise
         stays = torch.rand((len(rows), self.labels.count), generator=draws).to(rows.device) < kept
         others = self.labels.drawn(torch.zeros_like(rows[:, self.numbers :]), draws)
@@ -163,7 +168,7 @@ class MixedDiffusion(nn.Module):
         told = self.network(x, t)
         now, before = float(self.kept[level]), float(self.kept[level - 1])
         step, numbers = now / before, x[:, : self.numbers]
-        noise = torch.randn(numbers.shape, generator=draws).to(x.device)
+        noise = networks.normal(numbers.shape, draws, x.device)
         first = (numbers - (1 - now) ** 0.5 * told[:, : self.numbers]) / now**0.5
         first = first.clamp(-_FARTHEST, _FARTHEST)
         mean = (1 - step) * before**0.5 * first + (1 - before) * step**0.5 * numbers

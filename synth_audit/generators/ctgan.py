@@ -1,38 +1,98 @@
-"""Conditional generator, critic, and how they take turns."""
+"""A conditional GAN for mixed tables."""
 
 from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import torch
-from torch import nn
-from torch.nn import functional
 
 from synth_audit.arrays import Floats32, Positions
-from synth_audit.generators._deep.gan import PENALTY, Conditions, Critic, activated, settled, steepness
-from synth_audit.generators._deep.training import (
-    MOMENTS,
-    Training,
-    Weights,
-    as_arrays,
-    averaged,
-    drawn_in_blocks,
-    follow,
-    generator_from,
-    with_weights,
-)
+from synth_audit.generators._deep.gan import PENALTY, Conditions, activated, settled, steepness
+from synth_audit.generators._deep.lazily import functional, networks, torch
+from synth_audit.generators._deep.network_model import OpenNetwork
 from synth_audit.generators._deep.transforms import RowLayout
-from synth_audit.generators.ctgan import Ctgan
+from synth_audit.plugins.generator import GeneratorInfo, check_settings
+
+if TYPE_CHECKING:
+    from synth_audit.generators._deep.networks import ResidualNet, Weights
+    from synth_audit.generators._deep.training import Training
+
+_BLOCKS = 2
+"""Residual blocks of the generator."""
 
 _DECAY = 1e-6
 """Decay of the generator's weights."""
 
+_COUNTS = "counts"
+"""Name of the counts of labels among the weights of a model."""
 
-@dataclass(frozen=True)
-class CtganNetwork:
-    """A generator that is asked for labels, and a critic.
+
+@dataclass(frozen=True, kw_only=True)
+class Ctgan(OpenNetwork):
+    """A Wasserstein GAN that is asked for rows with a given label of a given column.
+
+    While it learns labels are asked for by the logarithm of their counts, so that rare ones are learnt; when
+    rows are drawn, by their counts. The critic, with gradient penalty, judges rows in packs, against
+    collapse. Numbers are normalised within their modes.
+
+    Attributes:
+        epochs: times that as many rows as train has are seen.
+        batch: rows of a step; an eighth of the table where that is less, but 50 at least. Rounded down to
+            whole packs.
+        noise: dimensions of the generator's input.
+        hidden: width of the two layers of generator and critic.
+        learning_rate: of both Adams.
+        pack: rows that the critic judges together; 10 as published.
+        averaging: decay of the running mean of the generator's weights that rows are drawn with; 0 for the
+            last weights, as published.
+
+    Source: Xu et al. 2019; Yazıcı et al. 2019.
+    """
+
+    epochs: int = 300
+    batch: int = 500
+    noise: int = 128
+    hidden: int = 256
+    learning_rate: float = 2e-4
+    pack: int = 1
+    averaging: float = 0.998
+    info: ClassVar[GeneratorInfo] = GeneratorInfo(
+        title="CTGAN",
+        summary="Conditional Wasserstein GAN trained by sampling; no privacy guarantee.",
+        cost="minutes",
+        source="Xu et al. 2019",
+        trial={"epochs": 2, "hidden": 16, "noise": 8},
+    )
+
+    def __post_init__(self) -> None:
+        counts = ("epochs", "batch", "noise", "hidden", "pack")
+        check_settings(self, counts=counts, sizes=("learning_rate",), shares=("averaging",))
+
+    def generator(self, layout: RowLayout, conditions: Conditions) -> ResidualNet:
+        """From noise and what is asked for to the scores of a row."""
+        width = self.noise + conditions.width
+        return networks.ResidualNet(width, layout.width, self.hidden, _BLOCKS, by_batch=True)
+
+    def learn(self, training: Training) -> Weights:
+        """The generator's weights, and the counts of labels.
+
+        ``training.sample`` says how many rows a batch has; which, the conditions say.
+        """
+        return CtganTraining(training, self).run()
+
+    def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        """``n`` row vectors, asked for by labels as often as train has them."""
+        learnt = dict(weights)
+        conditions = Conditions.kept(learnt.pop(_COUNTS), layout)
+        given = conditions.asked(n, rng)
+        network = networks.with_weights(self.generator(layout, conditions), learnt)
+        return settled(networks.drawn_in_blocks(network, n, self.noise, rng, given), layout, rng)
+
+
+class CtganTraining:
+    """One run of training: a step of the critic, then one of the generator, and again.
 
     In each step a column of labels and one of its labels are drawn for every row of the batch. The generator
     is asked for rows that have them, and the critic is shown those beside real rows that do. Its loss is
@@ -43,45 +103,21 @@ class CtganNetwork:
         al. 2019 for the running mean of weights.
     """
 
-    settings: Ctgan
-
-    def learn(self, training: Training) -> Weights:
-        """The generator's weights, and the counts of labels.
-
-        ``training.sample`` says how many rows a batch has; which, the conditions say.
-        """
-        return CtganTraining(training, self.settings).run()
-
-    def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        """``n`` row vectors, asked for by labels as often as train has them."""
-        kept = dict(weights)
-        conditions = Conditions.kept(kept.pop("counts"), layout)
-        given, noise = conditions.asked(n, rng), self.settings.noise
-        network = RowGenerator(noise + conditions.width, layout.width, self.settings.hidden)
-        return settled(drawn_in_blocks(with_weights(network, kept), n, noise, rng, given), layout, rng)
-
-
-class CtganTraining:
-    """One run of training."""
-
     def __init__(self, training: Training, settings: Ctgan) -> None:
         self.training, self.settings, self.layout = training, settings, training.layout
         self.rng, self.device, self.rows = training.rng, training.device, training.rows
         self.conditions = Conditions.of(training.vectors, self.layout)
-        self.draws = generator_from(self.rng)
+        self.draws = networks.generator_from(self.rng)
         self.having = _rows_by_label(training.vectors, self.layout)
-        width, hidden = self.conditions.width, settings.hidden
-        self.generator = training.built(
-            lambda: RowGenerator(settings.noise + width, self.layout.width, hidden)
-        )
+        self.generator = training.built(lambda: settings.generator(self.layout, self.conditions))
         self.mean = deepcopy(self.generator)
-        self.critic = training.built(lambda: Critic(settings.pack * (self.layout.width + width), hidden))
-        adam = {"lr": settings.learning_rate, "betas": MOMENTS}
-        self.of_generator = torch.optim.Adam(self.generator.parameters(), weight_decay=_DECAY, **adam)
-        self.of_critic = torch.optim.Adam(self.critic.parameters(), **adam)
+        packed = settings.pack * (self.layout.width + self.conditions.width)
+        self.critic = training.built(lambda: networks.Critic(packed, settings.hidden))
+        self.of_generator = networks.adam(self.generator, settings.learning_rate, weight_decay=_DECAY)
+        self.of_critic = networks.adam(self.critic, settings.learning_rate)
 
     def run(self) -> Weights:
-        """A step of the critic, then one of the generator, and again."""
+        """The running mean of the generator's weights, and the counts of labels."""
         parts = {
             "generator": self.generator,
             "mean": self.mean,
@@ -96,9 +132,9 @@ class CtganTraining:
             size = max(1, len(self.training.sample()) // pack) * pack
             self._teach_critic(size)
             lost = self._teach_generator(size)
-            averaged(self.mean, self.generator, self.settings.averaging, step)
+            networks.averaged(self.mean, self.generator, self.settings.averaging, step)
             self.training.done(step, lost)
-        return {**as_arrays(self.mean), "counts": self.conditions.counts.astype(np.float32)}
+        return {**networks.as_arrays(self.mean), _COUNTS: self.conditions.counts.astype(np.float32)}
 
     def _teach_critic(self, size: int) -> None:
         column, label, asked = self._asked(size)
@@ -108,7 +144,7 @@ class CtganTraining:
         real = torch.cat([self._real(column[order], label[order]), asked[torch.as_tensor(order)]], dim=1)
         loss = self._judged(made).mean() - self._judged(real).mean()
         penalty = steepness(self._judged, real, made, self.draws, self.settings.pack)
-        follow(self.of_critic, loss + PENALTY * penalty)
+        networks.follow(self.of_critic, loss + PENALTY * penalty)
 
     def _teach_generator(self, size: int) -> float:
         column, label, asked = self._asked(size)
@@ -117,12 +153,12 @@ class CtganTraining:
         loss = -self._judged(made).mean()
         if self.conditions.width:
             loss = loss + self._missed(scores, column, label)
-        return follow(self.of_generator, loss)
+        return networks.follow(self.of_generator, loss)
 
     def _judged(self, rows: torch.Tensor) -> torch.Tensor:
         """Scores of packs; rows that follow one another are one pack."""
         packs = rows.reshape(len(rows) // self.settings.pack, -1)
-        return self.critic(packs, self.critic.kept(len(packs), self.draws).to(self.device))
+        return self.critic.judged(packs, self.draws)
 
     def _asked(self, size: int) -> tuple[Positions, Positions, torch.Tensor]:
         """What is asked for, and as vectors."""
@@ -143,7 +179,7 @@ class CtganTraining:
         return self.rows[torch.as_tensor(found, device=self.device)]
 
     def _scores(self, asked: torch.Tensor) -> torch.Tensor:
-        noise = torch.randn((len(asked), self.settings.noise), generator=self.draws).to(self.device)
+        noise = networks.normal((len(asked), self.settings.noise), self.draws, self.device)
         scores: torch.Tensor = self.generator(torch.cat([noise, asked], dim=1))
         return scores
 
@@ -159,23 +195,6 @@ class CtganTraining:
             asked = torch.as_tensor(label[here], device=self.device)
             lost = lost + functional.cross_entropy(scores[here, start:stop], asked, reduction="sum")
         return lost / len(scores)
-
-
-class RowGenerator(nn.Module):
-    """Two residual layers ``[ReLU(BatchNorm(W x + b)), x]`` and a linear one."""
-
-    def __init__(self, width: int, out: int, hidden: int) -> None:
-        super().__init__()
-        self.linear = nn.ModuleList([nn.Linear(width, hidden), nn.Linear(width + hidden, hidden)])
-        self.norm = nn.ModuleList([nn.BatchNorm1d(hidden), nn.BatchNorm1d(hidden)])
-        self.out = nn.Linear(width + 2 * hidden, out)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Shape (n, width) to (n, out)."""
-        for linear, norm in zip(self.linear, self.norm, strict=True):
-            x = torch.cat([torch.relu(norm(linear(x))), x], dim=1)
-        out: torch.Tensor = self.out(x)
-        return out
 
 
 def _rows_by_label(rows: Floats32, layout: RowLayout) -> list[list[Positions]]:

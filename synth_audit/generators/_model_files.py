@@ -1,0 +1,124 @@
+"""A fitted model as text, or as a text with its arrays beside it; neither holds code.
+
+A model is a value: dataclasses of this project, whose fields are numbers, texts, arrays, schemas, vines of
+pyvinecopulib, and dataclasses, sequences and mappings of these again. So no model says how it is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from synth_audit.table.schema import Schema, float_to_plain, schema_from_plain, schema_to_plain
+
+_PLAIN, _ARRAYS = "model.json", "arrays.npz"
+
+_ROOMS = ("synth_audit.generators.", "synth_audit.encode.", "synth_audit.stats.", "pyvinecopulib")
+"""Where classes of a model may be: a text must not name any other, whoever wrote it."""
+
+
+def write_model(folder: Path, model: object) -> None:
+    """Write what :func:`read_model` reads: ``model.json``, and ``arrays.npz`` where there are arrays.
+
+    Raises:
+        TypeError: it holds something that no model is made of.
+    """
+    arrays: dict[str, Any] = {}
+
+    def put(array: np.ndarray[Any, Any]) -> str:
+        name = f"a{len(arrays)}"
+        arrays[name] = array
+        return name
+
+    (folder / _PLAIN).write_text(json.dumps(_plain(model, put), allow_nan=False), encoding="utf-8")
+    if arrays:
+        np.savez(folder / _ARRAYS, allow_pickle=False, **arrays)
+
+
+class SavedWhole:
+    """A model whose fields are all that there is to save."""
+
+    def save(self, folder: Path) -> None:
+        """Write the model, which holds what was learnt from train: whoever gives the folder restricts it."""
+        write_model(folder, self)
+
+
+def read_model(folder: Path) -> Any:
+    """The model that was written there; sequences are tuples then, and draws are equal to the last bit."""
+    plain = json.loads((folder / _PLAIN).read_text(encoding="utf-8"))
+    if not (folder / _ARRAYS).exists():
+        return _value(plain, {}.__getitem__)
+    with np.load(folder / _ARRAYS, allow_pickle=False) as arrays:
+        return _value(plain, arrays.__getitem__)
+
+
+def to_text(model: object) -> str:
+    """The model with its arrays as one text."""
+    return json.dumps(_plain(model, lambda a: {"type": a.dtype.str, "values": a.tolist()}), allow_nan=False)
+
+
+def from_text(text: str) -> Any:
+    """The model that :func:`to_text` wrote.
+
+    Raises:
+        ValueError: the text is no JSON, or names a class that no model is made of.
+    """
+    return _value(json.loads(text), lambda a: np.array(a["values"], dtype=a["type"]))
+
+
+def _plain(value: Any, put: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
+    """As JSON values; what is no number, text or sequence becomes a mapping of one key, its sort."""
+    if isinstance(value, Schema):
+        return {"schema": schema_to_plain(value)}
+    if isinstance(value, np.ndarray):
+        return {"labels": value.tolist()} if value.dtype == object else {"array": put(value)}
+    if isinstance(value, Mapping):
+        return {"mapping": [[key, _plain(one, put)] for key, one in value.items()]}
+    if isinstance(value, tuple | list):
+        return [_plain(one, put) for one in value]
+    if isinstance(value, float):
+        return float(value) if np.isfinite(value) else {"number": float_to_plain(value)}
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, np.generic):
+        return _plain(value.item(), put)
+    kind = type(value)
+    if not kind.__module__.startswith(_ROOMS):
+        raise TypeError(f"no model is made of {kind.__qualname__}")
+    name = f"{kind.__module__}:{kind.__qualname__}"
+    if is_dataclass(value):
+        return {name: {f.name: _plain(getattr(value, f.name), put) for f in fields(value)}}
+    return {name: json.loads(value.to_json())}
+
+
+def _value(plain: Any, get: Callable[[Any], np.ndarray[Any, Any]]) -> Any:
+    """What :func:`_plain` was given."""
+    if isinstance(plain, list):
+        return tuple(_value(one, get) for one in plain)
+    if not isinstance(plain, dict):
+        return plain
+    [(sort, content)] = plain.items()
+    match sort:
+        case "schema":
+            return schema_from_plain(content)
+        case "labels":
+            return np.array(content, dtype=object)
+        case "array":
+            return get(content)
+        case "mapping":
+            return {key: _value(one, get) for key, one in content}
+        case "number":
+            return float(content)
+    module, _, name = sort.partition(":")
+    if not module.startswith(_ROOMS):
+        raise ValueError("the text names a class that no model is made of")
+    kind: Any = getattr(import_module(module), name)
+    if hasattr(kind, "__dataclass_fields__"):
+        return kind(**{key: _value(one, get) for key, one in content.items()})
+    return kind.from_json(json.dumps(content))
