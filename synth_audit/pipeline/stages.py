@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,11 +38,12 @@ from synth_audit.pipeline.making import (
     spending_ledger,
     split_source,
 )
-from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
+from synth_audit.pipeline.release import ReleaseRecord, as_audited, refuse_types, release, release_target
 from synth_audit.pipeline.warnings import (
     PREDICTABLE,
     about_clipping,
     about_delta,
+    about_draws,
     about_equal_rows,
     about_external,
     about_formulas,
@@ -64,10 +66,9 @@ from synth_audit.store.evidence import (
 )
 from synth_audit.store.evidence_store import LARGEST_TABLE, evidence_store
 from synth_audit.store.files import map_parquet, read_parquet, write_parquet, write_parts, write_table
-from synth_audit.store.journal import Head
-from synth_audit.store.ledger import Attempt, begin_attempt
+from synth_audit.store.ledger import begin_attempt
 from synth_audit.store.reports import enter_report, people_behind, refuse_spent
-from synth_audit.store.salts import known_salt, workspace_salt
+from synth_audit.store.salts import TrainingTable, known_salt, workspace_salt
 from synth_audit.store.scratch import at_work, held, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord, fit_checkpoint
 from synth_audit.store.workspace import Workspace
@@ -96,30 +97,24 @@ class Audited:
     evidence: Evidence
     exposed: pa.Table
 
-    def numbered(self, attempt: int, ledger: Head, earlier: Sequence[Attempt] = ()) -> Audited:
-        """The same as an attempt on a table, with how far its ledger had come and what was tried before."""
-        listed = tuple(EarlierAudit(a.at, a.plan, a.suite, a.verdict, a.evidence) for a in earlier)
-        return replace(self, evidence=replace(self.evidence, attempt=attempt, ledger=ledger, earlier=listed))
+    def filed(
+        self, workspace: Workspace, rows: Path | None = None, shared: pa.Table | None = None
+    ) -> Evidence:
+        """File it in a workspace; see :class:`synth_audit.store.evidence_store.EvidenceStore`.
 
+        Args:
+            rows: the file of the candidate that was audited, where the workspace has it.
+            shared: what may be shared of a candidate made elsewhere; one too large is left out.
 
-def write_evidence(
-    audited: Audited, workspace: Workspace, rows: Path | None = None, table: pa.Table | None = None
-) -> Evidence:
-    """File an audit in the workspace; see :class:`synth_audit.store.evidence_store.EvidenceStore`.
-
-    Args:
-        rows: the file of the candidate that was audited, where the workspace has it.
-        table: what may be shared of a candidate made elsewhere; one too large for the folder is left out.
-
-    Returns:
-        The evidence as it is filed.
-    """
-    workspace.prepare()
-    write_parquet(workspace.exposed, audited.exposed, private=True)
-    content = None if table is None else _parquet(table)
-    if content is not None and len(content) > LARGEST_TABLE:
-        content = None
-    return evidence_store(workspace).put(audited.evidence, measurement_bytes(audited.evidence), rows, content)
+        Returns:
+            The evidence as it is filed.
+        """
+        workspace.prepare()
+        write_parquet(workspace.exposed, self.exposed, private=True)
+        content = None if shared is None else _parquet(shared)
+        if content is not None and len(content) > LARGEST_TABLE:
+            content = None
+        return evidence_store(workspace).put(self.evidence, measurement_bytes(self.evidence), rows, content)
 
 
 def measurement_bytes(evidence: Evidence) -> bytes:
@@ -214,45 +209,82 @@ def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -
 def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """Audit and judge the candidate; write the evidence and the measurements."""
     context = replace(context, scratch=context.scratch or workspace.scratch)
-    with held(workspace.synthetic, workspace) as rows:  # as another run may make another candidate meanwhile
-        with temporary_folder(context.scratch) as folder:
-            audited = _audit_candidate(plan, workspace, rows, context, Path(folder))
-        return write_evidence(audited, workspace, rows)
+    # Held, as another run may make another candidate meanwhile.
+    with held(workspace.synthetic, workspace) as rows, temporary_folder(context.scratch) as folder:
+        made = MadeCandidate.of(plan, workspace, rows, Path(folder))
+        refuse_uncounted(plan, workspace, made.train, made.salt)
+        return attempt(
+            plan,
+            workspace,
+            subject_of(plan, made.train, made.control, made.synthetic),
+            made.making.generator,
+            context,
+            made.salt,
+            rows=rows,
+            source=made.splitting.source,
+            warnings=(
+                *about_external(made.making.generator),
+                *about_index({"source": made.splitting.left_out}),
+                *about_clipping(dict(made.splitting.clipped), plan.suppression),
+            ),
+            timings={"generate": made.making.seconds},
+        )
 
 
-def _audit_candidate(
-    plan: Plan, workspace: Workspace, rows: Path, context: RunContext, folder: Path
-) -> Audited:
-    """Audit the rows in a file, laid out in a folder and mapped, if the stages before have made them."""
-    made = MadeCandidate.of(plan, workspace, rows, folder)
-    refuse_uncounted(plan, workspace, made.train, made.salt)
-    subject = subject_of(plan, made.train, made.control, made.synthetic)
-    standing = enter_report(
-        people_behind((made.train, made.control), workspace),
-        workspace,
-        plan=plan.digest,
-        candidate=made.identity,
-        most=plan.most_reports,
-    )
-    suite = load_suite(plan.gates, plan.base)
-    begun = begin_attempt(workspace, plan=plan.digest, candidate=made.identity, suite=suite.sha256)
-    audited = examine(
-        plan,
-        subject,
-        made.making.generator,
-        context,
-        made.salt,
-        draws=made.salt,
-        source=made.splitting.source,
-        warnings=(
-            *about_external(made.making.generator),
-            *about_index({"source": made.splitting.left_out}),
-            *about_clipping(dict(made.splitting.clipped), plan.suppression),
-            *about_reports(standing),
-        ),
-        timings={"generate": made.making.seconds},
-    )
-    return audited.numbered(*begun)
+def attempt(
+    plan: Plan,
+    workspace: Workspace,
+    subject: Subject,
+    generator: GeneratorRecord,
+    context: RunContext,
+    salt: Salt,
+    *,
+    rows: Path | None = None,
+    warnings: tuple[str, ...] = (),
+    **examined: Any,
+) -> Evidence:
+    """Examine three tables as an attempt of a workspace, entered before anything is attacked, and file it.
+
+    Args:
+        rows: the file of the candidate; None for one made elsewhere, whose audits draw by what the account
+            keeps for the training table, and of which a pass leaves a file to share.
+        examined: more of what :func:`examine` takes.
+
+    Returns:
+        The evidence as it is filed.
+    """
+    suite = load_suite(plan.gates, plan.base).sha256
+    candidate = TableRecord.of(subject.synthetic, salt).identity
+    people = people_behind((subject.train, subject.control), workspace)
+    standing = enter_report(people, workspace, plan=plan.digest, candidate=candidate, most=plan.most_reports)
+    number, head, earlier = begin_attempt(workspace, plan=plan.digest, candidate=candidate, suite=suite)
+    warnings += about_reports(standing)
+    draws, ledger = salt, None
+    if rows is None:
+        table = TrainingTable.remembered(subject.train, salt)
+        warnings += about_draws(table, salt)
+        if table is not None:
+            draws, ledger = table.salt, table.ledger
+            same = TableRecord.of(subject.synthetic, draws).identity
+            known = ledger.attempt(plan=plan.digest, candidate=same, suite=suite)
+            earlier = ledger.other_settings(known)
+    audited = examine(plan, subject, generator, context, salt, draws=draws, warnings=warnings, **examined)
+    listed = tuple(EarlierAudit(a.at, a.plan, a.suite, a.verdict, a.evidence) for a in earlier)
+    found = replace(audited.evidence, attempt=number, ledger=head, earlier=listed)
+    shared = _to_share(plan, subject, found, salt) if rows is None else None
+    evidence = replace(audited, evidence=found).filed(workspace, rows, shared)
+    if ledger is not None:
+        ledger.judged(known, verdict=evidence.verdict, evidence=evidence.digest)
+    return evidence
+
+
+def _to_share(plan: Plan, subject: Subject, evidence: Evidence, salt: Salt) -> pa.Table | None:
+    """The audited rows and values alone; None for what did not pass, or waits for more than a pass."""
+    waits = plan.release is not None and (plan.release.approvals > 0 or plan.release.not_worse)
+    if evidence.verdict is not Result.PASS or waits:
+        return None
+    names = subject.synthetic.names
+    return as_audited(pa.table({n: subject.synthetic.column(n) for n in names}), evidence, salt)
 
 
 def examine(
