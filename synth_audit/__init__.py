@@ -5,41 +5,56 @@
     evidence = synth_audit.audit(train, control, synthetic)
     print(evidence.verdict)
 
-Importing the package is light; each function imports what it needs.
+Importing the package is light: the verbs, and all that they need, are imported when one is asked for.
 """
 
-from synth_audit.api import (
-    audit,
-    calibrate,
-    compare,
-    estimate,
-    frontier,
-    gate,
-    load_evidence,
-    purge,
-    release,
-    render_report,
-    rerun,
-    run,
-    verify,
-)
+# ruff: noqa: F403, F405  (every verb, for type checkers alone)
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from synth_audit.build import VERSION
+
+if TYPE_CHECKING:
+    from synth_audit.api import *
+
+__version__ = VERSION
 
 __all__ = [
     "__version__",
+    "approve",
     "audit",
     "calibrate",
     "compare",
     "estimate",
+    "exposure",
     "frontier",
     "gate",
+    "install_recipe",
     "load_evidence",
+    "mend",
+    "new_key",
     "purge",
+    "recipes",
+    "refuse_mended_place",
     "release",
     "render_report",
     "rerun",
+    "rollback",
     "run",
+    "swept",
+    "test_mechanism",
+    "try_recipe",
     "verify",
+    "write_certificate",
+    "write_index",
+    "write_mended_plan",
+    "write_pdf",
+    "write_report",
 ]
 
-__version__ = VERSION
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("synth_audit.api"), name)

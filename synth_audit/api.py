@@ -9,47 +9,56 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+import yaml
+
+from synth_audit import inputs
+from synth_audit import report as pages
+from synth_audit.dp.guarantee import Neighbouring
 from synth_audit.errors import DataError, PlanError
-from synth_audit.inputs import (
-    PlanLike,
-    Running,
-    as_arrow,
-    as_plan,
-    at_work,
-    hash_of,
-    named_after,
-    narrowed,
-    place_of,
-    placed_rows,
-    refuse_same_file,
-    run_context,
-    workspace_of,
-)
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from synth_audit.execution.context import Progress, RunContext
-    from synth_audit.execution.seeds import Salt
-    from synth_audit.generators.external.recipe import RecipeEnvironment, Setting
-    from synth_audit.inputs import Frame
-    from synth_audit.mechanism_test.distinguishing import MechanismResult
-    from synth_audit.mechanism_test.subjects import MechanismChoice
-    from synth_audit.pipeline.release import ReleaseRecord
-    from synth_audit.pipeline.verify import Check
-    from synth_audit.plan.plan import Plan
-    from synth_audit.plugins.audit import Audit, Subject
-    from synth_audit.store.evidence import Evidence
-    from synth_audit.store.purge import PurgeRecord, Sweep
-    from synth_audit.store.workspace import Workspace
-    from synth_audit.studies.calibration import Calibration
-    from synth_audit.studies.comparison import EvidenceComparison
-    from synth_audit.studies.frontier import FrontierRecord
-    from synth_audit.studies.mend import MendRecord
-    from synth_audit.studies.run_estimate import RunEstimate
+from synth_audit.execution.context import Progress, RunContext
+from synth_audit.execution.seeds import Salt
+from synth_audit.files import load_yaml, scratch_in, temporary_folder
+from synth_audit.findings.verdict import Result
+from synth_audit.generators.external.recipe import RecipeEnvironment, Setting, recipe_named
+from synth_audit.generators.external.recipe import recipes as known_recipes
+from synth_audit.generators.external.recipe_model import trial
+from synth_audit.inputs import Frame, PlanLike, Running
+from synth_audit.mechanism_test.claim import Claim
+from synth_audit.mechanism_test.distinguishing import MechanismResult
+from synth_audit.mechanism_test.examination import Effort, examine_claim
+from synth_audit.mechanism_test.subjects import MechanismChoice, claimed_mechanism
+from synth_audit.pipeline import approval, stages
+from synth_audit.pipeline import release as releasing
+from synth_audit.pipeline import rerun as repeating
+from synth_audit.pipeline import verify as checking
+from synth_audit.pipeline.coarsening import refuse_coarsening
+from synth_audit.pipeline.input_checks import about_metadata, about_unused_labels
+from synth_audit.pipeline.warnings import about_formulas
+from synth_audit.plan.plan import Plan, parse_plan
+from synth_audit.report import index, page, study_pages
+from synth_audit.report.notebook import shown
+from synth_audit.sources.parquet import Parquet
+from synth_audit.store import approvals
+from synth_audit.store import purge as purging
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.files import write_bytes, write_text
+from synth_audit.store.history import table_history
+from synth_audit.store.locate import checked_evidence, locate_evidence
+from synth_audit.store.salts import read_salt, workspace_salt
+from synth_audit.store.scratch import in_use
+from synth_audit.store.workspace import Workspace
+from synth_audit.studies import calibration, comparison, run_estimate
+from synth_audit.studies import mend as mending
+from synth_audit.studies.frontier import FrontierRecord, read_frontier
+from synth_audit.studies.sweep import sweep
+from synth_audit.table.table import Table
+from synth_audit.verdict.judge import judge_again
+from synth_audit.verdict.suite import load_suite
 
 
 def audit(
@@ -83,149 +92,71 @@ def audit(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
-    from synth_audit.pipeline.coarsening import refuse_coarsening
-    from synth_audit.report import write_report
-    from synth_audit.report.notebook import shown
-    from synth_audit.store.salts import workspace_salt
-    from synth_audit.store.scratch import in_use
-    from synth_audit.store.workspace import Workspace
-
-    settled = narrowed(as_plan(plan if plan is not None else named_after(synthetic)), only)
+    given = inputs.as_plan(inputs.named_after(synthetic) if plan is None else plan)
+    settled = inputs.narrowed(given, only)
     refuse_coarsening(settled)
-    frames = (train, control, synthetic)
-    refuse_same_file({"train": train, "control": control, "synthetic": synthetic})
+    inputs.refuse_same_file({"train": train, "control": control, "synthetic": synthetic})
     audits = settled.build_audits() if only else None
-    if out is None:
-        return shown(_audited(settled, frames, audits, None, None, running))
-    workspace = Workspace(Path(out))
-    workspace_salt(workspace)  # made before any rows lie there, which without it would be of a lost one
-    with in_use(workspace) as scratch:
-        evidence = _audited(settled, frames, audits, workspace, scratch, running)
-    write_report(workspace)
-    return shown(evidence)
-
-
-def _audited(
-    plan: Plan,
-    frames: tuple[Frame, Frame | None, Frame],
-    audits: dict[str, Audit] | None,
-    workspace: Workspace | None,
-    scratch: Path | None,
-    running: Running,
-) -> Evidence:
-    """Audit train, control and synthetic; with a workspace as an attempt of it, with evidence filed there.
-
-    Many rows of files are laid out once, in a folder that is there as long as the audits are, so that all
-    processes map the same pages.
-    """
-    from synth_audit.execution.seeds import Salt
-    from synth_audit.files import temporary_folder
-    from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine
-
-    with temporary_folder(scratch) as folder:
-        subject = _subject_of(plan, frames, Path(folder))
-        warnings = _about_file(plan, subject, frames[-1])
-        if workspace is not None:
-            return _attempted(plan, subject, audits, workspace, scratch, warnings, running)
-        with run_context(plan, scratch, **running) as context:
-            salt = Salt.fresh()
-            return examine(
-                plan, subject, MADE_ELSEWHERE, context, salt, draws=None, audits=audits, warnings=warnings
-            ).evidence
-
-
-def _attempted(
-    plan: Plan,
-    subject: Subject,
-    audits: dict[str, Audit] | None,
-    workspace: Workspace,
-    scratch: Path | None,
-    warnings: tuple[str, ...],
-    running: Running,
-) -> Evidence:
-    """Audit as an attempt of a workspace, by the draws that the account keeps for the training table."""
-    from synth_audit.pipeline.stages import MADE_ELSEWHERE, examine, write_evidence
-    from synth_audit.pipeline.warnings import about_draws, about_reports
-    from synth_audit.store.evidence import TableRecord
-    from synth_audit.store.ledger import begin_attempt
-    from synth_audit.store.reports import enter_report, people_behind
-    from synth_audit.store.salts import TrainingTable, workspace_salt
-    from synth_audit.verdict.suite import load_suite
-
-    suite = load_suite(plan.gates, plan.base).sha256
-    salt = workspace_salt(workspace)
-    candidate = TableRecord.of(subject.synthetic, salt).identity
-    people = people_behind((subject.train, subject.control), workspace)
-    standing = enter_report(people, workspace, plan=plan.digest, candidate=candidate, most=plan.most_reports)
-    number, head, earlier = begin_attempt(workspace, plan=plan.digest, candidate=candidate, suite=suite)
-    table = TrainingTable.remembered(subject.train, salt)
-    if table is not None:
-        same = TableRecord.of(subject.synthetic, table.salt).identity
-        known = table.ledger.attempt(plan=plan.digest, candidate=same, suite=suite)
-        earlier = table.ledger.other_settings(known)
-    warnings += about_reports(standing) + about_draws(table, salt)
-    with run_context(plan, scratch, **running) as context:
-        audited = examine(
-            plan,
+    workspace = None if out is None else Workspace(Path(out))
+    # Made before any rows lie there, which without it would be of a lost one.
+    salt = Salt.fresh() if workspace is None else workspace_salt(workspace)
+    held = nullcontext() if workspace is None else in_use(workspace)
+    # Rows are laid out once, in a folder as lasting as the audits are: all processes map the same pages.
+    with (
+        held as scratch,
+        temporary_folder(scratch) as name,
+        inputs.run_context(settled, scratch, **running) as context,
+    ):
+        folder = Path(name)
+        with scratch_in(folder):
+            subject = stages.anchored_subject(
+                inputs.placed_rows(train, "train", folder),
+                None if control is None else inputs.placed_rows(control, "control", folder),
+                inputs.placed_rows(synthetic, "synthetic", folder),
+                settled,
+            )
+        warnings = _about_file(settled, subject.synthetic, synthetic)
+        if workspace is None:
+            audited = stages.examine(
+                settled,
+                subject,
+                stages.MADE_ELSEWHERE,
+                context,
+                salt,
+                draws=None,
+                audits=audits,
+                warnings=warnings,
+            )
+            return shown(audited.evidence)
+        evidence = stages.attempt(
+            settled,
+            workspace,
             subject,
-            MADE_ELSEWHERE,
+            stages.MADE_ELSEWHERE,
             context,
             salt,
-            draws=salt if table is None else table.salt,
             audits=audits,
             warnings=warnings,
         )
-    audited = audited.numbered(number, head, earlier)
-    evidence = write_evidence(audited, workspace, table=_to_share(plan, subject, audited.evidence, salt))
-    if table is not None:
-        table.ledger.judged(known, verdict=evidence.verdict, evidence=evidence.digest)
-    return evidence
+    pages.write_report(workspace)
+    return shown(evidence)
 
 
-def _to_share(plan: Plan, subject: Subject, evidence: Evidence, salt: Salt) -> pa.Table | None:
-    """The audited rows and values alone; None for what did not pass, or waits for more than a pass."""
-    import pyarrow as pa
+def _about_file(plan: Plan, synthetic: Table, given: Frame) -> tuple[str, ...]:
+    """What a file holds beside its rows, unused labels, and CSV cells that a spreadsheet would run.
 
-    from synth_audit.findings.verdict import Result
-    from synth_audit.pipeline.release import as_audited
-
-    waits = plan.release is not None and (plan.release.approvals > 0 or plan.release.not_worse)
-    if evidence.verdict is not Result.PASS or waits:
-        return None
-    rows = pa.table({name: subject.synthetic.column(name) for name in subject.synthetic.names})
-    return as_audited(rows, evidence, salt)
-
-
-def _subject_of(plan: Plan, frames: tuple[Frame, Frame | None, Frame], folder: Path) -> Subject:
-    """The three tables, those of large files laid out in a folder."""
-    from synth_audit.files import scratch_in
-    from synth_audit.pipeline.stages import anchored_subject
-
-    train, control, synthetic = frames
-    with scratch_in(folder):
-        return anchored_subject(
-            placed_rows(train, "train", folder),
-            None if control is None else placed_rows(control, "control", folder),
-            placed_rows(synthetic, "synthetic", folder),
-            plan,
-        )
-
-
-def _about_file(plan: Plan, subject: Subject, synthetic: Frame) -> tuple[str, ...]:
-    """Warnings about what a file holds beside its rows, and about CSV cells that a spreadsheet would run."""
-    from synth_audit.pipeline.input_checks import about_metadata, about_unused_labels
-    from synth_audit.pipeline.warnings import about_formulas
-    from synth_audit.sources.parquet import Parquet
-
-    suffix = Path(synthetic).suffix.lower() if isinstance(synthetic, (str, Path)) else ""
+    Args:
+        given: the synthetic table as the user gave it, perhaps as a path.
+    """
+    suffix = Path(given).suffix.lower() if isinstance(given, (str, Path)) else ""
     found: tuple[str, ...] = ()
     if suffix in Parquet.info.suffixes:
-        found += about_metadata(Parquet(path=str(synthetic)).schema(Path.cwd()))
-    found += about_unused_labels(subject.synthetic, plan.suppression)
+        found += about_metadata(Parquet(path=str(given)).schema(Path.cwd()))
+    found += about_unused_labels(synthetic, plan.suppression)
     # With a target in CSV the plan itself makes them be looked for.
     by_target = plan.release is not None and plan.release.name == "csv"
     as_csv = suffix == ".csv" and not by_target
-    return found + (about_formulas(plan, subject.synthetic, as_csv=True) if as_csv else ())
+    return found + (about_formulas(plan, synthetic, as_csv=True) if as_csv else ())
 
 
 def run(
@@ -242,14 +173,9 @@ def run(
         release: False stops before the release.
         running: how the work is done, see :class:`Running`.
     """
-    from synth_audit.findings.verdict import Result
-    from synth_audit.pipeline import stages
-    from synth_audit.report import write_report
-    from synth_audit.report.notebook import shown
-
-    with at_work(plan, out, running) as (settled, workspace, context):
+    with inputs.at_work(plan, out, running) as (settled, workspace, context):
         evidence = stages.produce(settled, workspace, context)
-    write_report(workspace)
+    pages.write_report(workspace)
     if release and settled.release is not None and evidence.verdict is Result.PASS:
         stages.release_synthetic(settled, workspace)
     return shown(evidence)
@@ -261,7 +187,7 @@ def rerun(
     *,
     candidate: str | None = None,
     **running: Unpack[Running],
-) -> tuple[Check, ...]:
+) -> tuple[checking.Check, ...]:
     """Repeat a run under the salt of its workspace and compare it with its evidence; nothing is written.
 
     Split, seeded fits and draws and all measurements are made again. What cannot be repeated, such as a table
@@ -278,10 +204,8 @@ def rerun(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
-    from synth_audit.pipeline.rerun import rerun as again
-
-    with at_work(plan, out, running, candidate) as (settled, workspace, context):
-        return again(settled, workspace, context)
+    with inputs.at_work(plan, out, running, candidate) as (settled, workspace, context):
+        return repeating.rerun(settled, workspace, context)
 
 
 def exposure(plan: PlanLike, out: str | Path | None = None, **running: Unpack[Running]) -> Evidence:
@@ -294,16 +218,14 @@ def exposure(plan: PlanLike, out: str | Path | None = None, **running: Unpack[Ru
         DataError: there are not two releases of the present training rows whose rows are kept.
         PlanError: the plan makes values coarser, which an audit of finished tables does not do.
     """
-    from synth_audit.pipeline.releases_together import plan_of_all, releases_together
-
-    settled = as_plan(plan)
-    workspace = workspace_of(settled, out)
-    found = releases_together(workspace)
+    settled = inputs.as_plan(plan)
+    workspace = inputs.workspace_of(settled, out)
+    found = releasing.releases_together(workspace)
     return audit(
         found.train,
         found.control,
         found.synthetic,
-        plan_of_all(settled),
+        releasing.plan_of_all(settled),
         out=workspace.root / "together",
         **running,
     )
@@ -318,20 +240,16 @@ def load_evidence(evidence: str | Path) -> Evidence:
     Raises:
         DataError: there is none, or it was altered after the audit.
     """
-    from synth_audit.report.notebook import shown
-
     return shown(_evidence(evidence))
 
 
 def _evidence(evidence: Evidence | str | Path) -> Evidence:
-    from synth_audit.store.locate import checked_evidence, locate_evidence
-
     if not isinstance(evidence, (str, Path)):
         return evidence
     return checked_evidence(locate_evidence(Path(evidence)))
 
 
-def compare(before: Evidence | str | Path, after: Evidence | str | Path) -> EvidenceComparison:
+def compare(before: Evidence | str | Path, after: Evidence | str | Path) -> comparison.EvidenceComparison:
     """Two audits gate by gate: which results changed, and which numbers can be told apart.
 
     Args:
@@ -340,17 +258,11 @@ def compare(before: Evidence | str | Path, after: Evidence | str | Path) -> Evid
     Raises:
         DataError: there is none, or it was altered after the audit.
     """
-    from synth_audit.studies.comparison import compare as beside
-
-    return beside(_evidence(before), _evidence(after))
+    return comparison.compare(_evidence(before), _evidence(after))
 
 
 def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
     """Judge existing evidence by another suite; needs no data. The result is no basis for a release."""
-    from synth_audit.report.notebook import shown
-    from synth_audit.verdict.judge import judge_again
-    from synth_audit.verdict.suite import load_suite
-
     known = _evidence(evidence)
     if not known.intact:
         raise DataError(
@@ -359,8 +271,8 @@ def gate(evidence: Evidence | str | Path, suite: str) -> Evidence:
             expected="evidence whose digest matches its content",
             fix="run the audit again; `synth-audit verify` shows what does not agree",
         )
-    report = judge_again(load_suite(suite, Path.cwd()), known)
-    return shown(replace(known, gates=report, verdict=report.verdict, fitness=report.fitness).sealed())
+    gates = judge_again(load_suite(suite, Path.cwd()), known)
+    return shown(replace(known, gates=gates, verdict=gates.verdict, fitness=gates.fitness).sealed())
 
 
 def render_report(
@@ -376,13 +288,9 @@ def render_report(
         force: replace whatever file is at ``path``; otherwise an older report alone is replaced.
         full: nothing is folded away, so that all of it is printed.
     """
-    from synth_audit.report import refuse_other_file
-    from synth_audit.report import render_report as render
-    from synth_audit.store.files import write_text
-
     if path is not None and not force:
-        refuse_other_file(Path(path))
-    html = render(_evidence(evidence), full=full)
+        pages.refuse_other_file(Path(path))
+    html = pages.render_report(_evidence(evidence), full=full)
     if path is not None:
         write_text(Path(path), html)
     return html
@@ -400,10 +308,7 @@ def write_report(evidence: str | Path) -> Path:
     Raises:
         DataError: another report is there.
     """
-    from synth_audit.report import file_report
-    from synth_audit.store.locate import locate_evidence
-
-    return file_report(locate_evidence(Path(evidence)))
+    return pages.file_report(locate_evidence(Path(evidence)))
 
 
 def write_pdf(
@@ -418,14 +323,12 @@ def write_pdf(
     Raises:
         PluginError: WeasyPrint is not installed.
     """
-    from synth_audit.report import certificate_of, render_report
-    from synth_audit.report.page import pdf_of
-    from synth_audit.store.files import write_bytes
-    from synth_audit.store.locate import checked_evidence, locate_evidence
-
     found = locate_evidence(Path(evidence))
-    page = certificate_of(found) if certificate else render_report(checked_evidence(found), full=full)
-    return write_bytes(Path(path), pdf_of(page))
+    if certificate:
+        html = pages.certificate_of(found)
+    else:
+        html = pages.render_report(checked_evidence(found), full=full)
+    return write_bytes(Path(path), page.pdf_of(html))
 
 
 def write_certificate(evidence: str | Path, path: str | Path | None = None, *, force: bool = False) -> Path:
@@ -438,16 +341,12 @@ def write_certificate(evidence: str | Path, path: str | Path | None = None, *, f
     Returns:
         Where the certificate is.
     """
-    from synth_audit.report import certificate_of, file_certificate, refuse_other_file
-    from synth_audit.store.files import write_text
-    from synth_audit.store.locate import locate_evidence
-
     found = locate_evidence(Path(evidence))
     if path is None:
-        return file_certificate(found)
+        return pages.file_certificate(found)
     if not force:
-        refuse_other_file(Path(path))
-    write_text(Path(path), certificate_of(found))
+        pages.refuse_other_file(Path(path))
+    write_text(Path(path), pages.certificate_of(found))
     return Path(path)
 
 
@@ -463,15 +362,11 @@ def write_index(workspaces: Sequence[str | Path], path: str | Path, *, force: bo
     Raises:
         DataError: a folder is no workspace, or another file is at ``path``.
     """
-    from synth_audit.report.index import refuse_no_index, render_index
-    from synth_audit.store.files import write_text
-    from synth_audit.store.history import table_history
-
     to = Path(path)
     if not force and os.path.lexists(to):
-        refuse_no_index(to)
+        index.refuse_no_index(to)
     histories = [table_history(Path(root)) for root in workspaces]
-    write_text(to, render_index(histories, to.absolute().parent))
+    write_text(to, index.render_index(histories, to.absolute().parent))
     return to
 
 
@@ -480,7 +375,7 @@ def verify(
     tables: Mapping[str, Frame] | None = None,
     *,
     salt: str | Path | None = None,
-) -> tuple[Check, ...]:
+) -> tuple[checking.Check, ...]:
     """Recompute hashes, values against limits and verdict; compare what lies beside the evidence with it.
 
     Args:
@@ -496,30 +391,21 @@ def verify(
     Raises:
         DataError: the evidence or the salt cannot be read, or the salt is of another workspace.
     """
-    from synth_audit.pipeline.approval import approval_checks
-    from synth_audit.pipeline.verify import purged_check, refuse_foreign, verify_filed
-    from synth_audit.pipeline.verify import verify as check
-    from synth_audit.report import page_check
-    from synth_audit.store.evidence import evidence_of
-    from synth_audit.store.locate import locate_evidence
-    from synth_audit.store.salts import read_salt
-
     secret = None if salt is None else read_salt(Path(salt))
     if not isinstance(evidence, (str, Path)):
         if secret is not None:
-            refuse_foreign(secret, evidence)
-        return check(evidence, _hashes(tables, evidence), secret)
-    if (purged := purged_check(Path(evidence))) is not None:
+            checking.refuse_foreign(secret, evidence)
+        return checking.verify(evidence, _hashes(tables, evidence), secret)
+    if (purged := checking.purged_check(Path(evidence))) is not None:
         return (purged,)
     found = locate_evidence(Path(evidence))
-    claimed = evidence_of(found.content()[0], found.file)  # of the workspace's evidence store
-    known, checks = verify_filed(found, _hashes(tables, claimed), secret)
-    return (*checks, *approval_checks(known, found.approvals()), *page_check(known, found))
+    known, checks = checking.verify_filed(found, partial(_hashes, tables), secret)
+    return (*checks, *approval.approval_checks(known, found.approvals()), *pages.page_check(known, found))
 
 
 def _hashes(tables: Mapping[str, Frame] | None, evidence: Evidence) -> dict[str, str]:
     declared = {c.name for c in evidence.columns}
-    return {name: hash_of(table, name, declared) for name, table in (tables or {}).items()}
+    return {name: inputs.hash_of(table, name, declared) for name, table in (tables or {}).items()}
 
 
 def new_key(path: str | Path) -> str:
@@ -531,9 +417,7 @@ def new_key(path: str | Path) -> str:
     Raises:
         DataError: something is there already, or it cannot be written.
     """
-    from synth_audit.store.approvals import new_key as make
-
-    return make(Path(path))
+    return approvals.new_key(Path(path))
 
 
 def approve(evidence: str | Path, *, by: str, key: str | Path, until: date, note: str = "") -> Path:
@@ -552,13 +436,9 @@ def approve(evidence: str | Path, *, by: str, key: str | Path, until: date, note
         PlanError: the plan does not know this person with this key.
         DataError: evidence or key cannot be used.
     """
-    from synth_audit.pipeline.approval import approve as sign
-    from synth_audit.report import file_certificate
-    from synth_audit.store.locate import locate_evidence
-
     found = locate_evidence(Path(evidence))
-    _, path = sign(found, by=by, key=Path(key), until=until, note=note)
-    file_certificate(found)
+    _, path = approval.approve(found, by=by, key=Path(key), until=until, note=note)
+    pages.file_certificate(found)
     return path
 
 
@@ -568,30 +448,24 @@ def release(
     synthetic: Frame | None = None,
     *,
     candidate: str | None = None,
-) -> ReleaseRecord:
+) -> releasing.ReleaseRecord:
     """Release the audited table of a workspace to the plan's target, or refuse.
 
     Args:
         synthetic: the table that was audited, when it was made elsewhere and is not in the workspace.
         candidate: name or folder of one that a sweep of this plan tried, to release that.
     """
-    from synth_audit.pipeline import stages
-    from synth_audit.pipeline.release import release as leave
-    from synth_audit.store.scratch import in_use
-
-    settled, workspace = place_of(plan, out, candidate)
+    settled, workspace = inputs.place_of(plan, out, candidate)
     if synthetic is None:
         return stages.release_synthetic(settled, workspace)
     with in_use(workspace):
-        return leave(settled, workspace, as_arrow(synthetic, "synthetic"))
+        return releasing.release(settled, workspace, inputs.as_arrow(synthetic, "synthetic"))
 
 
-def rollback(plan: PlanLike, out: str | Path | None = None) -> ReleaseRecord:
+def rollback(plan: PlanLike, out: str | Path | None = None) -> releasing.ReleaseRecord:
     """Put the release before the last of a workspace back, or refuse."""
-    from synth_audit.pipeline.release import rollback as lead_back
-
-    settled = as_plan(plan)
-    return lead_back(settled, workspace_of(settled, out))
+    settled = inputs.as_plan(plan)
+    return releasing.rollback(settled, inputs.workspace_of(settled, out))
 
 
 def purge(
@@ -601,7 +475,7 @@ def purge(
     older_than: str | timedelta | None = None,
     dry_run: bool = True,
     only: Collection[str] | None = None,
-) -> PurgeRecord:
+) -> purging.PurgeRecord:
     """Delete old audits of a table, and old candidates of its sweeps, or say what would be deleted.
 
     The newest audit stays, and one that was released or whose release was interrupted, and so do the ledger,
@@ -619,26 +493,21 @@ def purge(
         PlanError: neither of the two is given, or one that would keep nothing.
         DataError: there is no journal, another run is at work, or something cannot be deleted.
     """
-    from synth_audit.store.purge import Retention, survey
-    from synth_audit.store.purge import purge as delete
-    from synth_audit.store.workspace import Workspace
-
-    retention = Retention.of(keep, older_than)
+    retention = purging.Retention.of(keep, older_than)
     folder = isinstance(table, (str, Path)) and os.path.isdir(table)
-    workspace = Workspace(Path(str(table))) if folder else workspace_of(table, None)
-    sweep = _newest_sweep(workspace)
-    return survey(workspace, retention, sweep) if dry_run else delete(workspace, retention, sweep, only)
+    workspace = Workspace(Path(str(table))) if folder else inputs.workspace_of(table, None)
+    newest = _newest_sweep(workspace)
+    if dry_run:
+        return purging.survey(workspace, retention, newest)
+    return purging.purge(workspace, retention, newest, only)
 
 
-def _newest_sweep(workspace: Workspace) -> Sweep | None:
-    from synth_audit.store.purge import Sweep
-    from synth_audit.studies.frontier import read_frontier
-
+def _newest_sweep(workspace: Workspace) -> purging.Sweep | None:
     if not os.path.isfile(workspace.kept_frontier):
         return None
     record = read_frontier(workspace.kept_frontier)
     best = record.best
-    return Sweep({c.slug for c in record.candidates}, None if best is None else best.slug)
+    return purging.Sweep({c.slug for c in record.candidates}, None if best is None else best.slug)
 
 
 def frontier(
@@ -662,30 +531,25 @@ def frontier(
         PlanError, DataError, GateError: see their messages for what to do.
     """
 
-    with at_work(plan, out, running) as (settled, workspace, context):
+    with inputs.at_work(plan, out, running) as (settled, workspace, context):
         return swept(settled, workspace, context, fresh=fresh)
 
 
 def swept(plan: Plan, workspace: Workspace, context: RunContext, *, fresh: bool = False) -> FrontierRecord:
     """Sweep as :func:`frontier` does, in a context at hand, and write the pages."""
-    from synth_audit.report import write_report
-    from synth_audit.report.study_pages import write_frontier
-    from synth_audit.store.evidence_store import evidence_store
-    from synth_audit.studies.sweep import sweep
-
     record = sweep(plan, workspace, context, fresh=fresh)
     for found in record.candidates:
         own = workspace.candidate(found.slug)
         store = evidence_store(own)
         if store.newest_digest() and store.newest().report is None:
-            write_report(own)
-    write_frontier(record, workspace.frontier_page)
+            pages.write_report(own)
+    study_pages.write_frontier(record, workspace.frontier_page)
     return record
 
 
 def mend(
     plan: PlanLike, out: str | Path | None = None, *, tries: int = 5, **running: Unpack[Running]
-) -> MendRecord:
+) -> mending.MendRecord:
     """Try coarser values on the refused release of a plan, and judge each at a level corrected for all.
 
     Nothing is released: run the plan with the ``coarsen`` of the record's ``mended``.
@@ -698,10 +562,8 @@ def mend(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
-    from synth_audit.studies.mend import mend as search
-
-    with at_work(plan, out, running) as (settled, workspace, context):
-        return search(settled, workspace, context, tries=tries)
+    with inputs.at_work(plan, out, running) as (settled, workspace, context):
+        return mending.mend(settled, workspace, context, tries=tries)
 
 
 def refuse_mended_place(plan: Path, to: Path) -> None:
@@ -715,7 +577,7 @@ def refuse_mended_place(plan: Path, to: Path) -> None:
         )
 
 
-def write_mended_plan(plan: Path, found: MendRecord, to: Path) -> None:
+def write_mended_plan(plan: Path, found: mending.MendRecord, to: Path) -> None:
     """Write the plan that carries the mend, and how many candidates it was chosen among.
 
     The plan's own text is kept where keys can be added below it.
@@ -723,10 +585,6 @@ def write_mended_plan(plan: Path, found: MendRecord, to: Path) -> None:
     Raises:
         PlanError: nothing was mended, or the file may not be written there.
     """
-    from synth_audit.files import load_yaml
-    from synth_audit.plan.plan import parse_plan
-    from synth_audit.store.files import write_text
-
     refuse_mended_place(plan, to)
     if found.mended is None:
         raise PlanError("nothing was mended", where="mend", expected="a try that passed", fix=found.reason)
@@ -746,8 +604,6 @@ def write_mended_plan(plan: Path, found: MendRecord, to: Path) -> None:
 
 
 def _yaml(value: object) -> str:
-    import yaml
-
     return yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
 
 
@@ -762,7 +618,7 @@ def calibrate(
     seed: int | None = None,
     out: str | Path | None = None,
     **running: Unpack[Running],
-) -> Calibration:
+) -> calibration.Calibration:
     """Plant leaks of every size in real rows and measure them with every privacy audit.
 
     Args:
@@ -778,14 +634,8 @@ def calibrate(
         DataError: train has too few rows to plant a leak in.
         PlanError: no privacy audit is chosen, or there are fewer than two steps.
     """
-    from synth_audit.pipeline import stages
-    from synth_audit.report.study_pages import render_calibration
-    from synth_audit.store.files import write_text
-    from synth_audit.store.scratch import in_use
-    from synth_audit.store.workspace import Workspace
-    from synth_audit.studies import calibration
-
-    settled = narrowed(as_plan(plan if plan is not None else named_after(train)), only, seed)
+    given = inputs.as_plan(inputs.named_after(train) if plan is None else plan)
+    settled = inputs.narrowed(given, only, seed)
     if steps < 2:
         raise PlanError(
             "a calibration needs leaks of more than one size",
@@ -793,11 +643,11 @@ def calibrate(
             expected="2 or more",
             fix="try 10",
         )
-    real = as_arrow(train, "train")
-    subject = stages.anchored_subject(real, as_arrow(control, "control"), real, settled)
+    real = inputs.as_arrow(train, "train")
+    subject = stages.anchored_subject(real, inputs.as_arrow(control, "control"), real, settled)
     workspace = None if out is None else Workspace(Path(out)).prepare()
     held = nullcontext() if workspace is None else in_use(workspace)
-    with held as scratch, run_context(settled, scratch, **running) as context:
+    with held as scratch, inputs.run_context(settled, scratch, **running) as context:
         found = calibration.calibrate(
             settled.build_audits(),
             subject,
@@ -809,11 +659,11 @@ def calibrate(
         )
     if workspace is not None:
         write_text(workspace.calibration, found.to_json())
-        write_text(workspace.calibration_page, render_calibration(found))
+        write_text(workspace.calibration_page, study_pages.render_calibration(found))
     return found
 
 
-def estimate(plan: PlanLike, **running: Unpack[Running]) -> RunEstimate:
+def estimate(plan: PlanLike, **running: Unpack[Running]) -> run_estimate.RunEstimate:
     """How long a run of a plan should take here: two small parts of its table are run, and nothing is kept.
 
     Args:
@@ -822,12 +672,9 @@ def estimate(plan: PlanLike, **running: Unpack[Running]) -> RunEstimate:
     Raises:
         PlanError, DataError, GateError: what a run of the plan would raise, or there are too few rows.
     """
-    from synth_audit.files import temporary_folder
-    from synth_audit.studies.run_estimate import estimate as extrapolate
-
-    settled = as_plan(plan)
-    with temporary_folder() as scratch, run_context(settled, Path(scratch), **running) as context:
-        return extrapolate(settled, context, Path(scratch))
+    settled = inputs.as_plan(plan)
+    with temporary_folder() as scratch, inputs.run_context(settled, Path(scratch), **running) as context:
+        return run_estimate.estimate(settled, context, Path(scratch))
 
 
 def test_mechanism(
@@ -858,17 +705,12 @@ def test_mechanism(
     Raises:
         PlanError: not exactly one subject, or nothing is claimed. DataError, PluginError: it cannot be run.
     """
-    from synth_audit.dp.guarantee import Neighbouring
-    from synth_audit.mechanism_test.claim import Claim
-    from synth_audit.mechanism_test.examination import Effort, examine_claim
-    from synth_audit.mechanism_test.subjects import claimed_mechanism
-
     effort = Effort(runs, seconds)
     relation = Neighbouring.REPLACE if replace else Neighbouring.ADD_OR_REMOVE
     claim = None if epsilon is None else Claim(epsilon, delta, relation)
-    settled = None if plan is None else as_plan(plan)
+    settled = None if plan is None else inputs.as_plan(plan)
     found = claimed_mechanism(settled, claim, relation, delta=delta, rows=rows, **subject)
-    with run_context(as_plan({}), workers=workers, progress=progress) as context:
+    with inputs.run_context(inputs.as_plan({}), workers=workers, progress=progress) as context:
         return examine_claim(found, effort, context)
 
 
@@ -877,10 +719,7 @@ test_mechanism.__test__ = False  # type: ignore[attr-defined]  # a verb; test ru
 
 def recipes() -> tuple[RecipeEnvironment, ...]:
     """The environment of every recipe, made or not, in alphabetical order of the recipes."""
-    from synth_audit.generators.external.recipe import RecipeEnvironment
-    from synth_audit.generators.external.recipe import recipes as known
-
-    return tuple(RecipeEnvironment.of(recipe) for recipe in known().values())
+    return tuple(RecipeEnvironment.of(recipe) for recipe in known_recipes().values())
 
 
 def install_recipe(name: str, python: str | Path | None = None) -> RecipeEnvironment:
@@ -893,8 +732,6 @@ def install_recipe(name: str, python: str | Path | None = None) -> RecipeEnviron
         PlanError: there is no such recipe, or no interpreter fits.
         DataError: the packages do not install.
     """
-    from synth_audit.generators.external.recipe import RecipeEnvironment, recipe_named
-
     place = RecipeEnvironment.of(recipe_named(name))
     place.install(None if python is None else Path(python))
     return place
@@ -911,8 +748,6 @@ def try_recipe(name: str, settings: Mapping[str, Setting] | None = None, *, show
         PlanError: there is no such recipe or setting.
         DataError: it is not installed, or does not do what a recipe must.
     """
-    from synth_audit.generators.external.recipe import recipe_named, trial
-
     recipe = recipe_named(name)
     try:
         recipe.settled(settings or {})

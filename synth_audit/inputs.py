@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from synth_audit.store.workspace import Workspace
     from synth_audit.table.arrow import PlacedRows
 
-    Frame: TypeAlias = pd.DataFrame | pa.Table | str | Path
-
+Frame: TypeAlias = "pd.DataFrame | pa.Table | str | Path"
 PlanLike: TypeAlias = "Plan | Mapping[str, Any] | str | Path"
 
 

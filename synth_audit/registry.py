@@ -64,7 +64,35 @@ class PluginRef:
         Raises:
             PluginError: it does not import, or holds none or several plug-in classes.
         """
-        return _load(self)
+        try:
+            module = importlib.import_module(self.module)
+        except Exception as error:  # a plug-in is others' code, which may fail in any way as it is imported
+            raise PluginError(
+                f"{self.room} plug-in {self.name!r} does not import",
+                where=self.module,
+                expected="an importable module",
+                fix="".join(traceback.format_exception(error)),
+            ) from error
+        if self.attribute:
+            found = [value for key, value in vars(module).items() if key == self.attribute]
+        else:
+            found = [
+                value
+                for value in vars(module).values()
+                if isinstance(value, type)
+                and value.__module__ == module.__name__
+                and dataclasses.is_dataclass(value)
+                and "info" in vars(value)
+            ]
+        if len(found) != 1:
+            raise PluginError(
+                f"{self.room} plug-in {self.name!r} must define exactly one dataclass with `info`",
+                where=self.module,
+                expected="one plug-in class",
+                fix=f"found {len(found)}",
+            )
+        cls: type = found[0]
+        return cls
 
 
 def catalogue(room: PluginGroup) -> dict[str, PluginRef]:
@@ -182,35 +210,3 @@ def _from_entry_point(room: PluginGroup, point: EntryPoint) -> PluginRef:
     family, _, name = point.name.rpartition(".")
     default = PRIVACY if room == "audit" else f"{room}s"
     return PluginRef(room, name, _family(family) or default, point.module, point.attr or None)
-
-
-def _load(ref: PluginRef) -> type:
-    try:
-        module = importlib.import_module(ref.module)
-    except Exception as error:  # a plug-in is others' code, which may fail in any way as it is imported
-        raise PluginError(
-            f"{ref.room} plug-in {ref.name!r} does not import",
-            where=ref.module,
-            expected="an importable module",
-            fix="".join(traceback.format_exception(error)),
-        ) from error
-    if ref.attribute:
-        found = [value for key, value in vars(module).items() if key == ref.attribute]
-    else:
-        found = [
-            value
-            for value in vars(module).values()
-            if isinstance(value, type)
-            and value.__module__ == module.__name__
-            and dataclasses.is_dataclass(value)
-            and "info" in vars(value)
-        ]
-    if len(found) != 1:
-        raise PluginError(
-            f"{ref.room} plug-in {ref.name!r} must define exactly one dataclass with `info`",
-            where=ref.module,
-            expected="one plug-in class",
-            fix=f"found {len(found)}",
-        )
-    cls: type = found[0]
-    return cls

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from synth_audit import api
+import synth_audit as api
 from synth_audit.cli import console, options
 from synth_audit.cli.exits import Exit, say, say_json, say_whole, verify_code
 from synth_audit.cli.group import CommandJob, main

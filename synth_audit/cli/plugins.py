@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from synth_audit import api
+import synth_audit as api
 from synth_audit.cli import options
 from synth_audit.cli.exits import Exit, say, say_json, say_whole
 from synth_audit.cli.group import CommandJob, main

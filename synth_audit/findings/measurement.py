@@ -22,6 +22,20 @@ _WORD = re.compile(r"\w+")
 _NAME = re.compile(r"\w[\w.-]*")
 _BY, _OF = "by", "of"
 
+_QUOTED = r'"(?:[^"\\\x00-\x1f]|\\.)*+"'
+_ANY = rf"(?:{_QUOTED}|(?!(?:{_BY}|{_OF})(?!\w))\w++)"
+_SOME = rf'(?!"")(?:{_QUOTED}|(?!(?:{_BY}|{_OF})(?![\w.-]))\w[\w.-]*+)'
+_FIRST = rf'(?!""){_ANY}'
+_QUALIFIED = re.compile(rf"(?:(?P<audit>{_FIRST})\.)?(?P<quantity>{_ANY})")
+"""``audit.quantity``, or a quantity alone."""
+
+_SCOPE = re.compile(
+    rf"(?P<setting>{_SOME})?(?:(?(setting) |){_BY} (?P<column>{_SOME}))?"
+    rf"(?:(?(setting) |(?(column) |)){_OF} (?:(?P<same>\.)|(?P<of_audit>{_FIRST})\.)?(?P<of>{_ANY})"
+    rf"(?:\[(?!\])(?P<of_setting>{_SOME})?(?:(?(of_setting) |){_BY} (?P<of_column>{_SOME}))?\])?)?"
+)
+"""What stands inside the brackets."""
+
 BOX_LINES = ("low", "lower quartile", "median", "upper quartile", "high")
 
 
@@ -110,10 +124,11 @@ def read(text: str) -> MeasurementId:
     Raises:
         MeasurementNameError: the text does not follow the grammar.
     """
-    reader = _TextScanner(text)
-    found = reader.identity()
-    reader.end()
-    return found
+    name = _QUALIFIED.match(text)
+    scope = text[name.end() :] if name else ""
+    if scope and not (len(scope) > 2 and scope[0] == "[" and scope[-1] == "]"):
+        raise _fault()
+    return read_scoped(name[0] if name else "", scope[1:-1])
 
 
 def read_scoped(name: str, scope: str = "") -> MeasurementId:
@@ -124,107 +139,45 @@ def read_scoped(name: str, scope: str = "") -> MeasurementId:
     Raises:
         MeasurementNameError: one of them does not follow the grammar.
     """
-    of_name, of_scope = _TextScanner(name), _TextScanner(scope)
-    audit, quantity = of_name.qualified()
-    of_name.end()
-    found = MeasurementId(audit, quantity) if not scope else of_scope.scope(audit, quantity)
-    of_scope.end()
-    return found
+    qualified, inside = _QUALIFIED.fullmatch(name), _SCOPE.fullmatch(scope)
+    if not qualified or not inside:
+        raise _fault()
+    parts = {key: _spelt(text or "") for key, text in (qualified.groupdict() | inside.groupdict()).items()}
+    of = None
+    if inside["of"] is not None:
+        own = "" if parts["same"] else parts["of_audit"] or parts["audit"]
+        if parts["same"] and not parts["audit"]:
+            raise _fault()
+        of = MeasurementId(own, parts["of"], parts["of_setting"], parts["of_column"])
+    return MeasurementId(
+        parts["audit"], parts["quantity"], parts["setting"], parts["column"], derived_from=of
+    )
+
+
+def _spelt(text: str) -> str:
+    """A name from a plain word or a JSON string."""
+    if not text.startswith('"'):
+        return text
+    try:
+        name = str(json.loads(text))
+        name.encode()  # half a surrogate pair is no text
+    except ValueError:
+        raise _fault() from None
+    return name
+
+
+def _fault() -> MeasurementNameError:
+    return MeasurementNameError(
+        "the name of a measurement cannot be read",
+        expected=GRAMMAR,
+        fix="put a name that is not one plain word in double quotes, as JSON does",
+    )
 
 
 def _written(name: str, plain: re.Pattern[str]) -> str:
     if plain.fullmatch(name) and name not in (_BY, _OF):
         return name
     return json.dumps(name, ensure_ascii=False)
-
-
-class _TextScanner:
-    """Reads a text from left to right."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
-
-    def identity(self) -> MeasurementId:
-        audit, quantity = self.qualified()
-        return self.bracketed(audit, quantity)
-
-    def bracketed(self, audit: str, quantity: str, *, derived: bool = False) -> MeasurementId:
-        if not self.taken("["):
-            return MeasurementId(audit, quantity)
-        found = self.scope(audit, quantity, derived=derived)
-        self.need("]")
-        return found
-
-    def qualified(self) -> tuple[str, str]:
-        """``audit.quantity``, or a quantity alone."""
-        first = self.name(_WORD)
-        if not self.taken("."):
-            return "", first
-        if not first:
-            raise self.fault()
-        return first, self.name(_WORD)
-
-    def scope(self, audit: str, quantity: str, *, derived: bool = False) -> MeasurementId:
-        """What stands inside the brackets; ``derived``: inside those of what another is derived from."""
-        opened = self.text.startswith((f"{_BY} ", f"{_OF} "), self.at)
-        setting = "" if opened else self.name(_NAME)
-        column = self.name(_NAME) if self.part(_BY, first=not setting) else ""
-        of = None
-        if not derived and self.part(_OF, first=not (setting or column)):
-            of = self.target(audit)
-        if not (setting or column or of):
-            raise self.fault()
-        return MeasurementId(audit, quantity, setting, column, derived_from=of)
-
-    def target(self, audit: str) -> MeasurementId:
-        """What another measurement, of ``audit``, is derived from."""
-        if audit and self.taken("."):
-            return self.bracketed("", self.name(_WORD), derived=True)
-        own, quantity = self.qualified()
-        return self.bracketed(own or audit, quantity, derived=True)
-
-    def name(self, plain: re.Pattern[str]) -> str:
-        """A plain word or a JSON string."""
-        if self.text[self.at : self.at + 1] == '"':
-            return self.quoted()
-        found = plain.match(self.text, self.at)
-        if found is None or found.group() in (_BY, _OF):
-            raise self.fault()
-        self.at = found.end()
-        return found.group()
-
-    def quoted(self) -> str:
-        try:
-            name, end = json.JSONDecoder().raw_decode(self.text, self.at)
-            str(name).encode()  # half a surrogate pair is no text
-        except ValueError:
-            raise self.fault() from None
-        self.at = int(end)
-        return str(name)
-
-    def part(self, word: str, *, first: bool) -> bool:
-        """Whether the part of a scope that the word begins comes next."""
-        return self.taken(f"{word} " if first else f" {word} ")
-
-    def taken(self, sign: str) -> bool:
-        found = self.text.startswith(sign, self.at)
-        self.at += len(sign) * found
-        return found
-
-    def need(self, sign: str) -> None:
-        if not self.taken(sign):
-            raise self.fault()
-
-    def end(self) -> None:
-        if self.at != len(self.text):
-            raise self.fault()
-
-    def fault(self) -> MeasurementNameError:
-        return MeasurementNameError(
-            f"the name of a measurement cannot be read from its sign {self.at + 1} on",
-            expected=GRAMMAR,
-            fix="put a name that is not one plain word in double quotes, as JSON does",
-        )
 
 
 @dataclass(frozen=True)

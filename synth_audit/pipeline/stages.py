@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,39 +20,12 @@ from synth_audit.execution.context import SERIAL, RunContext
 from synth_audit.execution.seeds import Salt
 from synth_audit.files import temporary_folder
 from synth_audit.findings.verdict import Result
-from synth_audit.pipeline.coarsening import (
-    about_coarsening,
-    coarsening_of,
-    refuse_uncounted,
-    without_void_guarantee,
-)
+from synth_audit.pipeline import making
+from synth_audit.pipeline import warnings as notices
+from synth_audit.pipeline.coarsening import coarsening_of, refuse_uncounted, without_void_guarantee
 from synth_audit.pipeline.input_checks import fullness, refuse_drift, refuse_seen_control
-from synth_audit.pipeline.making import (
-    Given,
-    MadeCandidate,
-    anchored,
-    divides_equals,
-    fit_plan,
-    pull_source,
-    read_candidate,
-    spending_ledger,
-    split_source,
-)
-from synth_audit.pipeline.release import ReleaseRecord, refuse_types, release, release_target
-from synth_audit.pipeline.warnings import (
-    PREDICTABLE,
-    about_clipping,
-    about_delta,
-    about_equal_rows,
-    about_external,
-    about_formulas,
-    about_index,
-    about_rare_labels,
-    about_reports,
-    about_settings,
-    about_suite,
-    inspect,
-)
+from synth_audit.pipeline.making import Given
+from synth_audit.pipeline.release import ReleaseRecord, as_audited, refuse_types, release, release_target
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Audit, RandomSplit, Subject
 from synth_audit.store.evidence import (
@@ -64,10 +38,9 @@ from synth_audit.store.evidence import (
 )
 from synth_audit.store.evidence_store import LARGEST_TABLE, evidence_store
 from synth_audit.store.files import map_parquet, read_parquet, write_parquet, write_parts, write_table
-from synth_audit.store.journal import Head
-from synth_audit.store.ledger import Attempt, begin_attempt
+from synth_audit.store.ledger import begin_attempt
 from synth_audit.store.reports import enter_report, people_behind, refuse_spent
-from synth_audit.store.salts import known_salt, workspace_salt
+from synth_audit.store.salts import TrainingTable, known_salt, workspace_salt
 from synth_audit.store.scratch import at_work, held, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord, fit_checkpoint
 from synth_audit.store.workspace import Workspace
@@ -96,30 +69,24 @@ class Audited:
     evidence: Evidence
     exposed: pa.Table
 
-    def numbered(self, attempt: int, ledger: Head, earlier: Sequence[Attempt] = ()) -> Audited:
-        """The same as an attempt on a table, with how far its ledger had come and what was tried before."""
-        listed = tuple(EarlierAudit(a.at, a.plan, a.suite, a.verdict, a.evidence) for a in earlier)
-        return replace(self, evidence=replace(self.evidence, attempt=attempt, ledger=ledger, earlier=listed))
+    def filed(
+        self, workspace: Workspace, rows: Path | None = None, shared: pa.Table | None = None
+    ) -> Evidence:
+        """File it in a workspace; see :class:`synth_audit.store.evidence_store.EvidenceStore`.
 
+        Args:
+            rows: the file of the candidate that was audited, where the workspace has it.
+            shared: what may be shared of a candidate made elsewhere; one too large is left out.
 
-def write_evidence(
-    audited: Audited, workspace: Workspace, rows: Path | None = None, table: pa.Table | None = None
-) -> Evidence:
-    """File an audit in the workspace; see :class:`synth_audit.store.evidence_store.EvidenceStore`.
-
-    Args:
-        rows: the file of the candidate that was audited, where the workspace has it.
-        table: what may be shared of a candidate made elsewhere; one too large for the folder is left out.
-
-    Returns:
-        The evidence as it is filed.
-    """
-    workspace.prepare()
-    write_parquet(workspace.exposed, audited.exposed, private=True)
-    content = None if table is None else _parquet(table)
-    if content is not None and len(content) > LARGEST_TABLE:
-        content = None
-    return evidence_store(workspace).put(audited.evidence, measurement_bytes(audited.evidence), rows, content)
+        Returns:
+            The evidence as it is filed.
+        """
+        workspace.prepare()
+        write_parquet(workspace.exposed, self.exposed, private=True)
+        content = None if shared is None else _parquet(shared)
+        if content is not None and len(content) > LARGEST_TABLE:
+            content = None
+        return evidence_store(workspace).put(self.evidence, measurement_bytes(self.evidence), rows, content)
 
 
 def measurement_bytes(evidence: Evidence) -> bytes:
@@ -145,67 +112,58 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
     preflight(plan)
     salt = workspace_salt(workspace)
     with in_use(workspace):
-        return _split(plan, workspace, salt)
-
-
-def _split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord:
-    clipping = BoundClipping(plan.columns)
-    source = pull_source(plan, clipping)
-    refuse_drift(plan, workspace, source.schema)
-    refuse_types(plan, source.schema)
-    coarsening_of(plan, source.schema)  # a mistake in it should show before a fit
-    train, control = split_source(plan, source, salt)
-    if plan.most_reports is not None:  # before a fit, whose privacy would be spent for nothing
-        again = "" if plan.privacy is not None else plan.digest  # noise is new in every fit
-        refuse_spent(people_behind((train, control), workspace), workspace, plan.most_reports, again)
-    record = SplitRecord(
-        plan_sha256=plan.digest,
-        salt_commitment=salt.commitment,
-        source=TableRecord.of(source, salt),
-        train=TableRecord.of(train, salt),
-        control=TableRecord.of(control, salt),
-        columns=column_records(train.schema),
-        warnings=(
-            *about_index({"source": source.left_out}),
-            *about_clipping(clipping.counts, plan.suppression),
-            *inspect(train, control, plan.suppression),
-        ),
-        left_out=source.left_out,
-        clipped=tuple(clipping.counts.items()),
-    )
-    write_table(workspace.train, train)
-    write_table(workspace.control, control)
-    record.write(workspace.split_record)
-    return record
+        clipping = BoundClipping(plan.columns)
+        source = making.pull_source(plan, clipping)
+        refuse_drift(plan, workspace, source.schema)
+        refuse_types(plan, source.schema)
+        coarsening_of(plan, source.schema)  # a mistake in it should show before a fit
+        train, control = making.split_source(plan, source, salt)
+        if plan.most_reports is not None:  # before a fit, whose privacy would be spent for nothing
+            again = "" if plan.privacy is not None else plan.digest  # noise is new in every fit
+            refuse_spent(people_behind((train, control), workspace), workspace, plan.most_reports, again)
+        record = SplitRecord(
+            plan_sha256=plan.digest,
+            salt_commitment=salt.commitment,
+            source=TableRecord.of(source, salt),
+            train=TableRecord.of(train, salt),
+            control=TableRecord.of(control, salt),
+            columns=column_records(train.schema),
+            warnings=(
+                *notices.about_source(source.left_out, clipping.counts, plan.suppression),
+                *notices.inspect(train, control, plan.suppression),
+            ),
+            left_out=source.left_out,
+            clipped=tuple(clipping.counts.items()),
+        )
+        write_table(workspace.train, train)
+        write_table(workspace.control, control)
+        record.write(workspace.split_record)
+        return record
 
 
 @at_work
 def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> SyntheticRecord:
     """Fit the generator on train and draw the candidate, by batches; see :func:`fit_plan`."""
     context = replace(context, scratch=context.scratch or workspace.scratch)
-    with temporary_folder(context.scratch) as folder:
-        return _made(plan, workspace, context, Path(folder))
-
-
-def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -> SyntheticRecord:
-    salt = known_salt(workspace)
-    data = map_parquet(workspace.train, made_by="split", folder=folder)
-    train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
-    refuse_uncounted(plan, workspace, train, salt)
-    start = time.perf_counter()
-    with fit_checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
-        made = fit_plan(plan, train, salt, context, spending_ledger(workspace), checkpoint)
-        write_parts(workspace.synthetic, made.batches(folder))
-    context.progress(made.fitted.name, 2, 2)
-    synthetic = read_candidate(workspace.synthetic, train.schema, folder)
-    record = SyntheticRecord(
-        plan_sha256=plan.digest,
-        train=TableRecord.of(train, salt),
-        table=TableRecord.of(synthetic, salt),
-        generator=made.record,
-        columns=column_records(synthetic.schema.released_only()),
-        seconds=round(time.perf_counter() - start, 3),
-    )
+    with temporary_folder(context.scratch) as name:
+        folder, salt = Path(name), known_salt(workspace)
+        data = map_parquet(workspace.train, made_by="split", folder=folder)
+        train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
+        refuse_uncounted(plan, workspace, train, salt)
+        start = time.perf_counter()
+        with fit_checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
+            made = making.fit_plan(plan, train, salt, context, making.spending_ledger(workspace), checkpoint)
+            write_parts(workspace.synthetic, made.batches(folder))
+        context.progress(made.fitted.name, 2, 2)
+        synthetic = making.read_candidate(workspace.synthetic, train.schema, folder)
+        record = SyntheticRecord(
+            plan_sha256=plan.digest,
+            train=TableRecord.of(train, salt),
+            table=TableRecord.of(synthetic, salt),
+            generator=made.record,
+            columns=column_records(synthetic.schema.released_only()),
+            seconds=round(time.perf_counter() - start, 3),
+        )
     record.write(workspace.synthetic_record)
     return record
 
@@ -214,45 +172,79 @@ def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -
 def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """Audit and judge the candidate; write the evidence and the measurements."""
     context = replace(context, scratch=context.scratch or workspace.scratch)
-    with held(workspace.synthetic, workspace) as rows:  # as another run may make another candidate meanwhile
-        with temporary_folder(context.scratch) as folder:
-            audited = _audit_candidate(plan, workspace, rows, context, Path(folder))
-        return write_evidence(audited, workspace, rows)
+    # Held, as another run may make another candidate meanwhile.
+    with held(workspace.synthetic, workspace) as rows, temporary_folder(context.scratch) as folder:
+        made = making.MadeCandidate.of(plan, workspace, rows, Path(folder))
+        refuse_uncounted(plan, workspace, made.train, made.salt)
+        return attempt(
+            plan,
+            workspace,
+            subject_of(plan, made.train, made.control, made.synthetic),
+            made.making.generator,
+            context,
+            made.salt,
+            rows=rows,
+            source=made.splitting.source,
+            warnings=notices.about_external(made.making.generator)
+            + notices.about_source(made.splitting.left_out, dict(made.splitting.clipped), plan.suppression),
+            timings={"generate": made.making.seconds},
+        )
 
 
-def _audit_candidate(
-    plan: Plan, workspace: Workspace, rows: Path, context: RunContext, folder: Path
-) -> Audited:
-    """Audit the rows in a file, laid out in a folder and mapped, if the stages before have made them."""
-    made = MadeCandidate.of(plan, workspace, rows, folder)
-    refuse_uncounted(plan, workspace, made.train, made.salt)
-    subject = subject_of(plan, made.train, made.control, made.synthetic)
-    standing = enter_report(
-        people_behind((made.train, made.control), workspace),
-        workspace,
-        plan=plan.digest,
-        candidate=made.identity,
-        most=plan.most_reports,
-    )
-    suite = load_suite(plan.gates, plan.base)
-    begun = begin_attempt(workspace, plan=plan.digest, candidate=made.identity, suite=suite.sha256)
-    audited = examine(
-        plan,
-        subject,
-        made.making.generator,
-        context,
-        made.salt,
-        draws=made.salt,
-        source=made.splitting.source,
-        warnings=(
-            *about_external(made.making.generator),
-            *about_index({"source": made.splitting.left_out}),
-            *about_clipping(dict(made.splitting.clipped), plan.suppression),
-            *about_reports(standing),
-        ),
-        timings={"generate": made.making.seconds},
-    )
-    return audited.numbered(*begun)
+def attempt(
+    plan: Plan,
+    workspace: Workspace,
+    subject: Subject,
+    generator: GeneratorRecord,
+    context: RunContext,
+    salt: Salt,
+    *,
+    rows: Path | None = None,
+    warnings: tuple[str, ...] = (),
+    **examined: Any,
+) -> Evidence:
+    """Examine three tables as an attempt of a workspace, entered before anything is attacked, and file it.
+
+    Args:
+        rows: the file of the candidate; None for one made elsewhere, whose audits draw by what the account
+            keeps for the training table, and of which a pass leaves a file to share.
+        examined: more of what :func:`examine` takes.
+
+    Returns:
+        The evidence as it is filed.
+    """
+    suite = load_suite(plan.gates, plan.base).sha256
+    candidate = TableRecord.of(subject.synthetic, salt).hmac
+    people = people_behind((subject.train, subject.control), workspace)
+    standing = enter_report(people, workspace, plan=plan.digest, candidate=candidate, most=plan.most_reports)
+    number, head, earlier = begin_attempt(workspace, plan=plan.digest, candidate=candidate, suite=suite)
+    warnings += notices.about_reports(standing)
+    draws, ledger = salt, None
+    if rows is None:
+        table = TrainingTable.remembered(subject.train, salt)
+        warnings += notices.about_draws(table, salt)
+        if table is not None:
+            draws, ledger = table.salt, table.ledger
+            same = TableRecord.of(subject.synthetic, draws).hmac
+            known = ledger.attempt(plan=plan.digest, candidate=same, suite=suite)
+            earlier = ledger.other_settings(known)
+    audited = examine(plan, subject, generator, context, salt, draws=draws, warnings=warnings, **examined)
+    listed = tuple(EarlierAudit(a.at, a.plan, a.suite, a.verdict, a.evidence) for a in earlier)
+    found = replace(audited.evidence, attempt=number, ledger=head, earlier=listed)
+    shared = _to_share(plan, subject, found, salt) if rows is None else None
+    evidence = replace(audited, evidence=found).filed(workspace, rows, shared)
+    if ledger is not None:
+        ledger.judged(known, verdict=evidence.verdict, evidence=evidence.digest)
+    return evidence
+
+
+def _to_share(plan: Plan, subject: Subject, evidence: Evidence, salt: Salt) -> pa.Table | None:
+    """The audited rows and values alone; None for what did not pass, or waits for more than a pass."""
+    waits = plan.release is not None and (plan.release.approvals > 0 or plan.release.not_worse)
+    if evidence.verdict is not Result.PASS or waits:
+        return None
+    names = subject.synthetic.names
+    return as_audited(pa.table({n: subject.synthetic.column(n) for n in names}), evidence, salt)
 
 
 def examine(
@@ -278,14 +270,10 @@ def examine(
     refuse_seen_control(subject)
     suite = load_suite(plan.gates, plan.base)
     check_buildable(suite.on_table)
-    warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite) + about_coarsening(plan)
-    warnings += about_suite(plan, suite) + about_delta(plan, subject.train)
-    warnings += about_rare_labels(subject) + about_equal_rows(subject)
+    warnings += notices.about_examination(plan, suite, subject, predictable=draws is None)
     generator = without_void_guarantee(generator, plan)
     subject = replace(subject, guarantee=generator.privacy.guarantee, column_groups=generator.column_groups)
     cache = replace(context.cache, scope=salt.commitment)
-    if draws is None:
-        warnings += (PREDICTABLE,)
     # The plan itself says that these columns may have missing values, or withholds values of them.
     nullable = {n for n, c in plan.columns.items() if c.nullable and "nullable" in c.model_fields_set}
     withheld = nullable | set(subject.coarsening.rules)
@@ -303,7 +291,6 @@ def examine(
     promise, target = Promise.of(plan.plain(), generator.privacy), subject.schema.target is not None
     gates = judge(suite, found.outcomes, checks, promise, target=target)
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
-    warnings += about_index({n: t.left_out for n, t in tables.items() if t is not None})
     public = {"synthetic"} if gates.verdict is Result.PASS else set()
     records = {n: TableRecord.of(t, salt, public=n in public) for n, t in tables.items() if t is not None}
     evidence = Evidence(
@@ -324,7 +311,7 @@ def examine(
         salt_commitment="" if draws is None else salt.commitment,
         planting=found.planting,
         records=found.view,
-        warnings=(*warnings, *inspect(subject.train, subject.control, plan.suppression)),
+        warnings=warnings,
         versions=installed_versions(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         timings={**(timings or {}), **found.seconds},
@@ -380,14 +367,14 @@ def subject_of(plan: Plan, train: Table, control: Table | None, synthetic: Table
         plan.suppression,
         terms=plan.fit_terms,
         base=plan.base,
-        random_split=RandomSplit(1 - plan.split.control, ours=True, apart=divides_equals(plan)),
+        random_split=RandomSplit(1 - plan.split.control, ours=True, apart=making.divides_equals(plan)),
         coarsening=rules,
     )
 
 
 def anchored_subject(train: Given, control: Given | None, synthetic: Given, plan: Plan) -> Subject:
     """Three tables made elsewhere as a subject; the schema is read off train and the plan."""
-    known, other = anchored(train, control, plan)
+    known, other = making.anchored(train, control, plan)
     candidate = read_table(synthetic, known.schema, where="synthetic", partial=True)
     chance = RandomSplit() if plan.split.made_elsewhere == "random" else None
     return Subject(known, other, candidate, None, plan.corrected_level, plan.suppression, random_split=chance)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from synth_audit.encode.cells import row_groups
 from synth_audit.encode.codes import cells_of
 from synth_audit.execution.seeds import Salt
+from synth_audit.pipeline.coarsening import about_coarsening
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import rare_label_columns
@@ -56,13 +57,47 @@ _ENOUGH_TO_JUDGE = 50
 """Fewer rows than this may be all different by chance."""
 
 
+def about_examination(plan: Plan, suite: Suite, subject: Subject, *, predictable: bool) -> tuple[str, ...]:
+    """Everything that follows from a plan, its suite and the tables that are examined.
+
+    Args:
+        predictable: no salt was kept that the audits draw by.
+    """
+    tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
+    return (
+        *about_formulas(plan, subject.synthetic),
+        *about_settings(plan, suite),
+        *about_coarsening(plan),
+        *about_suite(plan, suite),
+        *about_delta(plan, subject.train),
+        *about_rare_labels(subject),
+        *about_equal_rows(subject),
+        *([PREDICTABLE] * predictable),
+        *about_index({name: t.left_out for name, t in tables.items() if t is not None}),
+        *inspect(subject.train, subject.control, plan.suppression),
+    )
+
+
 def inspect(train: Table, control: Table | None, suppression: int) -> tuple[str, ...]:
     """Everything worth a warning: of columns in their order, then of the tables."""
     found = [text for column in train.schema.features if (text := _column_warning(train, column))]
-    if text := _width_warning(len(train.schema.features)):
-        found.append(text)
-    if control is not None and (text := _overlap_warning(train, control, suppression)):
-        found.append(text)
+    columns = len(train.schema.features)
+    if columns > _WIDE:  # they are compared two by two
+        found.append(
+            f"the table has {columns:,} columns, {columns * (columns - 1) // 2:,} pairs of them: audits take "
+            "time and memory with their number squared, and distances over so many tell little apart; "
+            "`execution.deadline` bounds the time, and what has not ended by then passes no gate"
+        )
+    shared = 0
+    if control is not None:
+        in_train, in_control = row_groups([train, control], train.schema.features)
+        shared = int(np.isin(in_control, in_train).sum())
+    if control is not None and shared:
+        found.append(
+            f"{shown_count(shared, suppression)} of {control.n_rows:,} control rows also occur in train; if "
+            "they are the same records and not natural duplicates, control is not independent and risk is "
+            "understated"
+        )
     return tuple(found)
 
 
@@ -123,29 +158,6 @@ def _column_warning(train: Table, column: Column) -> str:
     )
     mend = ", or store what reads as numbers or dates as such, for new ones can be drawn of these"
     return f"column {column.name!r} {why}{mend if numbers else ''}"
-
-
-def _width_warning(columns: int) -> str:
-    """Columns are compared two by two."""
-    if columns <= _WIDE:
-        return ""
-    pairs = columns * (columns - 1) // 2
-    return (
-        f"the table has {columns:,} columns, {pairs:,} pairs of them: audits take time and memory with their "
-        "number squared, and distances over so many tell little apart; `execution.deadline` bounds the time, "
-        "and what has not ended by then passes no gate"
-    )
-
-
-def _overlap_warning(train: Table, control: Table, suppression: int) -> str:
-    in_train, in_control = row_groups([train, control], train.schema.features)
-    shared = int(np.isin(in_control, in_train).sum())
-    if not shared:
-        return ""
-    return (
-        f"{shown_count(shared, suppression)} of {control.n_rows:,} control rows also occur in train; if they "
-        f"are the same records and not natural duplicates, control is not independent and risk is understated"
-    )
 
 
 def about_external(generator: GeneratorRecord) -> tuple[str, ...]:
@@ -216,12 +228,12 @@ def about_settings(plan: Plan, suite: Suite) -> tuple[str, ...]:
     )
 
 
-def about_clipping(counts: Mapping[str, int], suppression: int) -> tuple[str, ...]:
-    """Numbers of the source that the plan had set to a bound, where they may make a peak."""
-    return tuple(
+def about_source(left_out: Sequence[str], clipped: Mapping[str, int], suppression: int) -> tuple[str, ...]:
+    """What was left out of the source, and its numbers set to a bound, which may make a peak."""
+    return about_index({"source": left_out}) + tuple(
         f"{shown_count(count, suppression)} values of column {name!r} lay outside its declared bounds and "
         "were set to the nearest bound, as the plan says"
-        for name, count in counts.items()
+        for name, count in clipped.items()
         if count
     )
 

@@ -247,7 +247,7 @@ class Refused:
         The tries are counted before a candidate is attacked, so that a mend that is broken off counts too.
         """
         ledger = table_ledger(self.workspace, read_journal(self.workspace))
-        train = self.evidence.tables["train"].identity
+        train = self.evidence.tables["train"].hmac
         counted = max(ledger.chosen_among(train), 1) if self.hopeless else None
         return MendRecord(
             table=self.evidence.table,
@@ -312,7 +312,7 @@ def _judged(refused: Refused, spec: CoarsenSpec, context: RunContext) -> Evidenc
     subject = stages.subject_of(
         plan, refused.made.train, refused.made.control, rules.applied(refused.made.synthetic)
     )
-    candidate = TableRecord.of(subject.synthetic, refused.made.salt).identity
+    candidate = TableRecord.of(subject.synthetic, refused.made.salt).hmac
     suite, salt = load_suite(plan.gates, plan.base), refused.made.salt
     begin_attempt(refused.workspace, plan=plan.digest, candidate=candidate, suite=suite.sha256)
     every = stages.audits_of(plan, suite)
@@ -398,7 +398,7 @@ def _refused(plan: Plan, workspace: Workspace, folder: Path) -> Refused:
     if evidence.errored:
         raise _wrong("an audit ended in an error", "mend its cause and run the plan again")
     made = MadeCandidate.of(plan, workspace, workspace.synthetic, folder)
-    if made.identity != evidence.tables["synthetic"].identity:
+    if TableRecord.of(made.synthetic, made.salt).hmac != evidence.tables["synthetic"].hmac:
         raise _wrong("the candidate here is not the one that was audited", "run this plan again")
     return Refused(plan, workspace, evidence, made)
 

@@ -18,7 +18,7 @@ from synth_audit.errors import ApprovalMissing, DataError, PlanError, ReleaseRef
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.approval import approval_checks, refuse_unless_approved
-from synth_audit.pipeline.stages import Audited, write_evidence
+from synth_audit.pipeline.stages import Audited
 from synth_audit.plan.plan import Plan
 from synth_audit.store.approvals import Approval, new_key, parse_approval, read_key
 from synth_audit.store.journal import AuditEntry, Journal
@@ -173,7 +173,7 @@ def refiled(case, plan):
     """The case audited under another plan, as its newest audit."""
     evidence = replace(case.evidence, plan=plan.plain(), plan_sha256=plan.digest).sealed()
     rows = pq.read_table(case.workspace.exposed)
-    return write_evidence(Audited(evidence, rows), case.workspace, case.workspace.synthetic)
+    return Audited(evidence, rows).filed(case.workspace, case.workspace.synthetic)
 
 
 def test_a_release_waits_for_approvals_which_change_nothing_of_the_evidence(case, keys):

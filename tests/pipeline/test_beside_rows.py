@@ -137,7 +137,7 @@ def test_nothing_to_share_without_a_folder_a_pass_or_the_approvals(files):
     Path("copy.parquet").write_bytes(Path("train.parquet").read_bytes())
     audit("copy.parquet", "--out", "failed", code=1)
     assert not Workspace(files / "failed").newest.table.exists()
-    key = synth_audit.api.new_key(files / "ann.pem")
+    key = synth_audit.new_key(files / "ann.pem")
     release = {"parquet": {"path": "released.parquet"}, "approvals": 1, "approvers": {"Ann Ohm": key}}
     Path("plan.yaml").write_text(json.dumps(PLAN | {"release": release}))
     assert "share what `release` writes, not synthetic" in audit("synthetic.parquet", "--out", "out").stderr

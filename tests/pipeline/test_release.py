@@ -13,7 +13,7 @@ from synth_audit.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.findings.verdict import Result, TableCheck
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.release import refuse_unless_allowed, release
-from synth_audit.pipeline.stages import Audited, write_evidence
+from synth_audit.pipeline.stages import Audited
 from synth_audit.plugins.audit import Status
 from synth_audit.plugins.source import Locatable
 from synth_audit.sources.csv import Csv
@@ -40,7 +40,7 @@ def refused(case, *, plan=None, evidence=None, synthetic=None):
 def filed(case, evidence):
     """The case with this as its newest audit, as if it had been found."""
     exposed = pq.read_table(case.workspace.exposed)
-    return write_evidence(Audited(evidence, exposed), case.workspace, case.workspace.synthetic)
+    return Audited(evidence, exposed).filed(case.workspace, case.workspace.synthetic)
 
 
 def released(case):

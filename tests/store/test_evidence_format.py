@@ -284,7 +284,7 @@ def test_a_number_that_json_lacks_is_a_word_wherever_it_stands(evidence):
 
 
 PLACES = [
-    (("outcomes", 0, "measurements", 0, "id"), "a.b[", "cannot be read from its sign 5 on"),
+    (("outcomes", 0, "measurements", 0, "id"), "a.b[", "the name of a measurement cannot be read"),
     (("outcomes", 0, "measurements", 0, "value"), "0.5", "valid number"),
     (("outcomes", 0, "measurements", 0, "value"), None, "valid number"),
     (("ledger", "lines"), -1, "greater than or equal to 0"),
