@@ -214,6 +214,9 @@ def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> N
     unknown = replace(outcome, measurements=tuple(measured_limit(name, 1.0) for name in ("", "copies")))
     line = report_view(replace(found, outcomes=(unknown,)).sealed())["sensitivity"]
     assert (line.kind, line.text) == ("open", "No such share is established for: copies.")
+    alone = replace(outcome, measurements=(measured_limit("", 1.0),))
+    line = report_view(replace(found, outcomes=(alone,)).sealed())["sensitivity"]
+    assert (line.kind, "No share of the people is established" in line.text) == ("open", True)
     lost = replace(outcome, measurements=(measured_limit("", math.nan),))
     assert report_view(replace(found, outcomes=(lost,)).sealed())["sensitivity"].kind == "open"
 
