@@ -19,6 +19,7 @@ from synth_audit.report.known_answer import DETECTION_LIMIT
 from synth_audit.report.view import Fact
 from synth_audit.store.evidence import Evidence
 from synth_audit.text import shortened
+from synth_audit.verdict.comparison import change
 from synth_audit.verdict.criteria import Answer, AnswerState, answers
 
 MOST_WORDS = 60
@@ -91,7 +92,8 @@ class ResidualRisk:
             return ""
         told = words.sentence(finding_of(self.gate))
         if math.isfinite(self.found_from) and self.found_from < 1 and not _is_limit(self.gate):
-            told += f" A leak of {self._count(self.found_from)} people or more would have been found."
+            least = words.people(self.found_from, train_rows(self.evidence), self.evidence.suppression)
+            told += f" A leak of {least} people or more would have been found."
         return told
 
     @property
@@ -101,11 +103,7 @@ class ResidualRisk:
             return "–"
         if self._of_subgroup:  # how many people that has is not told
             return "of those in one subgroup"
-        span = self.share.interval
-        if span is None or span.low == span.high:
-            told = self._count(self.share.value)
-            return "none found" if told == "none" else told
-        return words.people_interval(span.low, span.high, *self._base)
+        return _people(self.share, self.evidence)
 
     @property
     def as_if(self) -> str:
@@ -117,13 +115,6 @@ class ResidualRisk:
             return words.copied(m.value)
         low, high = _cut(m.interval.low), _cut(m.interval.high)
         return words.interval(low, high, "share") if high > low else words.copied(high)
-
-    def _count(self, share: float) -> str:
-        return words.people(share, *self._base)
-
-    @property
-    def _base(self) -> tuple[int, int]:
-        return train_rows(self.evidence), self.evidence.suppression
 
     @property
     def _of_subgroup(self) -> bool:
@@ -168,8 +159,28 @@ def _risk(
         share,
         _equivalent(measured, evidence.measurements),
         _found_from(evidence, measured.id.audit),
-        words.compared(measured, previous),
+        _compared(measured, share, previous),
     )
+
+
+def _people(share: Measurement, evidence: Evidence) -> str:
+    rows, few, span = train_rows(evidence), evidence.suppression, share.interval
+    if span is not None and span.low != span.high:
+        return words.people_interval(span.low, span.high, rows, few)
+    told = words.people(share.value, rows, few)
+    return "none found" if told == "none" else told
+
+
+def _compared(now: Measurement, share: Measurement | None, previous: Evidence | None) -> str:
+    """``not distinguishable: was none to 43``, in people where it counts them; empty without a last release."""
+    if previous is None:
+        return ""
+    before = next((m for m in previous.measurements if m.id == now.id and m.finite), None)
+    if before is None:
+        return "not measured then"
+    value, span = words.of_measurement(before)
+    was = _people(before, previous) if share is now else f"{value} ({span})" if span else value
+    return f"{change(now, before)}: was {was}"
 
 
 def _found_from(evidence: Evidence, audit: str) -> float:

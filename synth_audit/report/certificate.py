@@ -26,7 +26,7 @@ from synth_audit.report.assessment import (
     used,
 )
 from synth_audit.report.audits import has_numbers
-from synth_audit.report.gates import NO_GATE, GateView, gates_of, obstacles, verdict_view
+from synth_audit.report.gates import NO_GATE, GateView, gates_of, obstacles, sign_of, verdict_view
 from synth_audit.report.known_answer import sharpness
 from synth_audit.report.page import alerts_of, page, subject_of
 from synth_audit.report.view import Fact
@@ -149,7 +149,7 @@ def certificate_view(
     return {
         "subject": subject_of(evidence),
         "alerts": alerts,
-        "sign": verdict.sign,
+        "sign": sign_of(Result.INSUFFICIENT) if passed and "valid_until" in over else verdict.sign,
         "headline": verdict.headline,
         "warnings": () if alerts else tuple(filter(None, (r.answer.warning for r in risks))),
         "questions": verdict.questions,

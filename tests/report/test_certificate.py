@@ -134,8 +134,11 @@ def test_an_expired_one_says_so_and_is_signed_by_nobody(build: ModuleType) -> No
     assert "30 June 2027 (the review is due)" in text(due)
     assert "approve the release" in text(due)
     expired = render_certificate(evidence, today=after)
-    assert both_pages(expired).startswith("Expired certificate: adult Expired on 30 November 2027:")
+    assert both_pages(expired).startswith("Expired certificate: adult ")
+    assert "Expired on 30 November 2027: nothing may be released" in both_pages(expired)
     assert "30 November 2027 (expired)" in text(expired)
+    assert "Safe to release: yes" in text(due)
+    assert "Safe to release" not in text(expired)
     assert "approve the release" not in text(expired)
     marks = read_marks(expired)
     assert marks is not None
@@ -328,7 +331,7 @@ def test_it_compares_with_the_last_release(build: ModuleType) -> None:
     now, before = build.passing(), replace(build.passing(), created="2026-10-01T00:00:00+00:00")
     page = render_certificate(now, previous=before)
     assert f'data-compared-with="{before.digest}"' in page
-    assert "not distinguishable: was 1.2" in text(page)
+    assert "not distinguishable: was 242 to 719" in text(page)
 
 
 def test_demands_are_said_to_be_measured_only_where_they_were(build: ModuleType) -> None:
