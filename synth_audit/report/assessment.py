@@ -172,7 +172,7 @@ def _people(share: Measurement, evidence: Evidence) -> str:
 
 
 def _compared(now: Measurement, share: Measurement | None, previous: Evidence | None) -> str:
-    """``not distinguishable: was none to 43``, in people where it counts them; empty without a last release."""
+    """``not distinguishable: was none to 43``, in people where it counts them; empty without a release."""
     if previous is None:
         return ""
     before = next((m for m in previous.measurements if m.id == now.id and m.finite), None)
