@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from synth_audit.errors import PlanError
 from synth_audit.plan.plan import Plan, parse_plan
+from synth_audit.plan.sections import ReviewSpec
 
 
 def test_it_stands_in_the_evidence_of_the_plan_and_is_part_of_its_digest() -> None:
@@ -55,3 +57,8 @@ def test_what_is_no_day_is_told_how_one_is_written(key: str) -> None:
     for text in ("soon", "2027"):
         with pytest.raises(PlanError, match="write a day, as in 2027-06-30"):
             parse_plan({"review": {key: text}})
+
+
+def test_the_documentation_of_the_certificate_has_every_key() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "certificate.md").read_text()
+    assert [key for key in ReviewSpec.model_fields if f"| `{key}` |" not in page] == []

@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -30,6 +31,7 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import audit_marks, read_marks
 from synth_audit.verdict.comparison import change, worse_gates
 from synth_audit.verdict.criteria import CRITERIA
+from synth_audit.verdict.suite import load_suite
 
 REVIEW = {"purpose": "teaching", "recipient": "a university", "valid_until": "2027-11-30"}
 WHOLE_REVIEW = {
@@ -250,6 +252,12 @@ def test_the_most_direct_harm_is_told_first_and_what_restates_it_last(build: Mod
     assert told[0].startswith("Fail: Risk of being singled out")
     assert told[1] == "Fail: A column more."
     assert told[2].startswith("Fail: Copied rows that would give this number")
+
+
+@pytest.mark.parametrize("name", ["release", "sensitive", "health"])
+def test_suites_list_copies_and_identifiers_first_as_reasons_do(name: str) -> None:
+    listed = [gate["kwargs"]["name"] for gate in load_suite(name, Path()).plain["expectations"]]
+    assert listed[:2] == ["exact_match.excess", "exact_match.identifier_reuse"]
 
 
 def test_gates_of_one_cause_are_one_reason(build: ModuleType) -> None:
