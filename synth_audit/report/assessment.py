@@ -10,7 +10,7 @@ from typing import Any
 
 from synth_audit.findings.measurement import Measurement
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP
-from synth_audit.findings.verdict import GateResult
+from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.plugins.audit import Status
 from synth_audit.report import words
 from synth_audit.report.chapters import unmeasured
@@ -27,6 +27,9 @@ MOST_WORDS = 60
 
 _MOST_NAMED = 3
 """Attacks named for a criterion, and audits without a result; the report has them all."""
+
+_MOST_NOTES = 2
+"""Notes of an audit on its flag, one for each column; the report has them all."""
 
 _MOST_LETTERS = 80
 """Letters of a text of the plan within a paragraph; the scope shows it whole."""
@@ -54,8 +57,9 @@ class ResidualRisk:
     """One question about people: what became of it, and what remains.
 
     Attributes:
-        gate: of those on it that decide (of all, where none does) the one whose number comes nearest to its
-            limit, of numbers that count people where there are any; None where no number was judged.
+        gate: of those on it that decide (of all, where none does), and failed where any did, the one whose
+            number comes nearest to its limit, of numbers that count people where there are any; None where no
+            number was judged.
         share: the number as a share of people, with its interval; a number that is none is restated as the
             share of copied rows that would give it. None where that is not known either, or where it decides
             nothing.
@@ -142,7 +146,9 @@ def gates_on(evidence: Evidence, criterion: str) -> list[GateView]:
 def _risk(
     answer: Answer, gates: Sequence[GateView], evidence: Evidence, previous: Evidence | None
 ) -> ResidualRisk:
-    judged = nearest_first([g for g in gates if g.result.blocking] or gates)
+    decide = [g for g in gates if g.result.blocking] or gates
+    failed = [g for g in decide if g.result.result is Result.FAIL]
+    judged = nearest_first(failed or decide)
     if not judged:
         return ResidualRisk(answer, evidence)
     # A number that decides nothing is no residual risk.
@@ -189,9 +195,26 @@ def _found_from(evidence: Evidence, audit: str) -> float:
 
 
 def finding_of(gate: GateView) -> str:
-    """What a gate found, in words and without its limit; an instrument's alarm level stands in the annex."""
-    text = gate.sentence
-    return text if gate.result.measurement is None or gate.unusable else text.partition("; ")[0]
+    """What a gate found, without its limit and a full stop: an alarm level stands in the annex.
+
+    Of a flag it is what the audit notes on it, which names columns and what to do.
+    """
+    about = gate.result.measurement
+    if about is None or gate.unusable:
+        return gate.sentence
+    if about.quantity == DETECTION_LIMIT and gate.result.value is not None:
+        return _only_from(gate.result.value, gate.evidence)
+    notes = next((o.notes for o in gate.evidence.outcomes if o.audit == about.audit), ())
+    if gate.unit == "flag" and gate.result.result is Result.FAIL and notes:
+        return words.sentence("; ".join(notes[-_MOST_NOTES:]), end="").rstrip(".")
+    return gate.sentence.partition("; ")[0]
+
+
+def _only_from(share: float, evidence: Evidence) -> str:
+    if share >= 1:
+        return "No size of a leak is established from which it would have been found"
+    least = words.people(share, train_rows(evidence), evidence.suppression)
+    return f"Only a leak of {least} people or more would surely have been found"
 
 
 def nearest_first(gates: Sequence[GateView]) -> list[GateView]:

@@ -20,10 +20,10 @@ from synth_audit.report.assessment import (
     finding_of,
     found_from,
     gates_on,
+    nearest_first,
     not_measured,
     residual_risks,
     train_rows,
-    used,
 )
 from synth_audit.report.audits import has_numbers
 from synth_audit.report.gates import NO_GATE, GateView, gates_of, obstacles, sign_of, verdict_view
@@ -45,7 +45,7 @@ AS_OF = "data-as-of"
 """Mark of the page: the day on which it was written, where something on it was over by then."""
 
 _ANEW = "`synth-audit report --certificate` writes it anew"
-_MOST_REASONS, _MOST_SETTINGS, _MOST_NOTES = 5, 20, 2
+_MOST_REASONS, _MOST_SETTINGS = 5, 20
 _OF_THE_TABLE = {
     *("name", "connections", "source", "columns", "rules"),
     *("generator", "rows", "privacy", "release", "review", "seed"),
@@ -210,14 +210,12 @@ def _reasons(evidence: Evidence, risks: Sequence[ResidualRisk]) -> tuple[str, ..
 
 def _closest_call(risks: Sequence[ResidualRisk]) -> Iterator[str]:
     """The criterion whose number came nearest to its limit, in people where it counts them."""
-    deciding = [r for r in risks if r.gate is not None and r.gate.measured and r.gate.result.blocking]
-    nearest = sorted(deciding, key=lambda r: -used(r.gate.result, r.gate.measured))  # type: ignore[union-attr, arg-type]
-    for r in nearest[:1]:
-        if r.share is None:
-            yield f"Closest call: {r.finding}"
-        else:
-            told = f"{r.answer.criterion}, {r.people} of {train_rows(r.evidence):,} training people"
-            yield f"Closest call: {told}."
+    deciding = [r.gate for r in risks if r.gate is not None and r.gate.result.blocking]
+    for gate in nearest_first(deciding)[:1]:
+        risk = next(r for r in risks if r.gate is gate)
+        people = f"{risk.people} of {train_rows(risk.evidence):,} training people"
+        told = finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {people}"
+        yield f"Closest call: {told}."
 
 
 def _by_cause(stopped: Sequence[GateView], evidence: Evidence) -> Iterator[str]:
@@ -230,22 +228,13 @@ def _by_cause(stopped: Sequence[GateView], evidence: Evidence) -> Iterator[str]:
     for gate in sorted(stopped, key=lambda g: (g.result.result is not Result.FAIL, _indirect(g))):
         causes.setdefault((gate.result.result, _cause(gate, risks)), []).append(gate)
     for (result, cause), found in causes.items():
-        # The contract says which column breaks it; an audit of a flag says so in its notes.
+        # The contract says best what is wrong with the form of values.
         first = next((g for g in found if g.result.gate == CONTRACT), found[0])
-        told = f"{words.RESULT_WORDS[result]}: {_noted(first, evidence) or finding_of(first)}."
+        told = f"{words.RESULT_WORDS[result]}: {finding_of(first)}."
         if len(found) > 1 and cause != _VALUES:
             ending = "failed" if result is Result.FAIL else "could not be decided"
             told += f" {words.counted(len(found) - 1, 'more gate')} on {cause} {ending}."
         yield told
-
-
-def _noted(gate: GateView, evidence: Evidence) -> str:
-    """What an audit notes on its flag, without a full stop; empty for a number."""
-    about = gate.result.measurement
-    if about is None or gate.unit != "flag":
-        return ""
-    notes = next((o.notes for o in evidence.outcomes if o.audit == about.audit), ())
-    return words.sentence("; ".join(notes[-_MOST_NOTES:]), end="").rstrip(".")
 
 
 def _indirect(gate: GateView) -> int:
@@ -265,19 +254,12 @@ def _cause(gate: GateView, risks: Mapping[str, str]) -> str:
 
 
 def _scope(evidence: Evidence, over: set[str]) -> tuple[Fact, ...]:
-    review = _review(evidence)
-    shown = (key for key in _SCOPE if review.get(key) or key in _ALWAYS)
+    stated = ((key, str(value)) for key, value in _review(evidence).items() if value)
+    told = {key: words.moment(text) if key in _DAYS else text for key, text in stated}
     return tuple(
-        Fact(
-            _SCOPE[key],
-            NOT_STATED
-            if not review.get(key)
-            else words.moment(str(review[key]))
-            if key in _DAYS
-            else str(review[key]),
-            _DAYS[key] if key in over else "",
-        )
-        for key in shown
+        Fact(label, told.get(key, NOT_STATED), _DAYS[key] if key in over else "")
+        for key, label in _SCOPE.items()
+        if key in told or key in _ALWAYS
     )
 
 

@@ -306,6 +306,17 @@ def test_a_share_of_one_subgroup_is_not_counted_over_all_of_train(build: ModuleT
     assert row.people == "of those in one subgroup"
 
 
+def test_what_failed_is_shown_and_not_a_number_that_passed(build: ModuleType) -> None:
+    counted = build.gate(
+        "risk.max", "Risk", measurement="singling_out.risk", value=0.0123, low=0.006, high=0.018, maximum=0.09
+    )
+    bare = failed(build, "control", "singling_out.control_rate")
+    evidence = build.evidence((build.singling_out(),), build.report_of((counted, bare)))
+    [row] = [r for r in residual_risks(evidence) if r.answer.criterion == "singling out"]
+    assert (row.answer.state, row.people) == ("beyond limit", "–")
+    assert row.finding.startswith("Success on people never seen")
+
+
 def test_overlapping_intervals_are_no_change(build: ModuleType) -> None:
     [m] = [x for x in build.passing().measurements if str(x.id) == "singling_out.risk"]
 
@@ -436,6 +447,11 @@ def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> N
     alone = replace(outcome, measurements=(measured_limit("", 1.0),))
     line = report_view(replace(found, outcomes=(alone,)).sealed())["sensitivity"]
     assert (line.kind, "No share of the people is established" in line.text) == ("open", True)
+    gate = build.gate("limit", "Limit", measurement="recognition.detection_limit", value=0.08, maximum=0.15)
+    for share, told in ((0.08, "Only a leak of 3,127 people or more"), (1.0, "No size of a leak is establ")):
+        gated = build.report_of((replace(gate, value=share),))
+        row = residual_risks(replace(found, outcomes=(outcome,), gates=gated).sealed())[0]
+        assert row.finding.startswith(told)
     lost = replace(outcome, measurements=(measured_limit("", math.nan),))
     assert report_view(replace(found, outcomes=(lost,)).sealed())["sensitivity"].kind == "open"
 
