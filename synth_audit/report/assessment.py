@@ -42,6 +42,14 @@ _AIMS = {
 }
 """What an adversary is after, by criterion."""
 
+_LEAKS = {
+    "fragments": "A third of a record",
+    "shifted": "Copies, numbers shifted",
+    "mixtures": "Rows between two people",
+    "subgroup": "Near copies of rare people",
+}
+"""Classes of leak whose name says too little; the report has them in full."""
+
 _UNTRIED = (
     "Attacks that were not tried. A number says what these attacks found, not what no attack could find."
 )
@@ -293,7 +301,7 @@ def _limits(evidence: Evidence) -> Iterator[Measurement]:
 
 
 def _class_of(limit: Measurement) -> str:
-    return limit.id.setting.replace("_", " ").capitalize()
+    return _LEAKS.get(limit.id.setting, limit.id.setting.replace("_", " ").capitalize())
 
 
 def not_measured(evidence: Evidence, risks: Sequence[ResidualRisk]) -> tuple[str, ...]:

@@ -437,7 +437,7 @@ def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> N
     found = replace(build.passing(), outcomes=(outcome,)).sealed()
     listed = [(f.label, f.value, f.detail) for f in certificate_view(found)["found_from"]]
     assert listed == [("Copies", "899", "2.3\u00a0%"), ("Near copies", "3,127", "8\u00a0%")]
-    hidden = "Leaks by mixtures: no size is established from which they would be found."
+    hidden = "Leaks by rows between two people: no size is established from which they would be found."
     assert hidden in certificate_view(found)["not_measured"]
     assert "899 people 2.3 %" in both_pages(render_certificate(found))
     assert report_view(found)["sensitivity"].text.startswith("Had 8\u00a0% of the people left a trace")
