@@ -102,6 +102,8 @@ def test_an_open_criterion_is_the_third_line_of_a_pass_and_is_said_of_a_refusal_
     opening = "Certificate: adult This synthetic table may be released. Linkability was not tested."
     assert passed.startswith(opening)
     assert passed.index("was not tested") < passed.index("All 4 deciding gates passed.")
+    undecided = both_pages(render_certificate(build.undecided()))
+    assert undecided.index("could not be decided on this table") < undecided.index("Safe to release")
     failed = both_pages(render_certificate(build.failing()))
     assert failed.index("Fail: ") < failed.index("Singling out could not be decided on this table.")
 
