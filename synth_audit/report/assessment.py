@@ -187,14 +187,10 @@ def _people(share: Measurement, evidence: Evidence) -> str:
 
 def _compared(now: Measurement, share: Measurement | None, previous: Evidence | None) -> str:
     """``not distinguishable: was none to 43``, in people where it counts them; empty without a release."""
-    if previous is None:
-        return ""
-    before = next((m for m in previous.measurements if m.id == now.id and m.finite), None)
-    if before is None:
-        return "not measured then"
-    value, span = words.of_measurement(before)
-    was = _people(before, previous) if share is now else f"{value} ({span})" if span else value
-    return f"{change(now, before)}: was {was}"
+    before = next((m for m in previous.measurements if m.id == now.id), None) if previous else None
+    if previous is None or before is None or share is not now or not before.finite:
+        return words.compared(now, previous)
+    return f"{change(now, before)}: was {_people(before, previous)}"
 
 
 def _found_from(evidence: Evidence, audit: str) -> float:

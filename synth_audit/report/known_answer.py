@@ -25,7 +25,6 @@ DETECTION_LIMIT = "detection_limit"
 """The quantity by which an audit states from which share of the people on it finds a class of leak."""
 ANCHOR = "known-answer"
 TITLE = "Would a leak have been seen?"
-_NO_LIMIT = "No share of the people is established from which on this audit would have found a leak."
 MOST_ROWS = 12
 """Rows of a long table that are shown at once; the others are folded away."""
 
@@ -542,8 +541,8 @@ def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> S
     if limit is None:
         return sensitivity_line(evidence, found)
     if limit >= 1:
-        by_class = detection_limits(evidence)
-        return SensitivityLine("open", by_class[-1] if by_class else _NO_LIMIT)
+        unknown = "It is not established from which size on a leak would have been found."
+        return SensitivityLine("open", (detection_limits(evidence) or (unknown,))[-1])
     share = words.number(limit, "share")
     text = f"Had {share} of the people left a trace in a row each, this audit would have found it with 95 % "
     return SensitivityLine("pass", f"{text}probability.")

@@ -1,4 +1,4 @@
-"""Numbers, intervals, limits and dates as a reader sees them."""
+"""Numbers, intervals, limits and dates as a reader sees them, also beside those of the last release."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from synth_audit.findings.measurement import Measurement, MeasurementId
 from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome
+from synth_audit.store.evidence import Evidence
+from synth_audit.verdict.comparison import change
 
 RESULT_WORDS = {Result.PASS: "Pass", Result.FAIL: "Fail", Result.INSUFFICIENT: "Not enough evidence"}
 
@@ -251,6 +253,17 @@ def people_interval(low: float, high: float, rows: int, suppression: int) -> str
 def day(iso: str) -> str:
     """The same without the hour."""
     return moment(iso, day_only=True)
+
+
+def compared(now: Measurement, previous: Evidence | None) -> str:
+    """``not distinguishable: was 1.2 % (0.4 to 2.0 %)``; empty without an earlier release."""
+    if previous is None:
+        return ""
+    before = next((m for m in previous.measurements if m.id == now.id and math.isfinite(m.value)), None)
+    if before is None:
+        return "not measured then"
+    value, span = of_measurement(before)
+    return f"{change(now, before)}: was {value}" + (f" ({span})" if span else "")
 
 
 def _factor(unit: str) -> float:
