@@ -113,7 +113,7 @@ class ResidualRisk:
         """The share in people: ``none to 1,285``, ``none found`` where it has no other end."""
         if self.share is None:
             return "–"
-        if self._of_subgroup:  # how many people that has is not told
+        if self._of_subgroup:  # how many people that has is suppressed
             return "of those in one subgroup"
         return _people(self.share, self.evidence)
 
@@ -283,7 +283,7 @@ def train_rows(evidence: Evidence) -> int:
 
 
 def found_from(evidence: Evidence) -> tuple[Fact, ...]:
-    """By class of leak, from how many people on it would have been found; empty where nobody measured it."""
+    """By class of leak, from how many people on it would have been found. Empty where no audit measured it."""
     rows, few = train_rows(evidence), evidence.suppression
     return tuple(
         Fact(_class_of(m), words.people(m.value, rows, few), words.number(m.value, "share"))

@@ -69,7 +69,7 @@ _DAYS = {"review_on": "the review is due", "valid_until": "expired"}
 """Keys of days, and what is said once they are over."""
 
 _ALWAYS = ("recipient", "review_on", "valid_until")
-"""Keys whose absence is shown: who signs must see that nobody said for whom, and until when."""
+"""Keys whose absence is shown: the person who signs must see that recipient and dates are missing."""
 
 _VALUES = "values"
 """What gates on the form of values are about: a forgotten rounding breaks the contract and is new content."""

@@ -91,7 +91,7 @@ def test_a_refusal_says_why_in_plain_words_and_no_signature_releases_it(build: M
     assert view["reasons"][0] == "Fail: 2.14\u00a0% of rows are copies."
     title, body = render_certificate(failed).split("</style>")
     assert "<title>Refusal: " in title
-    assert "stays in" in text(body)
+    assert "No signature changes that." in text(body)
     assert "certificate" not in text(body).lower()
 
 
