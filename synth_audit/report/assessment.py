@@ -283,7 +283,7 @@ def train_rows(evidence: Evidence) -> int:
 
 
 def found_from(evidence: Evidence) -> tuple[Fact, ...]:
-    """By class of leak, from how many people on it would have been found. Empty where no audit measured it."""
+    """By class of leak, from how many people on it would have been found; empty where that is unknown."""
     rows, few = train_rows(evidence), evidence.suppression
     return tuple(
         Fact(_class_of(m), words.people(m.value, rows, few), words.number(m.value, "share"))
