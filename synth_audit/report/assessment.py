@@ -35,10 +35,10 @@ _MOST_LETTERS = 80
 """Letters of a text of the plan within a paragraph; the scope shows it whole."""
 
 _AIMS = {
-    "singling out": "to single out a person",
-    "linkability": "to join two partial records of a person",
-    "inference": "to guess a secret of a person",
-    "membership": "to tell who was in the training set",
+    "singling out": "to single out people",
+    "linkability": "to join partial records",
+    "inference": "to guess secrets",
+    "membership": "to find out who was in the training set",
 }
 """What an adversary is after, by criterion."""
 
