@@ -370,13 +370,9 @@ def _tried(evidence: Evidence) -> Iterator[str]:
 
 
 def _result(evidence: Evidence, risks: Sequence[ResidualRisk]) -> Iterator[str]:
-    told = [
-        f"{r.answer.criterion}, {r.people if r.share is not None else r.answer.state}"
-        for r in risks
-        if r.share is not None or r.answer.warning
-    ]
+    found = (f"{r.answer.criterion}, {r.answer.state if r.share is None else r.people}" for r in risks)
     yield f"Of {words.counted(train_rows(evidence), 'training person', 'training people')}:"
-    yield f"{'; '.join(told) or 'no number counts people'}."
+    yield f"{'; '.join(found)}."
     yield f"Ranges are confidence intervals of at least {words.percent_level(evidence.level)}."
     known = [r for r in risks if math.isfinite(r.found_from) and r.found_from < 1]
     for r in known[:1]:
@@ -397,18 +393,16 @@ def _residual(evidence: Evidence, risks: Sequence[ResidualRisk], review: Mapping
 def _measures(evidence: Evidence, review: Mapping[str, Any]) -> list[str]:
     """What the plan and the generator do about the risk, as recorded in the evidence."""
     guarantee, plan = evidence.generator.privacy.guarantee, evidence.plan
-    coarse, approvals = (
-        (plan.get("coarsen") or {}).get("columns", ()),
-        (plan.get("release") or {}).get("approvals", 0),
-    )
-    return [
-        f"differential privacy ({words.privacy_loss(guarantee.epsilon, guarantee.delta)})"
-        if guarantee
-        else "no formal privacy guarantee",
-        *([f"{words.counted(len(coarse), 'column')} coarsened"] if coarse else ()),
-        *([words.counted(approvals, "approval")] if approvals else ()),
-        *([f"at most {words.counted(review['reports'], 'report')}"] if review.get("reports") else ()),
-    ]
+    measures = ["no formal privacy guarantee"]
+    if guarantee:
+        measures = [f"differential privacy ({words.privacy_loss(guarantee.epsilon, guarantee.delta)})"]
+    if coarse := (plan.get("coarsen") or {}).get("columns"):
+        measures.append(f"{words.counted(len(coarse), 'column')} coarsened")
+    if approvals := (plan.get("release") or {}).get("approvals"):
+        measures.append(words.counted(approvals, "approval"))
+    if reports := review.get("reports"):
+        measures.append(f"at most {words.counted(reports, 'report')}")
+    return measures
 
 
 def _plain(review: Mapping[str, Any], key: str) -> str:
