@@ -247,15 +247,36 @@ def _release(value: object, key: ValidationInfo) -> object:
 ReleaseTarget = Annotated[ReleaseChoice, BeforeValidator(_release)]
 
 
+def _day(value: object) -> object:
+    if isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError("write a day, as in 2027-06-30") from None
+
+
+_Day = Annotated[date, BeforeValidator(_day)]
+
+
 class ReviewSpec(Section):
     """The scope that a signature covers; it stands in the certificate and under the evidence's digest."""
 
     purpose: _Line | None = Field(None, description="what the released table is to be used for")
     recipient: _Line | None = Field(None, description="who gets it")
     environment: _Line | None = Field(None, description="where it is used, and what protects it there")
+    controller: _Line | None = Field(
+        None, description="organisation that decides why and how the personal data are processed"
+    )
+    legal_basis: _Line | None = Field(None, description="legal basis of making and releasing the table")
+    special_categories: _Line | None = Field(
+        None, description="special categories of personal data in the real table, such as health; or `none`"
+    )
     owner: _Line | None = Field(None, description="who answers for the sensitive table")
     contact: _Line | None = Field(None, description="whom to ask")
-    valid_until: date | None = Field(
+    reviewer: _Line | None = Field(None, description="who judges the residual risk before the release")
+    review_on: _Day | None = Field(None, description="day on which the risk is to be judged again")
+    valid_until: _Day | None = Field(
         None, description="last day, in UTC, on which the table may be released on this evidence"
     )
 
@@ -269,8 +290,15 @@ class ReviewSpec(Section):
     @model_validator(mode="after")
     def _says_something(self) -> ReviewSpec:
         if not self.model_dump(exclude_none=True):
+            raise ValueError(f"name at least one of {', '.join(type(self).model_fields)}")
+        return self
+
+    @model_validator(mode="after")
+    def _reviewed_while_valid(self) -> ReviewSpec:
+        if self.review_on and self.valid_until and self.review_on > self.valid_until:
             raise ValueError(
-                "name at least one of purpose, recipient, environment, owner, contact, valid_until, reports"
+                f"review_on, {self.review_on}, is after valid_until, {self.valid_until}: "
+                "name a day on which the table may still be released"
             )
         return self
 

@@ -63,18 +63,20 @@ def file_report(found: LocatedEvidence) -> Path:
 
 
 def certificate_of(found: LocatedEvidence) -> str:
-    """The certificate of evidence, with the approvals beside it and the last release of its table.
+    """The certificate of evidence as of today, with the approvals beside it and the table's last release.
 
     Raises:
         DataError: the evidence was altered.
     """
+    from datetime import UTC, datetime
+
     from synth_audit.report.certificate import render_certificate
     from synth_audit.store.history import release_before
     from synth_audit.store.locate import checked_evidence
 
     evidence = checked_evidence(found)
     previous = release_before(found.workspace, evidence.digest) if found.workspace else None
-    return render_certificate(evidence, found.approvals(), previous)
+    return render_certificate(evidence, found.approvals(), previous, datetime.now(UTC).date())
 
 
 def file_certificate(found: LocatedEvidence) -> Path:

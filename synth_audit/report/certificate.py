@@ -1,22 +1,32 @@
-"""The certificate: two pages for the one who signs, of which the report is the annex."""
+"""The certificate: two pages for the one who signs, and an annex; the report has all numbers."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 from synth_audit.build import build_version, resource_folder
 from synth_audit.files import load_yaml
-from synth_audit.findings.measurement import Measurement
-from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP
-from synth_audit.findings.verdict import GateResult, Result
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
+from synth_audit.findings.verdict import Result
 from synth_audit.report import words
+from synth_audit.report.assessment import (
+    NOT_STATED,
+    ResidualRisk,
+    assessment,
+    finding_of,
+    found_from,
+    gates_on,
+    nearest_first,
+    not_measured,
+    residual_risks,
+    train_rows,
+)
 from synth_audit.report.audits import has_numbers
-from synth_audit.report.chapters import unmeasured
-from synth_audit.report.gates import NO_GATE, GateView, gates_of, obstacles, verdict_view
+from synth_audit.report.gates import NO_GATE, GateView, gates_of, obstacles, sign_of, verdict_view
 from synth_audit.report.known_answer import sharpness
 from synth_audit.report.page import alerts_of, page, subject_of
 from synth_audit.report.view import Fact
@@ -25,11 +35,14 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.history import released_evidence
 from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.reports import WRITTEN_BY, Marks, audit_marks, certificate_as_written, read_marks
-from synth_audit.verdict.criteria import CRITERIA, Answer, AnswerState, answers
-from synth_audit.verdict.own_gates import ANSWERS
+from synth_audit.verdict.criteria import CRITERIA, Answer, answers
+from synth_audit.verdict.own_gates import ANSWERS, CONTRACT
 
 COMPARED_WITH = "data-compared-with"
 """Mark of the page: the digest of the release that it compares with; absent where there is none."""
+
+AS_OF = "data-as-of"
+"""Mark of the page: the day on which it was written, where something on it was over by then."""
 
 _ANEW = "`synth-audit report --certificate` writes it anew"
 _MOST_REASONS, _MOST_SETTINGS = 5, 20
@@ -42,24 +55,42 @@ _SCOPE = {
     "purpose": "Purpose",
     "recipient": "Recipient",
     "environment": "Environment",
+    "controller": "Controller",
+    "legal_basis": "Legal basis",
+    "special_categories": "Special categories of data",
     "owner": "Owner",
     "contact": "Contact",
+    "reviewer": "Reviewer",
+    "review_on": "Next review",
     "valid_until": "Valid until",
     "reports": "Reports of the same people, at most",
 }
+_DAYS = {"review_on": "the review is due", "valid_until": "expired"}
+"""Keys of days, and what is said once they are over."""
+
+_ALWAYS = ("recipient", "review_on", "valid_until")
+"""Keys whose absence is shown: the person who signs must see that recipient and dates are missing."""
+
+_VALUES = "values"
+"""What gates on the form of values are about: a forgotten rounding breaks the contract and is new content."""
+
 FILE = "demands.yaml"
 
 
 def render_certificate(
-    evidence: Evidence, approvals: Sequence[Approval] = (), previous: Evidence | None = None
+    evidence: Evidence,
+    approvals: Sequence[Approval] = (),
+    previous: Evidence | None = None,
+    today: date | None = None,
 ) -> str:
     """The certificate as one self-contained HTML page; the same arguments give the same text, byte for byte.
 
     Args:
         approvals: that lie beside the evidence, whether they count or not.
         previous: evidence of the last release before this one.
+        today: in UTC; what is over by then is said to be. None for a page on which nothing is over.
     """
-    return page("certificate.html.j2", it=certificate_view(evidence, approvals, previous))
+    return page("certificate.html.j2", it=certificate_view(evidence, approvals, previous, today))
 
 
 def check_certificate(evidence: Evidence, text: str, found: LocatedEvidence) -> tuple[bool | None, str]:
@@ -75,7 +106,8 @@ def check_certificate(evidence: Evidence, text: str, found: LocatedEvidence) -> 
     previous = released_evidence(found.workspace, other) if other and found.workspace else None
     if other and previous is None:
         return None, f"the release {other[:12]} that it compares with is not at hand"
-    if text == render_certificate(evidence, found.approvals(), previous):
+    written = _day(marks.audit.get(AS_OF)) if marks else None
+    if text == render_certificate(evidence, found.approvals(), previous, written):
         return True, "rendered anew and compared byte for byte"
     return False, f"not what evidence and approvals give; {_ANEW}"
 
@@ -96,87 +128,150 @@ def _check_other_build(
 
 
 def certificate_view(
-    evidence: Evidence, approvals: Sequence[Approval] = (), previous: Evidence | None = None
+    evidence: Evidence,
+    approvals: Sequence[Approval] = (),
+    previous: Evidence | None = None,
+    today: date | None = None,
 ) -> dict[str, Any]:
     """Everything the certificate shows, by its name in the template."""
     alerts = alerts_of(evidence)
-    verdict = verdict_view(evidence, unmeasured=unmeasured(evidence), sound=not alerts)
-    reasons = (verdict.explanation,) if alerts else _reasons(evidence)
-    scope = _scope(evidence)
+    verdict = verdict_view(evidence, unmeasured=(), sound=not alerts)
+    risks = residual_risks(evidence, previous)
+    reasons = (verdict.explanation,) if alerts else _reasons(evidence, risks)
+    over = {key for key in _DAYS if _is_over(_review(evidence).get(key), today)}
+    signatures = tuple((a, _doubt(a, evidence), _is_over(a.until, today)) for a in approvals)
+    passed = not alerts and evidence.verdict is Result.PASS
     marks = {**audit_marks(evidence), WRITTEN_BY: build_version()}
+    if previous is not None:
+        marks[COMPARED_WITH] = previous.digest
+    if today is not None and (over or any(ended for *_, ended in signatures)):
+        marks[AS_OF] = today.isoformat()
     return {
         "subject": subject_of(evidence),
         "alerts": alerts,
-        "sign": verdict.sign,
+        "sign": sign_of(Result.INSUFFICIENT) if passed and "valid_until" in over else verdict.sign,
         "headline": verdict.headline,
+        "warnings": () if alerts else tuple(filter(None, (r.answer.warning for r in risks))),
         "questions": verdict.questions,
         "reasons": reasons[:_MOST_REASONS],
         "more_reasons": len(reasons) - _MOST_REASONS,
-        "silence": verdict.silence,
-        "scope": scope,
-        "criteria": residual_risks(evidence, previous),
+        "not_measured": not_measured(evidence, risks),
+        "scope": _scope(evidence, over),
+        "stated": bool(_review(evidence)),
+        "criteria": risks,
+        "train_rows": train_rows(evidence),
+        "found_from": found_from(evidence),
         "sharpness": sharpness(evidence),
+        "assessment": assessment(evidence, risks),
         "previous": previous,
-        "demands": demand_rows(evidence, _said(evidence, scope, previous)),
-        "signatures": tuple((a, _doubt(a, evidence)) for a in approvals),
+        "limits": tuple((c, gate) for c in CRITERIA for gate in gates_on(evidence, c)),
+        "guidelines": guidelines(evidence, _said(evidence, approvals, previous)),
+        "signatures": signatures,
         "waiting": _waiting(evidence, approvals),
-        "certified": not alerts and evidence.verdict is Result.PASS,
+        "passed": passed,
+        "expired": words.moment(str(_review(evidence)["valid_until"])) if "valid_until" in over else "",
         "evidence": evidence,
         "settings": _settings(evidence),
         "build": build_version(),
-        "marks": marks if previous is None else {**marks, COMPARED_WITH: previous.digest},
+        "marks": marks,
     }
 
 
-def _reasons(evidence: Evidence) -> tuple[str, ...]:
-    """Why the verdict is what it is: what failed, what is open, or what came nearest to a limit."""
-    gates, stopped = gates_of(evidence), obstacles(evidence)
-    blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
-    open_ = _open_questions(evidence, stopped)
-    # What the gate on answers says, each question says by itself.
-    told = [f"{g.told}." for g in stopped if g.result.gate != ANSWERS]
+def _review(evidence: Evidence) -> Mapping[str, Any]:
+    return evidence.plan.get("review") or {}
+
+
+def _day(iso: object) -> date | None:
+    try:
+        return date.fromisoformat(str(iso))
+    except ValueError:
+        return None
+
+
+def _is_over(last_day: object, today: date | None) -> bool:
+    day = _day(last_day)
+    return day is not None and today is not None and today > day
+
+
+def _reasons(evidence: Evidence, risks: Sequence[ResidualRisk]) -> tuple[str, ...]:
+    """Why the verdict is what it is: what failed or is open, by cause, or what came nearest to a limit."""
+    gates, blockers = gates_of(evidence), tuple(words.sentence(b) for b in evidence.gates.blockers)
+    # What the gate on answers says, each criterion says by itself.
+    stopped = [g for g in obstacles(evidence) if g.result.gate != ANSWERS]
     if stopped or blockers:
-        return (*told, *open_, *blockers)
+        return (*_by_cause(stopped, evidence), *blockers)
     deciding = words.counted(sum(g.result.blocking for g in gates), "deciding gate")
     if not any(g.result.blocking for g in gates):
-        return (NO_GATE, *open_)
-    judged = [r.gate for r in residual_risks(evidence) if r.gate is not None and r.gate.result.blocking]
-    nearest = (f"Nearest to its limit: {g.sentence}." for g in nearest_first(judged)[:1])
+        return (NO_GATE,)
     missed = (g for g in gates if g.role == "advisory" and g.result.result is Result.FAIL)
-    advice = (f"Advice not met: {g.sentence}." for g in missed)
-    return (*open_, f"All {deciding} passed.", *nearest, *advice)
+    advice = (f"Advice not met: {finding_of(g)}." for g in missed)
+    return (f"All {deciding} passed.", *_closest_call(risks), *advice)
 
 
-def _open_questions(evidence: Evidence, stopped: Sequence[GateView]) -> tuple[str, ...]:
-    """Criteria whose state is open, but for those of gates that are named anyway."""
-    named = {g.result.measurement.audit for g in stopped if g.result.measurement is not None}
-    told = {o.info.risk for o in evidence.outcomes if o.info is not None and o.audit in named}
-    asked = answers(evidence.outcomes, evidence.gates.results)
+def _closest_call(risks: Sequence[ResidualRisk]) -> Iterator[str]:
+    """The criterion whose number came nearest to its limit, in people where it counts them."""
+    deciding = [r.gate for r in risks if r.gate is not None and r.gate.result.blocking]
+    for gate in nearest_first(deciding)[:1]:
+        risk = next(r for r in risks if r.gate is gate)
+        people = f"{risk.people} of {train_rows(risk.evidence):,} training people"
+        told = finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {people}"
+        yield f"Closest call: {told}."
+
+
+def _by_cause(stopped: Sequence[GateView], evidence: Evidence) -> Iterator[str]:
+    """One sentence for each cause: failures first, the most direct harm first, leak-equivalents last.
+
+    Suites list gates from the most direct harm on, and what follows from the same cause is only counted.
+    """
+    risks = {o.audit: o.info.risk for o in evidence.outcomes if o.info is not None}
+    causes: dict[tuple[Result, str], list[GateView]] = {}
+    for gate in sorted(stopped, key=lambda g: (g.result.result is not Result.FAIL, _indirect(g))):
+        causes.setdefault((gate.result.result, _cause(gate, risks)), []).append(gate)
+    for (result, cause), found in causes.items():
+        # The contract says best what is wrong with the form of values.
+        first = next((g for g in found if g.result.gate == CONTRACT), found[0])
+        told = f"{words.RESULT_WORDS[result]}: {finding_of(first)}."
+        if len(found) > 1 and cause != _VALUES:
+            ending = "failed" if result is Result.FAIL else "could not be decided"
+            told += f" {words.counted(len(found) - 1, 'more gate')} on {cause} {ending}."
+        yield told
+
+
+def _indirect(gate: GateView) -> int:
+    """0 for what was found of people, 1 for the form of the table, 2 for a number that restates another."""
+    about = gate.result.measurement
+    if about is None:
+        return 1
+    return 2 if about.quantity == LEAK_EQUIVALENT.name else 0
+
+
+def _cause(gate: GateView, risks: Mapping[str, str]) -> str:
+    """What gates of one cause have in common: the criterion, or the form of values."""
+    about = gate.result.measurement
+    if gate.result.gate == CONTRACT or (about is not None and gate.unit == "flag"):
+        return _VALUES
+    return gate.result.gate if about is None else risks.get(about.audit, about.audit)
+
+
+def _scope(evidence: Evidence, over: set[str]) -> tuple[Fact, ...]:
+    stated = ((key, str(value)) for key, value in _review(evidence).items() if value)
+    told = {key: words.moment(text) if key in _DAYS else text for key, text in stated}
     return tuple(
-        f"{a.criterion.capitalize()}: {a.state}. {words.sentence(a.reason)}"
-        for a in asked
-        if a.reason and a.criterion not in told
-    )
-
-
-def _scope(evidence: Evidence) -> tuple[Fact, ...]:
-    review: Mapping[str, Any] = evidence.plan.get("review") or {}
-    return tuple(
-        Fact(label, words.moment(review[key]) if key == "valid_until" else str(review[key]))
+        Fact(label, told.get(key, NOT_STATED), _DAYS[key] if key in over else "")
         for key, label in _SCOPE.items()
-        if review.get(key)
+        if key in told or key in _ALWAYS
     )
 
 
-def _said(evidence: Evidence, scope: tuple[Fact, ...], previous: Evidence | None) -> dict[str, str]:
+def _said(evidence: Evidence, approvals: Sequence[Approval], previous: Evidence | None) -> Mapping[str, str]:
     """Where a section stands that says something."""
-    found = {"columns": "Annex: Columns"}
-    if scope:
-        found["scope"] = "Page 1: scope"
+    found = {"columns": "Report: Columns"}
     if previous is not None:
-        found["comparison"] = "Page 1: comparison"
+        found["comparison"] = "Page 1: last release"
     if evidence.generator.privacy.guarantee is not None:
-        found["guarantee"] = "Annex: Formal privacy guarantee"
+        found["guarantee"] = "Report: Formal privacy guarantee"
+    if 0 < wanted_approvals(evidence) <= len({a.by for a in counting_approvals(evidence, approvals)}):
+        found["approvals"] = "Page 2: signatures"
     return found
 
 
@@ -223,7 +318,7 @@ def _settings(evidence: Evidence) -> str:
     found += _flat("", stated)
     for audit in audits:
         found += _flat(f"{audit['name']}.", audit.get("config", {}))
-    more = f"{words.counted(len(found) - _MOST_SETTINGS, 'more setting')} in the annex"
+    more = f"{words.counted(len(found) - _MOST_SETTINGS, 'more setting')} in the report"
     return "; ".join([*found[:_MOST_SETTINGS], *([more] * (len(found) > _MOST_SETTINGS))]) or "none"
 
 
@@ -239,7 +334,6 @@ def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
 class DemandRow:
     """One demand of a guideline: measured or not, where or why not, and what became of its criterion."""
 
-    framework: str
     demand: str
     measured: bool
     where: str
@@ -247,147 +341,18 @@ class DemandRow:
 
 
 @dataclass(frozen=True)
-class ResidualRisk:
-    """One question about people: what became of it, and what remains.
+class Guideline:
+    """What one guideline asks.
 
     Attributes:
-        gate: of those on it that decide (of all, where none does) the one whose number comes nearest to its
-            limit; None where no number was judged.
-        share: the number as a share of people, with its interval; a number that is none is restated as the
-            share of copied rows that would give it. None where that is not known either, or where it decides
-            nothing.
-        compared: the number against the last release.
+        source: publisher, title and date.
+        checked: which text of the publisher its demands were compared with; empty where with none.
     """
 
-    answer: Answer
-    evidence: Evidence
-    gate: GateView | None = None
-    share: Measurement | None = None
-    compared: str = ""
-
-    @property
-    def kind(self) -> str:
-        """Its state, as of a sign."""
-        return {AnswerState.WITHIN: "pass", AnswerState.BEYOND: "fail"}.get(self.answer.state, "open")
-
-    @property
-    def why(self) -> str:
-        """Why that is open, or that nothing follows from it."""
-        advice = self.gate is not None and not self.gate.result.blocking
-        return words.sentence(self.answer.reason or ("Advice only: no gate on it decides" if advice else ""))
-
-    @property
-    def finding(self) -> str:
-        """The number in words."""
-        return words.sentence(self.gate.sentence.partition(";")[0]) if self.gate else ""
-
-    @property
-    def percent(self) -> str:
-        """``1.5 % (0 to 3.3 %)``: a share beyond chance, cut at none and all for reading."""
-        m = self.share
-        if m is None:
-            return "–"
-        copied = " of rows like copies" if m.id.quantity == LEAK_EQUIVALENT.name else ""
-        value = _cut(m.value)
-        if m.interval is None:
-            return words.number(value, m.unit) + copied
-        low, high = _cut(m.interval.low), _cut(m.interval.high)
-        places = max(1, words.decimals(m.unit, value, low=low, high=high))
-        span = words.interval(low, high, m.unit, places)
-        return f"{words.number(value, m.unit, places)} ({span}){copied}"
-
-    @property
-    def people(self) -> str:
-        """The share in people: ``none to 1,285``."""
-        if self.share is None:
-            return "–"
-        if self._of_subgroup:  # how many people that has is not told
-            return "of those in one subgroup"
-        rows, few, span = train_rows(self.evidence), self.evidence.suppression, self.share.interval
-        if span is None:
-            return words.people(self.share.value, rows, few)
-        return words.people_interval(span.low, span.high, rows, few)
-
-    @property
-    def allowed_people(self) -> str:
-        """Its limit in people, where the number that was judged counts them."""
-        gate = self.gate
-        if gate is None or self.share is None or self.share is not gate.measured or self._of_subgroup:
-            return ""
-        most, rows = gate.result.maximum, train_rows(self.evidence)
-        return "" if most is None else words.people(most, rows, self.evidence.suppression)
-
-    @property
-    def _of_subgroup(self) -> bool:
-        return self.share is not None and self.share.id.quantity.startswith(WORST_SUBGROUP.name)
-
-
-def residual_risks(evidence: Evidence, previous: Evidence | None = None) -> tuple[ResidualRisk, ...]:
-    """One for each criterion, in their order.
-
-    Args:
-        previous: evidence of the last release before this one.
-    """
-    gates = gates_of(evidence)
-    found = []
-    for answer in answers(evidence.outcomes, evidence.gates.results):
-        about = {o.audit for o in evidence.outcomes if o.info is not None and o.info.risk == answer.criterion}
-        mine = [g for g in gates if g.result.measurement and g.result.measurement.audit in about]
-        judged = nearest_first([g for g in mine if g.result.blocking] or mine)
-        if not judged:
-            found.append(ResidualRisk(answer, evidence))
-            continue
-        measured = judged[0].measured
-        assert measured is not None
-        if judged[0].unusable:  # a number that decides nothing is no residual risk
-            found.append(ResidualRisk(answer, evidence, judged[0]))
-            continue
-        share = _as_share(measured, evidence.measurements)
-        found.append(ResidualRisk(answer, evidence, judged[0], share, words.compared(measured, previous)))
-    return tuple(found)
-
-
-def nearest_first(gates: Sequence[GateView]) -> list[GateView]:
-    """Gates whose number is known, the one that comes nearest to its limit first."""
-    known = [
-        (used(g.result, m), g) for g in gates if (m := g.measured) is not None and math.isfinite(m.value)
-    ]
-    return [gate for _, gate in sorted(known, key=lambda pair: -pair[0])]
-
-
-def used(gate: GateResult, measured: Measurement) -> float:
-    """How much of the room from reference to limit the worse end of the interval takes: 1 at the limit."""
-    start = measured.reference.value if measured.reference else 0.0
-    ends = [
-        (limit, end if gate.bound != "value" and end is not None else gate.value)
-        for limit, end in ((gate.maximum, gate.high), (gate.minimum, gate.low))
-        if limit is not None
-    ]
-    return max((_part(start, limit, end) for limit, end in ends if end is not None), default=-math.inf)
-
-
-def _part(start: float, limit: float, end: float) -> float:
-    room, taken = limit - start, end - start
-    if room:
-        return taken / room
-    return math.inf if taken else 0.0
-
-
-def _cut(share: float) -> float:
-    return min(max(share, 0.0), 1.0)
-
-
-def _as_share(m: Measurement, others: Sequence[Measurement]) -> Measurement | None:
-    """The number itself where it is a share beyond chance, else what it comes to in copied rows."""
-    if m.unit == "share" and m.reference is not None and m.reference.value == 0:
-        return m
-    alike = (x for x in others if x.id.quantity == LEAK_EQUIVALENT.name and x.id.derived_from == m.id)
-    return next((x for x in alike if math.isfinite(x.value)), None)
-
-
-def train_rows(evidence: Evidence) -> int:
-    """How many records the generator learnt from."""
-    return evidence.tables["train"].rows if "train" in evidence.tables else 0
+    name: str
+    source: str
+    checked: str
+    demands: tuple[DemandRow, ...]
 
 
 def frameworks() -> tuple[Mapping[str, Any], ...]:
@@ -396,22 +361,24 @@ def frameworks() -> tuple[Mapping[str, Any], ...]:
     return tuple(load_yaml(text))
 
 
-def demand_rows(evidence: Evidence, said: Mapping[str, str]) -> tuple[DemandRow, ...]:
-    """Each demand: measured or not, and where.
+def guidelines(evidence: Evidence, said: Mapping[str, str]) -> tuple[Guideline, ...]:
+    """Each guideline with its demands: measured or not, and where.
 
     Args:
         said: by section, where it stands; a section that says nothing is left out.
     """
     asked = {a.criterion: a for a in answers(evidence.outcomes, evidence.gates.results)}
     return tuple(
-        DemandRow(
-            framework["name"] if i == 0 else "",
-            d["demand"],
-            *_measured(d, evidence, said),
-            asked.get(d.get("criterion")),
+        Guideline(
+            framework["name"],
+            framework["source"],
+            framework.get("checked", ""),
+            tuple(
+                DemandRow(d["demand"], *_measured(d, evidence, said), asked.get(d.get("criterion")))
+                for d in framework["demands"]
+            ),
         )
         for framework in frameworks()
-        for i, d in enumerate(framework["demands"])
     )
 
 
@@ -419,10 +386,14 @@ def _measured(demand: Mapping[str, Any], evidence: Evidence, said: Mapping[str, 
     """Whether it is measured or stated, and where; else why not."""
     if where := said.get(demand.get("section", "")):
         return True, where
+    keys, review = demand.get("review", ()), _review(evidence)
+    assert set(keys) <= set(_SCOPE)
+    if keys and all(review.get(key) for key in keys):
+        return True, "Page 2: scope"
     asked = _audits(demand, evidence)
     measured = [o.info.title for o in evidence.outcomes if o.audit in asked and o.info and has_numbers(o)]
     if measured:
-        return True, f"Annex: {', '.join(measured)}"
+        return True, f"Report: {', '.join(measured)}"
     return False, demand.get("open", "no audit of this run measures it")
 
 

@@ -12,7 +12,8 @@ from markupsafe import Markup
 from synth_audit.errors import DataError
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import svg, words
-from synth_audit.report.certificate import counting_approvals, nearest_first, wanted_approvals
+from synth_audit.report.assessment import nearest_first
+from synth_audit.report.certificate import counting_approvals, wanted_approvals
 from synth_audit.report.gates import gates_of, obstacles, sign_of, verdict_sign
 from synth_audit.report.page import page
 from synth_audit.report.svg import RESULT_CLASSES, result_mark

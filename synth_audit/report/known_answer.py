@@ -541,7 +541,8 @@ def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> S
     if limit is None:
         return sensitivity_line(evidence, found)
     if limit >= 1:
-        return SensitivityLine("open", detection_limits(evidence)[-1])
+        unknown = "It is not established from which size on a leak would have been found."
+        return SensitivityLine("open", (detection_limits(evidence) or (unknown,))[-1])
     share = words.number(limit, "share")
     text = f"Had {share} of the people left a trace in a row each, this audit would have found it with 95 % "
     return SensitivityLine("pass", f"{text}probability.")

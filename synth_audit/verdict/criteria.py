@@ -38,11 +38,21 @@ class Answer:
 
     Attributes:
         reason: why it is neither within nor beyond its limit, without a full stop; empty where it is.
+        measured: its numbers are known, and only too uncertain to decide it.
     """
 
     criterion: str
     state: AnswerState
     reason: str = ""
+    measured: bool = False
+
+    @property
+    def warning(self) -> str:
+        """What a reader of the verdict must know first; empty where the state is within or beyond."""
+        name = self.criterion.capitalize()
+        if self.state is AnswerState.INSUFFICIENT:
+            return f"{name} could not be {'decided' if self.measured else 'tested'} on this table."
+        return f"{name} was not tested." if self.state is AnswerState.NOT_TESTED else ""
 
 
 def answers(outcomes: Sequence[AuditOutcome], results: Sequence[GateResult]) -> tuple[Answer, ...]:
@@ -92,11 +102,18 @@ def _answer(
     deciding = [g for g in mine if g.blocking] or mine
     if any(g.result is Result.FAIL for g in deciding):
         return Answer(criterion, AnswerState.BEYOND)
-    if left := [f"“{g.title}”" for g in deciding if g.result is Result.INSUFFICIENT]:
-        return Answer(criterion, AnswerState.INSUFFICIENT, f"not enough evidence for {_listed(left)}")
+    if left := [g for g in deciding if g.result is Result.INSUFFICIENT]:
+        names = _listed([f"“{g.title}”" for g in left])
+        reason, measured = f"not enough evidence for {names}", all(map(_usable, left))
+        return Answer(criterion, AnswerState.INSUFFICIENT, reason, measured)
     if broken := [audit for audit, o in audits.items() if o.status is Status.ERROR]:
         return Answer(criterion, AnswerState.INSUFFICIENT, f"an error ended {_listed(broken)}")
     return Answer(criterion, AnswerState.WITHIN)
+
+
+def _usable(gate: GateResult) -> bool:
+    """Whether its number can be used and is only too uncertain: else its explanation names the number."""
+    return gate.measurement is not None and gate.measurement.name not in gate.explanation
 
 
 def answers_result(

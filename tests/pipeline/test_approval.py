@@ -207,6 +207,17 @@ def test_a_release_waits_for_approvals_which_change_nothing_of_the_evidence(case
         pipeline.release_synthetic(plan, case.workspace)
 
 
+def test_a_certificate_that_was_written_after_its_last_day_still_verifies(case):
+    plan = Plan.model_validate({**case.plan.plain(), "review": {"valid_until": "2026-01-01"}})
+    refiled(case, plan)
+    api.write_report(case.workspace.root)
+    page = case.workspace.newest.certificate
+    assert "Expired certificate" in page.read_text()
+    assert not [c for c in api.verify(case.workspace.root) if c.holds is False]
+    page.write_text(page.read_text().replace("1 January 2026 (expired)", "1 January 2026"))
+    assert [c.what for c in api.verify(case.workspace.root) if c.holds is False] == ["certificate"]
+
+
 def test_the_command_makes_a_key_and_asks_for_what_it_lacks(tmp_path):
     made = CliRunner().invoke(main, ["approve", "--new-key", str(tmp_path / "ann.pem"), "--by", "Ann"])
     assert made.exit_code == 0

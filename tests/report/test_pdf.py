@@ -84,10 +84,18 @@ def test_a_whole_report_prints_its_pictures_readably(build: ModuleType) -> None:
         pytest.param("undecided", marks=pytest.mark.slow),
     ],
 )
-def test_a_certificate_has_two_pages(build: ModuleType, which: str) -> None:
-    found = sheets_of(pdf_of(render_certificate(getattr(build, which)())))
-    assert_readable(found, 2)
-    assert len(found) == 2
+def test_a_certificate_has_two_pages_and_an_annex(build: ModuleType, which: str) -> None:
+    content = pdf_of(render_certificate(getattr(build, which)()))
+    assert_readable(sheets_of(content), 6)
+    assert where_annex_begins(content) == 2
+
+
+def where_annex_begins(content: bytes) -> int:
+    """Index of its first page; nothing of the certificate may stand on it."""
+    texts = [page.get_textpage().get_text_range() for page in pypdfium2.PdfDocument(content)]
+    [found] = [i for i, text in enumerate(texts) if "Annex A. Limits" in text]
+    assert texts[found].startswith("Annex A. Limits")
+    return found
 
 
 def test_a_long_reason_leaves_the_certificate_two_pages(build: ModuleType) -> None:
@@ -99,7 +107,9 @@ def test_a_long_reason_leaves_the_certificate_two_pages(build: ModuleType) -> No
     more = [build.gate(f"more{i}", title, Result.FAIL, explanation=title) for i in range(5)]
     report = build.report_of((*results, *more))
     evidence = replace(known, gates=report, warnings=(warning,)).sealed()
-    assert_readable(sheets_of(pdf_of(render_certificate(evidence))), 2)
+    content = pdf_of(render_certificate(evidence))
+    assert_readable(sheets_of(content), 6)
+    assert where_annex_begins(content) == 2
 
 
 def test_to_and_pdf_write_both(finished: object, tmp_path: Path) -> None:

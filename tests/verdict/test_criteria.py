@@ -107,6 +107,21 @@ def test_the_gate_is_named_that_was_left_open():
     assert "halves" in found.reason
 
 
+def test_a_reader_is_warned_first_of_what_could_not_be_tested_or_decided():
+    wide = result("linkability", Result.INSUFFICIENT)
+    blind = replace(wide, explanation="linkability.risk is blind here and decides nothing: so it is.")
+    ran = [outcome("linkability")]
+
+    def warning(*results):
+        return state_of("linkability", ran, results).warning
+
+    assert warning(blind) == "Linkability could not be tested on this table."
+    assert warning(wide) == "Linkability could not be decided on this table."
+    assert warning(wide, blind) == "Linkability could not be tested on this table."
+    assert warning() == "Linkability was not tested."
+    assert warning(replace(wide, result=Result.PASS)) == warning(replace(wide, result=Result.FAIL)) == ""
+
+
 def test_a_demanded_answer_holds_the_release():
     open_ = answers_result(["linkability"], [outcome("linkability")], [])
     assert (open_.result, open_.blocking) == (Result.INSUFFICIENT, True)

@@ -1,0 +1,414 @@
+"""What remains for people: by criterion, in four paragraphs of an assessment, and what is not known."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from synth_audit.findings.measurement import Measurement
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP
+from synth_audit.findings.verdict import GateResult, Result
+from synth_audit.plugins.audit import Status
+from synth_audit.report import words
+from synth_audit.report.chapters import unmeasured
+from synth_audit.report.gates import GateView, gates_of
+from synth_audit.report.known_answer import DETECTION_LIMIT
+from synth_audit.report.view import Fact
+from synth_audit.store.evidence import Evidence
+from synth_audit.text import shortened
+from synth_audit.verdict.comparison import change
+from synth_audit.verdict.criteria import Answer, AnswerState, answers
+
+MOST_WORDS = 60
+"""Words of a paragraph: an annex of an impact assessment is read, not studied."""
+
+_MOST_NAMED = 3
+"""Attacks named for a criterion, and audits without a result; the report has them all."""
+
+_MOST_NOTES = 2
+"""Notes of an audit on its flag, one for each column; the report has them all."""
+
+_MOST_LETTERS = 80
+"""Letters of a text of the plan within a paragraph; the scope shows it whole."""
+
+_AIMS = {
+    "singling out": "to single out people",
+    "linkability": "to join partial records",
+    "inference": "to guess secrets",
+    "membership": "to find out who was in the training set",
+}
+"""What an adversary is after, by criterion."""
+
+_LEAKS = {
+    "fragments": "A third of a record",
+    "shifted": "Copies, numbers shifted",
+    "mixtures": "Rows between two people",
+    "subgroup": "Near copies of rare people",
+}
+"""Classes of leak whose name says too little; the report has them in full."""
+
+_UNTRIED = (
+    "Attacks that were not tried. A number says what these attacks found, not what no attack could find."
+)
+
+_UNUSABLE = re.compile("^.* decides nothing: ")
+"""What an explanation says of its number before the reason, which alone is for who signs."""
+
+NOT_STATED = "not stated"
+
+
+@dataclass(frozen=True)
+class ResidualRisk:
+    """One question about people: what became of it, and what remains.
+
+    Attributes:
+        gate: of those on it that decide (of all, where none does), and failed where any did, the one whose
+            number comes nearest to its limit, of numbers that count people where there are any; None where no
+            number was judged.
+        share: the number as a share of people, with its interval; a number that is none is restated as the
+            share of copied rows that would give it. None where that is not known either, or where it decides
+            nothing.
+        copied: the share of copied rows that would give the number, where the known-answer check knows it.
+        found_from: from which share of the people on its audit finds a leak, where it states that.
+        compared: the number against the last release.
+    """
+
+    answer: Answer
+    evidence: Evidence
+    gate: GateView | None = None
+    share: Measurement | None = None
+    copied: Measurement | None = None
+    found_from: float = math.nan
+    compared: str = ""
+
+    @property
+    def kind(self) -> str:
+        """Its state, as of a sign."""
+        return {AnswerState.WITHIN: "pass", AnswerState.BEYOND: "fail"}.get(self.answer.state, "open")
+
+    @property
+    def why(self) -> str:
+        """Why that is open, or that nothing follows from it."""
+        if self.gate is not None and self.gate.unusable:
+            return words.sentence(_UNUSABLE.sub("", self.gate.sentence))
+        advice = self.gate is not None and not self.gate.result.blocking
+        return words.sentence(self.answer.reason or ("Advice only: no gate on it decides" if advice else ""))
+
+    @property
+    def finding(self) -> str:
+        """The number in words, without its limit; of leaks that would have been found, from how many on."""
+        if self.gate is None or self.gate.unusable:
+            return ""
+        told = words.sentence(finding_of(self.gate))
+        if math.isfinite(self.found_from) and self.found_from < 1 and not _is_limit(self.gate):
+            least = words.people(self.found_from, train_rows(self.evidence), self.evidence.suppression)
+            told += f" A leak of {least} people or more would have been found."
+        return told
+
+    @property
+    def people(self) -> str:
+        """The share in people: ``none to 1,285``, ``none found`` where it has no other end."""
+        if self.share is None:
+            return "–"
+        if self._of_subgroup:  # how many people that has is suppressed
+            return "of those in one subgroup"
+        return _people(self.share, self.evidence)
+
+    @property
+    def as_if(self) -> str:
+        """``0 to 3 %``: of the rows, had they been copied, to give the number; cut at none and all."""
+        m = self.copied
+        if m is None or not math.isfinite(m.value):
+            return "–"
+        if m.interval is None or not math.isfinite(m.interval.low + m.interval.high):
+            return words.copied(m.value)
+        low, high = _cut(m.interval.low), _cut(m.interval.high)
+        return words.interval(low, high, "share") if high > low else words.copied(high)
+
+    @property
+    def _of_subgroup(self) -> bool:
+        return self.share is not None and self.share.id.quantity.startswith(WORST_SUBGROUP.name)
+
+
+def residual_risks(evidence: Evidence, previous: Evidence | None = None) -> tuple[ResidualRisk, ...]:
+    """One for each criterion, in their order.
+
+    Args:
+        previous: evidence of the last release before this one.
+    """
+    return tuple(
+        _risk(answer, gates_on(evidence, answer.criterion), evidence, previous)
+        for answer in answers(evidence.outcomes, evidence.gates.results)
+    )
+
+
+def gates_on(evidence: Evidence, criterion: str) -> list[GateView]:
+    """Gates on the audits that are about a criterion, in the order of the suite."""
+    about = {o.audit for o in evidence.outcomes if o.info is not None and o.info.risk == criterion}
+    return [g for g in gates_of(evidence) if g.result.measurement and g.result.measurement.audit in about]
+
+
+def _risk(
+    answer: Answer, gates: Sequence[GateView], evidence: Evidence, previous: Evidence | None
+) -> ResidualRisk:
+    decide = [g for g in gates if g.result.blocking] or gates
+    failed = [g for g in decide if g.result.result is Result.FAIL]
+    judged = nearest_first(failed or decide)
+    if not judged:
+        return ResidualRisk(answer, evidence)
+    # A number that decides nothing is no residual risk.
+    shares = [(g, _as_share(g.measured, evidence)) for g in judged if not g.unusable]
+    counted = (pair for pair in shares if pair[1] is not None)
+    gate, share = next(counted, (shares or [(judged[0], None)])[0])
+    measured = gate.measured
+    if measured is None or gate.unusable:
+        return ResidualRisk(answer, evidence, gate)
+    return ResidualRisk(
+        answer,
+        evidence,
+        gate,
+        share,
+        _equivalent(measured, evidence.measurements),
+        _found_from(evidence, measured.id.audit),
+        _compared(measured, share, previous),
+    )
+
+
+def _people(share: Measurement, evidence: Evidence) -> str:
+    rows, few, span = train_rows(evidence), evidence.suppression, share.interval
+    if span is not None and span.low != span.high:
+        return words.people_interval(span.low, span.high, rows, few)
+    told = words.people(share.value, rows, few)
+    return "none found" if told == "none" else told
+
+
+def _compared(now: Measurement, share: Measurement | None, previous: Evidence | None) -> str:
+    """``not distinguishable: was none to 43``, in people where it counts them; empty without a release."""
+    before = next((m for m in previous.measurements if m.id == now.id), None) if previous else None
+    if previous is None or before is None or share is not now or not before.finite:
+        return words.compared(now, previous)
+    return f"{change(now, before)}: was {_people(before, previous)}"
+
+
+def _found_from(evidence: Evidence, audit: str) -> float:
+    stated = (m.value for m in _limits(evidence) if m.id.audit == audit and not m.id.setting)
+    return next(stated, math.nan)
+
+
+def finding_of(gate: GateView) -> str:
+    """What a gate found, without its limit and a full stop: an alarm level stands in the annex.
+
+    Of a flag it is what the audit notes on it, which names columns and what to do.
+    """
+    about = gate.result.measurement
+    if about is None or gate.unusable:
+        return gate.sentence
+    if about.quantity == DETECTION_LIMIT and gate.result.value is not None:
+        return _only_from(gate.result.value, gate.evidence)
+    notes = next((o.notes for o in gate.evidence.outcomes if o.audit == about.audit), ())
+    if gate.unit == "flag" and gate.result.result is Result.FAIL and notes:
+        return words.sentence("; ".join(notes[-_MOST_NOTES:]), end="").rstrip(".")
+    return gate.sentence.partition("; ")[0]
+
+
+def _only_from(share: float, evidence: Evidence) -> str:
+    if share >= 1:
+        return "No size of a leak is established from which it would have been found"
+    least = words.people(share, train_rows(evidence), evidence.suppression)
+    return f"Only a leak of {least} people or more would surely have been found"
+
+
+def nearest_first(gates: Sequence[GateView]) -> list[GateView]:
+    """Gates whose number is known, the one that comes nearest to its limit first."""
+    known = [
+        (used(g.result, m), g) for g in gates if (m := g.measured) is not None and math.isfinite(m.value)
+    ]
+    return [gate for _, gate in sorted(known, key=lambda pair: -pair[0])]
+
+
+def used(gate: GateResult, measured: Measurement) -> float:
+    """How much of the room from reference to limit the worse end of the interval takes: 1 at the limit."""
+    start = measured.reference.value if measured.reference else 0.0
+    ends = [
+        (limit, end if gate.bound != "value" and end is not None else gate.value)
+        for limit, end in ((gate.maximum, gate.high), (gate.minimum, gate.low))
+        if limit is not None
+    ]
+    return max((_part(start, limit, end) for limit, end in ends if end is not None), default=-math.inf)
+
+
+def _part(start: float, limit: float, end: float) -> float:
+    room, taken = limit - start, end - start
+    if room:
+        return taken / room
+    return math.inf if taken else 0.0
+
+
+def _cut(share: float) -> float:
+    return min(max(share, 0.0), 1.0)
+
+
+def _as_share(m: Measurement | None, evidence: Evidence) -> Measurement | None:
+    """The number itself where it is a share beyond chance, else what it comes to in copied rows."""
+    if m is None or (m.unit == "share" and _beyond_chance(m, evidence)):
+        return m
+    return _equivalent(m, evidence.measurements)
+
+
+def _beyond_chance(m: Measurement, evidence: Evidence) -> bool:
+    """Whether 0 is what chance gives: so says its reference, or its range, which goes below 0."""
+    if m.reference is not None:
+        return m.reference.value == 0
+    info = next((o.info for o in evidence.outcomes if o.audit == m.id.audit), None)
+    ranges = [q.range for q in info.quantities if q.name == m.id.quantity] if info else []
+    return any(low < 0 for low, _ in ranges)
+
+
+def _equivalent(m: Measurement, others: Sequence[Measurement]) -> Measurement | None:
+    alike = (x for x in others if x.id.quantity == LEAK_EQUIVALENT.name and x.id.derived_from == m.id)
+    return next((x for x in alike if math.isfinite(x.value)), None)
+
+
+def _is_limit(gate: GateView | None) -> bool:
+    about = gate.result.measurement if gate else None
+    return about is not None and about.quantity == DETECTION_LIMIT
+
+
+def train_rows(evidence: Evidence) -> int:
+    """How many records the generator learnt from."""
+    return evidence.tables["train"].rows if "train" in evidence.tables else 0
+
+
+def found_from(evidence: Evidence) -> tuple[Fact, ...]:
+    """By class of leak, from how many people on it would have been found; empty where that is unknown."""
+    rows, few = train_rows(evidence), evidence.suppression
+    return tuple(
+        Fact(_class_of(m), words.people(m.value, rows, few), words.number(m.value, "share"))
+        for m in _limits(evidence)
+        if m.id.setting and m.value < 1
+    )
+
+
+def _limits(evidence: Evidence) -> Iterator[Measurement]:
+    return (m for m in evidence.measurements if m.id.quantity == DETECTION_LIMIT and m.finite)
+
+
+def _class_of(limit: Measurement) -> str:
+    return _LEAKS.get(limit.id.setting, limit.id.setting.replace("_", " ").capitalize())
+
+
+def not_measured(evidence: Evidence, risks: Sequence[ResidualRisk]) -> tuple[str, ...]:
+    """What a signature does not rest on: open criteria, leaks that would hide, audits without a result."""
+    open_ = [f"{r.answer.warning} {r.why}" for r in risks if r.answer.warning]
+    hidden = [_class_of(m).lower() for m in _limits(evidence) if m.id.setting and m.value >= 1]
+    leaks = f"Leaks by {_listed(hidden)}: no size is established from which they would be found."
+    silent = [
+        f"{o.info.title if o.info else o.audit}: {words.sentence(o.reason)}"
+        for o in evidence.outcomes
+        if o.status is not Status.MEASURED
+    ]
+    more = f"{words.counted(len(silent) - _MOST_NAMED, 'more audit')} without a result, see the report."
+    return (
+        *open_,
+        *(f"{name}: no audit of it gave a number." for name in unmeasured(evidence)),
+        *([leaks] if hidden else ()),
+        *silent[:_MOST_NAMED],
+        *([more] if len(silent) > _MOST_NAMED else ()),
+        _UNTRIED,
+    )
+
+
+def assessment(evidence: Evidence, risks: Sequence[ResidualRisk]) -> tuple[tuple[str, str], ...]:
+    """Four paragraphs, each of at most :data:`MOST_WORDS` words, with what each is about.
+
+    Attack assumed, what was tried, result in people, and residual risk with measure and owner.
+
+    Args:
+        risks: of the criteria, in their order.
+    """
+    review: Mapping[str, Any] = evidence.plan.get("review") or {}
+    paragraphs = {
+        "Attack assumed": _assumed(risks, review),
+        "What was tried": _tried(evidence),
+        "Result in people": _result(evidence, risks),
+        "Residual risk, measure, owner": _residual(evidence, risks, review),
+    }
+    return tuple((title, _limited(" ".join(sentences))) for title, sentences in paragraphs.items())
+
+
+def _limited(text: str) -> str:
+    found = text.split(" ")
+    return text if len(found) <= MOST_WORDS else " ".join([*found[: MOST_WORDS - 1], "…"])
+
+
+def _assumed(risks: Sequence[ResidualRisk], review: Mapping[str, Any]) -> Iterator[str]:
+    yield "An adversary holds the release and knows true facts about people."
+    aims = [_AIMS[r.answer.criterion] for r in risks if r.answer.state is not AnswerState.NOT_TESTED]
+    yield f"The adversary tries {_listed(aims)}." if aims else "No attack on people was part of this run."
+    yield f"Recipient: {_plain(review, 'recipient')}. Environment: {_plain(review, 'environment')}."
+
+
+def _tried(evidence: Evidence) -> Iterator[str]:
+    attacks: dict[str, list[str]] = {}
+    for o in evidence.outcomes:
+        if o.info is not None and o.info.risk in _AIMS and o.status is Status.MEASURED:
+            attacks.setdefault(o.info.risk, []).append(f"“{shortened(o.info.title, _MOST_LETTERS)}”")
+    if not attacks:
+        yield "No attack gave a result."
+        return
+    for criterion in _AIMS:
+        named = attacks.get(criterion, [])
+        more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
+        if named:
+            yield f"{criterion.capitalize()}: {_listed([*named[:_MOST_NAMED], *more])}."
+    control = evidence.tables.get("control")
+    if control is not None:
+        yield f"A success that {control.rows:,} control people share does not count."
+
+
+def _result(evidence: Evidence, risks: Sequence[ResidualRisk]) -> Iterator[str]:
+    found = (f"{r.answer.criterion}, {r.answer.state if r.share is None else r.people}" for r in risks)
+    yield f"Of {words.counted(train_rows(evidence), 'training person', 'training people')}:"
+    yield f"{'; '.join(found)}."
+    yield f"Ranges are confidence intervals of at least {words.percent_level(evidence.level)}."
+    known = [r for r in risks if math.isfinite(r.found_from) and r.found_from < 1]
+    for r in known[:1]:
+        count = words.people(r.found_from, train_rows(evidence), evidence.suppression)
+        yield f"A leak of {count} people or more would have been found with 95\u00a0% probability."
+
+
+def _residual(evidence: Evidence, risks: Sequence[ResidualRisk], review: Mapping[str, Any]) -> Iterator[str]:
+    for state in AnswerState:
+        if mine := [r.answer.criterion for r in risks if r.answer.state is state]:
+            yield f"{state.capitalize()}: {_listed(mine)}."
+    yield f"Measures: {_listed(_measures(evidence, review))}."
+    yield f"Owner: {_plain(review, 'owner')}. Reviewer: {_plain(review, 'reviewer')}."
+    on = review.get("review_on")
+    yield f"Next review: {words.moment(str(on)) if on else NOT_STATED}."
+
+
+def _measures(evidence: Evidence, review: Mapping[str, Any]) -> list[str]:
+    """What the plan and the generator do about the risk, as recorded in the evidence."""
+    guarantee, plan = evidence.generator.privacy.guarantee, evidence.plan
+    measures = ["no formal privacy guarantee"]
+    if guarantee:
+        measures = [f"differential privacy ({words.privacy_loss(guarantee.epsilon, guarantee.delta)})"]
+    if coarse := (plan.get("coarsen") or {}).get("columns"):
+        measures.append(f"{words.counted(len(coarse), 'column')} coarsened")
+    if approvals := (plan.get("release") or {}).get("approvals"):
+        measures.append(words.counted(approvals, "approval"))
+    if reports := review.get("reports"):
+        measures.append(f"at most {words.counted(reports, 'report')}")
+    return measures
+
+
+def _plain(review: Mapping[str, Any], key: str) -> str:
+    return shortened(str(review.get(key) or NOT_STATED), _MOST_LETTERS).rstrip(".")
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = names or [""]
+    return f"{', '.join(first)} and {last}" if first else last
