@@ -48,10 +48,10 @@ def decimals(unit: str, *values: float | None, low: float | None = None, high: f
     """How many decimals say enough: one or two digits of the interval's width, else three of the number."""
     if unit in _COUNT_UNITS and all(v is None or not math.isfinite(v) or v == round(v) for v in values):
         return 0
-    factor = _factor(unit)
+    factor = 10.0 ** _shift(unit)
     if low is not None and high is not None and math.isfinite(high - low) and high > low:
-        return _clamp(math.floor(-math.log10((high - low) * factor / 5)) + 1)
-    sizes = [abs(v) * factor for v in values if v is not None and math.isfinite(v) and v != 0]
+        return _clamp(math.floor(-math.log10(_sayable(high - low) * factor / 5)) + 1)
+    sizes = [_sayable(abs(v)) * factor for v in values if v is not None and math.isfinite(v) and v != 0]
     if not sizes:
         return 0
     return _clamp(2 - math.floor(math.log10(max(sizes))))
@@ -87,9 +87,9 @@ def bare_number(value: float | None, unit: str = "", places: int | None = None) 
         return NOT_COMPUTED
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    scaled = value * _factor(unit)
+    scaled = value * 10.0 ** _shift(unit)
     if abs(scaled) >= 1e7 or (0 < abs(scaled) < 1e-4):
-        return _scientific(scaled)
+        return _scientific(value, _shift(unit))
     if places is None:
         places = decimals(unit, value)
         text = f"{scaled:,.{places}f}"
@@ -143,7 +143,7 @@ def detectable(share: float) -> str:
         return NOT_COMPUTED
     if share <= 0:
         return "one row"
-    power = 10.0 ** (1 - math.floor(math.log10(share)))
+    power = 10.0 ** (1 - math.floor(math.log10(_sayable(share))))
     return number(min(math.ceil(round(share * power, 9)) / power, max(share, 1.0)), "share")
 
 
@@ -197,10 +197,10 @@ def limits(minimum: float | None, maximum: float | None, unit: str = "") -> str:
 
 def tick(value: float, step: float, unit: str = "") -> str:
     """A number on an axis whose ticks are ``step`` apart."""
-    scaled, step = value * _factor(unit), step * _factor(unit)
+    scaled, step = (x * 10.0 ** _shift(unit) for x in (value, step))
     suffix = f"{_NBSP}%" if unit == "share" else ""
     if abs(scaled) >= 1e6 or step < 1e-5:
-        return (_scientific(scaled) if scaled else "0") + suffix
+        return (_scientific(value, _shift(unit)) if scaled else "0") + suffix
     if abs(scaled) < 1e-9 * abs(step):
         return f"0{suffix}"
     places = next((p for p in range(6) if abs(round(step, p) - step) < 1e-9 * step), 6)
@@ -266,8 +266,14 @@ def compared(now: Measurement, previous: Evidence | None) -> str:
     return f"{change(now, before)}: was {value}" + (f" ({span})" if span else "")
 
 
-def _factor(unit: str) -> float:
-    return 100.0 if unit == "share" else 1.0
+def _shift(unit: str) -> int:
+    """Power of ten by which a number is scaled for reading: shares become percent."""
+    return 2 if unit == "share" else 0
+
+
+def _sayable(size: float) -> float:
+    """A size whose percent is still a number, and whose inverse is: decimals do not depend on what is cut."""
+    return min(max(size, 1e-300), 1e300)
 
 
 def _clamp(places: int) -> int:
@@ -280,6 +286,7 @@ def _signed(text: str) -> str:
     return text.replace("-", "−")
 
 
-def _scientific(value: float) -> str:
+def _scientific(value: float, shift: int) -> str:
+    """A finite number times ten to ``shift``, which itself may be too large for a number."""
     mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{_signed(mantissa)} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+    return f"{_signed(mantissa)} × 10{str(int(exponent) + shift).translate(_SUPERSCRIPT)}"
