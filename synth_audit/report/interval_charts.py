@@ -13,7 +13,6 @@ from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import svg, words
 from synth_audit.report.svg import result_mark
-from synth_audit.report.view import Cells, Picture
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.own_gates import ANSWERS
@@ -21,14 +20,6 @@ from synth_audit.verdict.own_gates import ANSWERS
 WIDTH, HEIGHT = 360.0, 54.0
 PAD, _TOP, _BAND = 10.0, 17.0, 20.0
 MIDDLE, _BOTTOM = _TOP + _BAND / 2, _TOP + _BAND
-
-_CASES = (
-    (Result.PASS, "Pass: the whole interval is on the safe side", 0.03, 0.02, 0.05),
-    (Result.FAIL, "Fail: the whole interval is beyond the limit", 0.15, 0.12, 0.18),
-    (Result.INSUFFICIENT, "Not enough evidence: the limit lies inside the interval", 0.08, 0.04, 0.13),
-)
-
-_LIMIT = 0.09
 
 
 @dataclass(frozen=True)
@@ -233,17 +224,3 @@ def units_of(evidence: Evidence) -> dict[MeasurementId, str]:
         for q in (*(o.info.quantities if o.info else ()), *DERIVED)
     }
     return declared | {m.id.whole: m.unit for m in evidence.measurements}
-
-
-def examples() -> tuple[Picture, ...]:
-    """One example of each result, with invented numbers."""
-    return tuple(_example(i, *case) for i, case in enumerate(_CASES, 1))
-
-
-def _example(place: int, result: Result, title: str, value: float, low: float, high: float) -> Picture:
-    plot = IntervalPlot(value, low, high, maximum=_LIMIT, unit="share", result=result)
-    drawn = interval_svg(plot, title=f"Example. {title}", anchor=f"example-{place}")
-    told = words.number(value, "share"), words.interval(low, high, "share")
-    cells = (*told, words.limits(None, _LIMIT, "share"))
-    table = Cells("Invented numbers", ("Value", "Interval", "Allowed"), (cells,))
-    return Picture(title, Markup(drawn), table)  # noqa: S704

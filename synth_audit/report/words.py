@@ -8,16 +8,23 @@ from datetime import datetime, timedelta
 
 from synth_audit.findings.measurement import Measurement, MeasurementId
 from synth_audit.findings.sensitivity import DERIVED
-from synth_audit.findings.verdict import Result
+from synth_audit.findings.verdict import Fitness, Result
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.comparison import change
 
 RESULT_WORDS = {Result.PASS: "Pass", Result.FAIL: "Fail", Result.INSUFFICIENT: "Not enough evidence"}
 
+_HEADLINES = {
+    Result.PASS: "This synthetic table may be released.",
+    Result.FAIL: "This synthetic table must not be released.",
+    Result.INSUFFICIENT: "This synthetic table must not be released yet: there is not enough evidence.",
+}
+_UNFIT = "This synthetic table may be released, but it is not fit for purpose."
+
 NOT_COMPUTED = "not computed"
 _BARE_UNITS = frozenset(
-    {"", "score", "ratio", "p-value", "distance", "index", "number", "correlation", "probability"}
+    {"", "score", "ratio", "p-value", "distance", "index", "number", "correlation", "probability", "epsilon"}
 )
 _COUNT_UNITS = frozenset({"count", "rows", "records", "columns"})
 _SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -27,6 +34,11 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
+
+
+def headline(verdict: Result, fitness: Fitness) -> str:
+    """The verdict as a sentence, the same in report, certificate, notebook and terminal."""
+    return _UNFIT if verdict is Result.PASS and fitness is Fitness.NO else _HEADLINES[verdict]
 
 
 def sentence(text: str, end: str = ".") -> str:
@@ -242,6 +254,15 @@ def people(share: float, rows: int, suppression: int) -> str:
     if count < suppression:
         return f"fewer than {suppression}"
     return f"{round(count):,}"
+
+
+def share_of_people(share: float, evidence: Evidence) -> str:
+    """``6.3 % of the training people (25 of 395)``."""
+    told = f"{number(share, 'share', 1)} of the training people"
+    if "train" not in evidence.tables:
+        return told
+    rows = evidence.tables["train"].rows
+    return f"{told} ({people(share, rows, evidence.suppression)} of {rows:,})"
 
 
 def people_interval(low: float, high: float, rows: int, suppression: int) -> str:
