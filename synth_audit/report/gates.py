@@ -412,7 +412,9 @@ def _tally(gates: Sequence[GateView]) -> str:
         parts = [f"Of {total}, {', '.join(found)}"]
     missed = [g for g in gates if g.role == "advisory" and g.result.result is not Result.PASS]
     if missed:
-        parts.append(f"{words.counted(len(missed), 'advisory gate')} did not pass, which does not stop a release")
+        parts.append(
+            f"{words.counted(len(missed), 'advisory gate')} did not pass, which does not stop a release"
+        )
     return words.sentence(". ".join(parts))
 
 

@@ -210,7 +210,7 @@ def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> N
     told, left = certificate_view(found)["sharpness"]
     assert "the training people on: copies 2.3\u00a0%, near copies 8\u00a0%." in told
     assert left == "No such share is established for: mixtures."
-    assert report_view(found)["sensitivity"].text.startswith("Had 8\u00a0% of the people left a trace")
+    assert report_view(found)["sensitivity"].text.startswith("A leak of 8.0\u00a0% of the training people")
     unknown = replace(outcome, measurements=tuple(measured_limit(name, 1.0) for name in ("", "copies")))
     line = report_view(replace(found, outcomes=(unknown,)).sealed())["sensitivity"]
     assert (line.kind, line.text) == ("open", "No such share is established for: copies.")
