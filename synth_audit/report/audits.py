@@ -238,7 +238,7 @@ def declared(audit: str) -> AuditInfo | None:
     """What an audit says of itself; None where it is not installed here, or does not load."""
     ref = registry.catalogue("audit").get(audit)
     try:
-        return ref.load().info if ref else None  # type: ignore[attr-defined, no-any-return]
+        return ref.load().info if ref else None  # type: ignore[attr-defined]
     except SynthAuditError:
         return None
 

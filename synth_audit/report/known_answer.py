@@ -346,9 +346,8 @@ def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> S
     if limit is None:
         return sensitivity_line(evidence, found)
     if limit >= 1:
-        return SensitivityLine(
-            "open", "It is not established from which size on a leak would have been found."
-        )
+        unknown = "It is not established from which size on a leak would have been found."
+        return SensitivityLine("open", (detection_limits(evidence) or (unknown,))[-1])
     return SensitivityLine(
         "pass",
         f"A leak of {words.share_of_people(limit, evidence)} would have been found with 95 % probability.",
