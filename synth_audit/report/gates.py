@@ -411,7 +411,7 @@ def _tally(gates: Sequence[GateView]) -> str:
         found = [f"{n} {endings[r]}" for r in _URGENCY if (n := results.count(r))]
         parts = [f"Of {total}, {', '.join(found)}"]
     missed = [g for g in gates if g.role == "advisory" and g.result.result is not Result.PASS]
-    if missed:
+    if missed and Result.FAIL not in results:  # beside a refusal, advice is noise
         parts.append(
             f"{words.counted(len(missed), 'advisory gate')} did not pass, which does not stop a release"
         )

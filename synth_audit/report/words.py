@@ -13,12 +13,12 @@ from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.comparison import change
 
-RESULT_WORDS = {Result.PASS: "Pass", Result.FAIL: "Fail", Result.INSUFFICIENT: "Not enough evidence"}
+RESULT_WORDS = {Result.PASS: "Pass", Result.FAIL: "Fail", Result.INSUFFICIENT: "Insufficient evidence"}
 
 _HEADLINES = {
     Result.PASS: "This synthetic table may be released.",
     Result.FAIL: "This synthetic table must not be released.",
-    Result.INSUFFICIENT: "This synthetic table must not be released yet: there is not enough evidence.",
+    Result.INSUFFICIENT: "This synthetic table must not be released yet: the evidence is insufficient.",
 }
 _UNFIT = "This synthetic table may be released, but it is not fit for purpose."
 

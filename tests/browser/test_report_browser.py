@@ -105,7 +105,7 @@ def test_verdict_and_gates_are_shown(
 ) -> None:
     page = seen[0][kind]
     assert page["heading"].startswith("This synthetic table m")
-    words = {"pass": "Pass", "fail": "Fail", "insufficient evidence": "Not enough evidence"}
+    words = {"pass": "Pass", "fail": "Fail", "insufficient evidence": "Insufficient evidence"}
     expected = [words[g.result] for g in getattr(build, kind)().gates.results]
     assert sorted(page["gates"]) == sorted(expected)
 

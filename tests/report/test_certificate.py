@@ -68,7 +68,7 @@ def test_an_open_question_stands_in_the_box_of_the_verdict(build: ModuleType) ->
     assert box.index("Linkability: not tested.") < box.index("All 4 deciding gates passed.")
     assert "Singling out" not in box
     view = certificate_view(build.failing())
-    assert [r.split(":")[0] for r in view["reasons"][:2]] == ["Fail", "Not enough evidence"]
+    assert [r.split(":")[0] for r in view["reasons"][:2]] == ["Fail", "Insufficient evidence"]
     assert not any(r.startswith("Singling out: ") for r in view["reasons"]), "its gate is named already"
 
 

@@ -123,7 +123,7 @@ def test_the_policy_names_exactly_our_style(pages: dict[str, str]) -> None:
     [
         ("passing", "This synthetic table may be released."),
         ("failing", "This synthetic table must not be released."),
-        ("undecided", "This synthetic table must not be released yet: there is not enough evidence."),
+        ("undecided", "This synthetic table must not be released yet: the evidence is insufficient."),
     ],
 )
 def test_the_verdict_is_a_sentence(pages: dict[str, str], kind: str, sentence: str) -> None:
