@@ -15,7 +15,6 @@ from synth_audit.findings.measurement import Direction, Measurement, Measurement
 from synth_audit.findings.sensitivity import REFERENCE_RATIO
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
 from synth_audit.report import words
-from synth_audit.report.interval_charts import IntervalPlot
 from synth_audit.report.known_answer import MeasurementSensitivity
 from synth_audit.report.plot_kinds import (
     Beside,
@@ -166,10 +165,6 @@ class AuditView:
         """What is known of how it answers leaks."""
         return next((w for w in self.found if w.measurement is m), None)
 
-    def drawing(self, m: Measurement, anchor: str) -> Markup | None:
-        """Its interval beside its reference value; None without either."""
-        return IntervalPlot.of_measurement(m).picture(self.texts(m)[0] or str(m.id), anchor)
-
     @property
     def _own(self) -> list[Measurement]:
         """All but the leak-equivalents and ratios that stand beside the measurements they restate."""
@@ -200,9 +195,9 @@ class AuditView:
         header = ("Column or setting", "Value", "Interval", *kept)
         cells = ((m.id.label, *words.of_measurement(m), *(say(m) for say in kept.values())) for m in ordered)
         rows = tuple(tuple(x or "–" for x in row) for row in cells)
-        told = [f"{m.id.label} {words.number(m.value, m.unit)}" for m in ordered[:_WORST]]
-        ranked = len(group) > 1 and group[0].direction is not Direction.NEUTRAL
-        summary = words.counted(len(group), "value") + (", worst first" if ranked else "")
+        harmful = group[0].direction is not Direction.NEUTRAL
+        told = [f"{m.id.label} {words.number(m.value, m.unit)}" for m in ordered[:_WORST] if harmful]
+        summary = words.counted(len(group), "value") + (", worst first" if harmful and len(group) > 1 else "")
         return ScopeTable(title, summary, ", ".join(told), Cells(explained or title, header, rows))
 
 

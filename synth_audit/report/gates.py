@@ -14,7 +14,7 @@ from synth_audit.findings.measurement import Measurement, MeasurementId
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import svg, words
-from synth_audit.report.interval_charts import IntervalPlot, units_of
+from synth_audit.report.interval_charts import gate_picture, units_of
 from synth_audit.report.svg import RESULT_CLASSES, result_mark
 from synth_audit.report.view import Sign, VerdictQuestion, VerdictView
 from synth_audit.report.words import RESULT_WORDS
@@ -189,10 +189,7 @@ class GateView:
     @property
     def picture(self) -> Markup | None:
         """Its interval against its limit; None without anything to draw, or where it decides nothing."""
-        if self.unusable:
-            return None
-        plot = IntervalPlot.of_gate(self.result, self.unit)
-        return plot.picture(self.result.title, f"{self.anchor}-picture")
+        return None if self.unusable else gate_picture(self.result, self.unit, f"{self.anchor}-picture")
 
     @property
     def marks(self) -> Mapping[str, str]:

@@ -101,7 +101,10 @@ class Picture:
 
 @dataclass(frozen=True)
 class ScopeTable:
-    """One quantity for each column or setting, worst first; ``worst`` names a few with their values."""
+    """One quantity for each column or setting, worst first; ``worst`` names a few with their values.
+
+    It is empty where no direction is worse.
+    """
 
     title: str
     summary: str
