@@ -12,10 +12,9 @@ from markupsafe import Markup
 from synth_audit import registry
 from synth_audit.errors import SynthAuditError
 from synth_audit.findings.measurement import Direction, Measurement, MeasurementId, Series
-from synth_audit.findings.sensitivity import REFERENCE_RATIO
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, REFERENCE_RATIO
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
 from synth_audit.report import words
-from synth_audit.report.known_answer import MeasurementSensitivity
 from synth_audit.report.plot_kinds import (
     Beside,
     Comparison,
@@ -100,14 +99,9 @@ def references(series: Series, measurements: Iterable[Measurement]) -> Beside:
 
 @dataclass(frozen=True)
 class AuditView:
-    """One audit and what is said of its numbers.
-
-    Attributes:
-        found: what the known-answer check found out about its measurements.
-    """
+    """One audit and what is said of its numbers; what planted leaks say of them stands elsewhere."""
 
     outcome: AuditOutcome
-    found: Sequence[MeasurementSensitivity]
     anchor: str
 
     @property
@@ -161,16 +155,15 @@ class AuditView:
         alike = m.reference.candidate if m.reference else None
         return text if alike is None else f"{words.number(alike.value, m.unit)} on as many rows: {text}"
 
-    def sensitivity(self, m: Measurement) -> MeasurementSensitivity | None:
-        """What is known of how it answers leaks."""
-        return next((w for w in self.found if w.measurement is m), None)
-
     @property
     def _own(self) -> list[Measurement]:
-        """All but the leak-equivalents and ratios that stand beside the measurements they restate."""
-        beside = {id(w.restated) for w in self.found if w.measurement is not None}
-        beside |= {id(r) for r in self._ratios.values()}
-        return [m for m in self.outcome.measurements if id(m) not in beside]
+        """All but leak-equivalents, told of with the planted leaks, and ratios, told beside their numbers."""
+        planted, ratios = {r.id for r in self.outcome.responses}, set(self._ratios.values())
+
+        def apart(m: Measurement) -> bool:
+            return m in ratios or (m.id.quantity == LEAK_EQUIVALENT.name and m.id.derived_from in planted)
+
+        return [m for m in self.outcome.measurements if not apart(m)]
 
     @cached_property
     def _ratios(self) -> dict[MeasurementId, Measurement]:
@@ -188,8 +181,6 @@ class AuditView:
             "Reference": reference,
             "At the size of the reference": self.ratio,
             "Based on": attempts,
-            "As copied rows": lambda m: w.leak if (w := self.sensitivity(m)) else "",
-            "Known-answer check": lambda m: w.sight if (w := self.sensitivity(m)) else "",
         }
         kept = {name: say for name, say in columns.items() if any(say(m) for m in group)}
         header = ("Column or setting", "Value", "Interval", *kept)

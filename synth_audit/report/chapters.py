@@ -15,7 +15,6 @@ from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import words
 from synth_audit.report.audits import AuditView, declared, has_numbers, pictures_of
 from synth_audit.report.gates import GateView, gate_views, rank
-from synth_audit.report.known_answer import sensitivities
 from synth_audit.report.view import Cells, Fact, Sign
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.criteria import CRITERIA, Answer, answers
@@ -150,7 +149,7 @@ class Group:
 
 def groups(evidence: Evidence) -> tuple[Group, ...]:
     """The gates with their audits, by what they are about; those that hold the release come first."""
-    found, asked = sensitivities(evidence), answers(evidence.outcomes, evidence.gates.results)
+    asked = answers(evidence.outcomes, evidence.gates.results)
     known = {risk.name for risk in RISKS}
     about = {o.audit: str(o.info.risk) for o in evidence.outcomes if o.info and o.info.risk in known}
     gates: dict[str, list[GateView]] = {}
@@ -160,8 +159,7 @@ def groups(evidence: Evidence) -> tuple[Group, ...]:
         gates.setdefault(risk if risk in known else UNPLACED.name, []).append(gate)
     audits: dict[str, list[AuditView]] = {}
     for i, o in enumerate(evidence.outcomes, 1):
-        view = AuditView(o, [w for w in found if w.outcome is o], f"audit-{i}")
-        audits.setdefault(about.get(o.audit, UNPLACED.name), []).append(view)
+        audits.setdefault(about.get(o.audit, UNPLACED.name), []).append(AuditView(o, f"audit-{i}"))
     made = [
         _group(risk, tuple(gates.get(risk.name, ())), tuple(audits.get(risk.name, ())), asked)
         for risk in (*RISKS, UNPLACED)

@@ -79,15 +79,6 @@ class MeasurementSensitivity:
         return Sign(sign.kind, "Sees" if self.sees else "Blind", sign.icon)
 
     @property
-    def sight(self) -> str:
-        """What it sees, in short: beside its number."""
-        if not self.sees:
-            return words.sentence(": ".join(filter(None, ("Blind here", self.response.reason))))
-        if self.least is None:
-            return "Sees a full copy."
-        return f"Sees a full copy, and {words.smallest_leak(self.least)} or more."
-
-    @property
     def leak(self) -> str:
         """The share of copied rows that it behaves like; empty where that cannot be said."""
         return leak_sentence(self.restated) if self.restated is not None else ""

@@ -14,18 +14,16 @@ from synth_audit.report import render_report, words
 NB = "\u00a0"
 
 
-def test_every_leak_stands_beside_its_number_and_in_no_table_of_its_own(build: ModuleType) -> None:
+def test_every_leak_stands_with_the_planted_ones_and_in_no_table_of_its_own(build: ModuleType) -> None:
     evidence = build.passing()
     page = render_report(evidence, full=True)
     assert LEAK_EQUIVALENT.title not in chapter(page, "risk-membership")
     share = evidence.measurement("closest_record.leak_equivalent[of share]")
     assert share.interval is not None
     said = words.behaves_like(share.value, share.interval.low, share.interval.high)
-    row = re.search(r"<tr>\n<th[^>]*>Share of synthetic rows closer.*?</tr>", page, re.DOTALL)
-    assert row is not None
-    article = chapter(page, "risk-membership")
-    assert f"Behaves like a release in which {said}." in article
-    assert "Sees a full copy, and a leak of" in article
+    planted = chapter(page, "known-answer")
+    (row,) = re.findall(r"<tr>\n<th[^>]*>Share of synthetic rows closer.*?</tr>", planted, re.DOTALL)
+    assert f"Behaves like a release in which {said}." in row
     assert WORST_SUBGROUP.title in chapter(page, "risk-singling-out")
     assert WORST_SUBGROUP.help in unescape(chapter(page, "risk-singling-out"))
 
@@ -41,6 +39,6 @@ def test_a_gate_on_the_restated_number_stands_beside_it_with_its_unit(
     assert f"Limit: at most 2{NB}%" in chapter(page, "risk-membership")
 
 
-def test_a_blind_number_says_so_in_its_own_section(build: ModuleType) -> None:
-    article = text(chapter(render_report(build.failing(), full=True), "risk-membership"))
-    assert "Blind here: a full copy gives no clearly worse value." in article
+def test_a_blind_number_says_so_with_its_reason(build: ModuleType) -> None:
+    planted = text(chapter(render_report(build.failing(), full=True), "known-answer"))
+    assert "Blind A full copy gives no clearly worse value." in planted

@@ -182,11 +182,11 @@ def of_columns(n: int) -> list[Series]:
 
 
 def test_one_picture_is_on_the_short_page_and_not_too_many_on_the_full_one(build: ModuleType) -> None:
-    view = AuditView(outcome(build, *of_columns(200)), (), "a")
+    view = AuditView(outcome(build, *of_columns(200)), "a")
     brief, full = view.pictures(full=False), view.pictures(full=True)
     assert ([p.title for p in brief[0]], brief[1]) == (["Distribution of c0"], 199)
     assert (len(full[0]), full[1]) == (40, 160)
-    beside, left = AuditView(outcome(build, *of_columns(3), TRAIN, OTHER), (), "a").pictures(full=True)
+    beside, left = AuditView(outcome(build, *of_columns(3), TRAIN, OTHER), "a").pictures(full=True)
     assert [p.title for p in beside][:2] == ["Where rows lie", "Distribution of c0"]
     assert (len(beside), left) == (4, 0)
 

@@ -31,7 +31,7 @@ def row(build: ModuleType, unit: str, *, ratio: float, low: float, high: float) 
     )
     info = build.info("fidelity", "Gaps", build.quantity("gap", "Gap", unit=unit))
     outcome = AuditOutcome("gaps", "fidelity", Status.MEASURED, info=info, measurements=found)
-    view = AuditView(outcome, (), "a")
+    view = AuditView(outcome, "a")
     assert view.scopes == []
     return view.ratio(view.numbers[0]), reference(view.numbers[0])
 
@@ -68,7 +68,7 @@ def test_settings_are_named_with_their_values_the_worst_first(build: ModuleType)
     def told(*columns: str) -> tuple[str, str]:
         found = tuple(Measurement(replace(GAP, column=c), 0.1 * i) for i, c in enumerate(columns, 1))
         outcome = AuditOutcome("gaps", "fidelity", Status.MEASURED, info=info, measurements=found)
-        scope = AuditView(outcome, (), "a").scopes[0]
+        scope = AuditView(outcome, "a").scopes[0]
         return scope.summary, scope.worst
 
     assert told("numbers") == ("1 value", f"numbers 10{NB}%")
