@@ -28,7 +28,7 @@ from synth_audit.report.view import Cells, Panel, Picture, ScopeTable
 
 _FIRST_PICTURES = 1
 """Pictures of an audit on the short page: each takes about a hundred words of 6,000."""
-_WORST = 5
+_WORST = 3
 """Columns or settings that are named where a table of all would be too long."""
 _MOST_PICTURES = 40
 """Pictures of an audit on the full page, which stays below 10 MB."""
