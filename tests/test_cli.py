@@ -112,7 +112,7 @@ def test_the_first_page_says_where_to_start():
 
 def test_a_pass_is_released(home):
     result = invoke("run", "plan.yaml", "--out", "out")
-    assert "PASS: this table may leave." in result.stdout
+    assert "PASS: This synthetic table may be released." in result.stdout
     assert "✓ gate" in result.stdout
     assert "  within limit: singling out\n" in result.stdout
     assert "  not tested: linkability (no audit for it was part of this run)" in result.stdout
@@ -154,11 +154,11 @@ def test_no_release_when_told_so(home):
     assert Path("released.parquet").exists()
 
 
-@pytest.mark.parametrize(("maximum", "word"), [(-0.5, "FAIL"), (1e-9, "NOT ENOUGH EVIDENCE")])
+@pytest.mark.parametrize(("maximum", "word"), [(-0.5, "FAIL"), (1e-9, "INSUFFICIENT EVIDENCE")])
 def test_what_does_not_pass_is_not_released(home, maximum, word):
     Path("gates.json").write_text(suite(maximum))
     result = invoke("run", "plan.yaml", "--out", "out", code=1)
-    assert f"{word}: this table must not leave" in result.stdout
+    assert f"{word}: This synthetic table must not be released" in result.stdout
     assert "→" in result.stdout, "it says what to do"
     refused = invoke("release", "plan.yaml", "--out", "out", code=1)
     assert refused.stderr.startswith("error: release refused: ")
@@ -203,7 +203,7 @@ def test_exit_codes_of_evidence(home):
     Path("strict.json").write_text(suite(-0.5))
     trial = invoke("gate", path, "--suite", "strict.json", code=1).stdout
     assert "Under the suite 'small': fail." in trial
-    assert "may leave" not in trial
+    assert "may be released" not in trial
     assert invoke("gate", "out", "--suite", "gates.json").stdout.startswith("plan (independent; rows: ")
     for _ in range(2):  # the second time in place of the first
         assert invoke("report", "out", "--to", "r.html").stdout == "r.html\n"

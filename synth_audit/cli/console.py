@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "open": ("?", "yellow"), "advice": ("!", "yellow")}
 RESULTS = {"pass": SIGNS["pass"], "fail": SIGNS["fail"], "insufficient evidence": SIGNS["open"]}
 _HOLDS = {True: SIGNS["pass"], False: SIGNS["fail"], None: ("·", "yellow")}
-_SENTENCES = {
-    "pass": "PASS: this table may leave.",
-    "fail": "FAIL: this table must not leave.",
-    "insufficient evidence": "NOT ENOUGH EVIDENCE: this table must not leave yet.",
-}
 _HEAD = ("gate", "value", "interval", "allowed")
 _LONGEST_NAME = 40
 _OFF_TERMINAL = 110
@@ -101,6 +96,7 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         say_json(json.dumps(_plain_evidence(evidence, files), indent=2))
         return
     from synth_audit.report.gates import two_answers
+    from synth_audit.report.words import headline
 
     rows = ", ".join(f"{name} {t.rows:,}" for name, t in evidence.tables.items())
     attempt = f"; attempt {evidence.attempt}" if evidence.attempt else ""
@@ -118,9 +114,8 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
     say()
     for question in two_answers(evidence):
         say(f"{question.label}: {question.answer}", fg=SIGNS[question.kind][1])
-    sentence, unfit = _SENTENCES[evidence.verdict], evidence.fitness == "no" and evidence.verdict == "pass"
-    if unfit:
-        sentence = "PASS: this table may leave, but it is not fit for purpose."
+    unfit = evidence.fitness == "no" and evidence.verdict == "pass"
+    sentence = f"{evidence.verdict.upper()}: {headline(evidence.verdict, evidence.fitness)}"
     if trial:
         suite = evidence.gates.suite_name
         sentence = (

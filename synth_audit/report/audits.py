@@ -10,13 +10,11 @@ from functools import cached_property
 from markupsafe import Markup
 
 from synth_audit import registry
+from synth_audit.errors import SynthAuditError
 from synth_audit.findings.measurement import Direction, Measurement, MeasurementId, Series
-from synth_audit.findings.sensitivity import REFERENCE_RATIO
-from synth_audit.plugins.audit import AuditOutcome, Status
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, REFERENCE_RATIO
+from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
 from synth_audit.report import words
-from synth_audit.report.gates import GateView
-from synth_audit.report.interval_charts import IntervalPlot
-from synth_audit.report.known_answer import MeasurementSensitivity
 from synth_audit.report.plot_kinds import (
     Beside,
     Comparison,
@@ -28,8 +26,12 @@ from synth_audit.report.plot_kinds import (
 )
 from synth_audit.report.view import Cells, Panel, Picture, ScopeTable
 
-_OPEN_PICTURES = 4
-_FOLDED_PICTURES = 36
+_FIRST_PICTURES = 1
+"""Pictures of an audit on the short page: each takes about a hundred words of 6,000."""
+_WORST = 3
+"""Columns or settings that are named where a table of all would be too long."""
+_MOST_PICTURES = 40
+"""Pictures of an audit on the full page, which stays below 10 MB."""
 
 
 def pictures_of(
@@ -97,16 +99,9 @@ def references(series: Series, measurements: Iterable[Measurement]) -> Beside:
 
 @dataclass(frozen=True)
 class AuditView:
-    """One audit and what is said of its numbers.
-
-    Attributes:
-        found: what the known-answer check found out about its measurements.
-        gates: of the whole evidence.
-    """
+    """One audit and what is said of its numbers; what planted leaks say of them stands elsewhere."""
 
     outcome: AuditOutcome
-    found: Sequence[MeasurementSensitivity]
-    gates: Sequence[GateView]
     anchor: str
 
     @property
@@ -118,16 +113,6 @@ class AuditView:
     def privacy(self) -> bool:
         """True where an attacker is asked for, and not a user."""
         return self.outcome.family == registry.PRIVACY
-
-    @property
-    def judges(self) -> list[GateView]:
-        """The gates on its numbers."""
-        audit = self.outcome.audit
-        return [g for g in self.gates if g.result.measurement and g.result.measurement.audit == audit]
-
-    def judging(self, m: Measurement | None) -> list[GateView]:
-        """The gates that judge exactly this number."""
-        return [g for g in self.gates if m is not None and g.result.measurement == m.id]
 
     @property
     def numbers(self) -> list[Measurement]:
@@ -143,14 +128,12 @@ class AuditView:
                 groups.setdefault(m.id.whole, []).append(m)
         return [self._scope_table(group) for group in groups.values()]
 
-    @cached_property
-    def pictures(self) -> tuple[list[Picture], list[Picture], int]:
-        """Those that are open, those that are folded away, and how many more are only in the evidence."""
+    def pictures(self, *, full: bool) -> tuple[tuple[Picture, ...], int]:
+        """Those that are shown, whole tables first, and how many more are only in the evidence."""
         figures = pictures_of(self.outcome.series, self.outcome.measurements, f"{self.anchor}-series")
-        every = [picture for picture, _ in figures]
-        plain = ([picture for picture, whole in figures if whole] or every)[:_OPEN_PICTURES]
-        folded = [p for p in every if p not in plain]
-        return plain, folded[:_FOLDED_PICTURES], max(0, len(folded) - _FOLDED_PICTURES)
+        ordered = [picture for picture, _ in sorted(figures, key=lambda figure: not figure[1])]
+        most = _MOST_PICTURES if full else _FIRST_PICTURES
+        return tuple(ordered[:most]), max(0, len(ordered) - most)
 
     def texts(self, m: Measurement) -> tuple[str, str]:
         """Title of a number, and how to read it."""
@@ -172,20 +155,15 @@ class AuditView:
         alike = m.reference.candidate if m.reference else None
         return text if alike is None else f"{words.number(alike.value, m.unit)} on as many rows: {text}"
 
-    def sensitivity(self, m: Measurement) -> MeasurementSensitivity | None:
-        """What is known of how it answers leaks."""
-        return next((w for w in self.found if w.measurement is m), None)
-
-    def drawing(self, m: Measurement, anchor: str) -> Markup | None:
-        """Its interval beside its reference value; None without either."""
-        return IntervalPlot.of_measurement(m).picture(self.texts(m)[0] or str(m.id), anchor)
-
     @property
     def _own(self) -> list[Measurement]:
-        """All but the leak-equivalents and ratios that stand beside the measurements they restate."""
-        beside = {id(w.restated) for w in self.found if w.measurement is not None}
-        beside |= {id(r) for r in self._ratios.values()}
-        return [m for m in self.outcome.measurements if id(m) not in beside]
+        """All but leak-equivalents, told of with the planted leaks, and ratios, told beside their numbers."""
+        planted, ratios = {r.id for r in self.outcome.responses}, set(self._ratios.values())
+
+        def apart(m: Measurement) -> bool:
+            return m in ratios or (m.id.quantity == LEAK_EQUIVALENT.name and m.id.derived_from in planted)
+
+        return [m for m in self.outcome.measurements if not apart(m)]
 
     @cached_property
     def _ratios(self) -> dict[MeasurementId, Measurement]:
@@ -203,21 +181,15 @@ class AuditView:
             "Reference": reference,
             "At the size of the reference": self.ratio,
             "Based on": attempts,
-            "As copied rows": lambda m: w.leak if (w := self.sensitivity(m)) else "",
-            "Known-answer check": lambda m: w.sight if (w := self.sensitivity(m)) else "",
-            "Gate": lambda m: ", ".join(f"{g.sign.word}, {g.allowed}" for g in self.judging(m)),
         }
         kept = {name: say for name, say in columns.items() if any(say(m) for m in group)}
         header = ("Column or setting", "Value", "Interval", *kept)
         cells = ((m.id.label, *words.of_measurement(m), *(say(m) for say in kept.values())) for m in ordered)
         rows = tuple(tuple(x or "–" for x in row) for row in cells)
-        worst = f"{words.number(ordered[0].value, ordered[0].unit)} ({ordered[0].id.label})"
-        summary = words.counted(len(group), "value")
-        if len(group) == 1:
-            summary += f": {worst}"
-        elif group[0].direction is not Direction.NEUTRAL:
-            summary += f", worst first; worst: {worst}"
-        return ScopeTable(title, summary, Cells(explained or title, header, rows))
+        harmful = group[0].direction is not Direction.NEUTRAL
+        told = [f"{m.id.label} {words.number(m.value, m.unit)}" for m in ordered[:_WORST] if harmful]
+        summary = words.counted(len(group), "value") + (", worst first" if harmful and len(group) > 1 else "")
+        return ScopeTable(title, summary, ", ".join(told), Cells(explained or title, header, rows))
 
 
 def spread(m: Measurement) -> str:
@@ -246,6 +218,15 @@ def attempts(m: Measurement) -> str:
     done = "unknown" if m.n_achieved is None else f"{m.n_achieved:,}"
     text = done if m.n_requested in (None, m.n_achieved) else f"{done} of {m.n_requested:,} wanted"
     return text + (f", fewer than the {m.n_minimum:,} needed" if m.short else "")
+
+
+def declared(audit: str) -> AuditInfo | None:
+    """What an audit says of itself; None where it is not installed here, or does not load."""
+    ref = registry.catalogue("audit").get(audit)
+    try:
+        return ref.load().info if ref else None  # type: ignore[attr-defined]
+    except SynthAuditError:
+        return None
 
 
 def has_numbers(outcome: AuditOutcome) -> bool:

@@ -1,31 +1,26 @@
-"""The sections of the report, each built by one function from the evidence; the page is their list."""
+"""The sections of the report below its verdict: groups of gates with their audits, and what else is known."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import yaml
 
 from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.examination.exposed_records import LIKELY
 from synth_audit.findings.measurement import Series
 from synth_audit.findings.sensitivity import ExposedGroup, Subgroup
-from synth_audit.plugins.audit import AuditOutcome, Status
+from synth_audit.findings.verdict import Result
+from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import words
-from synth_audit.report.audits import AuditView, has_numbers, pictures_of
-from synth_audit.report.gates import GateView
-from synth_audit.report.interval_charts import examples
-from synth_audit.report.known_answer import MeasurementSensitivity, known_answer, sensitivities
-from synth_audit.report.view import Cells, Chapter, Fact
+from synth_audit.report.audits import AuditView, declared, has_numbers, pictures_of
+from synth_audit.report.gates import GateView, gate_views, rank
+from synth_audit.report.view import Cells, Fact, Sign
 from synth_audit.store.evidence import Evidence
-from synth_audit.verdict.criteria import Answer, answers
+from synth_audit.verdict.criteria import CRITERIA, Answer, answers
 from synth_audit.verdict.gate_decision import first_few
 from synth_audit.verdict.privacy_budget import proven_cost
 
-ANCHOR = "exposed-records"
 _SILENT = (
     "No audit of this run says which training records it got right, so nothing is known of single records."
 )
@@ -35,20 +30,30 @@ _LEAD = "Which training records are most at risk, and is that more than chance?"
 
 @dataclass(frozen=True)
 class Risk:
-    """A section of the report that audits belong to."""
+    """What gates and audits are about.
+
+    Attributes:
+        silence: what is not known without an audit on it; empty where no audit is needed.
+    """
 
     name: str
     title: str
     question: str
-    silence: str
-
-    @property
-    def threat(self) -> bool:
-        """True for a risk to people, false for a kind of usefulness."""
-        return self.name not in ("fidelity", "utility")
+    silence: str = ""
 
 
+TABLE = Risk(
+    "table",
+    "The table itself",
+    "Is it the table that was agreed on, within the privacy budget that was declared?",
+)
+UNPLACED = Risk(
+    "unplaced",
+    "Audits that could not be placed",
+    "These audits could not be loaded here, so their section is not known.",
+)
 RISKS = (
+    TABLE,
     Risk(
         "singling out",
         "Singling out",
@@ -88,43 +93,117 @@ RISKS = (
 )
 
 
-def chapters(evidence: Evidence, gates: Sequence[GateView]) -> tuple[Chapter, ...]:
-    """Every section after the first screen, in reading order."""
-    outcomes, generator, found = evidence.outcomes, evidence.generator, sensitivities(evidence)
-    silent = [(_link(i), o) for i, o in enumerate(outcomes, 1) if o.status is not Status.MEASURED]
-    reading = {"level": words.percent_level(evidence.level), "examples": examples()}
-    guarantee = certificate(generator.privacy, outcomes, generator.training)
-    parts = (
-        Chapter("how-to-read", "How to read this report", "how_to_read.html.j2", reading),
-        known_answer(evidence, found),
-        Chapter("no-result", "Audits without a result", "no_result.html.j2", silent) if silent else None,
-        *(_about(risk, evidence, gates, found) for risk in RISKS if risk.threat),
-        exposed_records(evidence),
-        *(_about(risk, evidence, gates, found) for risk in RISKS if not risk.threat),
-        _unplaced(evidence, gates),
-        Chapter("warnings", "Warnings", "warnings.html.j2", evidence.notices) if evidence.notices else None,
-        Chapter("columns", "Columns", "columns.html.j2", evidence.columns),
-        Chapter("certificate", "Formal privacy guarantee", "guarantee.html.j2", guarantee),
-        Chapter("evidence", "Evidence", "evidence.html.j2", {"details": _details(evidence)}),
-    )
-    return tuple(c for c in parts if c is not None)
+@dataclass(frozen=True)
+class Group:
+    """Gates on one risk, with the audits behind them.
+
+    Attributes:
+        alarm: why the question is open although the plan may ask it; empty where a number answers it.
+        answer: what became of the criterion; None where it is none.
+    """
+
+    risk: Risk
+    gates: tuple[GateView, ...]
+    audits: tuple[AuditView, ...]
+    alarm: str = ""
+    answer: Answer | None = None
+
+    @property
+    def anchor(self) -> str:
+        """Where the page shows it."""
+        return f"risk-{self.risk.name.replace(' ', '-')}"
+
+    @property
+    def held(self) -> list[GateView]:
+        """Gates that did not pass."""
+        return [g for g in self.gates if g.result.result is not Result.PASS]
+
+    @property
+    def passed(self) -> list[GateView]:
+        """Gates that passed."""
+        return [g for g in self.gates if g.result.result is Result.PASS]
+
+    @property
+    def sign(self) -> Sign | None:
+        """That of its worst gate; None without gates."""
+        return self.gates[0].sign if self.gates else None
+
+    @property
+    def stopping(self) -> bool:
+        """True where one of its gates keeps the table in."""
+        return any(g.result.blocking for g in self.held)
+
+    @property
+    def explained(self) -> set[str]:
+        """Audits behind gates that did not pass, of which a reader needs to know more."""
+        return {g.result.measurement.audit for g in self.held if g.result.measurement}
+
+    @property
+    def note(self) -> str:
+        """What became of it: ``beyond limit: 2 of 3 gates did not pass``."""
+        told = words.counted(len(self.gates), "gate")
+        told = f"{len(self.held)} of {told} did not pass" if self.held else f"{told} passed"
+        state = str(self.answer.state) if self.answer else "not measured" if self.alarm else ""
+        return ": ".join(filter(None, (state, told if self.gates else "no gate on it")))
 
 
-def exposed_records(evidence: Evidence) -> Chapter | None:
-    """The chapter; None where no audit of privacy could have said anything."""
+def groups(evidence: Evidence) -> tuple[Group, ...]:
+    """The gates with their audits, by what they are about; those that hold the release come first."""
+    asked = answers(evidence.outcomes, evidence.gates.results)
+    known = {risk.name for risk in RISKS}
+    about = {o.audit: str(o.info.risk) for o in evidence.outcomes if o.info and o.info.risk in known}
+    gates: dict[str, list[GateView]] = {}
+    for gate in gate_views(evidence):
+        judged = gate.result.measurement
+        risk = TABLE.name if judged is None else about.get(judged.audit) or _declared_risk(judged.audit)
+        gates.setdefault(risk if risk in known else UNPLACED.name, []).append(gate)
+    audits: dict[str, list[AuditView]] = {}
+    for i, o in enumerate(evidence.outcomes, 1):
+        audits.setdefault(about.get(o.audit, UNPLACED.name), []).append(AuditView(o, f"audit-{i}"))
+    made = [
+        _group(risk, tuple(gates.get(risk.name, ())), tuple(audits.get(risk.name, ())), asked)
+        for risk in (*RISKS, UNPLACED)
+        if risk is not UNPLACED or risk.name in gates or risk.name in audits
+    ]
+    return tuple(sorted(made, key=_first_held))
+
+
+def _first_held(group: Group) -> tuple[int, ...]:
+    """Groups with a gate that did not pass first, the worst of them at the head; without gates last."""
+    return (not group.held, *rank(group.gates[0])) if group.gates else (2,)
+
+
+def _group(
+    risk: Risk, gates: tuple[GateView, ...], audits: tuple[AuditView, ...], asked: Sequence[Answer]
+) -> Group:
+    answer = next((a for a in asked if a.criterion == risk.name), None)
+    why = answer.reason if answer else ""
+    if risk.silence and not any(has_numbers(a.outcome) for a in audits):
+        why = "the audits for it gave no result" if audits else "the plan has no audit for it"
+    alarm = f"This report does not say {risk.silence}: {why}." if risk.silence and why else ""
+    return Group(risk, gates, audits, alarm, answer)
+
+
+def _declared_risk(audit: str) -> str:
+    """What an audit is about that had no part in the run; empty where it is not installed here."""
+    info = declared(audit)
+    return str(info.risk) if info else ""
+
+
+def exposed_records(evidence: Evidence) -> dict[str, Any] | None:
+    """The section; None where no audit of privacy could have said anything."""
     records = evidence.records
     if not records.groups and not any(o.family == "privacy" for o in evidence.outcomes):
         return None
     titles = {o.audit: o.info.title if o.info else o.audit for o in evidence.outcomes}
     known = bool(records.groups)
-    body = {
+    return {
         "lead": _LEAD if known else _SILENT,
         "likely": words.bare_number(LIKELY),
         "facts": _record_facts(evidence) if known else (),
         "groups": _groups(records.groups, titles, evidence.suppression),
         "subgroups": _subgroups(records.subgroups, titles),
     }
-    return Chapter(ANCHOR, "Most exposed records", "exposed.html.j2", body)
 
 
 def _record_facts(evidence: Evidence) -> tuple[Fact, ...]:
@@ -212,82 +291,7 @@ def certificate(
     }
 
 
-def _about(
-    risk: Risk, evidence: Evidence, gates: Sequence[GateView], found: Sequence[MeasurementSensitivity]
-) -> Chapter:
-    """The section of one risk, with its audits."""
-    mine = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.info and o.info.risk == risk.name]
-    measured = sum(has_numbers(o) for _, o in mine)
-    answer = {a.criterion: a for a in answers(evidence.outcomes, evidence.gates.results)}.get(risk.name)
-    body = {
-        "question": risk.question,
-        "alarm": _alarm(risk, [o for _, o in mine], measured, answer),
-        "audits": [AuditView(o, [w for w in found if w.outcome is o], gates, _link(i)) for i, o in mine],
-    }
-    return Chapter(
-        f"risk-{risk.name.replace(' ', '-')}",
-        risk.title,
-        "risk.html.j2",
-        body,
-        state="missing" if not measured or (answer and answer.reason) else "measured",
-        note=_coverage(len(mine), measured, answer),
-    )
-
-
-def _coverage(configured: int, measured: int, answer: Answer | None) -> str:
-    if answer is not None:
-        return str(answer.state)
-    if not configured:
-        return "not measured"
-    if not measured:
-        return f"not measured ({words.counted(configured, 'audit')} without a result)"
-    if measured < configured:
-        return f"{measured} of {words.counted(configured, 'audit')} gave a result"
-    return f"measured by {words.counted(measured, 'audit')}"
-
-
-def _alarm(risk: Risk, outcomes: Sequence[AuditOutcome], measured: int, answer: Answer | None) -> str:
-    if measured and (answer is None or not answer.reason):
-        return ""
-    why = "The audits for it gave no result" if outcomes else "The plan has no audit for it"
-    if measured and answer is not None:
-        why = words.sentence(answer.reason, end="")
-    return f"{why}: this report does not say {risk.silence}."
-
-
-def _unplaced(evidence: Evidence, gates: Sequence[GateView]) -> Chapter | None:
-    known = {risk.name for risk in RISKS}
-    lost = [(i, o) for i, o in enumerate(evidence.outcomes, 1) if o.info is None or o.info.risk not in known]
-    if not lost:
-        return None
-    audits = [AuditView(o, (), gates, _link(i)) for i, o in lost]
-    question = "These audits could not be loaded, so their section is not known."
-    body = {"question": question, "alarm": "", "audits": audits}
-    return Chapter("unplaced", "Audits that could not be placed", "risk.html.j2", body)
-
-
-def _details(evidence: Evidence) -> dict[str, str]:
-    """What the audit was told to do, as text."""
-
-    def as_yaml(value: object) -> str:
-        return yaml.safe_dump(_plain(value), sort_keys=False, allow_unicode=True)
-
-    return {
-        "Plan": as_yaml(evidence.plan),
-        "Generator configuration": as_yaml(evidence.generator.config),
-        "Gate suite": json.dumps(_plain(evidence.gates.suite), indent=2, ensure_ascii=False),
-    }
-
-
-def _link(place: int) -> str:
-    return f"audit-{place}"
-
-
-def _plain(value: object) -> object:
-    return json.loads(json.dumps(value, default=str))
-
-
 def unmeasured(evidence: Evidence) -> tuple[str, ...]:
     """Kinds of usefulness of which nothing is known; the criteria about people stand by themselves."""
     measured = {o.info.risk for o in evidence.outcomes if o.info is not None and has_numbers(o)}
-    return tuple(risk.title for risk in RISKS if not risk.threat and risk.name not in measured)
+    return tuple(r.title for r in RISKS if r.silence and r.name not in (*CRITERIA, *measured))

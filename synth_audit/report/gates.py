@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 from markupsafe import Markup
 
 from synth_audit.findings.measurement import Measurement, MeasurementId
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import svg, words
-from synth_audit.report.interval_charts import IntervalPlot, units_of
+from synth_audit.report.interval_charts import gate_picture, units_of
 from synth_audit.report.svg import RESULT_CLASSES, result_mark
 from synth_audit.report.view import Sign, VerdictQuestion, VerdictView
 from synth_audit.report.words import RESULT_WORDS
@@ -26,12 +28,13 @@ from synth_audit.verdict.table_checks import contract_part
 _FROM_MANY = (ANSWERS,)
 """Gates that follow from several numbers, whose explanation says it best."""
 _URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
-_WITHIN_QUOTES = str.maketrans("“”", "‘’")
+_RESTATED = ("The whole ", "The value", "No interval ", "The lower end ", "The upper end ", "About ")
+"""How sentences of an explanation begin that say no more than number, interval and limit beside it."""
+_SAID_ABOVE = ("Do not release this table. ", "Weigh this before releasing. ")
+"""How advice begins that the verdict and the sign of its gate give already."""
 
 NO_GATE = "No gate decides about this table, and without one nothing may leave."
 
-_NAMED = 2
-"""Advisory gates that did not pass are named beside the verdict where they are no more."""
 _BOUNDS = {
     "upper": "The upper end of the interval is compared with the limit.",
     "lower": "The lower end of the interval is compared with the limit.",
@@ -90,10 +93,25 @@ class GateView:
         gate = self.result
         if gate.gate == CONTRACT:
             return self._contract()
-        if gate.measurement is None or gate.value is None or gate.gate in _FROM_MANY or self.unusable:
+        if not self._has_number:
             return words.sentence(self._named(), end="").rstrip(".")
-        told = "; ".join(filter(None, (self._found(gate.measurement), self._allowed())))
-        return f"{told}, and the interval reaches beyond it" if _reaches_beyond(gate) else told
+        return self.found + self._limit_told
+
+    @property
+    def found(self) -> str:
+        """The same without its limit; what was asked, where its number decides nothing."""
+        if self.unusable:
+            return words.sentence(f"{self.result.title.rstrip('.')}: this could not be tested", end="")
+        return self._found() if self._has_number else self.sentence
+
+    @property
+    def cause(self) -> str:
+        """What the explanation says beyond finding, interval and limit; empty where that is nothing."""
+        if self.unusable:
+            return words.sentence(self._named())
+        told = re.split(r"(?<=\.) (?=[A-Z])", self.explanation)
+        new = " ".join(t for t in told if not t.startswith(_RESTATED))
+        return "" if words.sentence(self.sentence) == new else new
 
     @property
     def unusable(self) -> bool:
@@ -134,11 +152,10 @@ class GateView:
 
     @property
     def numbers(self) -> str:
-        """How exact the finding is, and what was asked where it is not simply so."""
-        gate = self.result
-        asked = "" if gate.result is Result.PASS else words.sentence(f"Asked: {gate.title}")
-        level = f"{words.percent_level(gate.level)} interval" if gate.level else "Interval"
-        return " ".join(filter(None, (f"{level} {self.interval}." if self.interval else "", asked)))
+        """``Limit: at most 2 %. 95 % interval: 0.1 to 0.4 %.``; nothing of a number that decides nothing."""
+        level = f"{words.percent_level(self.result.level)} interval" if self.result.level else "Interval"
+        parts = (("Limit", self.limit), (level, self.interval))
+        return "" if self.unusable else " ".join(f"{name}: {told}." for name, told in parts if told)
 
     @property
     def judged(self) -> str:
@@ -162,22 +179,39 @@ class GateView:
         return f"{advice} About {n:,} {MORE} would probably decide it.".strip()
 
     @property
+    def next_step(self) -> str:
+        """The advice, under a verdict that says already whether the table may leave."""
+        advice = self.advice
+        for general in _SAID_ABOVE:
+            advice = advice.removeprefix(general)
+        return words.sentence(advice)
+
+    @property
     def picture(self) -> Markup | None:
-        """Its interval against its limit; None without anything to draw."""
-        plot = IntervalPlot.of_gate(self.result, self.unit)
-        return plot.picture(self.result.title, f"{self.anchor}-picture")
+        """Its interval against its limit; None without anything to draw, or where it decides nothing."""
+        return None if self.unusable else gate_picture(self.result, self.unit, f"{self.anchor}-picture")
 
     @property
     def marks(self) -> Mapping[str, str]:
         """The same for machines."""
         return gate_marks(self.result)
 
-    def _allowed(self) -> str:
-        """The limit in the words of permission."""
+    @property
+    def _has_number(self) -> bool:
+        """True where one number says what was found."""
+        gate = self.result
+        known = gate.measurement is not None and gate.value is not None
+        return known and gate.gate not in _FROM_MANY and not self.unusable
+
+    @property
+    def _limit_told(self) -> str:
+        """How the sentence ends: the limit, and that the interval lies on both sides of it."""
         gate = self.result
         if gate.maximum is None:
-            return f"{self.limit} needed" if gate.minimum is not None else ""
-        return f"{self.limit.removeprefix('at most ') if gate.minimum is None else self.limit} allowed"
+            told = f"; {self.limit} needed" if gate.minimum is not None else ""
+        else:
+            told = f"; {self.limit.removeprefix('at most ') if gate.minimum is None else self.limit} allowed"
+        return told + (", and the interval reaches beyond it" if _reaches_beyond(gate) else "")
 
     def _named(self) -> str:
         """The explanation with its measurement called by its titles; it is named where it cannot be used."""
@@ -191,8 +225,9 @@ class GateView:
                     text = text.replace(technical, plain)
         return text
 
-    def _found(self, about: MeasurementId) -> str:
-        text = self.finding
+    def _found(self) -> str:
+        text, about = self.finding, self.result.measurement
+        assert about is not None
         if not text:
             outcome = next((o for o in self.evidence.outcomes if o.audit == about.audit), None)
             title = words.quantity_texts(outcome, about)[0] if outcome else about.quantity.replace("_", " ")
@@ -259,7 +294,7 @@ def gates_of(evidence: Evidence) -> tuple[GateView, ...]:
 
 def gate_views(evidence: Evidence) -> tuple[GateView, ...]:
     """Every gate: those that keep the release in, failed advice, deciding ones that passed, other advice."""
-    return tuple(sorted(gates_of(evidence), key=_rank))
+    return tuple(sorted(gates_of(evidence), key=rank))
 
 
 def _apart(places: int, unit: str, gate: GateResult, ends: Sequence[float | None]) -> int:
@@ -279,9 +314,17 @@ def _reaches_beyond(gate: GateResult) -> bool:
 
 
 def obstacles(evidence: Evidence) -> list[GateView]:
-    """What keeps a table in: deciding gates that failed, then those that could not decide."""
+    """What keeps a table in: deciding gates that failed, then those that could not decide.
+
+    The most direct harm comes first. Suites list copies before attacks. What follows from other gates, and
+    a number restated as a share of copied rows, comes last.
+    """
     gates = [g for g in gates_of(evidence) if g.result.blocking and g.result.result is not Result.PASS]
-    return sorted(gates, key=lambda g: _URGENCY[g.result.result])
+    return sorted(gates, key=lambda g: (_URGENCY[g.result.result], _indirect(g.result.measurement)))
+
+
+def _indirect(about: MeasurementId | None) -> int:
+    return 1 if about is None else 2 if about.quantity == LEAK_EQUIVALENT.name else 0
 
 
 def sign_of(result: Result) -> Sign:
@@ -323,18 +366,11 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
             "",
             (),
         )
-    headline = {
-        Result.PASS: "This synthetic table may be released.",
-        Result.FAIL: "This synthetic table must not be released.",
-        Result.INSUFFICIENT: "This synthetic table must not be released yet: there is not enough evidence.",
-    }[evidence.verdict]
-    if evidence.verdict is Result.PASS and evidence.fitness is Fitness.NO:
-        headline = "This synthetic table may be released, but it is not fit for purpose."
     blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
     return VerdictView(
         verdict_sign(evidence),
-        headline,
-        " ".join((_tally(gates_of(evidence)), *(f"{g.told}." for g in obstacles(evidence)[:1]))),
+        words.headline(evidence.verdict, evidence.fitness),
+        " ".join((*(f"{g.found}." for g in obstacles(evidence)[:1]), _tally(gates_of(evidence)))),
         _silence(unmeasured),
         blockers,
         answers(evidence.outcomes, evidence.gates.results),
@@ -372,18 +408,11 @@ def _tally(gates: Sequence[GateView]) -> str:
         found = [f"{n} {endings[r]}" for r in _URGENCY if (n := results.count(r))]
         parts = [f"Of {total}, {', '.join(found)}"]
     missed = [g for g in gates if g.role == "advisory" and g.result.result is not Result.PASS]
-    if missed:
-        told = words.counted(len(missed), "advisory gate")
-        parts.append(f"{told} did not pass{_quoted(missed)}; advice does not stop a release")
+    if missed and Result.FAIL not in results:  # beside a refusal, advice is noise
+        parts.append(
+            f"{words.counted(len(missed), 'advisory gate')} did not pass, which does not stop a release"
+        )
     return words.sentence(". ".join(parts))
-
-
-def _quoted(gates: Sequence[GateView]) -> str:
-    """What a few found, in brackets; of many a reader finds it in the list."""
-    if len(gates) > _NAMED:
-        return ""
-    told = (g.sentence.translate(_WITHIN_QUOTES) for g in sorted(gates, key=_rank))
-    return f" ({', '.join(f'“{text}”' for text in told)})"
 
 
 def _silence(unmeasured: Sequence[str]) -> str:
@@ -393,7 +422,7 @@ def _silence(unmeasured: Sequence[str]) -> str:
     return f"Not measured: {', '.join(first)}{' and ' if first else ''}{last}."
 
 
-def _rank(gate: GateView) -> tuple[int, int]:
+def rank(gate: GateView) -> tuple[int, int]:
     """Advice that could not be judged says nothing about the table, so it must not head the list."""
     result, blocking = gate.result.result, gate.result.blocking
     first = result is not Result.PASS if blocking else result is Result.FAIL

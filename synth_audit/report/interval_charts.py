@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
-from synth_audit.findings.measurement import Measurement, MeasurementId
+from synth_audit.findings.measurement import MeasurementId
 from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import svg, words
 from synth_audit.report.svg import result_mark
-from synth_audit.report.view import Cells, Picture
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.own_gates import ANSWERS
@@ -22,107 +20,60 @@ WIDTH, HEIGHT = 360.0, 54.0
 PAD, _TOP, _BAND = 10.0, 17.0, 20.0
 MIDDLE, _BOTTOM = _TOP + _BAND / 2, _TOP + _BAND
 
-_CASES = (
-    (Result.PASS, "Pass: the whole interval is on the safe side", 0.03, 0.02, 0.05),
-    (Result.FAIL, "Fail: the whole interval is beyond the limit", 0.15, 0.12, 0.18),
-    (Result.INSUFFICIENT, "Not enough evidence: the limit lies inside the interval", 0.08, 0.04, 0.13),
-)
 
-_LIMIT = 0.09
-
-
-@dataclass(frozen=True)
-class IntervalPlot:
-    """What is drawn: a value, its interval, the limits it is judged by, a value to compare with."""
-
-    value: float | None
-    low: float | None = None
-    high: float | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    reference: float | None = None
-    unit: str = ""
-    result: Result | None = None
-
-    @classmethod
-    def of_gate(cls, gate: GateResult, unit: str) -> IntervalPlot:
-        """The picture of a gate."""
-        ends = gate.low, gate.high, gate.minimum, gate.maximum
-        return cls(gate.value, *ends, unit=unit, result=gate.result)
-
-    @classmethod
-    def of_measurement(cls, m: Measurement) -> IntervalPlot:
-        """The picture of a measurement beside its reference value."""
-        low, high = (m.interval.low, m.interval.high) if m.interval else (None, None)
-        reference = m.reference.value if m.reference else None
-        return cls(m.value, low, high, reference=reference, unit=m.unit)
-
-    @property
-    def anything(self) -> bool:
-        """True when there is a value to draw and something to draw it against."""
-        beside = (self.low, self.high, self.minimum, self.maximum, self.reference)
-        return svg.drawable(self.value) and any(svg.drawable(x) for x in beside)
-
-    def picture(self, title: str, anchor: str) -> Markup | None:
-        """It as a picture that stands alone; None without anything to draw."""
-        return Markup(interval_svg(self, title=title, anchor=anchor)) if self.anything else None  # noqa: S704
-
-    @property
-    def sentence(self) -> str:
-        """The picture in words."""
-        places = words.decimals(self.unit, self.value, low=self.low, high=self.high)
-        parts = [f"Value {words.number(self.value, self.unit, places)}"]
-        if self.low is not None and self.high is not None:
-            parts.append(f"interval {words.interval(self.low, self.high, self.unit, places)}")
-        if limit := words.limits(self.minimum, self.maximum, self.unit):
-            parts.append(f"limit {limit}")
-        if self.reference is not None:
-            parts.append(f"reference value {words.number(self.reference, self.unit)}")
-        if self.result is not None:
-            parts.append(f"result: {RESULT_WORDS[self.result].lower()}")
-        return words.sentence(", ".join(parts))
+def gate_picture(gate: GateResult, unit: str, anchor: str) -> Markup | None:
+    """The number of a gate, its interval and its limit with the safe side shaded; None without a number."""
+    beside = (gate.low, gate.high, gate.minimum, gate.maximum)
+    if not svg.drawable(gate.value) or not any(map(svg.drawable, beside)):
+        return None
+    body, told = drawing(gate, unit, WIDTH, anchor), _told(gate, unit)
+    return Markup(  # noqa: S704  (escapes its texts)
+        svg.document(WIDTH, HEIGHT, body, anchor=anchor, title=gate.title, description=told)
+    )
 
 
-def interval_svg(plot: IntervalPlot, *, title: str, anchor: str) -> str:
-    """One interval, against its limit with the safe side shaded, or beside its reference value."""
-    body = drawing(plot, WIDTH, anchor)
-    return svg.document(WIDTH, HEIGHT, body, anchor=anchor, title=title, description=plot.sentence)
+def _told(gate: GateResult, unit: str) -> str:
+    """The picture in words."""
+    places = words.decimals(unit, gate.value, low=gate.low, high=gate.high)
+    parts = [f"Value {words.number(gate.value, unit, places)}"]
+    if gate.low is not None and gate.high is not None:
+        parts.append(f"interval {words.interval(gate.low, gate.high, unit, places)}")
+    if limit := words.limits(gate.minimum, gate.maximum, unit):
+        parts.append(f"limit {limit}")
+    return words.sentence(", ".join((*parts, f"result: {RESULT_WORDS[gate.result].lower()}")))
 
 
-def drawing(plot: IntervalPlot, width: float, anchor: str) -> str:
+def drawing(gate: GateResult, unit: str, width: float, anchor: str) -> str:
     """What is inside the picture, to be put into a larger one."""
-    if not svg.drawable(plot.value):
+    if not svg.drawable(gate.value):
         return svg.text(PAD, MIDDLE + 4, "No number to draw: not computed", muted=True)
-    scale = svg.Linear(*_domain(plot), PAD, width - PAD)
-    parts = [_band(plot, scale, anchor), _axis(scale, plot.unit), _interval(plot, scale)]
-    parts += _limit_lines(plot, scale)
-    if plot.reference is not None and svg.drawable(plot.reference):
-        parts.append(_reference(plot, scale))
-    return "".join(parts)
+    scale = svg.Linear(*_domain(gate, unit), PAD, width - PAD)
+    parts = [_band(gate, scale, anchor), _axis(scale, unit), _interval(gate, scale)]
+    return "".join(parts) + _limits(gate, unit, scale)
 
 
-def _domain(plot: IntervalPlot) -> tuple[float, float]:
-    seen = (plot.value, plot.low, plot.high, plot.minimum, plot.maximum, plot.reference)
+def _domain(gate: GateResult, unit: str) -> tuple[float, float]:
+    seen = (gate.value, gate.low, gate.high, gate.minimum, gate.maximum)
     values = [x for x in seen if x is not None and svg.drawable(x)]
     if not any(values):
-        return 0.0, 0.01 if plot.unit == "share" else 1.0
-    low, high = svg.domain(values, zero=plot.unit == "share" and min(values) >= 0 and max(values) < 0.45)
+        return 0.0, 0.01 if unit == "share" else 1.0
+    low, high = svg.domain(values, zero=unit == "share" and min(values) >= 0 and max(values) < 0.45)
     room = (high - low) * 0.08
     natural = 0.0 if low == 0.0 else None
-    top = 1.0 if plot.unit == "share" and high <= 1.0 else None
+    top = 1.0 if unit == "share" and high <= 1.0 else None
     left, right = low - room, high + room
-    if plot.minimum is not None and plot.maximum is not None:
+    if gate.minimum is not None and gate.maximum is not None:
         left, right = left - 2 * room, right + 2 * room
     return (natural if natural is not None else left), (min(right, top) if top is not None else right)
 
 
-def _band(plot: IntervalPlot, scale: svg.Linear, anchor: str) -> str:
+def _band(gate: GateResult, scale: svg.Linear, anchor: str) -> str:
     whole: dict[str, Any] = {"y": _TOP, "height": _BAND}
     x0, x1 = scale.start, scale.end
-    if plot.minimum is None and plot.maximum is None:
+    if gate.minimum is None and gate.maximum is None:
         return svg.track(x0, _TOP, x1 - x0, _BAND)
-    a = scale(plot.minimum) if plot.minimum is not None and svg.drawable(plot.minimum) else x0
-    b = scale(plot.maximum) if plot.maximum is not None and svg.drawable(plot.maximum) else x1
+    a = scale(gate.minimum) if gate.minimum is not None and svg.drawable(gate.minimum) else x0
+    b = scale(gate.maximum) if gate.maximum is not None and svg.drawable(gate.maximum) else x1
     unsafe = svg.element("rect", x=x0, width=x1 - x0, fill=f"url(#{anchor}-hatch)", **whole)
     paper = svg.element("rect", x=a, width=max(b - a, 0), fill="paper", **whole)
     safe = svg.element("rect", x=a, width=max(b - a, 0), fill="safe", **whole)
@@ -139,24 +90,21 @@ def _axis(scale: svg.Linear, unit: str) -> str:
     return out
 
 
-def _interval(plot: IntervalPlot, scale: svg.Linear) -> str:
+def _interval(gate: GateResult, scale: svg.Linear) -> str:
     out = ""
-    low, high = plot.low, plot.high
+    low, high = gate.low, gate.high
     if low is not None and high is not None and svg.drawable(low) and svg.drawable(high):
         out += svg.Pen(upright=False).interval(scale(low), scale(high), MIDDLE)
-    return out + svg.dot(scale(plot.value or 0.0), MIDDLE)
+    return out + svg.dot(scale(gate.value or 0.0), MIDDLE)
 
 
-def _limit_lines(plot: IntervalPlot, scale: svg.Linear) -> list[str]:
+def _limits(gate: GateResult, unit: str, scale: svg.Linear) -> str:
     """A line at each limit, and what they ask for above: of two in one text, which two could cover."""
-    places = [scale(x) for x in (plot.minimum, plot.maximum) if x is not None and svg.drawable(x)]
+    places = [scale(x) for x in (gate.minimum, gate.maximum) if x is not None and svg.drawable(x)]
     if not places:
-        return []
-    label = words.limits(plot.minimum, plot.maximum, plot.unit)
-    return [
-        *(svg.line(x, _TOP - 3, x, _BOTTOM + 2, width=2) for x in places),
-        _label(sum(places) / len(places), label, scale),
-    ]
+        return ""
+    label = _label(sum(places) / len(places), words.limits(gate.minimum, gate.maximum, unit), scale)
+    return "".join(svg.line(x, _TOP - 3, x, _BOTTOM + 2, width=2) for x in places) + label
 
 
 def _label(x: float, label: str, scale: svg.Linear) -> str:
@@ -168,20 +116,6 @@ def _label(x: float, label: str, scale: svg.Linear) -> str:
     else:
         anchor = "middle"
     return svg.text(x, _TOP - 6, label, size=11, weight="600", anchor=anchor)
-
-
-def _reference(plot: IntervalPlot, scale: svg.Linear) -> str:
-    x = scale(plot.reference or 0.0)
-    label = f"reference {words.number(plot.reference, plot.unit)}"
-    diamond = svg.element(
-        "polygon",
-        points=f"{x:.2f},{_TOP - 2:g} {x + 5:.2f},{_TOP + 3:g} {x:.2f},{_TOP + 8:g} {x - 5:.2f},{_TOP + 3:g}",
-        fill="paper",
-        stroke="ink",
-        stroke_width=1.4,
-    )
-    dashed = svg.line(x, _TOP, x, _BOTTOM + 2, width=1.4, dash="3 2")
-    return dashed + diamond + _label(x, label, scale)
 
 
 def suite_overview_svg(
@@ -199,7 +133,7 @@ def suite_overview_svg(
     body = svg.element("rect", width=width, height=height, fill="paper")
     for i, gate in enumerate(gates):
         y = i * row + 4
-        plot = IntervalPlot.of_gate(gate, units.get(gate.measurement.whole, "") if gate.measurement else "")
+        unit = units.get(gate.measurement.whole, "") if gate.measurement else ""
         if i:
             body += svg.line(8, y - 3, width - 8, y - 3, rule=True)
         word = RESULT_WORDS[gate.result] + ("" if gate.blocking else " (advisory)")
@@ -209,7 +143,7 @@ def suite_overview_svg(
         where = "Follows from the other gates" if gate.gate == ANSWERS else "Checked on the table itself"
         content = svg.text(PAD, MIDDLE + 4, where, muted=True)
         if gate.measurement:
-            content = drawing(plot, width - label, f"{anchor}-{i + 1}")
+            content = drawing(gate, unit, width - label, f"{anchor}-{i + 1}")
         body += svg.element("g", content, transform=f"translate({label:g} {y:g})")
     if not gates:
         body += svg.text(12, row / 2, "The suite has no gates.", muted=True)
@@ -233,17 +167,3 @@ def units_of(evidence: Evidence) -> dict[MeasurementId, str]:
         for q in (*(o.info.quantities if o.info else ()), *DERIVED)
     }
     return declared | {m.id.whole: m.unit for m in evidence.measurements}
-
-
-def examples() -> tuple[Picture, ...]:
-    """One example of each result, with invented numbers."""
-    return tuple(_example(i, *case) for i, case in enumerate(_CASES, 1))
-
-
-def _example(place: int, result: Result, title: str, value: float, low: float, high: float) -> Picture:
-    plot = IntervalPlot(value, low, high, maximum=_LIMIT, unit="share", result=result)
-    drawn = interval_svg(plot, title=f"Example. {title}", anchor=f"example-{place}")
-    told = words.number(value, "share"), words.interval(low, high, "share")
-    cells = (*told, words.limits(None, _LIMIT, "share"))
-    table = Cells("Invented numbers", ("Value", "Interval", "Allowed"), (cells,))
-    return Picture(title, Markup(drawn), table)  # noqa: S704

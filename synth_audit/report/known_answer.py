@@ -5,44 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
-
-from markupsafe import Markup
+from typing import Any, NamedTuple
 
 from synth_audit import registry
-from synth_audit.examination.known_answer import DETECTED, detection_probability
-from synth_audit.findings.measurement import Direction, Measurement
+from synth_audit.findings.measurement import Measurement
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, Sensitivity, SensitivityCurve
 from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome
-from synth_audit.report import svg, words
+from synth_audit.report import words
 from synth_audit.report.gates import GateView, gate_views, sign_of
-from synth_audit.report.svg import WIDTH, LineStyle, axis_title, legend, position_labels, value_axis
-from synth_audit.report.view import Cells, Chapter, Picture, SensitivityLine, Sign
+from synth_audit.report.view import SensitivityLine, Sign
 from synth_audit.store.evidence import Evidence
 
 DETECTION_LIMIT = "detection_limit"
 """The quantity by which an audit states from which share of the people on it finds a class of leak."""
-ANCHOR = "known-answer"
-TITLE = "Would a leak have been seen?"
-MOST_ROWS = 12
-"""Rows of a long table that are shown at once; the others are folded away."""
-
-_WIDE, _HIGH = 360.0, 46.0
-_PAD, _BELOW, _TOP, _BAND = 10.0, 26.0, 4.0, 22.0
-_MIDDLE, _BOTTOM = _TOP + _BAND / 2, _TOP + _BAND
-_MARKS = (0.0, 0.001, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0)
-_REACHES = (0.05, 0.1, 0.25, 0.5, 1.0)
-
-_TITLE = "How likely each audit is to notice a leak, by its size"
-
-_DECADES = (0.0001, 0.001, 0.01, 0.1, 1.0)
-
-_PER_DECADE = 24
-
-_MOST_LINES = 8
-
-_LISTED = (*(d * f for d in _DECADES[:-1] for f in (1, 2, 5)), 1.0)
 
 
 class Shown(NamedTuple):
@@ -97,27 +73,10 @@ class MeasurementSensitivity:
         return least
 
     @property
-    def span(self) -> float | None:
-        """How far a full copy moves it towards harm; None when that is not known."""
-        full, null = self.response.full, self.response.null
-        if full is None or null is None or not math.isfinite(full.value - null):
-            return None
-        return (full.value - null) * (1 if self.response.direction is Direction.LOWER else -1)
-
-    @property
     def sign(self) -> Sign:
         """Shape and word of seeing and blindness."""
         sign = sign_of(Result.PASS if self.sees else Result.INSUFFICIENT)
         return Sign(sign.kind, "Sees" if self.sees else "Blind", sign.icon)
-
-    @property
-    def sight(self) -> str:
-        """What it sees, in short: beside its number."""
-        if not self.sees:
-            return words.sentence(": ".join(filter(None, ("Blind here", self.response.reason))))
-        if self.least is None:
-            return "Sees a full copy."
-        return f"Sees a full copy, and {words.smallest_leak(self.least)} or more."
 
     @property
     def leak(self) -> str:
@@ -258,23 +217,6 @@ def _rests_on(gate: GateView, response: SensitivityCurve, outcome: AuditOutcome)
     return any((x.derived_from or x) == response.id for x in judged)
 
 
-def detection_picture(found: Sequence[MeasurementSensitivity], anchor: str) -> Picture | None:
-    """The sharpest measurement of each audit, with the numbers; None when no audit has one."""
-    best = [w for w in best_of_audits(found) if chance(w, 1.0) is not None]
-    if not best:
-        return None
-    names = [w.audit_title for w in best]
-    named = {
-        w.outcome.audit: w.audit_title if names.count(w.audit_title) == 1 else w.outcome.audit for w in best
-    }
-    drawing = Markup(_detection_svg(best[:_MOST_LINES], named, anchor))  # noqa: S704
-    rows = tuple(
-        (words.number(f, "share"), *(words.number(chance(w, f), "share", 1) for w in best)) for f in _LISTED
-    )
-    header = ("Rows copied", *(f"{named[w.outcome.audit]}: {w.name}" for w in best))
-    return Picture(_TITLE, drawing, Cells("Probability that the leak is noticed", header, rows))
-
-
 def best_of_audits(found: Sequence[MeasurementSensitivity]) -> list[MeasurementSensitivity]:
     """The sharpest measurement of each audit that has one, sharpest first."""
     audits = dict.fromkeys(w.outcome.audit for w in found)
@@ -282,72 +224,18 @@ def best_of_audits(found: Sequence[MeasurementSensitivity]) -> list[MeasurementS
     return sorted((w for w in best if w is not None), key=lambda w: w.least or 0.0)
 
 
-def chance(sensitivity: MeasurementSensitivity, share: float) -> float | None:
-    """Probability that a leak of this share is noticed; None where the check does not say."""
-    span, half = sensitivity.span, sensitivity.response.half_width
-    if not sensitivity.sees or span is None or span <= 0 or half is None or not math.isfinite(half):
-        return None
-    return detection_probability(share, span, half, sensitivity.level)
-
-
-def _detection_svg(best: Sequence[MeasurementSensitivity], named: dict[str, str], anchor: str) -> str:
-    styles = {named[w.outcome.audit]: LineStyle(i, anchor) for i, w in enumerate(best)}
-    head = legend(styles, 0.0)
-    axis, y_scale, left = value_axis(0.0, 100.0, head.height, "probability that the leak is noticed, %")
-    bottom = head.height + axis.height
-    x_scale = svg.Linear(math.log10(_DECADES[0]), 0.0, left + 4, WIDTH - 14)
-    body = head.body + axis.body + _x_axis(x_scale, y_scale(100.0), bottom)
-    wanted = y_scale(100 * DETECTED)
-    body += svg.line(left, wanted, WIDTH - 4, wanted, dash="2 3")
-    body += svg.text(left + 4, wanted + 14, f"{100 * DETECTED:g} %", size=11, weight="600")
-    body += axis_title("share of its rows that are copies of training rows", left, bottom + 36)
-    for w, style in zip(best, styles.values(), strict=True):
-        body += _curve(w, style, x_scale, y_scale)
-    likely = f"{100 * DETECTED:g} %"
-    parts = [
-        f"{named[w.outcome.audit]}: {likely} at {words.detectable(w.least)} copied"
-        for w in best
-        if w.least is not None
-    ]
-    return svg.document(
-        WIDTH, bottom + 44, body, anchor=anchor, title=_TITLE, description="; ".join(parts) + "."
-    )
-
-
-def _x_axis(scale: svg.Linear, top: float, bottom: float) -> str:
-    places = [scale(math.log10(d)) for d in _DECADES]
-    names = [words.number(d, "share") for d in _DECADES]
-    out = position_labels(names, places, bottom + 17, (scale.end - scale.start) / len(places))
-    return out + "".join(svg.line(x, top, x, bottom + 4, rule=True) for x in places)
-
-
-def _curve(w: MeasurementSensitivity, style: LineStyle, x_scale: svg.Linear, y_scale: svg.Linear) -> str:
-    logs = [i / _PER_DECADE - 4 for i in range(4 * _PER_DECADE + 1)]
-    points = [(x_scale(x), y_scale(100 * (chance(w, 10**x) or 0.0))) for x in logs]
-    d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
-    place = math.log10(min(max(w.least or 0.0, _DECADES[0]), 1.0))
-    return style.path(d) + style.marker(x_scale(place), y_scale(100 * (chance(w, 10**place) or 0.0)), 4.4)
-
-
-def known_answer(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> Chapter:
-    """The chapter; it stands in every report, for a check that was not made is worth saying too."""
+def known_answer(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> dict[str, Any]:
+    """The section; it stands in every report, for a check that was not made is worth saying too."""
     shares = evidence.planting.shares or tuple(sorted({a.share for w in found for a in w.response.answers}))
-    rows = sorted(found, key=_rank)
-    leaks = _leaks(found)
-    body = {
+    return {
         "headline": _headline(found),
         "planted": _planted(evidence),
         "alarm": _alarm(evidence, found),
-        "anchors": {o.audit: f"audit-{i}" for i, o in enumerate(evidence.outcomes, 1)},
+        "limits": _limits(evidence),
         "shares": [(share, _share_label(share)) for share in shares],
-        "rows": rows[:MOST_ROWS],
-        "more_rows": rows[MOST_ROWS:],
-        "picture": detection_picture(found, f"{ANCHOR}-detection"),
-        "best": [w for w in best_of_audits(found) if w.least is not None],
-        "leaks": leaks[:MOST_ROWS],
-        "more_leaks": leaks[MOST_ROWS:],
+        "rows": sorted(found, key=_rank),
+        "best": best_of_audits(found),
     }
-    return Chapter(ANCHOR, TITLE, "known_answer.html.j2", body)
 
 
 def _rank(w: MeasurementSensitivity) -> tuple[bool, float]:
@@ -363,14 +251,9 @@ def _share_label(share: float) -> str:
 def _headline(found: Sequence[MeasurementSensitivity]) -> str:
     if not found:
         return "No measurement of this audit was tried on a planted leak."
-    seeing = sum(w.sees for w in found)
-    see = "sees" if seeing == 1 else "see"
-    text = f"Of {words.counted(len(found), 'measurement')}, {seeing or 'none'} {see} a full copy"
-    best = sharpest(found)
-    if best is None or best.least is None:
-        return text + "."
-    leak = words.smallest_leak(best.least)
-    return f"{text}; the sharpest would show {leak} ({best.audit_title}: {best.name})."
+    seeing, of_all = sum(w.sees for w in found), words.counted(len(found), "measurement")
+    notice = "notices" if seeing < 2 else "notice"
+    return f"{seeing or 'None'} of {of_all} {notice} a full copy of the training set."
 
 
 def _planted(evidence: Evidence) -> str:
@@ -396,50 +279,9 @@ def _alarm(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> str:
         return ""
     relied = sum(w.decides for w in blind)
     text = (
-        f"{len(blind)} of {words.counted(len(found), 'measurement')} cannot see even a full copy on this "
-        "table. A good number there means nothing, and no gate passes on it"
+        f"{len(blind)} would not notice a full copy on this table. No gate passes on a number that is blind."
     )
-    return words.sentence(f"{text}; {relied} of them should have decided" if relied else text)
-
-
-def _leaks(found: Sequence[MeasurementSensitivity]) -> list[tuple[MeasurementSensitivity, Markup]]:
-    """What can be restated as a share of copied rows, the worst first, with its picture on a common scale."""
-    known = [(w, w.restated) for w in found if w.restated is not None]
-    scale = common_scale([m for _, m in known])
-    worst = sorted(known, key=lambda x: (not math.isnan(x[1].value), -x[1].value))
-    return [
-        (w, Markup(leak_interval_svg(m, scale, title=w.name, anchor=f"{ANCHOR}-leak-{i}")))  # noqa: S704
-        for i, (w, m) in enumerate(worst, 1)
-    ]
-
-
-@dataclass(frozen=True)
-class LeakScale:
-    """Shares from none to ``reach`` by their square roots; all that is below none shares one place.
-
-    The root keeps 0.1 % and 1 % apart while all rows still fit. What lies beyond is put on the edge.
-    """
-
-    reach: float
-
-    @property
-    def zero(self) -> float:
-        """Where none is."""
-        return _PAD + _BELOW
-
-    def __call__(self, share: float) -> float:
-        """Position of a share."""
-        if share < 0:
-            return _PAD + 5
-        part = math.sqrt(min(share, self.reach) / self.reach)
-        return self.zero + part * (_WIDE - 2 * _PAD - _BELOW)
-
-
-def common_scale(found: list[Measurement]) -> LeakScale:
-    """The smallest round scale that holds every interval, up to all rows."""
-    ends = [m.interval.high if m.interval else m.value for m in found]
-    most = max((x for x in (*ends, *(m.value for m in found)) if not math.isnan(x)), default=0.0)
-    return LeakScale(next((r for r in _REACHES if most <= r), 1.0))
+    return f"{text} {words.counted(relied, 'deciding gate')} relied on one." if relied else text
 
 
 def leak_sentence(m: Measurement) -> str:
@@ -448,57 +290,6 @@ def leak_sentence(m: Measurement) -> str:
         return "As a share of copied rows it could not be computed."
     low, high = (m.interval.low, m.interval.high) if m.interval else (math.nan, math.nan)
     return f"Behaves like a release in which {words.behaves_like(m.value, low, high)}."
-
-
-def leak_interval_svg(m: Measurement, scale: LeakScale, *, title: str, anchor: str) -> str:
-    """One leak-equivalent with its interval, to stand below others on the same scale."""
-    low, high = (m.interval.low, m.interval.high) if m.interval else (math.nan, math.nan)
-    body = _ground(scale, anchor) + _axis(scale)
-    if math.isnan(m.value):
-        body += svg.text(scale.zero + 8, _MIDDLE + 4, "No number to draw: not computed", muted=True)
-    else:
-        body += _leak_interval(m.value, low, high, scale)
-    return svg.document(_WIDE, _HIGH, body, anchor=anchor, title=title, description=leak_sentence(m))
-
-
-def _ground(scale: LeakScale, anchor: str) -> str:
-    below = svg.element("rect", x=_PAD, y=_TOP, width=_BELOW, height=_BAND, fill=f"url(#{anchor}-below)")
-    hatch = svg.hatch(f"{anchor}-below", "rule", 1)
-    return hatch + below + svg.track(scale.zero, _TOP, _WIDE - _PAD - scale.zero, _BAND)
-
-
-def _axis(scale: LeakScale) -> str:
-    out = svg.line(scale.zero, _TOP, scale.zero, _BOTTOM + 3)
-    taken = svg.text_width("none", 10) / 2 + scale.zero
-    out += svg.text(scale.zero, _BOTTOM + 14, "none", size=10, anchor="middle", muted=True)
-    marks = [m for m in _MARKS if 0 < m <= scale.reach]
-    for mark in marks:
-        x, label = scale(mark), "all" if mark == 1 else words.number(mark, "share")
-        half = svg.text_width(label, 10) / 2
-        out += svg.line(x, _BOTTOM, x, _BOTTOM + 3, rule=True)
-        place = min(x, _WIDE - half)
-        last = scale(marks[-1]) - svg.text_width(words.number(marks[-1], "share"), 10)
-        if place - half > taken + 4 and (mark == marks[-1] or place + half < last):
-            out += svg.text(place, _BOTTOM + 14, label, size=10, anchor="middle", muted=True)
-            taken = place + half
-    return out
-
-
-def _leak_interval(value: float, low: float, high: float, scale: LeakScale) -> str:
-    out = ""
-    if not (math.isnan(low) or math.isnan(high)):
-        x0, x1 = scale(low), scale(high)
-        out += svg.line(x0, _MIDDLE, x1, _MIDDLE, width=2)
-        out += _end(x0, -1 if low < 0 else 0) + _end(x1, -1 if high < 0 else 1 if high > scale.reach else 0)
-    return out + svg.dot(scale(value), _MIDDLE)
-
-
-def _end(x: float, beyond: int) -> str:
-    """The end of an interval: a bar, or an arrow where it goes on."""
-    if not beyond:
-        return svg.line(x, _MIDDLE - 5, x, _MIDDLE + 5, width=2)
-    d = f"M{x - 5 * beyond:.1f} {_MIDDLE - 5:g}L{x:.1f} {_MIDDLE:g}L{x - 5 * beyond:.1f} {_MIDDLE + 5:g}"
-    return svg.element("path", d=d, fill="none", stroke="ink", stroke_width=2)
 
 
 def sharpness(evidence: Evidence) -> tuple[str, ...]:
@@ -516,11 +307,7 @@ def sharpness(evidence: Evidence) -> tuple[str, ...]:
 
 def detection_limits(evidence: Evidence) -> tuple[str, ...]:
     """From which share of the people on each class of leak is found; empty where nobody measured it."""
-    limits = {
-        m.id.setting.replace("_", " "): m.value
-        for m in evidence.measurements
-        if m.id.quantity == DETECTION_LIMIT and m.id.setting and m.finite
-    }
+    limits = _limits(evidence)
     known = {name: share for name, share in limits.items() if share < 1}
     told = []
     if known:
@@ -534,6 +321,15 @@ def detection_limits(evidence: Evidence) -> tuple[str, ...]:
     return tuple(told)
 
 
+def _limits(evidence: Evidence) -> dict[str, float]:
+    """Share of the training people by class of leak; 1 where none is established."""
+    return {
+        m.id.setting.replace("_", " "): m.value
+        for m in evidence.measurements
+        if m.id.quantity == DETECTION_LIMIT and m.id.setting and m.finite
+    }
+
+
 def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> SensitivityLine:
     """What would have been found, in one line: the detection limit, or else what known answers say."""
     stated = (m for m in evidence.measurements if m.id.quantity == DETECTION_LIMIT and not m.id.setting)
@@ -543,6 +339,7 @@ def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> S
     if limit >= 1:
         unknown = "It is not established from which size on a leak would have been found."
         return SensitivityLine("open", (detection_limits(evidence) or (unknown,))[-1])
-    share = words.number(limit, "share")
-    text = f"Had {share} of the people left a trace in a row each, this audit would have found it with 95 % "
-    return SensitivityLine("pass", f"{text}probability.")
+    return SensitivityLine(
+        "pass",
+        f"A leak of {words.share_of_people(limit, evidence)} would have been found with 95 % probability.",
+    )

@@ -16,9 +16,9 @@ from markupsafe import Markup
 from synth_audit.build import build_version, resource_folder
 from synth_audit.errors import PluginError
 from synth_audit.report import audits, words
-from synth_audit.report.chapters import chapters, unmeasured
-from synth_audit.report.gates import check_sentence, gate_views, verdict_view
-from synth_audit.report.known_answer import first_line, sensitivities
+from synth_audit.report.chapters import certificate, exposed_records, groups, unmeasured
+from synth_audit.report.gates import check_sentence, verdict_view
+from synth_audit.report.known_answer import first_line, known_answer, sensitivities
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import WRITTEN_BY, audit_marks, read_marks
 from synth_audit.text import clean, shortened
@@ -30,6 +30,7 @@ _LONGEST = 200_000
 _NAMED = (
     *(words.sentence, words.counted, words.number, words.bare_number, words.of_measurement),
     *(words.percent_level, words.moment, words.day, words.privacy_loss, words.detectable),
+    words.share_of_people,
     *(audits.spread, audits.reference, audits.attempts, check_sentence),
 )
 _FILTERS = {
@@ -98,15 +99,17 @@ def check_page(evidence: Evidence, page: str) -> bool | None:
 
 def report_view(evidence: Evidence) -> dict[str, Any]:
     """Everything the page shows, by its name in the templates."""
-    alerts, gates = alerts_of(evidence), gate_views(evidence)
+    alerts, found, generator = alerts_of(evidence), sensitivities(evidence), evidence.generator
     return {
         "evidence": evidence,
         "subject": subject_of(evidence),
         "alerts": alerts,
         "verdict": verdict_view(evidence, unmeasured=unmeasured(evidence), sound=not alerts),
-        "sensitivity": first_line(evidence, sensitivities(evidence)),
-        "gates": gates,
-        "chapters": chapters(evidence, gates),
+        "sensitivity": first_line(evidence, found),
+        "groups": groups(evidence),
+        "known_answer": known_answer(evidence, found),
+        "exposed": exposed_records(evidence),
+        "guarantee": certificate(generator.privacy, evidence.outcomes, generator.training),
         "marks": {**audit_marks(evidence), WRITTEN_BY: build_version()},
     }
 

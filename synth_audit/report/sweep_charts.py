@@ -10,14 +10,11 @@ from typing import Any
 
 from markupsafe import Markup
 
-from synth_audit import registry
-from synth_audit.errors import SynthAuditError
 from synth_audit.findings.measurement import BOX_LINES, Direction, MeasurementId, Quantity, Series
 from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import Result
-from synth_audit.plugins.audit import AuditInfo
 from synth_audit.report import svg, words
-from synth_audit.report.audits import picture_of
+from synth_audit.report.audits import declared, picture_of
 from synth_audit.report.gates import sign_of
 from synth_audit.report.plot_kinds import Beside, Comparison, full_title
 from synth_audit.report.plot_kinds.box import five
@@ -318,13 +315,9 @@ def number_told(number: Number | None, axis: Axis) -> tuple[str, str]:
 
 def _quantity(measurement: MeasurementId) -> Quantity | None:
     """As the audit declares it; None when that audit is not installed here any more, or does not load."""
-    ref = registry.catalogue("audit").get(measurement.audit)
-    try:
-        info: AuditInfo | None = ref.load().info if ref else None  # type: ignore[attr-defined]
-    except SynthAuditError:
-        info = None
-    declared = (*info.quantities, *DERIVED) if info else ()
-    return next((q for q in declared if q.name == measurement.quantity), None)
+    info = declared(measurement.audit)
+    known = (*info.quantities, *DERIVED) if info else ()
+    return next((q for q in known if q.name == measurement.quantity), None)
 
 
 @dataclass(frozen=True)

@@ -101,20 +101,12 @@ class Picture:
 
 @dataclass(frozen=True)
 class ScopeTable:
-    """One quantity for each column or setting, worst first."""
+    """One quantity for each column or setting, worst first; ``worst`` names a few with their values.
+
+    It is empty where no direction is worse.
+    """
 
     title: str
     summary: str
+    worst: str
     table: Cells
-
-
-@dataclass(frozen=True)
-class Chapter:
-    """One section of the page. ``state`` is empty, or ``measured`` or ``missing`` for the overview."""
-
-    anchor: str
-    title: str
-    template: str
-    body: object
-    state: str = ""
-    note: str = ""

@@ -8,16 +8,23 @@ from datetime import datetime, timedelta
 
 from synth_audit.findings.measurement import Measurement, MeasurementId
 from synth_audit.findings.sensitivity import DERIVED
-from synth_audit.findings.verdict import Result
+from synth_audit.findings.verdict import Fitness, Result
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.comparison import change
 
-RESULT_WORDS = {Result.PASS: "Pass", Result.FAIL: "Fail", Result.INSUFFICIENT: "Not enough evidence"}
+RESULT_WORDS = {Result.PASS: "Pass", Result.FAIL: "Fail", Result.INSUFFICIENT: "Insufficient evidence"}
+
+_HEADLINES = {
+    Result.PASS: "This synthetic table may be released.",
+    Result.FAIL: "This synthetic table must not be released.",
+    Result.INSUFFICIENT: "This synthetic table must not be released yet: the evidence is insufficient.",
+}
+_UNFIT = "This synthetic table may be released, but it is not fit for purpose."
 
 NOT_COMPUTED = "not computed"
 _BARE_UNITS = frozenset(
-    {"", "score", "ratio", "p-value", "distance", "index", "number", "correlation", "probability"}
+    {"", "score", "ratio", "p-value", "distance", "index", "number", "correlation", "probability", "epsilon"}
 )
 _COUNT_UNITS = frozenset({"count", "rows", "records", "columns"})
 _SUPERSCRIPT = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -27,6 +34,11 @@ _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
+
+
+def headline(verdict: Result, fitness: Fitness) -> str:
+    """The verdict as a sentence, the same in report, certificate, notebook and terminal."""
+    return _UNFIT if verdict is Result.PASS and fitness is Fitness.NO else _HEADLINES[verdict]
 
 
 def sentence(text: str, end: str = ".") -> str:
@@ -48,10 +60,10 @@ def decimals(unit: str, *values: float | None, low: float | None = None, high: f
     """How many decimals say enough: one or two digits of the interval's width, else three of the number."""
     if unit in _COUNT_UNITS and all(v is None or not math.isfinite(v) or v == round(v) for v in values):
         return 0
-    factor = _factor(unit)
+    factor = 10.0 ** _shift(unit)
     if low is not None and high is not None and math.isfinite(high - low) and high > low:
-        return _clamp(math.floor(-math.log10((high - low) * factor / 5)) + 1)
-    sizes = [abs(v) * factor for v in values if v is not None and math.isfinite(v) and v != 0]
+        return _clamp(math.floor(-math.log10(_sayable(high - low) * factor / 5)) + 1)
+    sizes = [_sayable(abs(v)) * factor for v in values if v is not None and math.isfinite(v) and v != 0]
     if not sizes:
         return 0
     return _clamp(2 - math.floor(math.log10(max(sizes))))
@@ -87,9 +99,9 @@ def bare_number(value: float | None, unit: str = "", places: int | None = None) 
         return NOT_COMPUTED
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    scaled = value * _factor(unit)
+    scaled = value * 10.0 ** _shift(unit)
     if abs(scaled) >= 1e7 or (0 < abs(scaled) < 1e-4):
-        return _scientific(scaled)
+        return _scientific(value, _shift(unit))
     if places is None:
         places = decimals(unit, value)
         text = f"{scaled:,.{places}f}"
@@ -143,7 +155,7 @@ def detectable(share: float) -> str:
         return NOT_COMPUTED
     if share <= 0:
         return "one row"
-    power = 10.0 ** (1 - math.floor(math.log10(share)))
+    power = 10.0 ** (1 - math.floor(math.log10(_sayable(share))))
     return number(min(math.ceil(round(share * power, 9)) / power, max(share, 1.0)), "share")
 
 
@@ -197,10 +209,10 @@ def limits(minimum: float | None, maximum: float | None, unit: str = "") -> str:
 
 def tick(value: float, step: float, unit: str = "") -> str:
     """A number on an axis whose ticks are ``step`` apart."""
-    scaled, step = value * _factor(unit), step * _factor(unit)
+    scaled, step = (x * 10.0 ** _shift(unit) for x in (value, step))
     suffix = f"{_NBSP}%" if unit == "share" else ""
     if abs(scaled) >= 1e6 or step < 1e-5:
-        return (_scientific(scaled) if scaled else "0") + suffix
+        return (_scientific(value, _shift(unit)) if scaled else "0") + suffix
     if abs(scaled) < 1e-9 * abs(step):
         return f"0{suffix}"
     places = next((p for p in range(6) if abs(round(step, p) - step) < 1e-9 * step), 6)
@@ -244,6 +256,15 @@ def people(share: float, rows: int, suppression: int) -> str:
     return f"{round(count):,}"
 
 
+def share_of_people(share: float, evidence: Evidence) -> str:
+    """``6.3 % of the training people (25 of 395)``."""
+    told = f"{number(share, 'share', 1)} of the training people"
+    if "train" not in evidence.tables:
+        return told
+    rows = evidence.tables["train"].rows
+    return f"{told} ({people(share, rows, evidence.suppression)} of {rows:,})"
+
+
 def people_interval(low: float, high: float, rows: int, suppression: int) -> str:
     """``none to 1,285``."""
     ends = people(low, rows, suppression), people(high, rows, suppression)
@@ -266,8 +287,14 @@ def compared(now: Measurement, previous: Evidence | None) -> str:
     return f"{change(now, before)}: was {value}" + (f" ({span})" if span else "")
 
 
-def _factor(unit: str) -> float:
-    return 100.0 if unit == "share" else 1.0
+def _shift(unit: str) -> int:
+    """Power of ten by which a number is scaled for reading: shares become percent."""
+    return 2 if unit == "share" else 0
+
+
+def _sayable(size: float) -> float:
+    """A size whose percent is still a number, and whose inverse is: decimals do not depend on what is cut."""
+    return min(max(size, 1e-300), 1e300)
 
 
 def _clamp(places: int) -> int:
@@ -280,6 +307,7 @@ def _signed(text: str) -> str:
     return text.replace("-", "−")
 
 
-def _scientific(value: float) -> str:
+def _scientific(value: float, shift: int) -> str:
+    """A finite number times ten to ``shift``, which itself may be too large for a number."""
     mantissa, exponent = f"{value:.1e}".split("e")
-    return f"{_signed(mantissa)} × 10{str(int(exponent)).translate(_SUPERSCRIPT)}"
+    return f"{_signed(mantissa)} × 10{str(int(exponent) + shift).translate(_SUPERSCRIPT)}"

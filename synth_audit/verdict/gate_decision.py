@@ -17,7 +17,7 @@ called ``*`` itself is written in quotes."""
 _MOST_TIMES = 100
 """Attempts, as a multiple of those made, beyond which nobody will repeat an audit."""
 
-MORE = "attempts (or rows of the smaller real table, as a rule control, the other growing alike)"
+MORE = "attempts (or control rows, with as many more training rows)"
 """What more evidence is counted in, for advice."""
 
 _SEVERITY = {Result.FAIL: 2, Result.INSUFFICIENT: 1, Result.PASS: 0}

@@ -210,7 +210,7 @@ def _advice(gate: Gate, limit: Limit, decision: Decision, lost: bool) -> str:
     elif decision.n_needed:
         general = f"Repeat the audit with at least {decision.n_needed:,} {MORE}."
     else:
-        general = "More evidence may not help: look into the number itself before deciding."
+        general = "More rows may not help."
     return f"{general} {gate.advice}".strip()
 
 

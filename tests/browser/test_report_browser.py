@@ -20,7 +20,7 @@ from synth_audit.report.study_pages import render_frontier
 
 pytestmark = pytest.mark.xdist_group("browser")  # they share one look at all pages
 KINDS = ("passing", "failing", "undecided", "hostile", "crowded")
-PAGES = (*KINDS, "sweep")
+PAGES = (*KINDS, "brief", "sweep")
 PHONE = 390
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -47,7 +47,7 @@ const measure = (event) => {
     gates: gates.filter(shown).map((g) => g.querySelector(".sign > span").textContent),
     pictures: pictures.length,
     broken: pictures.filter(small).length,
-    styled: gates.length ? getComputedStyle(gates[0]).display : "grid",
+    styled: gates.length ? getComputedStyle(gates[0]).display : "block",
     clipped: clipped,
   };
   document.getElementById("out").textContent = JSON.stringify(seen);
@@ -85,8 +85,9 @@ def seen(build: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> tuple[d
     """What was measured in each report at phone width, and the console."""
     folder = tmp_path_factory.mktemp("reports")
     for kind in KINDS:
-        page = render_report(getattr(build, kind)())
+        page = render_report(getattr(build, kind)(), full=True)
         (folder / f"{kind}.html").write_text(page, encoding="utf-8")
+    (folder / "brief.html").write_text(render_report(build.failing()), encoding="utf-8")
     (folder / "sweep.html").write_text(render_frontier(sweep()), encoding="utf-8")
     frames = "".join(
         f'<iframe id="{kind}" width="{PHONE}" height="2000" frameborder="0"></iframe>' for kind in PAGES
@@ -104,7 +105,7 @@ def test_verdict_and_gates_are_shown(
 ) -> None:
     page = seen[0][kind]
     assert page["heading"].startswith("This synthetic table m")
-    words = {"pass": "Pass", "fail": "Fail", "insufficient evidence": "Not enough evidence"}
+    words = {"pass": "Pass", "fail": "Fail", "insufficient evidence": "Insufficient evidence"}
     expected = [words[g.result] for g in getattr(build, kind)().gates.results]
     assert sorted(page["gates"]) == sorted(expected)
 
@@ -112,13 +113,13 @@ def test_verdict_and_gates_are_shown(
 def test_nothing_is_blocked_or_complained_about(seen: tuple[dict[str, Any], list[str]]) -> None:
     pages, console = seen
     assert console == []
-    assert {page["styled"] for page in pages.values()} == {"grid"}
+    assert {page["styled"] for page in pages.values()} <= {"block", "flex"}  # unstyled: list-item
 
 
 @pytest.mark.parametrize("kind", PAGES)
 def test_no_picture_is_broken_or_cut(seen: tuple[dict[str, Any], list[str]], kind: str) -> None:
     page = seen[0][kind]
-    assert page["pictures"] >= 4
+    assert page["pictures"] >= 1
     assert page["broken"] == 0
     assert page["clipped"] == []
 

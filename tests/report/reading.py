@@ -21,9 +21,7 @@ def found_in(evidence: Evidence) -> tuple[MeasurementSensitivity, ...]:
 
 
 def view_of(evidence: Evidence) -> SimpleNamespace:
-    body = known_answer(evidence, found_in(evidence)).body
-    assert isinstance(body, dict)
-    return SimpleNamespace(**body)
+    return SimpleNamespace(**known_answer(evidence, found_in(evidence)))
 
 
 def line_of(evidence: Evidence) -> SensitivityLine:
@@ -31,10 +29,10 @@ def line_of(evidence: Evidence) -> SensitivityLine:
 
 
 def chapter(page: str, anchor: str) -> str:
-    """The markup of one section."""
-    found = re.search(rf'<section class="chapter [^"]*" id="{anchor}".*?</section>', page, re.DOTALL)
-    assert found is not None
-    return found[0]
+    """The markup of one section, or of one group of gates."""
+    starts = re.split(r'(?=<section class="chapter|<details class="group)', page)
+    (found,) = (part for part in starts if re.match(rf'<[^>]* id="{anchor}"', part))
+    return found
 
 
 def text(page: str) -> str:

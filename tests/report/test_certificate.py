@@ -446,7 +446,7 @@ def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> N
     hidden = "Leaks by rows between two people: no size is established from which they would be found."
     assert hidden in certificate_view(found)["not_measured"]
     assert "899 people 2.3 %" in both_pages(render_certificate(found))
-    assert report_view(found)["sensitivity"].text.startswith("Had 8\u00a0% of the people left a trace")
+    assert report_view(found)["sensitivity"].text.startswith("A leak of 8.0\u00a0% of the training people")
     unknown = replace(outcome, measurements=tuple(measured_limit(name, 1.0) for name in ("", "copies")))
     line = report_view(replace(found, outcomes=(unknown,)).sealed())["sensitivity"]
     assert (line.kind, line.text) == ("open", "No such share is established for: copies.")

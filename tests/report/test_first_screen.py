@@ -7,9 +7,12 @@ from types import ModuleType
 import pytest
 from report_reading import text  # made importable by conftest.py
 
+from synth_audit.findings.measurement import MeasurementId
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import Fitness, Result
 from synth_audit.report import render_report
 from synth_audit.report.certificate import render_certificate
+from synth_audit.report.gates import obstacles
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import audit_marks
 
@@ -33,19 +36,20 @@ def test_without_warnings_or_a_release_nothing_is_said_of_them(build: ModuleType
     assert "warning" not in first[first.index("Audit of a synthetic table") :].lower()
 
 
-def test_a_few_advisory_gates_that_did_not_pass_are_named_beside_the_verdict(build: ModuleType) -> None:
-    def first_screen(*missed: str) -> str:
-        advice = tuple(
-            build.gate(title, "", Result.FAIL, blocking=False, explanation=f"{title}.") for title in missed
-        )
-        page = text(render_report(build.evidence((), build.report_of((*build.gates(), *advice)))))
-        return page[: page.index("Gates")]
-
-    assert "2 advisory gates did not pass (“A leak would show”, “Rows are many”)" in first_screen(
-        "A leak would show", "Rows are many"
-    )
-    three = first_screen("A leak would show", "Rows are many", "Columns are few")
-    assert "3 advisory gates did not pass; advice does not stop a release" in three
+def test_the_most_direct_harm_is_why_and_advice_comes_after_it(build: ModuleType) -> None:
+    restated = LEAK_EQUIVALENT.derived(MeasurementId("closest_record", "share"))
+    advice = build.gate("rows", "", Result.FAIL, blocking=False, explanation="Rows are many.")
+    columns = build.gate("own", "", Result.FAIL, explanation="A column is missing.")
+    leak = build.gate("leak", "", Result.FAIL, measurement=restated, value=0.3, maximum=0.02)
+    copies = build.gates(copies=Result.FAIL)[2]
+    page = text(render_report(build.evidence((), build.report_of((advice, leak, columns, copies)))))
+    first = page[: page.index("Gates")]
+    assert "Exact copies: 0.0214. Of 3 deciding gates, 3 failed. " in first
+    assert "advisory" not in first
+    page = text(render_report(build.evidence((), build.report_of((advice, *build.gates())))))
+    assert "All 4 deciding gates passed. 1 advisory gate did not pass, which does not stop a release." in page
+    order = [g.result.gate for g in obstacles(build.evidence((), build.report_of((leak, columns, copies))))]
+    assert order == ["copies.max", "own", "leak"]
 
 
 def test_both_answers_stand_on_the_first_screen(build: ModuleType) -> None:

@@ -70,7 +70,7 @@ def test_what_was_altered_does_not_count_as_what_it_says(build: ModuleType, tmp_
     file.write_text(file.read_text().replace("39084", "39085", 1))
     said = text(index(tmp_path, root))
     assert "not as it was filed" in said
-    assert "Not enough evidence" in said
+    assert "Insufficient evidence" in said
 
 
 def test_hostile_names_are_text(build: ModuleType, tmp_path: Path) -> None:

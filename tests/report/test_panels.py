@@ -181,20 +181,22 @@ def of_columns(n: int) -> list[Series]:
     ]
 
 
-def test_few_pictures_are_open_and_not_too_many_are_folded(build: ModuleType) -> None:
-    alone, folded, left = AuditView(outcome(build, *of_columns(200)), (), (), "a").pictures
-    assert [p.title for p in alone] == [f"Distribution of c{i}" for i in range(4)]
-    assert (len(folded), left) == (36, 160)
-    beside, folded, left = AuditView(outcome(build, *of_columns(3), TRAIN, OTHER), (), (), "a").pictures
-    assert [p.title for p in beside] == ["Where rows lie"]
-    assert (len(folded), left) == (3, 0)
+def test_one_picture_is_on_the_short_page_and_not_too_many_on_the_full_one(build: ModuleType) -> None:
+    view = AuditView(outcome(build, *of_columns(200)), "a")
+    brief, full = view.pictures(full=False), view.pictures(full=True)
+    assert ([p.title for p in brief[0]], brief[1]) == (["Distribution of c0"], 199)
+    assert (len(full[0]), full[1]) == (40, 160)
+    beside, left = AuditView(outcome(build, *of_columns(3), TRAIN, OTHER), "a").pictures(full=True)
+    assert [p.title for p in beside][:2] == ["Where rows lie", "Distribution of c0"]
+    assert (len(beside), left) == (4, 0)
 
 
 def test_the_page_shows_panels_with_their_scale_and_numbers(build: ModuleType) -> None:
     ties = matrix("train", (1.0, NAN), (NAN, 1.0)), matrix("synthetic", (1.0, -0.4), (-0.4, 1.0))
     third = cells("control", (0.3, 0.1), (0.2, 0.2))
     page = render(
-        build.evidence((outcome(build, TRAIN, third, OTHER, *ties, *of_columns(50)),), build.report_of(()))
+        build.evidence((outcome(build, TRAIN, third, OTHER, *ties, *of_columns(50)),), build.report_of(())),
+        full=True,
     )
     figures = re.findall(r"<figure>.*?</figure>", page, re.DOTALL)
     of_places = next(f for f in figures if "Where rows lie" in f)
@@ -204,6 +206,6 @@ def test_the_page_shows_panels_with_their_scale_and_numbers(build: ModuleType) -
     of_ties = next(f for f in figures if "Ties of columns" in f)
     assert of_ties.count('role="img"') == 3
     assert "panels three" not in of_ties
-    assert "Another 14 would make this page too long" in page
+    assert "Another 12 pictures would make this page too long" in page
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids))

@@ -31,7 +31,7 @@ def row(build: ModuleType, unit: str, *, ratio: float, low: float, high: float) 
     )
     info = build.info("fidelity", "Gaps", build.quantity("gap", "Gap", unit=unit))
     outcome = AuditOutcome("gaps", "fidelity", Status.MEASURED, info=info, measurements=found)
-    view = AuditView(outcome, (), (), "a")
+    view = AuditView(outcome, "a")
     assert view.scopes == []
     return view.ratio(view.numbers[0]), reference(view.numbers[0])
 
@@ -62,13 +62,14 @@ def test_a_unit_in_words_is_said_once(build: ModuleType, unit: str, text: str) -
     assert row(build, unit, ratio=1.0, low=0.9, high=1.1)[1] == text
 
 
-def test_a_lone_setting_is_said_with_its_value(build: ModuleType) -> None:
+def test_settings_are_named_with_their_values_the_worst_first(build: ModuleType) -> None:
     info = build.info("fidelity", "Gaps", build.quantity("gap", "Gap"))
 
-    def summary(*columns: str) -> str:
+    def told(*columns: str) -> tuple[str, str]:
         found = tuple(Measurement(replace(GAP, column=c), 0.1 * i) for i, c in enumerate(columns, 1))
         outcome = AuditOutcome("gaps", "fidelity", Status.MEASURED, info=info, measurements=found)
-        return AuditView(outcome, (), (), "a").scopes[0].summary
+        scope = AuditView(outcome, "a").scopes[0]
+        return scope.summary, scope.worst
 
-    assert summary("numbers") == f"1 value: 10{NB}% (numbers)"
-    assert summary("numbers", "labels") == f"2 values, worst first; worst: 20{NB}% (labels)"
+    assert told("numbers") == ("1 value", f"numbers 10{NB}%")
+    assert told("numbers", "labels") == ("2 values, worst first", f"labels 20{NB}%, numbers 10{NB}%")

@@ -132,3 +132,16 @@ def test_a_sentence_begins_with_a_capital_unless_a_name_comes_first():
     assert words.sentence("why? ") == "Why?"
     assert words.sentence("closest_record.risk is blind") == "closest_record.risk is blind."
     assert words.sentence("e.g. this") == "e.g. this."
+
+
+@pytest.mark.parametrize("size", [1e308, 1.7e308, 5e-324])
+def test_the_largest_and_smallest_numbers_have_words(size: float) -> None:
+    for value in (size, -size):
+        assert "10" in words.number(value, "share")
+        assert words.measured("share", value, -size, size)[0]
+        assert words.tick(value, size, "share")
+        assert words.decimals("share", value, low=0.0, high=size) in (0, 6)
+    assert words.number(1e308, "share") == f"1.0 × 10³¹⁰{NB}%"
+    assert words.detectable(size)
+    assert words.smallest_leak(size)
+    assert words.behaves_like(size, -size, size)
