@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import click
 
@@ -13,9 +13,6 @@ from synth_audit.cli.exits import Exit, say, say_json, say_whole, verify_code
 from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
 from synth_audit.inputs import Execution
-
-if TYPE_CHECKING:
-    from synth_audit.findings.verdict import GateResult
 
 JOB = CommandJob.INSPECT
 
@@ -29,8 +26,15 @@ JOB = CommandJob.INSPECT
 )
 @click.option("--full", is_flag=True, help="With --to or --pdf, fold nothing away: the whole annex in print.")
 @click.option("--pdf", type=FILE, metavar="FILE", help="Write a PDF instead; with --to, too.")
+@click.option("--open", "opened", is_flag=True, help="Show it in the browser.")
 def report(
-    evidence: Path, to: Path | None, force: bool, certificate: bool, full: bool, pdf: Path | None
+    evidence: Path,
+    to: Path | None,
+    force: bool,
+    certificate: bool,
+    full: bool,
+    pdf: Path | None,
+    opened: bool,
 ) -> Exit:
     """Render the HTML report of existing evidence, and the certificate of two pages beside it.
 
@@ -38,20 +42,24 @@ def report(
 
     \b
     Example:
-      synth-audit report audit --to report.html
+      synth-audit report audit --open
       synth-audit report audit --certificate --pdf certificate.pdf
     """
+    pages = []
     if to is not None or pdf is None:
         if certificate:
-            page = api.write_certificate(evidence, to, force=force)
+            pages.append(api.write_certificate(evidence, to, force=force))
         elif to is None:
-            page = api.write_report(evidence)
+            pages.append(api.write_report(evidence))
         else:
             api.render_report(evidence, to, force=force, full=full)
-            page = to
-        say_whole(str(page))
+            pages.append(to)
     if pdf is not None:
-        say_whole(str(api.write_pdf(evidence, pdf, certificate=certificate, full=full)))
+        pages.append(api.write_pdf(evidence, pdf, certificate=certificate, full=full))
+    for page in pages:
+        say_whole(str(page))
+    if opened:
+        click.launch(pages[0].absolute().as_uri())
     return Exit.PASS
 
 
@@ -130,21 +138,12 @@ def compare(before: Path, after: Path, every: bool, as_json: bool) -> Exit:
     pairs = found.gates if every else found.changed
     width = max((len(p.gate) for p in pairs), default=0)
     for p in pairs:
-        say(f"  {p.gate:<{width}}  {_told(p.before)} → {_told(p.after)}: {p.change}")
+        say(f"  {p.gate:<{width}}  {p.told(p.before)} → {p.told(p.after)}: {p.change}")
     alike = len(found.gates) - len(pairs)
     if alike:
         say(f"  {alike} gates did not change; --all shows them")
     say(f"{found.before.verdict} → {found.after.verdict}", bold=True)
     return Exit.PASS
-
-
-def _told(gate: GateResult | None) -> str:
-    if gate is None:
-        return "no such gate"
-    if gate.value is None:
-        return str(gate.result)
-    span = "" if gate.low is None or gate.high is None else f" [{gate.low:.3g}, {gate.high:.3g}]"
-    return f"{gate.result} {gate.value:.3g}{span}"
 
 
 @main.command(job=JOB)

@@ -30,11 +30,11 @@ from synth_audit.findings.sensitivity import (
     SensitivityCurve,
     Subgroup,
 )
-from synth_audit.findings.verdict import Fitness, GateReport, Result, TableCheck
+from synth_audit.findings.verdict import Fitness, GateReport, GateResults, Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.store.files import read_plain
 from synth_audit.store.journal import Head
-from synth_audit.store.notebook import NotebookPage, Pictures, line_of, measurements_as_frame
+from synth_audit.store.notebook import Measurements, NotebookPage, Pictures, line_of
 from synth_audit.store.records import Count, Digest, StrictForm
 from synth_audit.table.schema import Schema
 from synth_audit.table.table import Table
@@ -232,9 +232,19 @@ class Evidence:
     earlier: tuple[EarlierAudit, ...] = ()
 
     @property
-    def measurements(self) -> tuple[Measurement, ...]:
+    def measurements(self) -> Measurements:
         """Every measurement of every audit."""
-        return tuple(m for outcome in self.outcomes for m in outcome.measurements)
+        return Measurements(m for outcome in self.outcomes for m in outcome.measurements)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the table may be released."""
+        return self.verdict is Result.PASS
+
+    @property
+    def failures(self) -> GateResults:
+        """The blocking gates that did not pass; a notebook shows them as a table."""
+        return self.gates.held
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -249,7 +259,7 @@ class Evidence:
 
     def to_frame(self) -> pd.DataFrame:
         """Every measurement as a row: its name, value and interval, and what it rests on."""
-        return measurements_as_frame(self.measurements)
+        return self.measurements.to_frame()
 
     def plot(self, audit: str) -> Pictures:
         """The pictures of an audit as SVG, which a notebook shows; where there are none, the reason in words.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Protocol
 
@@ -63,23 +62,16 @@ def line_of(evidence: Evidence) -> str:
     )
 
 
-def measurements_as_frame(measurements: Iterable[Measurement]) -> pd.DataFrame:
-    """A row for each measurement; ``low``, ``high`` and ``level`` are missing where no interval is known."""
-    from synth_audit.findings.text_frame import TextFrame
+class Measurements(tuple[Measurement, ...]):
+    """Measurements, which a notebook shows as a table."""
 
-    return TextFrame(
-        {
-            "audit": m.id.audit,
-            "measurement": str(m.id),
-            "column": m.id.column,
-            "value": m.value,
-            "low": m.interval.low if m.interval else None,
-            "high": m.interval.high if m.interval else None,
-            "level": m.interval.level if m.interval else None,
-            "reference": m.reference.value if m.reference else None,
-            "n": m.n_achieved,
-            "unit": m.unit,
-            "direction": str(m.direction),
-        }
-        for m in measurements
-    )
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each; ``low``, ``high`` and ``level`` are missing where no interval is known."""
+        from synth_audit.findings.text_frame import TextFrame, measurement_row
+
+        return TextFrame(map(measurement_row, self))
+
+    def _repr_html_(self) -> str:
+        from synth_audit.findings.text_frame import as_html, measurement_row
+
+        return as_html(map(measurement_row, self))
