@@ -24,6 +24,7 @@ from synth_audit.api import (
     verify,
 )
 from synth_audit.build import VERSION
+from synth_audit.samples import sample
 
 __all__ = [
     "__version__",
@@ -39,6 +40,7 @@ __all__ = [
     "render_report",
     "rerun",
     "run",
+    "sample",
     "verify",
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
-from synth_audit import api
+from synth_audit import api, samples
 from synth_audit.cli import console, options
 from synth_audit.cli.console import short
 from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
@@ -34,6 +35,26 @@ _MECHANISM_CODES = {
     "not testable": Exit.NOT_CHECKABLE,
     "doubtful": Exit.DOUBTFUL,
 }
+
+
+@main.command(job=JOB)
+@click.argument("folder", type=options.FOLDER, default=Path("sample"))
+def sample(folder: Path) -> Exit:
+    """Write sample files for a first audit.
+
+    FOLDER (./sample by default) gets train.csv and control.csv, made-up patients of one population, good.csv,
+    a synthetic version that passes, and bad.csv, one that is refused: it repeats patients of train.csv.
+
+    \b
+    Example:
+      synth-audit sample
+    """
+    files = samples.sample(folder)
+    for path in files.values():
+        say_whole(f"wrote {path}")
+    names = [str(files[name]) for name in ("train", "control", "bad")]
+    console.say_next(shlex.join(["synth-audit", "audit", *names, "--out", str(folder / "bad")]))
+    return Exit.PASS
 
 
 @main.command(job=JOB)
@@ -72,18 +93,18 @@ def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exi
         say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
         console.tell_scratch()
     code = exit_code(evidence)
-    if code is Exit.PASS:
-        say_whole(f"note: {_to_share(synthetic, out)}", err=True)
+    step = _to_share(synthetic, out) if code is Exit.PASS else console.next_step(evidence, out)
+    console.say_next(step, aside=as_json)
     return code
 
 
 def _to_share(synthetic: Path, out: Path | None) -> str:
-    """Which file may leave after a pass: one of the audited rows and values, and never what was audited."""
+    """Return which file to share after a pass: its audited rows and values alone, never the audited file."""
     from synth_audit.store.evidence_store import evidence_store
     from synth_audit.store.workspace import Workspace
 
     if out is None:
-        return f"do not share {synthetic}; --out FOLDER writes its audited rows and values alone, to share"
+        return f"--out FOLDER writes the table to share; do not share {synthetic} itself"
     table = evidence_store(Workspace(out)).where()["table"]
     return f"share {table if table.is_file() else 'what `release` writes'}, not {synthetic}"
 
@@ -109,6 +130,7 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
     """
     judged = api.gate(evidence, suite)
     console.show_evidence(judged, [], as_json=as_json, trial=True)
+    console.say_next(console.next_step(judged, None), aside=as_json)
     return exit_code(judged)
 
 
@@ -131,7 +153,9 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Exec
     """
     with console.progress_bar() as progress:
         evidence = api.exposure(plan, out, progress=progress, **running)
-    console.show_evidence(evidence, [workspace_of(plan, out).root / "together"], as_json=as_json)
+    together = workspace_of(plan, out).root / "together"
+    console.show_evidence(evidence, [together], as_json=as_json)
+    console.say_next(console.next_step(evidence, together), aside=as_json)
     return exit_code(evidence)
 
 

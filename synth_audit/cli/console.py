@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
+import shlex
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING
@@ -30,9 +30,9 @@ SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "open": ("?", "yellow
 RESULTS = {"pass": SIGNS["pass"], "fail": SIGNS["fail"], "insufficient evidence": SIGNS["open"]}
 _HOLDS = {True: SIGNS["pass"], False: SIGNS["fail"], None: ("·", "yellow")}
 _SENTENCES = {
-    "pass": "PASS: this table may leave.",
-    "fail": "FAIL: this table must not leave.",
-    "insufficient evidence": "NOT ENOUGH EVIDENCE: this table must not leave yet.",
+    "pass": "PASS: this table may be released.",
+    "fail": "FAIL: this table must not be released.",
+    "insufficient evidence": "INSUFFICIENT EVIDENCE: this table must not be released yet.",
 }
 _HEAD = ("gate", "value", "interval", "allowed")
 _LONGEST_NAME = 40
@@ -120,7 +120,7 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         say(f"{question.label}: {question.answer}", fg=SIGNS[question.kind][1])
     sentence, unfit = _SENTENCES[evidence.verdict], evidence.fitness == "no" and evidence.verdict == "pass"
     if unfit:
-        sentence = "PASS: this table may leave, but it is not fit for purpose."
+        sentence = "PASS: this table may be released, but it is not fit for purpose."
     if trial:
         suite = evidence.gates.suite_name
         sentence = (
@@ -189,6 +189,29 @@ def _finite(x: float | None) -> float | None:
     return x if x is not None and math.isfinite(x) else None
 
 
+def next_step(evidence: Evidence, out: Path | None, plan: Path | None = None) -> str:
+    """What to do after an audit, as a line to paste: coarsen the values, read the report, or look up a test.
+
+    Args:
+        out: where the report is; None if nothing was written.
+        plan: of a run, whose refusal may be mended.
+    """
+    from synth_audit.inputs import as_plan
+    from synth_audit.studies.mend import mendable
+
+    if plan is not None and out is not None and mendable(as_plan(plan), evidence):
+        return shlex.join(["synth-audit", "mend", str(plan), "--out", str(out)])
+    if out is not None:
+        return shlex.join(["synth-audit", "report", str(out), "--open"])
+    audits = [g.measurement.audit for g in evidence.gates.held if g.measurement]
+    return f"synth-audit describe {audits[0]}" if audits else "synth-audit list"
+
+
+def say_next(step: str, *, aside: bool = False) -> None:
+    """Print what to do next, the last line of a command; aside where the output is for machines."""
+    say_whole(f"next: {step}", err=aside)
+
+
 def files_of(workspace: Workspace) -> list[Path]:
     """Certificate, report, evidence and the table to share of the newest audit."""
     from synth_audit.store.evidence_store import evidence_store
@@ -199,18 +222,16 @@ def files_of(workspace: Workspace) -> list[Path]:
 
 
 def show_gates(evidence: Evidence) -> None:
-    """Print a line for each gate: those that passed first, so that what did not stands beside the verdict.
+    """Print a line for each gate that did not pass, with cause and next step, and one line for the others.
 
-    Under a gate that did not pass stands why, and what to do. Gates of audits that were not run are one
-    line. The limit gives way first where the terminal is narrow, then the interval.
+    Gates of audits that were not run are one line too. The limit gives way first where the terminal is
+    narrow, then the interval.
     """
     from synth_audit.report.gates import gate_views
 
     every, ran = gate_views(evidence), {outcome.audit for outcome in evidence.outcomes}
     left_out = [g for g in every if g.result.measurement and g.result.measurement.audit not in ran]
-    _tell_left_out(left_out)
-    alike = groupby((g for g in every if g not in left_out), lambda g: (g.result.blocking, g.sign.kind))
-    gates = [g for group in reversed([list(found) for _, found in alike]) for g in group]
+    gates = [g for g in every if g not in left_out and g.sign.kind != "pass"]
     rows = [_cells(g) for g in gates]
     widths = [max(len(row[i]) for row in (_HEAD, *rows)) for i in range(len(_HEAD))]
     shown = _fitting(widths)
@@ -221,16 +242,22 @@ def show_gates(evidence: Evidence) -> None:
         note = "" if gate.result.blocking else f"  ({'advice' if gate.role == 'advisory' else gate.role})"
         said = f"{row[0]:<{widths[0]}}  {gate.explanation}" if not row[1] else _line(row, widths, shown)
         say(said + note, sign=f"  {sign} ", fg=colour)
-        if gate.sign.kind != "pass":
-            _explain(gate.explanation if row[1] else "", gate.advice)
+        _explain(gate.explanation if row[1] else "", gate.advice)
+    _tell_left_out(left_out)
+    if passed := len(every) - len(left_out) - len(gates):
+        sign, colour = SIGNS["pass"]
+        say(f"{_counted(passed)} passed", sign=f"  {sign} ", fg=colour)
+
+
+def _counted(gates: int) -> str:
+    return f"{gates} gate{'s' if gates > 1 else ''}"
 
 
 def _tell_left_out(gates: Sequence[GateView]) -> None:
     """Say of which audits nothing was asked, and that their gates hold the table."""
     if gates:
         audits = ", ".join(sorted({g.result.measurement.audit for g in gates if g.result.measurement}))
-        n = f"{len(gates)} gate{'s' if len(gates) > 1 else ''}"
-        told = f"{n} not computed, since these audits were not part of this run: {audits}"
+        told = f"{_counted(len(gates))} not computed, since these audits were not part of this run: {audits}"
         sign, colour = SIGNS["open"]
         say(one_line(told), sign=f"  {sign} ", fg=colour)
 

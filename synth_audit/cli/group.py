@@ -215,6 +215,7 @@ def main() -> None:
 
     \b
     Start here:
+      synth-audit sample                                      write files to try it on
       synth-audit demo                                        see it work on real data
       synth-audit audit train.csv control.csv synthetic.csv   judge files made elsewhere
       synth-audit init data.csv && synth-audit run data.yaml  the whole way for one table

@@ -94,7 +94,8 @@ def init(
         choice = {asked.source.name: settings}
     schema = write_schema(path.parent) if with_schema else None
     write_text(path, starter_plan(choice, data, path.name, schema=schema))
-    say_whole(f"wrote {path}; look it over, then: synth-audit run {path}")
+    say_whole(f"wrote {path}; look it over")
+    console.say_next(f"synth-audit run {path}")
     return Exit.PASS
 
 
@@ -167,10 +168,14 @@ def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running
     with console.progress_bar() as progress:
         evidence = api.run(plan, workspace.root, release=False, progress=progress, **running)
     console.show_evidence(evidence, console.files_of(workspace), as_json=as_json)
-    code = exit_code(evidence)
-    if code is Exit.PASS and not no_release and as_plan(plan).release is not None:
-        record = api.release(plan, workspace.root)
-        say_whole(f"released {record.table.rows:,} rows to {record.where}", err=as_json)
+    code, step = exit_code(evidence), console.next_step(evidence, workspace.root, plan)
+    if code is Exit.PASS and as_plan(plan).release is not None:
+        if no_release:
+            step = shlex.join(["synth-audit", "release", str(plan), "--out", str(workspace.root)])
+        else:
+            record = api.release(plan, workspace.root)
+            say_whole(f"released {record.table.rows:,} rows to {record.where}", err=as_json)
+    console.say_next(step, aside=as_json)
     return code
 
 
@@ -242,7 +247,7 @@ def _show_frontier(found: FrontierRecord, files: Sequence[Path], command: str) -
         say_whole(f"  {path}")
     if found.split_kept:
         say(f"the split of {found.split_kept[:10]} is kept; --fresh pulls the source again")
-    say_whole(_next_step(found, command))
+    console.say_next(_next_step(found, command))
 
 
 def _frontier_row(c: CandidateResult) -> tuple[str, ...]:
@@ -262,12 +267,12 @@ def _span(number: Number | None) -> str:
 def _next_step(found: FrontierRecord, command: str) -> str:
     best = found.best
     if best is None and any(c.passed for c in found.candidates):
-        return "next: name measurements that they have under `frontier` in the plan; finished ones are kept"
+        return "name measurements that they have under `frontier` in the plan; finished ones are kept"
     if best is None:
-        return "next: the page says what held each candidate; try others under `frontier` in the plan"
+        return "the page says what held each candidate; try others under `frontier` in the plan"
     if not command:
-        return "next: name a target under `release` in the plan and sweep again"
-    return f"next: {command} --candidate {best.slug}"
+        return "name a target under `release` in the plan and sweep again"
+    return f"{command} --candidate {best.slug}"
 
 
 @main.command(job=JOB)
@@ -312,7 +317,8 @@ def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **give
     if write is not None:
         api.write_mended_plan(plan, found, write)
         words = ["synth-audit", "run", str(write), "--out", str(workspace.root)]
-        say_whole(f"wrote {write}; next: {shlex.join(words)}", err=as_json)
+        say_whole(f"wrote {write}", err=as_json)
+        console.say_next(shlex.join(words), aside=as_json)
     return Exit.PASS
 
 

@@ -180,7 +180,7 @@ def _tasks(
     leaks = noise.disturb(injector.leaks(share), child_rng(seed, "calibration", name))
     leaky = injector.leaky(injector.release(share, leaks))
     return [
-        AuditTask(n, audit, leaky, f"{n} at {share:.0%}", ("calibration", name, n))
+        AuditTask(n, audit, leaky, f"{n} at {share:.0%}", ("calibration", name, n), "planted leaks")
         for n, audit in audits.items()
     ]
 

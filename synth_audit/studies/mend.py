@@ -263,12 +263,23 @@ class Refused:
     @property
     def gates(self) -> tuple[GateResult, ...]:
         """The blocking gates that did not pass."""
-        return tuple(g for g in self.evidence.gates.results if g.blocking and g.result is not Result.PASS)
+        return self.evidence.gates.held
 
     @property
     def hopeless(self) -> tuple[str, ...]:
         """Those that no coarsening can move."""
-        return tuple(g.gate for g in self.gates if not g.measurement or g.measurement.audit not in MENDABLE)
+        return _hopeless(self.gates)
+
+
+def _hopeless(gates: Iterable[GateResult]) -> tuple[str, ...]:
+    return tuple(g.gate for g in gates if not g.measurement or g.measurement.audit not in MENDABLE)
+
+
+def mendable(plan: Plan, evidence: Evidence) -> bool:
+    """Return whether :func:`mend` would try anything on a release of the plan that these gates refused."""
+    held = evidence.gates.held
+    ready = plan.privacy is None and plan.coarsen is None and not evidence.errored
+    return ready and bool(held) and not _hopeless(held)
 
 
 def mend(plan: Plan, workspace: Workspace, context: RunContext = SERIAL, *, tries: int = RUNGS) -> MendRecord:
