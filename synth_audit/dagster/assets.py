@@ -23,12 +23,13 @@ from synth_audit.dagster.outcomes import (
     without_values,
 )
 from synth_audit.dagster.places import events
-from synth_audit.dagster.verdict_message import message, report_link, send
+from synth_audit.dagster.verdict_message import message, send
 from synth_audit.errors import PlanError, SynthAuditError
 from synth_audit.inputs import run_context
 
 if TYPE_CHECKING:
     from synth_audit.execution.context import RunContext
+    from synth_audit.pipeline.release import ReleaseRecord
 
 WORKERS = "SYNTH_AUDIT_WORKERS"
 """Environment variable: processes that an audit is spread over; the numbers do not depend on it."""
@@ -114,7 +115,7 @@ def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) ->
         for event in events(table, stage.name, told, digest, partition):
             context.log_event(event)
         if stage.name == "report":
-            tag(context, VERDICT, told["verdict"])
+            tag(context, VERDICT, str(told["verdict"]))
             _tell(table, context)
         if stage.name in ("report", "release"):
             _trace(table, stage.name, context)
@@ -189,8 +190,7 @@ def _audit_elsewhere(table: TableEntry, context: "RunContext") -> Told:
 
 
 def _release_elsewhere(table: TableEntry, context: "RunContext") -> Told:
-    record = places.release(table)
-    return metadata.release(record), record.table.hmac
+    return _released(table, places.release(table))
 
 
 def _report(table: TableEntry, context: "RunContext") -> Told:
@@ -200,15 +200,20 @@ def _report(table: TableEntry, context: "RunContext") -> Told:
     path = write_report(table.workspace)
     evidence = newest_evidence(table.workspace)
     table.refuse_foreign(evidence)
-    link = report_link(table.plan.name, evidence.digest, path)
-    return metadata.report(evidence, path, link), evidence.digest
+    return metadata.report(evidence, path, places.pages(table, evidence)), evidence.digest
 
 
 def _release(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.pipeline.stages import release_synthetic
 
-    record = release_synthetic(table.plan, table.workspace)
-    return metadata.release(record), record.table.hmac
+    return _released(table, release_synthetic(table.plan, table.workspace))
+
+
+def _released(table: TableEntry, record: "ReleaseRecord") -> Told:
+    from synth_audit.store.locate import newest_evidence
+
+    pages = places.pages(table, newest_evidence(table.workspace))
+    return metadata.release(table.plan.name, record, pages), record.table.hmac
 
 
 def _frontier(table: TableEntry, context: "RunContext") -> Told:

@@ -12,6 +12,7 @@ import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synth_audit.dagster.entry import TableEntry
+from synth_audit.dagster.verdict_message import page_link
 from synth_audit.plugins.plugin_config import Location
 
 if TYPE_CHECKING:
@@ -115,6 +116,17 @@ def _place(
     )
 
 
+def pages(table: TableEntry, evidence: "Evidence") -> dict[str, Any]:
+    """Links to the certificate and the report of an audit."""
+    from synth_audit.store.evidence_store import evidence_store
+
+    where = evidence_store(table.workspace).where(evidence.digest)
+    links = {
+        name: page_link(table.plan.name, evidence.digest, where[name]) for name in ("certificate", "report")
+    }
+    return {f"{name} link": dg.MetadataValue.url(link) for name, link in links.items() if link}
+
+
 def events(
     table: TableEntry, stage: str, metadata: dict[str, Any], version: str, partition: str | None = None
 ) -> Iterator[Any]:
@@ -126,5 +138,6 @@ def events(
         tags = {"dagster/data_version": metadata["source, keyed hash"]}
         yield dg.AssetObservation(table.asset("source"), metadata=told, tags=tags, partition=partition)
     if stage == "release":
-        told = {"where": metadata["where"], "released sha256": metadata["released sha256"], **rows}
+        names = ("table", "where", "certificate link", "released sha256")
+        told = {name: metadata[name] for name in names if name in metadata} | rows
         yield dg.AssetMaterialization(table.released, metadata=told, tags=tags, partition=partition)
