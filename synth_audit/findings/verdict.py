@@ -122,7 +122,9 @@ class GateResults(tuple[GateResult, ...]):
                 "allowed": g.allowed,
                 "blocks": "yes" if g.blocking else "no",
             }
-            for g in sorted(self, key=lambda g: list(Result).index(g.result) or len(Result))
+            for g in sorted(
+                self, key=lambda g: (Result.FAIL, Result.INSUFFICIENT, Result.PASS).index(g.result)
+            )
         )
 
 
