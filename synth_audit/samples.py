@@ -80,7 +80,8 @@ def _patients(seed: int) -> pa.Table:
     smoking = rng.choice(["never", "former", "current"], ROWS, p=[0.5, 0.3, 0.2])
     bmi = np.clip(rng.normal(27 + 0.02 * (age - 58), 4.5), 15, 60).round(1)
     hypertension = happens(-0.9 + 0.04 * (age - 58) + 0.05 * (bmi - 27))
-    glucose = np.clip(rng.lognormal(4.55 + 0.003 * (age - 58) + 0.012 * (bmi - 27), 0.25), 50, 300).round()
+    glucose = np.clip(rng.lognormal(4.55 + 0.003 * (age - 58) + 0.012 * (bmi - 27), 0.25), 50, 300).round(1)
+    cholesterol = np.clip(rng.normal(5.2 + 0.01 * (age - 58) + 0.02 * (bmi - 27), 0.9), 2, 10).round(2)
     risk = -3.8 + 0.075 * (age - 58) + 0.01 * (glucose - 100)
     stroke = happens(risk + 0.8 * (hypertension == "yes") + 0.5 * (smoking == "current"))
     return pa.table(
@@ -91,6 +92,7 @@ def _patients(seed: int) -> pa.Table:
             "bmi": bmi,
             "hypertension": hypertension,
             "glucose": glucose,
+            "cholesterol": cholesterol,
             "stroke": stroke,
         }
     )

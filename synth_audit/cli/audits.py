@@ -86,8 +86,7 @@ def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exi
     """
     from synth_audit.store.workspace import Workspace
 
-    with console.progress_bar() as progress:
-        evidence = api.audit(synthetic=synthetic, out=out, progress=progress, **given)
+    evidence = console.watched(api.audit, synthetic=synthetic, out=out, **given)
     console.show_evidence(evidence, console.files_of(Workspace(out)) if out else [], as_json=as_json)
     if out is None:
         say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
@@ -151,8 +150,7 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Exec
     Example:
       synth-audit exposure tumours.yaml
     """
-    with console.progress_bar() as progress:
-        evidence = api.exposure(plan, out, progress=progress, **running)
+    evidence = console.watched(api.exposure, plan, out, **running)
     together = workspace_of(plan, out).root / "together"
     console.show_evidence(evidence, [together], as_json=as_json)
     console.say_next(console.next_step(evidence, together), aside=as_json)
@@ -180,8 +178,7 @@ def calibrate(out: Path | None, as_json: bool, **given: Any) -> Exit:
     Example:
       synth-audit calibrate train.parquet control.parquet --only closest_record --no-noise --out audit
     """
-    with console.progress_bar() as progress:
-        found = api.calibrate(out=out, progress=progress, **given)
+    found = console.watched(api.calibrate, out=out, **given)
     files = [out / "review" / name for name in ("calibration.html", "calibration.json")] if out else []
     if as_json:
         say_json(found.to_json())
@@ -259,8 +256,7 @@ def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
       synth-audit test-mechanism --step marginals --noise 4 --runs 1000000
       synth-audit test-mechanism --step dp_sgd --noise 1.1 --rate 0.5 --runs 20000
     """
-    with console.progress_bar() as progress:
-        found = api.test_mechanism(generator=_choice(generator), progress=progress, **given)
+    found = console.watched(api.test_mechanism, generator=_choice(generator), **given)
     if as_json:
         say_json(found.to_json())
     else:

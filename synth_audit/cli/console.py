@@ -9,12 +9,12 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from synth_audit.cli.exits import plain, say, say_json, say_whole
 from synth_audit.text import one_line, shortened
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.workspace import Workspace
 
+T = TypeVar("T")
+
 SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "open": ("?", "yellow"), "advice": ("!", "yellow")}
 RESULTS = {"pass": SIGNS["pass"], "fail": SIGNS["fail"], "insufficient evidence": SIGNS["open"]}
 _HOLDS = {True: SIGNS["pass"], False: SIGNS["fail"], None: ("·", "yellow")}
@@ -34,6 +36,9 @@ _SENTENCES = {
     "fail": "FAIL: this table must not be released.",
     "insufficient evidence": "INSUFFICIENT EVIDENCE: this table must not be released yet.",
 }
+_TOLD_OF_GATES = ("gate", "result", "blocking", "value", "low", "high", "explanation")
+"""What JSON has of a gate."""
+
 _HEAD = ("gate", "value", "interval", "allowed")
 _LONGEST_NAME = 40
 _OFF_TERMINAL = 110
@@ -55,6 +60,12 @@ def progress_bar() -> Iterator[Progress]:
     with Progress(*layout, console=Console(stderr=True, no_color=plain()), transient=True) as bars:
         task = bars.add_task("", total=1)
         yield lambda what, done, total: bars.update(task, description=what, completed=done, total=total)
+
+
+def watched(verb: Callable[..., T], *args: Any, **given: Any) -> T:
+    """What a verb returns, whose progress is shown."""
+    with progress_bar() as progress:
+        return verb(*args, progress=progress, **given)
 
 
 def tell_scratch() -> None:
@@ -160,18 +171,7 @@ def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, obje
         "verdict": str(evidence.verdict),
         "safe_to_release": evidence.gates.safe.answer,
         "fit_for_purpose": str(evidence.fitness),
-        "gates": [
-            {
-                "gate": g.gate,
-                "result": str(g.result),
-                "blocking": g.blocking,
-                "value": _finite(g.value),
-                "low": _finite(g.low),
-                "high": _finite(g.high),
-                "explanation": g.explanation,
-            }
-            for g in evidence.gates.results
-        ],
+        "gates": [{key: _finite(getattr(g, key)) for key in _TOLD_OF_GATES} for g in evidence.gates.results],
         "criteria": {
             a.criterion: {"state": str(a.state), "reason": a.reason}
             for a in answers(evidence.outcomes, evidence.gates.results)
@@ -184,9 +184,9 @@ def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, obje
     }
 
 
-def _finite(x: float | None) -> float | None:
+def _finite(x: Any) -> Any:
     """JSON has no word for a number that is none."""
-    return x if x is not None and math.isfinite(x) else None
+    return None if isinstance(x, float) and not math.isfinite(x) else x
 
 
 def next_step(evidence: Evidence, out: Path | None, plan: Path | None = None) -> str:

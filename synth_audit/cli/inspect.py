@@ -108,8 +108,7 @@ def rerun(
     Example:
       synth-audit rerun tumours.yaml --out audits/tumours
     """
-    with console.progress_bar() as progress:
-        checks = api.rerun(plan, out, candidate=candidate, progress=progress, **running)
+    checks = console.watched(api.rerun, plan, out, candidate=candidate, **running)
     console.show_checks(checks, as_json=as_json)
     return verify_code(checks)
 

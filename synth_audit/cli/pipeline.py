@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -20,7 +19,6 @@ from synth_audit.cli.console import short
 from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
 from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
-from synth_audit.errors import PlanError
 from synth_audit.inputs import Execution, as_plan, workspace_of
 from synth_audit.text import shortened
 
@@ -69,50 +67,12 @@ def init(
       synth-audit init patients.parquet --schema --force
       synth-audit init warehouse.duckdb --table clinical.tumours --plan tumours.yaml
     """
-    from synth_audit.pipeline.starter import starter_plan
-    from synth_audit.plan.plan import Plan
-    from synth_audit.plugins.source import read
-    from synth_audit.store.files import write_text
+    from synth_audit.pipeline.starter import write_starter_plan
 
-    stem = (table or source or "plan").rsplit("/", 1)[-1].split(".")[-1 if table else 0]
-    path = plan_file or Path(f"{stem}.yaml")
-    if os.path.lexists(path) and not (force and path.is_file()):
-        raise PlanError(
-            "the plan file exists already",
-            where=str(path),
-            expected="a file that does not exist",
-            fix="name another with --plan, or replace a file with --force",
-        )
-    choice: dict[str, Any] = {"duckdb": {"path": "warehouse.duckdb", "table": "clinical.tumours"}}
-    data = None
-    if source:
-        named = {"duckdb": {"path": source, "table": table}} if table else source
-        asked = Plan.model_validate({"source": named})
-        assert asked.source is not None
-        data = read(asked.build_source(), Path.cwd())
-        settings = {"path": _seen_from(path.parent, source)} | ({"table": table} if table else {})
-        choice = {asked.source.name: settings}
-    schema = write_schema(path.parent) if with_schema else None
-    write_text(path, starter_plan(choice, data, path.name, schema=schema))
+    path = write_starter_plan(source, table, plan_file, with_schema=with_schema, force=force)
     say_whole(f"wrote {path}; look it over")
     console.say_next(f"synth-audit run {path}")
     return Exit.PASS
-
-
-def write_schema(folder: Path) -> str:
-    """Write the JSON Schema of plans into a folder, for editors; return the file's name."""
-    from synth_audit.plan.plan import plan_schema
-    from synth_audit.store.files import write_text
-
-    name = "plan.schema.json"
-    write_text(folder / name, json.dumps(plan_schema(), indent=2) + "\n")
-    return name
-
-
-def _seen_from(folder: Path, path: str) -> str:
-    """A path as the plan must write it: relative ones start at the plan's folder."""
-    own = os.path.expanduser(path)
-    return own if os.path.isabs(own) else os.path.relpath(own, folder)
 
 
 @main.command(job=JOB)
@@ -129,8 +89,7 @@ def estimate(plan: Path, as_json: bool, **running: Unpack[Execution]) -> Exit:
     Example:
       synth-audit estimate tumours.yaml --workers 4
     """
-    with console.progress_bar() as progress:
-        found = api.estimate(plan, progress=progress, **running)
+    found = console.watched(api.estimate, plan, **running)
     if as_json:
         say_json(json.dumps({**asdict(found), "expected": found.expected}, indent=2))
         return Exit.PASS
@@ -165,8 +124,7 @@ def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running
       synth-audit run tumours.yaml --out audits/tumours
     """
     workspace = workspace_of(plan, out)
-    with console.progress_bar() as progress:
-        evidence = api.run(plan, workspace.root, release=False, progress=progress, **running)
+    evidence = console.watched(api.run, plan, workspace.root, release=False, **running)
     console.show_evidence(evidence, console.files_of(workspace), as_json=as_json)
     code, step = exit_code(evidence), console.next_step(evidence, workspace.root, plan)
     if code is Exit.PASS and as_plan(plan).release is not None:
@@ -202,8 +160,7 @@ def frontier(plan: Path, out: Path | None, fresh: bool, as_json: bool, **running
     if settled.release is None:
         say("note: the plan names no `release`; to add one later means to sweep again", err=True)
     workspace = workspace_of(settled, out)
-    with console.progress_bar() as progress:
-        found = api.frontier(settled, workspace.root, fresh=fresh, progress=progress, **running)
+    found = console.watched(api.frontier, settled, workspace.root, fresh=fresh, **running)
     words = ["synth-audit", "release", str(plan), *(["--out", str(out)] if out else [])]
     files = [workspace.frontier_page, workspace.frontier]
     command = shlex.join(words) if settled.release is not None else ""
@@ -306,8 +263,7 @@ def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **give
     if write is not None:
         api.refuse_mended_place(plan, write)
     workspace = workspace_of(plan, out)
-    with console.progress_bar() as progress:
-        found = api.mend(plan, workspace.root, progress=progress, **given)
+    found = console.watched(api.mend, plan, workspace.root, **given)
     if as_json:
         say_json(found.to_json())
     else:

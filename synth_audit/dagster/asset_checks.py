@@ -115,7 +115,7 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
             yield _result(table, check, False, "Not judged: what it asks was not measured.", {}, held=False)
     whole = metadata.verdict(evidence, places.pages(table, evidence))
     safe, fit = (f"{x.label}: {x.answer}." for x in two_answers(evidence))
-    told = " ".join((f"{str(evidence.verdict).capitalize()}.", *metadata.reasons(evidence)[:1], safe, fit))
+    told = " ".join((*(metadata.reasons(evidence) or ["Pass."])[:1], safe, fit))
     yield _result(table, WHOLE, evidence.passed, told, whole)
     if FIT in _answers(table):
         yield _result(table, FIT, evidence.fitness is Fitness.YES, fit, whole)

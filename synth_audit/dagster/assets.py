@@ -4,7 +4,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,6 @@ from synth_audit.inputs import run_context
 
 if TYPE_CHECKING:
     from synth_audit.execution.context import RunContext
-    from synth_audit.pipeline.release import ReleaseRecord
 
 WORKERS = "SYNTH_AUDIT_WORKERS"
 """Environment variable: processes that an audit is spread over; the numbers do not depend on it."""
@@ -56,9 +55,10 @@ def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
 
     A sweep hangs on the split alone, which it makes itself when there is none of this plan.
     """
-    known = STAGES if table.settings.made_elsewhere is None else ELSEWHERE
+    made_here = table.settings.made_elsewhere is None
+    known = STAGES if made_here else [s for s in STAGES if s.name not in ("split", "synthetic")]
     stages = [s for s in known if s.name != "release" or table.plan.release is not None]
-    first = ("source",) if table.settings.made_elsewhere is None else places.ROLES
+    first = ("source",) if made_here else places.ROLES
     deps = [[table.asset(name) for name in first], *([table.asset(s.name)] for s in stages)]
     assets = [_asset(table, stage, before) for stage, before in zip(stages, deps, strict=False)]
     if table.plan.frontier is not None:
@@ -180,17 +180,11 @@ def _synthetic(table: TableEntry, context: "RunContext") -> Told:
 def _audit(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.pipeline.stages import audit_synthetic
 
-    evidence = audit_synthetic(table.plan, table.workspace, context)
+    if table.settings.made_elsewhere is None:
+        evidence = audit_synthetic(table.plan, table.workspace, context)
+    else:
+        evidence = places.audit(table, context, _workers())
     return metadata.audit(evidence, table.workspace), evidence.digest
-
-
-def _audit_elsewhere(table: TableEntry, context: "RunContext") -> Told:
-    evidence = places.audit(table, context, _workers())
-    return metadata.audit(evidence, table.workspace), evidence.digest
-
-
-def _release_elsewhere(table: TableEntry, context: "RunContext") -> Told:
-    return _released(table, places.release(table))
 
 
 def _report(table: TableEntry, context: "RunContext") -> Told:
@@ -205,13 +199,12 @@ def _report(table: TableEntry, context: "RunContext") -> Told:
 
 def _release(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.pipeline.stages import release_synthetic
-
-    return _released(table, release_synthetic(table.plan, table.workspace))
-
-
-def _released(table: TableEntry, record: "ReleaseRecord") -> Told:
     from synth_audit.store.locate import newest_evidence
 
+    if table.settings.made_elsewhere is None:
+        record = release_synthetic(table.plan, table.workspace)
+    else:
+        record = places.release(table)
     pages = places.pages(table, newest_evidence(table.workspace))
     return metadata.release(table.plan.name, record, pages), record.table.hmac
 
@@ -242,13 +235,6 @@ STAGES = (
     Stage("report", "Renders the report from the evidence; carries a check for each gate.", "html", _report),
     Stage("release", "Releases exactly the audited bytes, or refuses.", "table", _release),
 )
-
-ELSEWHERE = (
-    replace(STAGES[2], run=_audit_elsewhere),
-    STAGES[3],
-    replace(STAGES[4], run=_release_elsewhere),
-)
-"""The stages of a table that others made: nothing is split or fitted."""
 
 FRONTIER = Stage(
     "frontier", "Tries every candidate of the plan and chooses among those that pass.", "html", _frontier

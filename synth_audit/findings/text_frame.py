@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -24,7 +24,7 @@ class TextFrame(pd.DataFrame):
         return f'<div class="{name}">{style}{page}</div>'
 
 
-def as_html(rows: Iterable[Mapping[str, object]]) -> str:
+def as_html(rows: Iterable[dict[str, Any]]) -> str:
     """Return rows as a small table for a notebook, escaped."""
     return TextFrame(rows)._repr_html_()
 

@@ -147,8 +147,8 @@ def test_a_refused_table_is_an_outcome_and_no_error(
     assert "no-copies: fail" in str(refused["held by"])
     assert str(refused["report link"]).endswith("/report.html")
     [verdict] = [c for c in result.get_asset_check_evaluations() if c.check_name == "_verdict"]
-    assert verdict.description.startswith("Fail. Failed: ")
-    assert str(verdict.metadata["reasons"].value).startswith("- Failed: ")
+    assert verdict.description.startswith("Fail: ")
+    assert str(verdict.metadata["reasons"].value).startswith("- Fail: ")
     assert str(verdict.metadata["report link"].value).endswith("/report.html")
     assert materialised(result) == STAGES[:-1]
     assert Workspace(home / "people-audit").report.is_file()
