@@ -181,7 +181,7 @@ def calibrate(out: Path | None, as_json: bool, **given: Any) -> Exit:
     found = console.watched(api.calibrate, out=out, **given)
     files = [out / "review" / name for name in ("calibration.html", "calibration.json")] if out else []
     if as_json:
-        say_json(found.to_json())
+        say_json(found)
     else:
         _show_calibration(found, files)
     if out is None:
@@ -258,7 +258,7 @@ def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
     """
     found = console.watched(api.test_mechanism, generator=_choice(generator), **given)
     if as_json:
-        say_json(found.to_json())
+        say_json(found)
     else:
         _show_mechanism(found)
     return _MECHANISM_CODES.get(found.answer, Exit.PASS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import shlex
@@ -94,7 +93,7 @@ def short(name: str) -> str:
 def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:
     """Print what ``verify`` recomputed."""
     if as_json:
-        say_json(json.dumps([vars(c) for c in checks], indent=2))
+        say_json([vars(c) for c in checks])
         return
     for check in checks:
         sign, colour = _HOLDS[check.holds]
@@ -109,7 +108,7 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         trial: the gates are not the plan's own, so they decide nothing and the words must not say so.
     """
     if as_json:
-        say_json(json.dumps(_plain_evidence(evidence, files), indent=2))
+        say_json(_plain_evidence(evidence, files))
         return
     from synth_audit.report.gates import two_answers
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import subprocess
 import sys
@@ -91,7 +90,7 @@ def estimate(plan: Path, as_json: bool, **running: Unpack[Execution]) -> Exit:
     """
     found = console.watched(api.estimate, plan, **running)
     if as_json:
-        say_json(json.dumps({**asdict(found), "expected": found.expected}, indent=2))
+        say_json({**asdict(found), "expected": found.expected})
         return Exit.PASS
     small, large = found.sizes
     say(f"{'stage':<14}{small:>9,} rows{large:>9,} rows{found.rows:>12,} rows")
@@ -165,7 +164,7 @@ def frontier(plan: Path, out: Path | None, fresh: bool, as_json: bool, **running
     files = [workspace.frontier_page, workspace.frontier]
     command = shlex.join(words) if settled.release is not None else ""
     if as_json:
-        say_json(found.to_json())
+        say_json(found)
     else:
         _show_frontier(found, files, command)
     if found.chosen is not None:
@@ -265,7 +264,7 @@ def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **give
     workspace = workspace_of(plan, out)
     found = console.watched(api.mend, plan, workspace.root, **given)
     if as_json:
-        say_json(found.to_json())
+        say_json(found)
     else:
         _show_mend(found, workspace.mend)
     if found.mended is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
@@ -46,7 +45,7 @@ def show_catalogue(*, as_json: bool) -> None:
         titles = {
             room: {n: str(_info(ref).title) for n, ref in refs.items()} for room, refs in catalogues.items()
         }
-        say_json(json.dumps(titles, indent=2))
+        say_json(titles)
         return
     found = {room: {n: _description(ref) for n, ref in refs.items()} for room, refs in catalogues.items()}
     usual = registry.default_audits()
@@ -109,7 +108,7 @@ def show_plugin(ref: PluginRef, *, as_json: bool) -> None:
     cls, doc = ref.load(), plugin_doc(ref)
     if as_json:
         plain = {"name": ref.name, "room": ref.room, "config": registry.config_schema(ref), **asdict(doc)}
-        say_json(json.dumps(plain, indent=2, ensure_ascii=False))
+        say_json(plain)
         return
     info: Any = vars(cls)["info"]
     say(f"{ref.name} ({ref.room}): {info.title}", bold=True)
@@ -159,7 +158,7 @@ def schema(what: str) -> Exit:
     from synth_audit.plan.plan import plan_schema
     from synth_audit.store.evidence import evidence_schema
 
-    say_json(json.dumps(plan_schema() if what == "plan" else evidence_schema(), indent=2))
+    say_json(plan_schema() if what == "plan" else evidence_schema())
     return Exit.PASS
 
 
@@ -194,7 +193,7 @@ def list_recipes(as_json: bool) -> Exit:
             | {"version": e.version if e.installed else "", "folder": str(e.folder)}
             for e in found
         }
-        say_json(json.dumps(plain, indent=2))
+        say_json(plain)
         return Exit.PASS
     for environment in found:
         recipe, info = environment.recipe, environment.recipe.info

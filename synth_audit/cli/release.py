@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -163,7 +162,7 @@ def purge(
 def _show_purge(record: PurgeRecord, *, as_json: bool) -> None:
     """Print what goes and what stays, and why."""
     if as_json:
-        say_json(json.dumps({"done": record.done, **{n: _plain_items(record, n) for n in ("goes", "stays")}}))
+        say_json({"done": record.done, **{n: _plain_items(record, n) for n in ("goes", "stays")}})
         return
     verb = "gone" if record.done else "would go"
     say(f"{verb}: {len(record.goes)} ({_bytes(record.size)})", bold=True)
