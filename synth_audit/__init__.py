@@ -1,4 +1,4 @@
-"""Decides whether a synthetic table may leave: attack it, measure it, gate it, report it, release it.
+"""Decides whether a synthetic table may be released: attack it, measure it, judge it, report it.
 
     import synth_audit
 

@@ -199,7 +199,7 @@ def _tell_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> 
     help="Show the version and its build, and exit.",
 )
 def main() -> None:
-    """Decide whether a synthetic table may leave: attack it, measure it, gate it, report it.
+    """Decide whether a synthetic table may be released: attack it, measure it, judge it, report it.
 
     \b
     Start here:
@@ -212,7 +212,7 @@ def main() -> None:
     Completion: eval "$(_SYNTH_AUDIT_COMPLETE=bash_source synth-audit)"   (or zsh_source; fish_source)
 
     \b
-    Exit codes: 0 pass, 1 not released (fail or not enough evidence), 2 bad input, 3 an audit errored,
+    Exit codes: 0 pass, 1 not released (fail or insufficient evidence), 2 bad input, 3 an audit errored,
     4 not checkable here (verify, rerun), 5 doubtful (test-mechanism), 75 try again later: a lock, a server
     that does not answer, a full disk.
     """

@@ -36,9 +36,10 @@ def report(
     pdf: Path | None,
     opened: bool,
 ) -> Exit:
-    """Render the HTML report of existing evidence, and the certificate of two pages beside it.
+    """Render report and certificate of an audit.
 
     EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
+    The certificate of two pages is written beside the report.
 
     \b
     Example:

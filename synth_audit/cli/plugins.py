@@ -75,7 +75,7 @@ def _info(ref: PluginRef) -> Any:
 @click.argument("name", shell_complete=options.plugin_names)
 @options.as_json
 def describe(name: str, as_json: bool) -> Exit:
-    """Show how a plan names a plug-in, its settings and measurements.
+    """Show a plug-in: settings, measurements, use.
 
     \b
     Example:

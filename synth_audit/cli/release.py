@@ -38,7 +38,7 @@ def approve(
     note: str,
     new_key: Path | None,
 ) -> Exit:
-    """Sign evidence that passed, so that its table may be released.
+    """Sign evidence that passed, for a release.
 
     EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
     The approval, signed with Ed25519 over the digest of the evidence, is put beside it, and the certificate
