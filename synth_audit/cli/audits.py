@@ -15,7 +15,7 @@ from synth_audit.cli import console, options
 from synth_audit.cli.console import short
 from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
 from synth_audit.cli.group import CommandJob, main
-from synth_audit.cli.options import FILE
+from synth_audit.cli.options import FILE, POSITIVE
 from synth_audit.inputs import Execution, workspace_of
 
 if TYPE_CHECKING:
@@ -62,13 +62,7 @@ def sample(folder: Path) -> Exit:
 @click.argument("control", type=FILE)
 @click.argument("synthetic", type=FILE)
 @click.option("--plan", type=FILE, help="Plan with columns, audits and gates.")
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=options.plugin_names,
-    help="Run only this audit; repeatable.",
-)
+@options.only
 @options.out
 @options.running
 @options.as_json
@@ -161,7 +155,7 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Exec
 @click.argument("train", type=FILE)
 @click.argument("control", type=FILE)
 @click.option("--plan", type=FILE, help="Plan with columns and audits.")
-@click.option("--only", multiple=True, metavar="NAME", help="Calibrate only this audit; repeatable.")
+@options.only
 @click.option("--steps", type=click.IntRange(min=2), default=10, show_default=True, help="Sizes of the leak.")
 @click.option("--noise/--no-noise", default=True, help="With all kinds of noise, eight times the work.")
 @click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
@@ -209,28 +203,15 @@ def _show_calibration(found: Calibration, files: Sequence[Path]) -> None:
 @click.option("--command", metavar="WORDS", help="A program that reads {train} and writes {synthetic}.")
 @click.option("--function", metavar="MODULE:NAME", help="Takes a table and n, returns n results at once.")
 @click.option("--step", type=click.Choice(["dp_sgd", "marginals"]), help="One step of ours, from inside.")
-@click.option("--epsilon", type=click.FloatRange(min=0, min_open=True), help="What is claimed.")
+@click.option("--epsilon", type=POSITIVE, help="What is claimed.")
 @click.option("--delta", type=click.FloatRange(min=0, max=1, max_open=True), default=0.0, show_default=True)
 @click.option("--replace", is_flag=True, help="Neighbours replace one entity, instead of adding or removing.")
 @click.option("--rows", type=click.IntRange(min=1), default=20, show_default=True, help="Of the made tables.")
 @click.option("--runs", type=click.IntRange(min=60), default=1000, show_default=True, help="Runs in all.")
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=1500.0,
-    show_default=True,
-    help="About how long at most; slow mechanisms then run less often.",
-)
-@click.option(
-    "--neighbours", metavar="MODULE:NAME", help="With --function: returns [(name, without, having)]."
-)
+@click.option("--seconds", type=POSITIVE, default=1500.0, show_default=True, help="About how long at most.")
+@click.option("--neighbours", metavar="MODULE:NAME", help="With --function: [(name, without, having)].")
 @click.option("--noise", "multiplier", type=click.FloatRange(min=0.01), default=1.0, help="With --step: σ/C.")
-@click.option(
-    "--rate",
-    type=click.FloatRange(min=0, min_open=True, max=1),
-    default=1.0,
-    help="With --step: of sampling.",
-)
+@click.option("--rate", type=click.FloatRange(0, 1, True), default=1.0, help="With --step: of sampling.")
 @click.option("--format", type=click.Choice(["csv", "parquet"]), default="csv", help="With --command.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=600.0, help="With --command: one run.")
 @click.option("--seed-is-secret", is_flag=True, help="With --command: equal seeds may repeat the noise.")
