@@ -22,6 +22,7 @@ from synth_audit.cli.group import CommandJob
 from synth_audit.execution import executor
 from synth_audit.execution.executor import Executor
 from synth_audit.plan.plan import load_plan
+from synth_audit.samples import sample
 from synth_audit.store.evidence import read_evidence
 from synth_audit.store.workspace import Workspace
 
@@ -491,3 +492,12 @@ def test_init_replaces_a_plan_when_told_to_and_writes_a_schema(home):
     assert "properties" in json.loads(Path("plan.schema.json").read_text())
     Path("folder.yaml").mkdir()
     invoke("init", "people.parquet", "--plan", "folder.yaml", "--force", code=2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("version", "verdict"), [("good", "pass"), ("bad", "fail")])
+def test_the_samples_end_as_they_say(tmp_path, version, verdict):
+    files = sample(tmp_path)
+    evidence = api.audit(files["train"], files["control"], files[version], out=tmp_path / "out")
+    assert evidence.verdict == verdict
+    assert evidence.passed == (verdict == "pass")
