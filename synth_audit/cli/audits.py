@@ -53,7 +53,7 @@ def sample(folder: Path) -> Exit:
     for path in files.values():
         say_whole(f"wrote {path}")
     names = [str(files[name]) for name in ("train", "control", "bad")]
-    console.say_next(shlex.join(["synth-audit", "audit", *names, "--out", str(folder / "bad")]))
+    console.say_next(shlex.join(["synth-audit", "audit", *names, "--out", str(folder / "audit")]))
     return Exit.PASS
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import dagster as dg
@@ -19,6 +20,7 @@ from dagster.components.testing import create_defs_folder_sandbox
 
 from dagster_project.definitions import defs
 from synth_audit import build
+from synth_audit.dagster import loading
 from synth_audit.dagster.component import AuditedTable, TableSettings
 from synth_audit.errors import GateError, PlanError
 from synth_audit.plan.plan import Plan, parse_plan
@@ -239,3 +241,10 @@ def test_a_process_that_loaded_the_location_ends_without_complaint(tmp_path):
     where = {**os.environ, "SYNTH_AUDIT_HOME": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=where)
     assert "leaked" not in done.stderr
+
+
+@pytest.mark.parametrize("layout", ["", "src/"])
+def test_paths_start_at_the_root_of_a_project_in_either_layout(tmp_path: Path, layout: str) -> None:
+    module = ModuleType("my_project.defs")
+    module.__path__ = [str(tmp_path / f"{layout}my_project/defs")]
+    assert loading._root(module) == tmp_path
