@@ -69,9 +69,9 @@ def sample(folder: Path) -> Exit:
 def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exit:
     """Audit a synthetic file made elsewhere.
 
-    TRAIN holds the real rows that SYNTHETIC was made from, CONTROL real rows of the same population
-    that the generator never saw: what is true of them too is no leak. Parquet or CSV. Without --out,
-    temporary files with real rows are in the system's place for them (TMPDIR), in folders of mode 0700.
+    TRAIN holds the real rows that the generator learned from. CONTROL holds real rows of the same population
+    that it never saw: anything an attacker also learns about control people does not count as a leak. Parquet
+    or CSV. Without --out, temporary files with real rows are in TMPDIR, in folders of mode 0700.
 
     \b
     Examples:
@@ -135,10 +135,9 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
 def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Execution]) -> Exit:
     """Attack the releases of a table together.
 
-    Each may pass and all of them give somebody away. Taken are the release that is out there, the one before
-    and the newest candidate that passed, where they were made from the present training rows; their rows are
-    audited as one table, by the plan's audits and gates. Evidence and report lie in together/ in the
-    workspace. Nothing is released, held or taken back by it.
+    Several releases may each pass and together still reveal a person. Audited as one table are the current
+    release, the one before and the newest candidate that passed, as far as they were made from the present
+    training rows. Evidence and report lie in together/ in the workspace. Nothing is released or taken back.
 
     \b
     Example:
@@ -165,8 +164,8 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Exec
 def calibrate(out: Path | None, as_json: bool, **given: Any) -> Exit:
     """Show how the privacy audits answer leaks.
 
-    Copies of real rows are planted among people never seen, from none to all rows, with and without noise;
-    every audit measures each. TRAIN and CONTROL hold real rows of one population.
+    Copies of training records are planted in a release of control records, from none to all rows, with and
+    without noise. Every audit measures each. TRAIN and CONTROL hold real rows of one population.
 
     \b
     Example:

@@ -19,7 +19,7 @@ JOB = CommandJob.INSPECT
 
 @main.command(job=JOB)
 @options.evidence
-@click.option("--to", type=FILE, help="HTML file; else one beside the evidence.")
+@click.option("--to", type=FILE, help="HTML file; in the folder of the audit if left out.")
 @click.option("--force", is_flag=True, help="With --to, replace a file that is no report.")
 @click.option(
     "--certificate", is_flag=True, help="The certificate of two pages alone; the report is its annex."
@@ -76,9 +76,9 @@ def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | No
     """Recompute hashes and verdict of evidence.
 
     EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
-    Tables in the restricted folder beside it are checked too, and any that are named. Elsewhere the
-    released table is compared by its hash; the others take the salt, a secret of the workspace. What takes
-    more than is at hand is told, and ends in exit code 4.
+    Tables in its restricted folder are checked too, and any that are named. Outside the workspace the
+    released table is compared by its hash. The other tables need --salt, a secret of the workspace. What
+    cannot be checked here is listed, and ends in exit code 4.
 
     \b
     Examples:
@@ -101,9 +101,8 @@ def rerun(
 ) -> Exit:
     """Repeat a run and compare it with its evidence.
 
-    Under the salt in restricted/ the split, seeded fits and draws and all measurements come out the same,
-    to the last digit. What cannot be repeated is compared by its hash and audited as it was kept. Nothing
-    is written.
+    With the salt in restricted/, the split, seeded fits, draws and all measurements come out the same to the
+    last digit. What cannot be repeated is compared by its hash and audited as it was kept. Nothing is written.
 
     \b
     Example:
@@ -123,7 +122,7 @@ def compare(before: Path, after: Path, every: bool, as_json: bool) -> Exit:
     """Show what changed from one audit to another.
 
     BEFORE and AFTER are evidence files, folders of audits, or workspaces, of which the newest audit is meant.
-    Numbers whose intervals have a point in common are not told apart. Needs no data; decides nothing.
+    Two numbers count as different where their intervals do not overlap. Needs no data and decides nothing.
 
     \b
     Example:

@@ -241,18 +241,17 @@ def _next_step(found: FrontierRecord, command: str) -> str:
     show_default=True,
     help="Most candidates to judge; each that may be judged widens every interval.",
 )
-@click.option("--write", type=FILE, help="Plan file to write, beside PLAN, on success.")
+@click.option("--write", type=FILE, help="Plan file to write on success, in the folder of PLAN.")
 @options.running
 @options.as_json
 def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **given: Any) -> Exit:
     """Find the smallest coarsening that passes, and verify it.
 
-    Takes the newest audit of PLAN, when it was refused for exact values of single columns or for novel
-    content. Rounds, cuts off and merges values of the columns that the refusal names, from small changes to
-    large, and judges each by a level corrected for their number, against somebody who knows the rule. The
-    generator is not fitted again, and nothing is released: the plan that --write leaves must be run, and
-    carries how many candidates were tried. Where a gate refused that tells of remembered people, nothing is
-    tried: no coarsening mends that.
+    Starts from the newest audit of PLAN, if it was refused for exact values of single columns or for novel
+    content. Rounds, top-codes and groups values of the columns that the refusal names, from small changes to
+    large. Each try is judged at a level corrected for their number, against an adversary who knows the rule.
+    The generator is not fitted again, and nothing is released: run the plan that --write leaves. It says how
+    many candidates were tried. Memorised people cannot be mended by coarser values: then nothing is tried.
 
     \b
     Examples:

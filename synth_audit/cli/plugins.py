@@ -103,7 +103,7 @@ def show_plugin(ref: PluginRef, *, as_json: bool) -> None:
     if isinstance(info, AuditInfo):
         for label in ("question", "threat_model", "not_covered"):
             _paragraph(label.replace("_", " "), getattr(info, label))
-        _paragraph("needs", ", ".join(info.needs) or "nothing beside train and the release")
+        _paragraph("needs", ", ".join(info.needs) or "nothing but train and the release")
     else:
         _paragraph("summary", info.summary)
     if isinstance(info, GeneratorInfo):

@@ -1,4 +1,4 @@
-"""A first look without any set-up: one table that may leave, one that is refused.
+"""A first look without any set-up: one table is released, one is refused.
 
 ``python -m synth_audit.dagster.demo FOLDER`` puts scikit-learn's breast cancer table into an embedded
 warehouse and runs both tables of ``defs/`` through Dagster. Everything lands in ``FOLDER``;
