@@ -102,7 +102,8 @@ def rerun(
     """Repeat a run and compare it with its evidence.
 
     With the salt in restricted/, the split, seeded fits, draws and all measurements come out the same to the
-    last digit. What cannot be repeated is compared by its hash and audited as it was kept. Nothing is written.
+    last digit. What cannot be repeated is compared by its hash and audited as it was kept. Nothing is
+    written.
 
     \b
     Example:

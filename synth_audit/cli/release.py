@@ -126,9 +126,9 @@ def purge(
     """Delete old audits and candidates.
 
     TABLE is a workspace, or a plan with its workspace in the same folder. Lists what would go and what stays,
-    and deletes only after a yes. With --keep and --older-than, only what is old by both goes. The newest audit
-    always stays, and so do released audits, interrupted releases, ledger, journal, salt, train and control.
-    The journal says when an audit was purged.
+    and deletes only after a yes. With --keep and --older-than, only what is old by both goes. The newest
+    audit always stays, and so do released audits, interrupted releases, ledger, journal, salt, train and
+    control. The journal says when an audit was purged.
 
     \b
     Examples:
