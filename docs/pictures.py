@@ -30,7 +30,7 @@ DAGSTER = {
         (1280, 600),
     ),
     "dagster-checks": (
-        f"assets/{REFUSED}/report?view=checks&checkDetail=blocking_exact_copies",
+        f"assets/{REFUSED}/report?view=checks&checkDetail=exact_copies",
         (1280, 760),
     ),
 }

@@ -1,4 +1,4 @@
-"""Decides whether a synthetic table may leave: attack it, measure it, gate it, report it, release it.
+"""Decides whether a synthetic table may be released: attack it, measure it, judge it, report it.
 
     import synth_audit
 
@@ -14,6 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from synth_audit.build import VERSION
+from synth_audit.samples import sample
 
 if TYPE_CHECKING:
     from synth_audit.api import *
@@ -42,6 +43,7 @@ __all__ = [
     "rerun",
     "rollback",
     "run",
+    "sample",
     "swept",
     "test_mechanism",
     "try_recipe",

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -11,10 +12,12 @@ from synth_audit import registry
 from synth_audit.cli import console, plugins
 from synth_audit.cli import console as gate_table
 from synth_audit.findings.verdict import Result
+from synth_audit.plan.plan import Plan
 from synth_audit.plugins.plugin_config import plugin_doc
 from synth_audit.plugins.source import SourceInfo
 from synth_audit.registry import PluginRef
 from synth_audit.report.gates import gate_views
+from synth_audit.studies import mend
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +42,16 @@ def test_only_settings_without_a_default_are_required(capsys):
     assert "source: {sample: {path: …, delimiter: ','" in said
 
 
-def test_gates_are_a_table_in_one_unit_with_what_failed_last(build, capsys, monkeypatch):
-    gate_table.show_gates(build.failing())
+def test_gates_are_a_table_in_one_unit_failures_first_and_passes_in_one_line(build, capsys, monkeypatch):
+    evidence = build.failing()
+    gate_table.show_gates(evidence)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["gate", "value", "interval", "allowed"]
-    signs = [line.strip()[0] for line in lines[1:] if line.startswith("  ") and line[2] in "✓✗?"]
-    assert signs == sorted(signs, key="✓?✗".index)
-    assert "✗" in signs
+    signs = [line.strip()[0] for line in lines[1:] if line.startswith("  ") and line[2] in "✓✗?!"]
+    assert signs[0] == "✗"
+    assert signs.count("✓") == 1
+    passed = sum(g.sign.kind == "pass" for g in gate_views(evidence))
+    assert lines[-1] == f"  ✓ {passed} gate{'s' if passed > 1 else ''} passed"
     failed = next(i for i, line in enumerate(lines) if line.startswith("  ✗"))
     assert "%" in lines[failed]
     assert any(line.strip().startswith("→") for line in lines[failed:])
@@ -87,9 +93,21 @@ def test_descriptions_are_plain_text(room):
 def test_advice_that_was_not_met_is_no_failure(build, capsys):
     advice = build.gate("Columns are alike", "alike", Result.FAIL, blocking=False)
     gate_table.show_gates(build.evidence((), build.report_of((*build.gates(), advice))))
-    advised = [row for row in capsys.readouterr().out.splitlines() if "(advice)" in row]
-    assert advised[-1].startswith("  ! ")
-    assert all(row.startswith("  ✓ ") for row in advised[:-1])
+    [advised] = [row for row in capsys.readouterr().out.splitlines() if "(advice)" in row]
+    assert advised.startswith("  ! ")
+
+
+def test_the_next_step_of_a_refusal_is_a_mend_only_where_one_may_help(build, monkeypatch):
+    evidence, out, plan = build.failing(), Path("out"), Path("plan.yaml")
+    monkeypatch.setattr("synth_audit.inputs.as_plan", lambda plan: Plan())
+    assert console.next_step(evidence, out, plan) == "synth-audit report out --open"
+    assert console.next_step(evidence, None).startswith("synth-audit describe ")
+    held = [g for g in evidence.gates.held if g.measurement]
+    refused = replace(evidence.gates, results=tuple(held), blockers=())
+    alone = replace(evidence, outcomes=(), gates=refused)
+    monkeypatch.setattr(mend, "MENDABLE", [g.measurement.audit for g in held])
+    assert console.next_step(alone, out, plan) == "synth-audit mend plan.yaml --out out"
+    assert console.next_step(alone, out) == "synth-audit report out --open"
 
 
 def test_both_answers_are_printed_and_what_is_not_fit_is_not_green(build, capsys, monkeypatch):

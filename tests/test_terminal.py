@@ -105,7 +105,7 @@ def test_no_bar_on_a_dumb_terminal(monkeypatch):
 
 
 def test_what_others_wrote_cannot_act(capsys):
-    exits.say("a\x1b[2Jb\nPASS: this table may leave.\r" + "k" * 40_000)
+    exits.say("a\x1b[2Jb\nPASS: this table may be released.\r" + "k" * 40_000)
     exits.say_whole("/a/\x1b]0;owned\x07" + "k" * 1000)
     exits.say_json('{"a": "\u202e\x9b\x7f"}')
     shown = capsys.readouterr().out
@@ -157,3 +157,17 @@ def test_where_no_bar_can_be_drawn_a_line_comes_now_and_then(monkeypatch):
     for done in range(4):
         tell("inference", done, 9)
     assert told == ["25 s: inference, 1 of 9 done", "50 s: inference, 3 of 9 done"]
+
+
+def test_the_end_of_work_that_was_told_of_is_told_too(monkeypatch):
+    from synth_audit.execution import context
+
+    clock = iter([0.0, 25.0, 26.0, 27.0, 28.0])
+    monkeypatch.setattr(context.time, "monotonic", lambda: next(clock))
+    told: list[str] = []
+    tell = context.spoken(told.append)
+    tell("audits: inference", 3, 4)
+    tell("planted leaks", 9, 9)
+    tell("audits", 4, 4)
+    tell("audits", 4, 4)
+    assert told == ["25 s: audits: inference, 3 of 4 done", "27 s: audits, 4 of 4 done"]

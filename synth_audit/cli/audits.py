@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 import synth_audit as api
+from synth_audit import samples
 from synth_audit.cli import console, options
 from synth_audit.cli.console import short
 from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
 from synth_audit.cli.group import CommandJob, main
-from synth_audit.cli.options import FILE
+from synth_audit.cli.options import FILE, POSITIVE
 from synth_audit.inputs import Execution, workspace_of
 
 if TYPE_CHECKING:
@@ -37,26 +39,40 @@ _MECHANISM_CODES = {
 
 
 @main.command(job=JOB)
+@click.argument("folder", type=options.FOLDER, default=Path("sample"))
+def sample(folder: Path) -> Exit:
+    """Write sample files for a first audit.
+
+    FOLDER (./sample by default) gets train.csv and control.csv, made-up patients of one population, good.csv,
+    a synthetic version that passes, and bad.csv, one that is refused: it repeats patients of train.csv.
+
+    \b
+    Example:
+      synth-audit sample
+    """
+    files = samples.sample(folder)
+    for path in files.values():
+        say_whole(f"wrote {path}")
+    names = [str(files[name]) for name in ("train", "control", "bad")]
+    console.say_next(shlex.join(["synth-audit", "audit", *names, "--out", str(folder / "audit")]))
+    return Exit.PASS
+
+
+@main.command(job=JOB)
 @click.argument("train", type=FILE)
 @click.argument("control", type=FILE)
 @click.argument("synthetic", type=FILE)
 @click.option("--plan", type=FILE, help="Plan with columns, audits and gates.")
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=options.plugin_names,
-    help="Run only this audit; repeatable.",
-)
+@options.only
 @options.out
 @options.running
 @options.as_json
 def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exit:
     """Audit a synthetic file made elsewhere.
 
-    TRAIN holds the real rows that SYNTHETIC was made from, CONTROL real rows of the same population
-    that the generator never saw: what is true of them too is no leak. Parquet or CSV. Without --out,
-    temporary files with real rows are in the system's place for them (TMPDIR), in folders of mode 0700.
+    TRAIN holds the real rows that the generator learned from. CONTROL holds real rows of the same population
+    that it never saw: anything an attacker also learns about control people does not count as a leak. Parquet
+    or CSV. Without --out, temporary files with real rows are in TMPDIR, in folders of mode 0700.
 
     \b
     Examples:
@@ -65,25 +81,24 @@ def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exi
     """
     from synth_audit.store.workspace import Workspace
 
-    with console.progress_bar() as progress:
-        evidence = api.audit(synthetic=synthetic, out=out, progress=progress, **given)
+    evidence = console.watched(api.audit, synthetic=synthetic, out=out, **given)
     console.show_evidence(evidence, console.files_of(Workspace(out)) if out else [], as_json=as_json)
     if out is None:
         say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
         console.tell_scratch()
     code = exit_code(evidence)
-    if code is Exit.PASS:
-        say_whole(f"note: {_to_share(synthetic, out)}", err=True)
+    step = _to_share(synthetic, out) if code is Exit.PASS else console.next_step(evidence, out)
+    console.say_next(step, aside=as_json)
     return code
 
 
 def _to_share(synthetic: Path, out: Path | None) -> str:
-    """Which file may leave after a pass: one of the audited rows and values, and never what was audited."""
+    """Return which file to share after a pass: its audited rows and values alone, never the audited file."""
     from synth_audit.store.evidence_store import evidence_store
     from synth_audit.store.workspace import Workspace
 
     if out is None:
-        return f"do not share {synthetic}; --out FOLDER writes its audited rows and values alone, to share"
+        return f"--out FOLDER writes the table to share; do not share {synthetic} itself"
     table = evidence_store(Workspace(out)).where()["table"]
     return f"share {table if table.is_file() else 'what `release` writes'}, not {synthetic}"
 
@@ -109,6 +124,7 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
     """
     judged = api.gate(evidence, suite)
     console.show_evidence(judged, [], as_json=as_json, trial=True)
+    console.say_next(console.next_step(judged, None), aside=as_json)
     return exit_code(judged)
 
 
@@ -120,18 +136,18 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
 def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Execution]) -> Exit:
     """Attack the releases of a table together.
 
-    Each may pass and all of them give somebody away. Taken are the release that is out there, the one before
-    and the newest candidate that passed, where they were made from the present training rows; their rows are
-    audited as one table, by the plan's audits and gates. Evidence and report lie in together/ in the
-    workspace. Nothing is released, held or taken back by it.
+    Several releases may each pass and together still reveal a person. Audited as one table are the current
+    release, the one before and the newest candidate that passed, as far as they were made from the present
+    training rows. Evidence and report lie in together/ in the workspace. Nothing is released or taken back.
 
     \b
     Example:
       synth-audit exposure tumours.yaml
     """
-    with console.progress_bar() as progress:
-        evidence = api.exposure(plan, out, progress=progress, **running)
-    console.show_evidence(evidence, [workspace_of(plan, out).root / "together"], as_json=as_json)
+    evidence = console.watched(api.exposure, plan, out, **running)
+    together = workspace_of(plan, out).root / "together"
+    console.show_evidence(evidence, [together], as_json=as_json)
+    console.say_next(console.next_step(evidence, together), aside=as_json)
     return exit_code(evidence)
 
 
@@ -139,7 +155,7 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Exec
 @click.argument("train", type=FILE)
 @click.argument("control", type=FILE)
 @click.option("--plan", type=FILE, help="Plan with columns and audits.")
-@click.option("--only", multiple=True, metavar="NAME", help="Calibrate only this audit; repeatable.")
+@options.only
 @click.option("--steps", type=click.IntRange(min=2), default=10, show_default=True, help="Sizes of the leak.")
 @click.option("--noise/--no-noise", default=True, help="With all kinds of noise, eight times the work.")
 @click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
@@ -149,18 +165,17 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Exec
 def calibrate(out: Path | None, as_json: bool, **given: Any) -> Exit:
     """Show how the privacy audits answer leaks.
 
-    Copies of real rows are planted among people never seen, from none to all rows, with and without noise;
-    every audit measures each. TRAIN and CONTROL hold real rows of one population.
+    Copies of training records are planted in a release of control records, from none to all rows, with and
+    without noise. Every audit measures each. TRAIN and CONTROL hold real rows of one population.
 
     \b
     Example:
       synth-audit calibrate train.parquet control.parquet --only closest_record --no-noise --out audit
     """
-    with console.progress_bar() as progress:
-        found = api.calibrate(out=out, progress=progress, **given)
+    found = console.watched(api.calibrate, out=out, **given)
     files = [out / "review" / name for name in ("calibration.html", "calibration.json")] if out else []
     if as_json:
-        say_json(found.to_json())
+        say_json(found)
     else:
         _show_calibration(found, files)
     if out is None:
@@ -188,28 +203,15 @@ def _show_calibration(found: Calibration, files: Sequence[Path]) -> None:
 @click.option("--command", metavar="WORDS", help="A program that reads {train} and writes {synthetic}.")
 @click.option("--function", metavar="MODULE:NAME", help="Takes a table and n, returns n results at once.")
 @click.option("--step", type=click.Choice(["dp_sgd", "marginals"]), help="One step of ours, from inside.")
-@click.option("--epsilon", type=click.FloatRange(min=0, min_open=True), help="What is claimed.")
+@click.option("--epsilon", type=POSITIVE, help="What is claimed.")
 @click.option("--delta", type=click.FloatRange(min=0, max=1, max_open=True), default=0.0, show_default=True)
 @click.option("--replace", is_flag=True, help="Neighbours replace one entity, instead of adding or removing.")
 @click.option("--rows", type=click.IntRange(min=1), default=20, show_default=True, help="Of the made tables.")
 @click.option("--runs", type=click.IntRange(min=60), default=1000, show_default=True, help="Runs in all.")
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    default=1500.0,
-    show_default=True,
-    help="About how long at most; slow mechanisms then run less often.",
-)
-@click.option(
-    "--neighbours", metavar="MODULE:NAME", help="With --function: returns [(name, without, having)]."
-)
+@click.option("--seconds", type=POSITIVE, default=1500.0, show_default=True, help="About how long at most.")
+@click.option("--neighbours", metavar="MODULE:NAME", help="With --function: [(name, without, having)].")
 @click.option("--noise", "multiplier", type=click.FloatRange(min=0.01), default=1.0, help="With --step: σ/C.")
-@click.option(
-    "--rate",
-    type=click.FloatRange(min=0, min_open=True, max=1),
-    default=1.0,
-    help="With --step: of sampling.",
-)
+@click.option("--rate", type=click.FloatRange(0, 1, True), default=1.0, help="With --step: of sampling.")
 @click.option("--format", type=click.Choice(["csv", "parquet"]), default="csv", help="With --command.")
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=600.0, help="With --command: one run.")
 @click.option("--seed-is-secret", is_flag=True, help="With --command: equal seeds may repeat the noise.")
@@ -235,10 +237,9 @@ def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
       synth-audit test-mechanism --step marginals --noise 4 --runs 1000000
       synth-audit test-mechanism --step dp_sgd --noise 1.1 --rate 0.5 --runs 20000
     """
-    with console.progress_bar() as progress:
-        found = api.test_mechanism(generator=_choice(generator), progress=progress, **given)
+    found = console.watched(api.test_mechanism, generator=_choice(generator), **given)
     if as_json:
-        say_json(found.to_json())
+        say_json(found)
     else:
         _show_mechanism(found)
     return _MECHANISM_CODES.get(found.answer, Exit.PASS)

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
+import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from synth_audit.cli.exits import plain, say, say_json, say_whole
 from synth_audit.text import one_line, shortened
@@ -26,9 +25,14 @@ if TYPE_CHECKING:
     from synth_audit.store.evidence import Evidence
     from synth_audit.store.workspace import Workspace
 
+T = TypeVar("T")
+
 SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "open": ("?", "yellow"), "advice": ("!", "yellow")}
 RESULTS = {"pass": SIGNS["pass"], "fail": SIGNS["fail"], "insufficient evidence": SIGNS["open"]}
 _HOLDS = {True: SIGNS["pass"], False: SIGNS["fail"], None: ("·", "yellow")}
+_TOLD_OF_GATES = ("gate", "result", "blocking", "value", "low", "high", "explanation")
+"""What JSON has of a gate."""
+
 _HEAD = ("gate", "value", "interval", "allowed")
 _LONGEST_NAME = 40
 _OFF_TERMINAL = 110
@@ -50,6 +54,12 @@ def progress_bar() -> Iterator[Progress]:
     with Progress(*layout, console=Console(stderr=True, no_color=plain()), transient=True) as bars:
         task = bars.add_task("", total=1)
         yield lambda what, done, total: bars.update(task, description=what, completed=done, total=total)
+
+
+def watched(verb: Callable[..., T], *args: Any, **given: Any) -> T:
+    """What a verb returns, whose progress is shown."""
+    with progress_bar() as progress:
+        return verb(*args, progress=progress, **given)
 
 
 def tell_scratch() -> None:
@@ -78,7 +88,7 @@ def short(name: str) -> str:
 def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:
     """Print what ``verify`` recomputed."""
     if as_json:
-        say_json(json.dumps([vars(c) for c in checks], indent=2))
+        say_json([vars(c) for c in checks])
         return
     for check in checks:
         sign, colour = _HOLDS[check.holds]
@@ -93,7 +103,7 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         trial: the gates are not the plan's own, so they decide nothing and the words must not say so.
     """
     if as_json:
-        say_json(json.dumps(_plain_evidence(evidence, files), indent=2))
+        say_json(_plain_evidence(evidence, files))
         return
     from synth_audit.report.gates import two_answers
     from synth_audit.report.words import headline
@@ -155,18 +165,7 @@ def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, obje
         "verdict": str(evidence.verdict),
         "safe_to_release": evidence.gates.safe.answer,
         "fit_for_purpose": str(evidence.fitness),
-        "gates": [
-            {
-                "gate": g.gate,
-                "result": str(g.result),
-                "blocking": g.blocking,
-                "value": _finite(g.value),
-                "low": _finite(g.low),
-                "high": _finite(g.high),
-                "explanation": g.explanation,
-            }
-            for g in evidence.gates.results
-        ],
+        "gates": [{key: _finite(getattr(g, key)) for key in _TOLD_OF_GATES} for g in evidence.gates.results],
         "criteria": {
             a.criterion: {"state": str(a.state), "reason": a.reason}
             for a in answers(evidence.outcomes, evidence.gates.results)
@@ -179,9 +178,32 @@ def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, obje
     }
 
 
-def _finite(x: float | None) -> float | None:
+def _finite(x: Any) -> Any:
     """JSON has no word for a number that is none."""
-    return x if x is not None and math.isfinite(x) else None
+    return None if isinstance(x, float) and not math.isfinite(x) else x
+
+
+def next_step(evidence: Evidence, out: Path | None, plan: Path | None = None) -> str:
+    """What to do after an audit, as a line to paste: coarsen the values, read the report, or look up a test.
+
+    Args:
+        out: where the report is; None if nothing was written.
+        plan: of a run, whose refusal may be mended.
+    """
+    from synth_audit.inputs import as_plan
+    from synth_audit.studies.mend import mendable
+
+    if plan is not None and out is not None and mendable(as_plan(plan), evidence):
+        return shlex.join(["synth-audit", "mend", str(plan), "--out", str(out)])
+    if out is not None:
+        return shlex.join(["synth-audit", "report", str(out), "--open"])
+    audits = [g.measurement.audit for g in evidence.gates.held if g.measurement]
+    return f"synth-audit describe {audits[0]}" if audits else "synth-audit list"
+
+
+def say_next(step: str, *, aside: bool = False) -> None:
+    """Print what to do next, the last line of a command; aside where the output is for machines."""
+    say_whole(f"next: {step}", err=aside)
 
 
 def files_of(workspace: Workspace) -> list[Path]:
@@ -194,18 +216,16 @@ def files_of(workspace: Workspace) -> list[Path]:
 
 
 def show_gates(evidence: Evidence) -> None:
-    """Print a line for each gate: those that passed first, so that what did not stands beside the verdict.
+    """Print a line for each gate that did not pass, with cause and next step, and one line for the others.
 
-    Under a gate that did not pass stands why, and what to do. Gates of audits that were not run are one
-    line. The limit gives way first where the terminal is narrow, then the interval.
+    Gates of audits that were not run are one line too. The limit gives way first where the terminal is
+    narrow, then the interval.
     """
     from synth_audit.report.gates import gate_views
 
     every, ran = gate_views(evidence), {outcome.audit for outcome in evidence.outcomes}
     left_out = [g for g in every if g.result.measurement and g.result.measurement.audit not in ran]
-    _tell_left_out(left_out)
-    alike = groupby((g for g in every if g not in left_out), lambda g: (g.result.blocking, g.sign.kind))
-    gates = [g for group in reversed([list(found) for _, found in alike]) for g in group]
+    gates = [g for g in every if g not in left_out and g.sign.kind != "pass"]
     rows = [_cells(g) for g in gates]
     widths = [max(len(row[i]) for row in (_HEAD, *rows)) for i in range(len(_HEAD))]
     shown = _fitting(widths)
@@ -216,16 +236,22 @@ def show_gates(evidence: Evidence) -> None:
         note = "" if gate.result.blocking else f"  ({'advice' if gate.role == 'advisory' else gate.role})"
         said = f"{row[0]:<{widths[0]}}  {gate.explanation}" if not row[1] else _line(row, widths, shown)
         say(said + note, sign=f"  {sign} ", fg=colour)
-        if gate.sign.kind != "pass":
-            _explain(gate.explanation if row[1] else "", gate.advice)
+        _explain(gate.explanation if row[1] else "", gate.advice)
+    _tell_left_out(left_out)
+    if passed := len(every) - len(left_out) - len(gates):
+        sign, colour = SIGNS["pass"]
+        say(f"{_counted(passed)} passed", sign=f"  {sign} ", fg=colour)
+
+
+def _counted(gates: int) -> str:
+    return f"{gates} gate{'s' if gates > 1 else ''}"
 
 
 def _tell_left_out(gates: Sequence[GateView]) -> None:
     """Say of which audits nothing was asked, and that their gates hold the table."""
     if gates:
         audits = ", ".join(sorted({g.result.measurement.audit for g in gates if g.result.measurement}))
-        n = f"{len(gates)} gate{'s' if len(gates) > 1 else ''}"
-        told = f"{n} not computed, since these audits were not part of this run: {audits}"
+        told = f"{_counted(len(gates))} not computed, since these audits were not part of this run: {audits}"
         sign, colour = SIGNS["open"]
         say(one_line(told), sign=f"  {sign} ", fg=colour)
 

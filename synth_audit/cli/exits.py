@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from enum import IntEnum
 from tempfile import gettempdir
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
@@ -89,8 +90,13 @@ def say_whole(text: str, *, err: bool = False) -> None:
     _print(clean(text), err=err)
 
 
-def say_json(text: str) -> None:
-    """Print JSON; characters that a terminal acts on, which its strings may hold, are written as escapes."""
+def say_json(value: Any) -> None:
+    """Print JSON: text that is JSON, a record that can write itself, or plain values.
+
+    Characters that a terminal acts on, which its strings may hold, are written as escapes.
+    """
+    text = value if isinstance(value, str) else value.to_json() if hasattr(value, "to_json") else None
+    text = json.dumps(value, indent=2) if text is None else text
     _print(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text.rstrip("\n")), err=False)
 
 

@@ -39,51 +39,40 @@ class CommandJob(StrEnum):
     PLUGINS = "Plug-ins"
 
 
-class Verb(click.Command):
-    """A command that ends with the exit code it returns, and prints errors without traceback or value."""
+class _Listed(click.Command):
+    """What `--help` lists under a job; where it cannot print, it ends as other output does."""
 
     def __init__(self, *args: Any, job: CommandJob | None = None, **settings: Any) -> None:
         super().__init__(*args, **settings)
         self.job = job
 
-    def invoke(self, ctx: click.Context) -> None:
-        """Run the command and end the process."""
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read the command line; help and version are printed here."""
+        try:
+            return super().make_context(*args, **extra)
+        except BrokenPipeError:
+            raise PipeClosed from None
+        except OSError as error:
+            raise OutputFailed(error) from None
+
+
+class Verb(_Listed):
+    """A command that returns its exit code, also after an error."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command where it was started, if that place is still there."""
         try:
             _refuse_lost_folder()
-            with _ending_in_order():
-                code = super().invoke(ctx)
-        except PipeClosed:
-            code = Exit.PIPE_CLOSED
-        except ReleaseRefused as error:
-            complain(error)
-            code = Exit.NOT_RELEASED
-        except SynthAuditError as error:
-            complain(error)
-            code = Exit.MAY_PASS if may_pass(error) else Exit.BAD_INPUT
-        except MemoryError:
-            complain(
-                SynthAuditError(
-                    "there is not enough memory",
-                    expected="tables that fit into this machine's memory several times",
-                    fix="fewer rows (`rows` in the plan), or a larger machine",
-                )
-            )
-            code = Exit.AUDIT_ERROR
-        except Exception as error:  # its text may hold a cell value, so only kind and place are shown
-            code = complain_of_unexpected(error)
-        give_up_output()
-        sys.exit(code)
+            return super().invoke(ctx)
+        except Exception as error:  # here, as click itself would end with 1 after a broken pipe to a worker
+            return _told(error)
 
 
-class CommandGroup(click.Group):
+class CommandGroup(_Listed, click.Group):
     """A group of commands; what fails before or beside a command ends as orderly as the command itself."""
 
     command_class = Verb
     group_class = type
-
-    def __init__(self, *args: Any, job: CommandJob | None = None, **settings: Any) -> None:
-        super().__init__(*args, **settings)
-        self.job = job
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by their jobs, each in the order of declaration."""
@@ -99,16 +88,6 @@ class CommandGroup(click.Group):
                 with formatter.section("Commands" if job is None else job):
                     formatter.write_dl(told)
 
-    def make_context(self, *args: Any, **extra: Any) -> click.Context:
-        """Read the command line; help and version are printed here."""
-        with _telling_closed_pipes():
-            return super().make_context(*args, **extra)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run the command, or print its help."""
-        with _telling_closed_pipes():
-            return super().invoke(ctx)
-
     def main(
         self,
         args: Sequence[str] | None = None,
@@ -121,31 +100,40 @@ class CommandGroup(click.Group):
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, False, **extra)
         take_any_letter()
-        code: object = Exit.BAD_INPUT
         try:
-            code = super().main(args, prog_name, complete_var, False, **extra)
-        except click.Abort:
-            code = Exit.NOT_RELEASED
-            complain(SynthAuditError("interrupted"))
-        except click.ClickException as error:
-            code = error.exit_code
-            _show_usage(error)
-        except PipeClosed:
-            code = Exit.PIPE_CLOSED
-        except OSError as error:
-            complain(OutputFailed(error))
-            code = Exit.MAY_PASS if may_pass(error) else Exit.BAD_INPUT
+            with _ending_in_order():
+                code = super().main(args, prog_name, complete_var, False, **extra)
+        except Exception as error:
+            code = _told(error)
         give_up_output()
         sys.exit(code if isinstance(code, int) else Exit.PASS)
 
 
-@contextmanager
-def _telling_closed_pipes() -> Iterator[None]:
-    """Click prints help itself and would end with 1 where nobody reads it, which means not released here."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise PipeClosed from None
+def _told(error: Exception) -> int:
+    """Print an error without traceback or value; return the exit code that it ends in."""
+    match error:
+        case PipeClosed():
+            return Exit.PIPE_CLOSED
+        case click.ClickException():
+            _show_usage(error)
+            return error.exit_code
+        case click.Abort():
+            complain(SynthAuditError("interrupted"))
+            return Exit.NOT_RELEASED
+        case SynthAuditError():
+            complain(error)
+            refused = isinstance(error, ReleaseRefused)
+            return Exit.NOT_RELEASED if refused else Exit.MAY_PASS if may_pass(error) else Exit.BAD_INPUT
+        case MemoryError():
+            complain(
+                SynthAuditError(
+                    "there is not enough memory",
+                    expected="tables that fit into this machine's memory several times",
+                    fix="fewer rows (`rows` in the plan), or a larger machine",
+                )
+            )
+            return Exit.AUDIT_ERROR
+    return complain_of_unexpected(error)  # its text may hold a cell value, so only kind and place are shown
 
 
 def _show_usage(error: click.ClickException) -> None:
@@ -211,10 +199,11 @@ def _tell_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> 
     help="Show the version and its build, and exit.",
 )
 def main() -> None:
-    """Decide whether a synthetic table may leave: attack it, measure it, gate it, report it.
+    """Decide whether a synthetic table may be released: attack it, measure it, judge it, report it.
 
     \b
     Start here:
+      synth-audit sample                                      write files to try it on
       synth-audit demo                                        see it work on real data
       synth-audit audit train.csv control.csv synthetic.csv   judge files made elsewhere
       synth-audit init data.csv && synth-audit run data.yaml  the whole way for one table
@@ -223,7 +212,7 @@ def main() -> None:
     Completion: eval "$(_SYNTH_AUDIT_COMPLETE=bash_source synth-audit)"   (or zsh_source; fish_source)
 
     \b
-    Exit codes: 0 pass, 1 not released (fail or not enough evidence), 2 bad input, 3 an audit errored,
+    Exit codes: 0 pass, 1 not released (fail or insufficient evidence), 2 bad input, 3 an audit errored,
     4 not checkable here (verify, rerun), 5 doubtful (test-mechanism), 75 try again later: a lock, a server
     that does not answer, a full disk.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import click
 
@@ -14,44 +14,53 @@ from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
 from synth_audit.inputs import Execution
 
-if TYPE_CHECKING:
-    from synth_audit.findings.verdict import GateResult
-
 JOB = CommandJob.INSPECT
 
 
 @main.command(job=JOB)
 @options.evidence
-@click.option("--to", type=FILE, help="HTML file; else one beside the evidence.")
+@click.option("--to", type=FILE, help="HTML file; in the folder of the audit if left out.")
 @click.option("--force", is_flag=True, help="With --to, replace a file that is no report.")
 @click.option(
     "--certificate", is_flag=True, help="The certificate of two pages alone; the report is its annex."
 )
 @click.option("--full", is_flag=True, help="With --to or --pdf, fold nothing away: the whole annex in print.")
 @click.option("--pdf", type=FILE, metavar="FILE", help="Write a PDF instead; with --to, too.")
+@click.option("--open", "opened", is_flag=True, help="Show it in the browser.")
 def report(
-    evidence: Path, to: Path | None, force: bool, certificate: bool, full: bool, pdf: Path | None
+    evidence: Path,
+    to: Path | None,
+    force: bool,
+    certificate: bool,
+    full: bool,
+    pdf: Path | None,
+    opened: bool,
 ) -> Exit:
-    """Render the HTML report of existing evidence, and the certificate of two pages beside it.
+    """Render report and certificate of an audit.
 
     EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
+    The certificate of two pages is written beside the report.
 
     \b
     Example:
-      synth-audit report audit --to report.html
+      synth-audit report audit --open
       synth-audit report audit --certificate --pdf certificate.pdf
     """
+    pages = []
     if to is not None or pdf is None:
         if certificate:
-            page = api.write_certificate(evidence, to, force=force)
+            pages.append(api.write_certificate(evidence, to, force=force))
         elif to is None:
-            page = api.write_report(evidence)
+            pages.append(api.write_report(evidence))
         else:
             api.render_report(evidence, to, force=force, full=full)
-            page = to
-        say_whole(str(page))
+            pages.append(to)
     if pdf is not None:
-        say_whole(str(api.write_pdf(evidence, pdf, certificate=certificate, full=full)))
+        pages.append(api.write_pdf(evidence, pdf, certificate=certificate, full=full))
+    for page in pages:
+        say_whole(str(page))
+    if opened:
+        click.launch(pages[0].absolute().as_uri())
     return Exit.PASS
 
 
@@ -67,9 +76,9 @@ def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | No
     """Recompute hashes and verdict of evidence.
 
     EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
-    Tables in the restricted folder beside it are checked too, and any that are named. Elsewhere the
-    released table is compared by its hash; the others take the salt, a secret of the workspace. What takes
-    more than is at hand is told, and ends in exit code 4.
+    Tables in its restricted folder are checked too, and any that are named. Outside the workspace the
+    released table is compared by its hash. The other tables need --salt, a secret of the workspace. What
+    cannot be checked here is listed, and ends in exit code 4.
 
     \b
     Examples:
@@ -92,16 +101,15 @@ def rerun(
 ) -> Exit:
     """Repeat a run and compare it with its evidence.
 
-    Under the salt in restricted/ the split, seeded fits and draws and all measurements come out the same,
-    to the last digit. What cannot be repeated is compared by its hash and audited as it was kept. Nothing
-    is written.
+    With the salt in restricted/, the split, seeded fits, draws and all measurements come out the same to the
+    last digit. What cannot be repeated is compared by its hash and audited as it was kept. Nothing is
+    written.
 
     \b
     Example:
       synth-audit rerun tumours.yaml --out audits/tumours
     """
-    with console.progress_bar() as progress:
-        checks = api.rerun(plan, out, candidate=candidate, progress=progress, **running)
+    checks = console.watched(api.rerun, plan, out, candidate=candidate, **running)
     console.show_checks(checks, as_json=as_json)
     return verify_code(checks)
 
@@ -115,7 +123,7 @@ def compare(before: Path, after: Path, every: bool, as_json: bool) -> Exit:
     """Show what changed from one audit to another.
 
     BEFORE and AFTER are evidence files, folders of audits, or workspaces, of which the newest audit is meant.
-    Numbers whose intervals have a point in common are not told apart. Needs no data; decides nothing.
+    Two numbers count as different where their intervals do not overlap. Needs no data and decides nothing.
 
     \b
     Example:
@@ -130,21 +138,12 @@ def compare(before: Path, after: Path, every: bool, as_json: bool) -> Exit:
     pairs = found.gates if every else found.changed
     width = max((len(p.gate) for p in pairs), default=0)
     for p in pairs:
-        say(f"  {p.gate:<{width}}  {_told(p.before)} → {_told(p.after)}: {p.change}")
+        say(f"  {p.gate:<{width}}  {p.told(p.before)} → {p.told(p.after)}: {p.change}")
     alike = len(found.gates) - len(pairs)
     if alike:
         say(f"  {alike} gates did not change; --all shows them")
     say(f"{found.before.verdict} → {found.after.verdict}", bold=True)
     return Exit.PASS
-
-
-def _told(gate: GateResult | None) -> str:
-    if gate is None:
-        return "no such gate"
-    if gate.value is None:
-        return str(gate.result)
-    span = "" if gate.low is None or gate.high is None else f" [{gate.low:.3g}, {gate.high:.3g}]"
-    return f"{gate.result} {gate.value:.3g}{span}"
 
 
 @main.command(job=JOB)

@@ -15,6 +15,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 FILE = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
+POSITIVE = click.FloatRange(min=0, min_open=True)
 
 plan = click.argument("plan", type=FILE)
 evidence = click.argument("evidence", type=FILE)
@@ -38,7 +39,7 @@ _RUNNING = (
     click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler, such as tls://10.0.0.5:8786."),
     click.option(
         "--deadline",
-        type=click.FloatRange(min=0, min_open=True),
+        type=POSITIVE,
         metavar="SECONDS",
         help="Longest time of a candidate's audits; what has not ended by then passes no gate.",
     ),
@@ -78,3 +79,12 @@ def running(command: Command) -> Command:
     for option in reversed(_RUNNING):
         command = option(command)
     return command
+
+
+only = click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=plugin_names,
+    help="Run only this audit; repeatable.",
+)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import shlex
 import subprocess
 import sys
@@ -20,7 +18,6 @@ from synth_audit.cli.console import short
 from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
 from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
-from synth_audit.errors import PlanError
 from synth_audit.inputs import Execution, as_plan, workspace_of
 from synth_audit.text import shortened
 
@@ -69,49 +66,12 @@ def init(
       synth-audit init patients.parquet --schema --force
       synth-audit init warehouse.duckdb --table clinical.tumours --plan tumours.yaml
     """
-    from synth_audit.pipeline.starter import starter_plan
-    from synth_audit.plan.plan import Plan
-    from synth_audit.plugins.source import read
-    from synth_audit.store.files import write_text
+    from synth_audit.pipeline.starter import write_starter_plan
 
-    stem = (table or source or "plan").rsplit("/", 1)[-1].split(".")[-1 if table else 0]
-    path = plan_file or Path(f"{stem}.yaml")
-    if os.path.lexists(path) and not (force and path.is_file()):
-        raise PlanError(
-            "the plan file exists already",
-            where=str(path),
-            expected="a file that does not exist",
-            fix="name another with --plan, or replace a file with --force",
-        )
-    choice: dict[str, Any] = {"duckdb": {"path": "warehouse.duckdb", "table": "clinical.tumours"}}
-    data = None
-    if source:
-        named = {"duckdb": {"path": source, "table": table}} if table else source
-        asked = Plan.model_validate({"source": named})
-        assert asked.source is not None
-        data = read(asked.build_source(), Path.cwd())
-        settings = {"path": _seen_from(path.parent, source)} | ({"table": table} if table else {})
-        choice = {asked.source.name: settings}
-    schema = write_schema(path.parent) if with_schema else None
-    write_text(path, starter_plan(choice, data, path.name, schema=schema))
-    say_whole(f"wrote {path}; look it over, then: synth-audit run {path}")
+    path = write_starter_plan(source, table, plan_file, with_schema=with_schema, force=force)
+    say_whole(f"wrote {path}; look it over")
+    console.say_next(f"synth-audit run {path}")
     return Exit.PASS
-
-
-def write_schema(folder: Path) -> str:
-    """Write the JSON Schema of plans into a folder, for editors; return the file's name."""
-    from synth_audit.plan.plan import plan_schema
-    from synth_audit.store.files import write_text
-
-    name = "plan.schema.json"
-    write_text(folder / name, json.dumps(plan_schema(), indent=2) + "\n")
-    return name
-
-
-def _seen_from(folder: Path, path: str) -> str:
-    """A path as the plan must write it: relative ones start at the plan's folder."""
-    own = os.path.expanduser(path)
-    return own if os.path.isabs(own) else os.path.relpath(own, folder)
 
 
 @main.command(job=JOB)
@@ -128,10 +88,9 @@ def estimate(plan: Path, as_json: bool, **running: Unpack[Execution]) -> Exit:
     Example:
       synth-audit estimate tumours.yaml --workers 4
     """
-    with console.progress_bar() as progress:
-        found = api.estimate(plan, progress=progress, **running)
+    found = console.watched(api.estimate, plan, **running)
     if as_json:
-        say_json(json.dumps({**asdict(found), "expected": found.expected}, indent=2))
+        say_json({**asdict(found), "expected": found.expected})
         return Exit.PASS
     small, large = found.sizes
     say(f"{'stage':<14}{small:>9,} rows{large:>9,} rows{found.rows:>12,} rows")
@@ -164,13 +123,16 @@ def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running
       synth-audit run tumours.yaml --out audits/tumours
     """
     workspace = workspace_of(plan, out)
-    with console.progress_bar() as progress:
-        evidence = api.run(plan, workspace.root, release=False, progress=progress, **running)
+    evidence = console.watched(api.run, plan, workspace.root, release=False, **running)
     console.show_evidence(evidence, console.files_of(workspace), as_json=as_json)
-    code = exit_code(evidence)
-    if code is Exit.PASS and not no_release and as_plan(plan).release is not None:
-        record = api.release(plan, workspace.root)
-        say_whole(f"released {record.table.rows:,} rows to {record.where}", err=as_json)
+    code, step = exit_code(evidence), console.next_step(evidence, workspace.root, plan)
+    if code is Exit.PASS and as_plan(plan).release is not None:
+        if no_release:
+            step = shlex.join(["synth-audit", "release", str(plan), "--out", str(workspace.root)])
+        else:
+            record = api.release(plan, workspace.root)
+            say_whole(f"released {record.table.rows:,} rows to {record.where}", err=as_json)
+    console.say_next(step, aside=as_json)
     return code
 
 
@@ -197,13 +159,12 @@ def frontier(plan: Path, out: Path | None, fresh: bool, as_json: bool, **running
     if settled.release is None:
         say("note: the plan names no `release`; to add one later means to sweep again", err=True)
     workspace = workspace_of(settled, out)
-    with console.progress_bar() as progress:
-        found = api.frontier(settled, workspace.root, fresh=fresh, progress=progress, **running)
+    found = console.watched(api.frontier, settled, workspace.root, fresh=fresh, **running)
     words = ["synth-audit", "release", str(plan), *(["--out", str(out)] if out else [])]
     files = [workspace.frontier_page, workspace.frontier]
     command = shlex.join(words) if settled.release is not None else ""
     if as_json:
-        say_json(found.to_json())
+        say_json(found)
     else:
         _show_frontier(found, files, command)
     if found.chosen is not None:
@@ -242,7 +203,7 @@ def _show_frontier(found: FrontierRecord, files: Sequence[Path], command: str) -
         say_whole(f"  {path}")
     if found.split_kept:
         say(f"the split of {found.split_kept[:10]} is kept; --fresh pulls the source again")
-    say_whole(_next_step(found, command))
+    console.say_next(_next_step(found, command))
 
 
 def _frontier_row(c: CandidateResult) -> tuple[str, ...]:
@@ -262,12 +223,12 @@ def _span(number: Number | None) -> str:
 def _next_step(found: FrontierRecord, command: str) -> str:
     best = found.best
     if best is None and any(c.passed for c in found.candidates):
-        return "next: name measurements that they have under `frontier` in the plan; finished ones are kept"
+        return "name measurements that they have under `frontier` in the plan; finished ones are kept"
     if best is None:
-        return "next: the page says what held each candidate; try others under `frontier` in the plan"
+        return "the page says what held each candidate; try others under `frontier` in the plan"
     if not command:
-        return "next: name a target under `release` in the plan and sweep again"
-    return f"next: {command} --candidate {best.slug}"
+        return "name a target under `release` in the plan and sweep again"
+    return f"{command} --candidate {best.slug}"
 
 
 @main.command(job=JOB)
@@ -280,18 +241,17 @@ def _next_step(found: FrontierRecord, command: str) -> str:
     show_default=True,
     help="Most candidates to judge; each that may be judged widens every interval.",
 )
-@click.option("--write", type=FILE, help="Plan file to write, beside PLAN, on success.")
+@click.option("--write", type=FILE, help="Plan file to write on success, in the folder of PLAN.")
 @options.running
 @options.as_json
 def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **given: Any) -> Exit:
     """Find the smallest coarsening that passes, and verify it.
 
-    Takes the newest audit of PLAN, when it was refused for exact values of single columns or for novel
-    content. Rounds, cuts off and merges values of the columns that the refusal names, from small changes to
-    large, and judges each by a level corrected for their number, against somebody who knows the rule. The
-    generator is not fitted again, and nothing is released: the plan that --write leaves must be run, and
-    carries how many candidates were tried. Where a gate refused that tells of remembered people, nothing is
-    tried: no coarsening mends that.
+    Starts from the newest audit of PLAN, if it was refused for exact values of single columns or for novel
+    content. Rounds, top-codes and groups values of the columns that the refusal names, from small changes to
+    large. Each try is judged at a level corrected for their number, against an adversary who knows the rule.
+    The generator is not fitted again, and nothing is released: run the plan that --write leaves. It says how
+    many candidates were tried. Memorised people cannot be mended by coarser values: then nothing is tried.
 
     \b
     Examples:
@@ -301,10 +261,9 @@ def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **give
     if write is not None:
         api.refuse_mended_place(plan, write)
     workspace = workspace_of(plan, out)
-    with console.progress_bar() as progress:
-        found = api.mend(plan, workspace.root, progress=progress, **given)
+    found = console.watched(api.mend, plan, workspace.root, **given)
     if as_json:
-        say_json(found.to_json())
+        say_json(found)
     else:
         _show_mend(found, workspace.mend)
     if found.mended is None:
@@ -312,7 +271,8 @@ def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **give
     if write is not None:
         api.write_mended_plan(plan, found, write)
         words = ["synth-audit", "run", str(write), "--out", str(workspace.root)]
-        say_whole(f"wrote {write}; next: {shlex.join(words)}", err=as_json)
+        say_whole(f"wrote {write}", err=as_json)
+        console.say_next(shlex.join(words), aside=as_json)
     return Exit.PASS
 
 

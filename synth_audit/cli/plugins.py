@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
@@ -41,31 +40,19 @@ def show_catalogue(*, as_json: bool) -> None:
     """Print every plug-in with its one-line description."""
     from synth_audit import registry
 
-    catalogues = {room: registry.catalogue(room) for room in _ROOMS}
+    found = {room: {n: _info(ref) for n, ref in registry.catalogue(room).items()} for room in _ROOMS}
     if as_json:
-        titles = {
-            room: {n: str(_info(ref).title) for n, ref in refs.items()} for room, refs in catalogues.items()
-        }
-        say_json(json.dumps(titles, indent=2))
+        say_json({room: {n: str(info.title) for n, info in infos.items()} for room, infos in found.items()})
         return
-    found = {room: {n: _description(ref) for n, ref in refs.items()} for room, refs in catalogues.items()}
     usual = registry.default_audits()
-    for room, plugins in found.items():
+    for room, infos in found.items():
         say(f"{room}s", bold=True)
-        for name, description in plugins.items():
-            request = (
-                " (only when a plan or a gate names it)" if room == "audit" and name not in usual else ""
-            )
-            say(f"  {name:<24} {description}{request}")
+        for name, info in infos.items():
+            asked = " (only when a plan or a gate names it)" if room == "audit" and name not in usual else ""
+            said = info.question if room == "audit" else info.summary
+            say(f"  {name:<24} {info.title}: {said.partition('. ')[0].rstrip('.')}{asked}")
         say()
     say("`synth-audit describe NAME` shows the settings and, for audits, what they measure.")
-
-
-def _description(ref: PluginRef) -> str:
-    """Title, and what it is or asks, in the first sentence."""
-    info = _info(ref)
-    said: str = info.question if ref.room == "audit" else info.summary
-    return f"{info.title}: {said.partition('. ')[0].rstrip('.')}"
 
 
 def _info(ref: PluginRef) -> Any:
@@ -76,7 +63,7 @@ def _info(ref: PluginRef) -> Any:
 @click.argument("name", shell_complete=options.plugin_names)
 @options.as_json
 def describe(name: str, as_json: bool) -> Exit:
-    """Show how a plan names a plug-in, its settings and measurements.
+    """Show a plug-in: settings, measurements, use.
 
     \b
     Example:
@@ -109,37 +96,38 @@ def show_plugin(ref: PluginRef, *, as_json: bool) -> None:
     cls, doc = ref.load(), plugin_doc(ref)
     if as_json:
         plain = {"name": ref.name, "room": ref.room, "config": registry.config_schema(ref), **asdict(doc)}
-        say_json(json.dumps(plain, indent=2, ensure_ascii=False))
+        say_json(plain)
         return
     info: Any = vars(cls)["info"]
     say(f"{ref.name} ({ref.room}): {info.title}", bold=True)
     if isinstance(info, AuditInfo):
         for label in ("question", "threat_model", "not_covered"):
             _paragraph(label.replace("_", " "), getattr(info, label))
-        _paragraph("needs", ", ".join(info.needs) or "nothing beside train and the release")
+        _paragraph("needs", ", ".join(info.needs) or "nothing but train and the release")
     else:
         _paragraph("summary", info.summary)
     if isinstance(info, GeneratorInfo):
         _paragraph("needs", info.needs.words)
-    say()
-    say("in a plan", bold=True)
+    _heading("in a plan")
     say_whole(f"  {doc.example}")
     if doc.settings:
-        say()
-        say("settings", bold=True)
+        _heading("settings")
     for setting in doc.settings:
         default = "required" if setting.default is None else f"default {setting.default}"
         say(f"  {setting.name}: {setting.accepts}; {default}")
         say_whole(textwrap.fill(setting.meaning, 100, initial_indent=" " * 6, subsequent_indent=" " * 6))
     if isinstance(info, AuditInfo):
-        say()
-        say("measurements", bold=True)
+        _heading("measurements")
         derived = derived_of(ref.family)
         for q in (*info.quantities, *derived):
             say(f"  {ref.name}.{q.name:<18} {q.title} ({q.unit}, {q.direction})")
-    say()
-    say("how it works", bold=True)
+    _heading("how it works")
     say_whole(textwrap.indent(doc.text, "  "))
+
+
+def _heading(text: str) -> None:
+    say()
+    say(text, bold=True)
 
 
 def _paragraph(label: str, text: str) -> None:
@@ -159,7 +147,7 @@ def schema(what: str) -> Exit:
     from synth_audit.plan.plan import plan_schema
     from synth_audit.store.evidence import evidence_schema
 
-    say_json(json.dumps(plan_schema() if what == "plan" else evidence_schema(), indent=2))
+    say_json(plan_schema() if what == "plan" else evidence_schema())
     return Exit.PASS
 
 
@@ -194,7 +182,7 @@ def list_recipes(as_json: bool) -> Exit:
             | {"version": e.version if e.installed else "", "folder": str(e.folder)}
             for e in found
         }
-        say_json(json.dumps(plain, indent=2))
+        say_json(plain)
         return Exit.PASS
     for environment in found:
         recipe, info = environment.recipe, environment.recipe.info

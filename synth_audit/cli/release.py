@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -39,10 +38,10 @@ def approve(
     note: str,
     new_key: Path | None,
 ) -> Exit:
-    """Sign evidence that passed, so that its table may be released.
+    """Sign evidence that passed, for a release.
 
     EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
-    The approval, signed with Ed25519 over the digest of the evidence, is put beside it, and the certificate
+    The approval, signed with Ed25519 over the digest of the evidence, is filed with it, and the certificate
     is rendered anew. With `release: {approvals: 2, approvers: {NAME: KEY, ...}}` in the plan, `release` waits
     for two different people. A key with a passphrase takes it in SYNTH_AUDIT_KEY_PASSPHRASE.
 
@@ -126,10 +125,10 @@ def purge(
 ) -> Exit:
     """Delete old audits and candidates.
 
-    TABLE is a workspace, or a plan whose workspace lies beside it. Says what would go and what stays, and
-    deletes after a yes alone. With --keep and --older-than, what is old by both goes. The newest audit always
-    stays, and one that was released or whose release was interrupted, and so do ledger, journal, salt, train
-    and control. The journal says when an audit was purged.
+    TABLE is a workspace, or a plan with its workspace in the same folder. Lists what would go and what stays,
+    and deletes only after a yes. With --keep and --older-than, only what is old by both goes. The newest
+    audit always stays, and so do released audits, interrupted releases, ledger, journal, salt, train and
+    control. The journal says when an audit was purged.
 
     \b
     Examples:
@@ -163,7 +162,7 @@ def purge(
 def _show_purge(record: PurgeRecord, *, as_json: bool) -> None:
     """Print what goes and what stays, and why."""
     if as_json:
-        say_json(json.dumps({"done": record.done, **{n: _plain_items(record, n) for n in ("goes", "stays")}}))
+        say_json({"done": record.done, **{n: _plain_items(record, n) for n in ("goes", "stays")}})
         return
     verb = "gone" if record.done else "would go"
     say(f"{verb}: {len(record.goes)} ({_bytes(record.size)})", bold=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from synth_audit.dagster import metadata
+from synth_audit.dagster import metadata, places
 from synth_audit.dagster.entry import TableEntry
 from synth_audit.dagster.outcomes import GateCheckResult, without_values
 from synth_audit.errors import GateError, NotAsAudited
@@ -20,20 +20,14 @@ from synth_audit.verdict.own_gates import OWN_GATES, PRIVACY_BUDGET, REFUTED
 if TYPE_CHECKING:
     from synth_audit.pipeline.verify import Check
 
-VERDICT = "verdict"
-"""The whole decision: also held up by what is no gate, such as an audit that ended in an error."""
-
-FIRST = "_verdict"
-"""Its check's name after ``blocking_``: Dagster lists checks by name, and ``_`` comes before any letter."""
+VERDICT = "_verdict"
+"""The whole decision: also held up by what is no gate, such as an audit that ended in an error. Dagster lists
+checks by name, and ``_`` comes before any letter."""
 
 
 @dataclass(frozen=True)
 class GateCheck:
-    """A gate as Dagster sees it.
-
-    ``name`` is its severity and its id in the characters that Dagster allows. Dagster lists checks by name:
-    the verdict comes first, then what holds a release, then what warns.
-    """
+    """A gate as Dagster sees it; Dagster's own badge says whether it blocks."""
 
     gate: str
     title: str
@@ -41,13 +35,12 @@ class GateCheck:
 
     @property
     def name(self) -> str:
-        """Name of the asset check."""
-        name = FIRST if self.gate == VERDICT else re.sub(r"\W", "_", self.gate)
-        return f"{'blocking' if self.blocking else 'warning'}_{name}"
+        """Name of the asset check: the gate's id in the characters that Dagster allows."""
+        return re.sub(r"\W", "_", self.gate)
 
 
 WHOLE = GateCheck(VERDICT, "Every blocking gate passes and nothing else holds the release", True)
-FIT = GateCheck(f"_{FITNESS}", OWN_GATES[FITNESS].title, False)
+FIT = GateCheck("fit_for_purpose", OWN_GATES[FITNESS].title, False)
 """Warns where it is not; there only for suites that judge it. One that blocks holds the verdict."""
 
 
@@ -106,6 +99,7 @@ def _answers(table: TableEntry) -> list[GateCheck]:
 def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
     from synth_audit.findings.verdict import Fitness, Result
     from synth_audit.pipeline.verify import verify_filed
+    from synth_audit.report.gates import two_answers
     from synth_audit.store.locate import locate_evidence
 
     evidence, found = verify_filed(locate_evidence(table.workspace.root))
@@ -119,9 +113,10 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
             yield _result(table, check, passed, result.explanation, metadata.gate(result))
         elif check.blocking:  # without any result Dagster tells people that nothing gates the release
             yield _result(table, check, False, "Not judged: what it asks was not measured.", {}, held=False)
-    fit, whole = f"Fit for purpose: {evidence.fitness}.", metadata.verdict(evidence)
-    told = f"The verdict is {evidence.verdict}. Safe to release: {evidence.gates.safe.answer}. {fit}"
-    yield _result(table, WHOLE, evidence.verdict is Result.PASS, told, whole)
+    whole = metadata.verdict(evidence, places.pages(table, evidence))
+    safe, fit = (f"{x.label}: {x.answer}." for x in two_answers(evidence))
+    told = " ".join((*(metadata.reasons(evidence) or ["Pass."])[:1], safe, fit))
+    yield _result(table, WHOLE, evidence.passed, told, whole)
     if FIT in _answers(table):
         yield _result(table, FIT, evidence.fitness is Fitness.YES, fit, whole)
 

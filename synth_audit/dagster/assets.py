@@ -4,7 +4,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,7 @@ from synth_audit.dagster.outcomes import (
     without_values,
 )
 from synth_audit.dagster.places import events
-from synth_audit.dagster.verdict_message import message, report_link, send
+from synth_audit.dagster.verdict_message import message, send
 from synth_audit.errors import PlanError, SynthAuditError
 from synth_audit.inputs import run_context
 
@@ -55,9 +55,10 @@ def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
 
     A sweep hangs on the split alone, which it makes itself when there is none of this plan.
     """
-    known = STAGES if table.settings.made_elsewhere is None else ELSEWHERE
+    made_here = table.settings.made_elsewhere is None
+    known = STAGES if made_here else [s for s in STAGES if s.name not in ("split", "synthetic")]
     stages = [s for s in known if s.name != "release" or table.plan.release is not None]
-    first = ("source",) if table.settings.made_elsewhere is None else places.ROLES
+    first = ("source",) if made_here else places.ROLES
     deps = [[table.asset(name) for name in first], *([table.asset(s.name)] for s in stages)]
     assets = [_asset(table, stage, before) for stage, before in zip(stages, deps, strict=False)]
     if table.plan.frontier is not None:
@@ -114,7 +115,7 @@ def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) ->
         for event in events(table, stage.name, told, digest, partition):
             context.log_event(event)
         if stage.name == "report":
-            tag(context, VERDICT, told["verdict"])
+            tag(context, VERDICT, str(told["verdict"]))
             _tell(table, context)
         if stage.name in ("report", "release"):
             _trace(table, stage.name, context)
@@ -179,18 +180,11 @@ def _synthetic(table: TableEntry, context: "RunContext") -> Told:
 def _audit(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.pipeline.stages import audit_synthetic
 
-    evidence = audit_synthetic(table.plan, table.workspace, context)
+    if table.settings.made_elsewhere is None:
+        evidence = audit_synthetic(table.plan, table.workspace, context)
+    else:
+        evidence = places.audit(table, context, _workers())
     return metadata.audit(evidence, table.workspace), evidence.digest
-
-
-def _audit_elsewhere(table: TableEntry, context: "RunContext") -> Told:
-    evidence = places.audit(table, context, _workers())
-    return metadata.audit(evidence, table.workspace), evidence.digest
-
-
-def _release_elsewhere(table: TableEntry, context: "RunContext") -> Told:
-    record = places.release(table)
-    return metadata.release(record), record.table.hmac
 
 
 def _report(table: TableEntry, context: "RunContext") -> Told:
@@ -200,15 +194,19 @@ def _report(table: TableEntry, context: "RunContext") -> Told:
     path = write_report(table.workspace)
     evidence = newest_evidence(table.workspace)
     table.refuse_foreign(evidence)
-    link = report_link(table.plan.name, evidence.digest, path)
-    return metadata.report(evidence, path, link), evidence.digest
+    return metadata.report(evidence, path, places.pages(table, evidence)), evidence.digest
 
 
 def _release(table: TableEntry, context: "RunContext") -> Told:
     from synth_audit.pipeline.stages import release_synthetic
+    from synth_audit.store.locate import newest_evidence
 
-    record = release_synthetic(table.plan, table.workspace)
-    return metadata.release(record), record.table.hmac
+    if table.settings.made_elsewhere is None:
+        record = release_synthetic(table.plan, table.workspace)
+    else:
+        record = places.release(table)
+    pages = places.pages(table, newest_evidence(table.workspace))
+    return metadata.release(table.plan.name, record, pages), record.table.hmac
 
 
 def _frontier(table: TableEntry, context: "RunContext") -> Told:
@@ -237,13 +235,6 @@ STAGES = (
     Stage("report", "Renders the report from the evidence; carries a check for each gate.", "html", _report),
     Stage("release", "Releases exactly the audited bytes, or refuses.", "table", _release),
 )
-
-ELSEWHERE = (
-    replace(STAGES[2], run=_audit_elsewhere),
-    STAGES[3],
-    replace(STAGES[4], run=_release_elsewhere),
-)
-"""The stages of a table that others made: nothing is split or fitted."""
 
 FRONTIER = Stage(
     "frontier", "Tries every candidate of the plan and chooses among those that pass.", "html", _frontier

@@ -1,4 +1,4 @@
-"""A first look without any set-up: one table that may leave, one that is refused.
+"""A first look without any set-up: one table is released, one is refused.
 
 ``python -m synth_audit.dagster.demo FOLDER`` puts scikit-learn's breast cancer table into an embedded
 warehouse and runs both tables of ``defs/`` through Dagster. Everything lands in ``FOLDER``;
@@ -172,8 +172,7 @@ def released_rows(warehouse: Path, table: str) -> int | None:
 
 
 def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tell: Tell) -> None:
-    from synth_audit.findings.verdict import Result
-    from synth_audit.report.gates import gates_of
+    from synth_audit.dagster.metadata import reasons
     from synth_audit.store.evidence_store import evidence_store
     from synth_audit.store.locate import newest_evidence
     from synth_audit.store.workspace import Workspace
@@ -183,12 +182,10 @@ def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tel
     tell(
         f"  verdict   {str(evidence.verdict).upper()} ({seconds:.0f} s); fit for purpose: {evidence.fitness}"
     )
-    reasons = [*evidence.gates.blockers]
-    held = (g for g in gates_of(evidence) if g.result.blocking and g.result.result is not Result.PASS)
-    reasons += [g.told for g in held]
-    for reason in reasons[:MOST_REASONS]:
+    told = reasons(evidence)
+    for reason in told[:MOST_REASONS]:
         tell(f"            {reason}")
-    if more := reasons[MOST_REASONS:]:
+    if more := told[MOST_REASONS:]:
         tell(f"            and {len(more)} more, in the report")
     where = evidence_store(workspace).where()
     tell(f"  summary   {where['certificate']}")

@@ -27,8 +27,7 @@ def load_tables(module: ModuleType) -> dg.Definitions:
 
     Args:
         module: the package whose folders hold a ``defs.yaml`` each, such as ``my_project.defs``. Relative
-            paths of plans start at the folder that holds its top-level package, unless
-            ``$SYNTH_AUDIT_HOME`` is set.
+            paths of plans start at the project's root, unless ``$SYNTH_AUDIT_HOME`` is set.
 
     Raises:
         Exception: a table does not load, and ``$SYNTH_AUDIT_STRICT`` is set.
@@ -76,8 +75,9 @@ def _built(module: ModuleType) -> dg.Definitions:
 
 
 def _root(module: ModuleType) -> Path:
-    """The folder that holds the module's top-level package."""
-    return Path(module.__path__[0]).resolve().parents[module.__name__.count(".")]
+    """The project's folder: what holds the module's top-level package, or its folder ``src``."""
+    holds = Path(module.__path__[0]).resolve().parents[module.__name__.count(".")]
+    return holds.parent if holds.name == "src" else holds
 
 
 def _single(module: ModuleType, folder: Path) -> dg.Definitions:

@@ -74,14 +74,14 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
     }
 
 
-def report(evidence: Evidence, path: Path, link: str) -> Metadata:
+def report(evidence: Evidence, path: Path, pages: Metadata) -> Metadata:
     """Where the report is, its verdict, its gates and their picture."""
     from synth_audit.report.interval_charts import suite_overview_svg, units_of
 
     return {
         **_answers(evidence),
         "report": dg.MetadataValue.path(str(path)),
-        "report link": dg.MetadataValue.url(link),
+        **pages,
         "gates, drawn": picture(
             suite_overview_svg(evidence.gates.results, units=units_of(evidence)), "gates"
         ),
@@ -91,25 +91,20 @@ def report(evidence: Evidence, path: Path, link: str) -> Metadata:
     }
 
 
-def refusal(evidence: Evidence, link: str) -> Metadata:
+def refusal(evidence: Evidence, pages: Metadata) -> Metadata:
     """The verdict, the gates that hold the release, and where to read why."""
-    from synth_audit.findings.verdict import Result
+    held = [f"{g.gate}: {g.result}" for g in evidence.failures]
+    return {**_answers(evidence), **_bullets("held by", [*held, *evidence.gates.blockers]), **pages}
 
-    held = [
-        f"{g.gate}: {g.result}" for g in evidence.gates.results if g.blocking and g.result is not Result.PASS
-    ]
+
+def release(table: str, record: ReleaseRecord, pages: Metadata) -> Metadata:
+    """The table's name, where it went, its rows, its certificate and its hash."""
     return {
-        **_answers(evidence),
-        **_bullets("held by", [*held, *evidence.gates.blockers]),
-        "report link": dg.MetadataValue.url(link),
-    }
-
-
-def release(record: ReleaseRecord) -> Metadata:
-    """Where the table went, its rows and its hash."""
-    return {
+        "released": "yes",
+        "table": table,
         "dagster/row_count": record.table.rows,
         "where": record.where,
+        **pages,
         "released, keyed hash": record.table.hmac,
         "released sha256": record.table.sha256,
     }
@@ -153,13 +148,22 @@ def gate(result: GateResult) -> Metadata:
     return {name: text for name, text in words.items() if text} | _numbers(numbers)
 
 
-def verdict(evidence: Evidence) -> Metadata:
-    """The decision and what holds the release beside the gates."""
+def verdict(evidence: Evidence, pages: Metadata) -> Metadata:
+    """The decision, its reasons, and where to read more."""
     return {
         **_answers(evidence),
-        **_bullets("holds the release", evidence.gates.blockers),
+        **_bullets("reasons", reasons(evidence)),
+        **pages,
         "evidence digest": evidence.digest,
     }
+
+
+def reasons(evidence: Evidence) -> list[str]:
+    """Sentences on what holds the release: gates that failed first, then what is no gate."""
+    from synth_audit.report.gates import obstacles
+    from synth_audit.report.words import sentence
+
+    return [f"{g.told}." for g in obstacles(evidence)] + [sentence(b) for b in evidence.gates.blockers]
 
 
 def _answers(evidence: Evidence) -> dict[str, str]:
@@ -205,10 +209,7 @@ def gate_table(results: Iterable[GateResult]) -> dg.TableMetadataValue:
     """One line for each gate: what was measured beside what is allowed."""
     return _table(
         ("gate", "result", "measured", "allowed", "blocking"),
-        (
-            (g.gate, str(g.result), _span(g.value, g.low, g.high), _limits(g.minimum, g.maximum), g.blocking)
-            for g in results
-        ),
+        ((g.gate, str(g.result), g.measured, g.allowed, "yes" if g.blocking else "no") for g in results),
     )
 
 
@@ -237,7 +238,7 @@ def _candidate_table(record: FrontierRecord) -> dg.TableMetadataValue:
 
 
 def _number(number: Number | None) -> str:
-    return "" if number is None else _span(number.value, number.low, number.high)
+    return "" if number is None else f"{number.value:.4g} [{number.low:.4g}, {number.high:.4g}]"
 
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dg.TableMetadataValue:
@@ -245,16 +246,6 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dg.TableMetad
         records=[dg.TableRecord(dict(zip(names, row, strict=True))) for row in rows],
         schema=dg.TableSchema(columns=[dg.TableColumn(name) for name in names]),
     )
-
-
-def _span(value: float | None, low: float | None, high: float | None) -> str:
-    shown = "" if value is None else f"{value:.4g}"
-    return shown if low is None or high is None else f"{shown} [{low:.4g}, {high:.4g}]"
-
-
-def _limits(minimum: float | None, maximum: float | None) -> str:
-    ends = {"≥": minimum, "≤": maximum}
-    return " and ".join(f"{sign} {end:.4g}" for sign, end in ends.items() if end is not None)
 
 
 def _numbers(values: Mapping[str, float | None]) -> Metadata:

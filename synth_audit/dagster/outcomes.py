@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import dagster as dg
 from dagster_shared.record import copy
 
-from synth_audit.dagster import metadata, openlineage
+from synth_audit.dagster import metadata, openlineage, places
 from synth_audit.dagster.entry import TableEntry
-from synth_audit.dagster.verdict_message import report_link
 from synth_audit.errors import (
     Altered,
     ApprovalMissing,
@@ -35,11 +34,10 @@ REFUSED = (ReleaseRefused, BudgetSpent)
 OUTCOME, VERDICT = "synth_audit/outcome", "synth_audit/verdict"
 """Tags of a run, by which lists of runs can be filtered."""
 
-RELEASED, OPEN = "released", "open"
+RELEASED, NOT_RELEASED, OPEN = "released", "not released", "open"
 
-_TOLD_BY = "synth_audit_told_by"
-"""Tag: id of the run that the others are about."""
-
+_TOLD_BY = ".dagster/synth_audit_told_by"
+"""Tag: id of the run that the others are about; Dagster's pages leave out tags that begin so."""
 
 WAITING, REFUSAL = "waiting for approval", "refusal"
 """What is no failure: people have yet to sign, or we decided so."""
@@ -80,13 +78,19 @@ def tell_refusal(
             table.asset(stage),
             partition=context.partition_key if table.partitions is not None else None,
             description=str(error),
-            metadata={"kind": kind, "reason": error.what, "what to do": error.fix, **_grounds(table, stage)},
+            metadata={
+                "released": "no",
+                "kind": kind,
+                "reason": error.what,
+                "what to do": error.fix,
+                **_grounds(table, stage),
+            },
         )
     )
     context.log.warning(f"{stage}: {error}")
     if problem := openlineage.send(openlineage.refused(table, stage, error.what, context.run.run_id)):
         context.log.warning(problem)
-    tag(context, OUTCOME, "refused" if kind == REFUSAL else kind)
+    tag(context, OUTCOME, f"{NOT_RELEASED}: {'refused' if kind == REFUSAL else kind}")
 
 
 def tag(context: dg.AssetExecutionContext, name: str, value: str) -> None:
@@ -99,14 +103,13 @@ def disown(context: dg.AssetExecutionContext) -> None:
     one may end otherwise, or break off."""
     run = context.instance.get_run_by_id(context.run.run_id)  # as it is now: earlier stages may have told
     tags = run.tags if run is not None else {}
-    if tags.get(_TOLD_BY, context.run.run_id) != context.run.run_id:
+    if tags.get(_TOLD_BY) != context.run.run_id:
         for name in {OUTCOME, VERDICT} & set(tags):
             tag(context, name, OPEN)
 
 
 def _grounds(table: TableEntry, stage: str) -> dict[str, Any]:
     """What a refused release rests on, and where it can be read."""
-    from synth_audit.store.evidence_store import evidence_store
     from synth_audit.store.locate import newest_evidence
 
     if stage != "release":
@@ -115,8 +118,7 @@ def _grounds(table: TableEntry, stage: str) -> dict[str, Any]:
         evidence = newest_evidence(table.workspace)
     except SynthAuditError:  # there is none, or none to be trusted: the refusal itself says so
         return {}
-    path = evidence_store(table.workspace).where(evidence.digest)["report"]
-    return metadata.refusal(evidence, report_link(table.plan.name, evidence.digest, path))
+    return metadata.refusal(evidence, places.pages(table, evidence))
 
 
 @contextmanager

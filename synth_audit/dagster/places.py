@@ -12,6 +12,7 @@ import dagster as dg
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synth_audit.dagster.entry import TableEntry
+from synth_audit.dagster.verdict_message import page_link
 from synth_audit.plugins.plugin_config import Location
 
 if TYPE_CHECKING:
@@ -37,21 +38,6 @@ class MadeElsewhere(BaseModel):
         if len({getattr(self, role).model_dump_json() for role in ROLES}) < len(ROLES):
             raise ValueError("two of train, control and synthetic are the same table")
         return self
-
-
-def specs(table: TableEntry) -> list[dg.AssetSpec]:
-    """The three tables as assets that others make."""
-    before = [dg.AssetKey.from_user_string(name) for name in table.settings.deps]
-    return [
-        dg.AssetSpec(
-            table.asset(role),
-            deps=before,
-            group_name=table.key,
-            kinds={getattr(table.settings.made_elsewhere, role).name, "table"},
-            description=MadeElsewhere.model_fields[role].description,
-        )
-        for role in ROLES
-    ]
 
 
 def audit(table: TableEntry, context: "RunContext", workers: int | None) -> "Evidence":
@@ -86,26 +72,29 @@ def _rows(table: TableEntry, role: str) -> "pa.Table":
 
 
 def places(table: TableEntry) -> list[dg.AssetSpec]:
-    """Source and, where the plan names a target, released table: others make the one and read the other."""
-    found = [] if table.settings.made_elsewhere is None else specs(table)
-    if table.plan.source is not None:
-        found.append(_place(table, table.asset("source"), "The sensitive table.", table.plan.source.name))
-    if table.plan.release is not None:
-        behind = [table.asset("release")]
-        kind = table.plan.release.name
-        found.append(_place(table, table.released, "The table that was released.", kind, behind))
+    """What others make and what they read: the source, or the three tables, and the released table."""
+    plan, made = table.plan, table.settings.made_elsewhere
+    before = [dg.AssetKey.from_user_string(name) for name in table.settings.deps]
+    found = []
+    if made is not None:
+        roles = ((role, getattr(made, role).name, MadeElsewhere.model_fields[role]) for role in ROLES)
+        found += [
+            _place(table, table.asset(n), field.description or "", kind, before) for n, kind, field in roles
+        ]
+    if plan.source is not None:
+        found.append(_place(table, table.asset("source"), "The sensitive table.", plan.source.name, before))
+    if plan.release is not None:
+        what, behind = "The table that was released.", [table.asset("release")]
+        found.append(_place(table, table.released, what, plan.release.name, behind))
     return found
 
 
 def _place(
-    table: TableEntry, key: dg.AssetKey, what: str, kind: str, deps: list[dg.AssetKey] | None = None
+    table: TableEntry, key: dg.AssetKey, what: str, kind: str, deps: list[dg.AssetKey]
 ) -> dg.AssetSpec:
-    before = (
-        deps if deps is not None else [dg.AssetKey.from_user_string(name) for name in table.settings.deps]
-    )
     return dg.AssetSpec(
         key,
-        deps=before,
+        deps=deps,
         group_name=table.key,
         kinds={kind, "table"},
         partitions_def=table.partitions,
@@ -113,6 +102,17 @@ def _place(
         tags=dict(table.settings.tags),
         description="\n\n".join(filter(None, [what, table.settings.description])),
     )
+
+
+def pages(table: TableEntry, evidence: "Evidence") -> dict[str, Any]:
+    """Links to the certificate and the report of an audit."""
+    from synth_audit.store.evidence_store import evidence_store
+
+    where = evidence_store(table.workspace).where(evidence.digest)
+    links = {
+        name: page_link(table.plan.name, evidence.digest, where[name]) for name in ("certificate", "report")
+    }
+    return {f"{name} link": dg.MetadataValue.url(link) for name, link in links.items() if link}
 
 
 def events(
@@ -126,5 +126,6 @@ def events(
         tags = {"dagster/data_version": metadata["source, keyed hash"]}
         yield dg.AssetObservation(table.asset("source"), metadata=told, tags=tags, partition=partition)
     if stage == "release":
-        told = {"where": metadata["where"], "released sha256": metadata["released sha256"], **rows}
+        names = ("table", "where", "certificate link", "released sha256")
+        told = {name: metadata[name] for name in names if name in metadata} | rows
         yield dg.AssetMaterialization(table.released, metadata=told, tags=tags, partition=partition)

@@ -65,7 +65,7 @@ def refuse_unmarked(plan: Plan, snapshots: Snapshots) -> None:
             "a privacy budget is of one table, and each snapshot has a ledger of its own",
             where="privacy",
             expected="`snapshots` without `privacy`",
-            fix="leave one of them out: whoever is in several snapshots would be charged in each alone",
+            fix="leave one of them out: a person in several snapshots would be charged in each alone",
         )
     for place in ("source", "release"):
         choice = getattr(plan, place)

@@ -25,32 +25,36 @@ _PATIENCE = 10.0
 """Seconds that an address may take."""
 
 
-def report_link(table: str, digest: str, path: Path) -> str:
-    """Where a person reads the report; on this machine if nothing says where it is served."""
+def page_link(table: str, digest: str, path: Path) -> str:
+    """Where a person reads the report or the certificate; on this machine if nothing says where it is served.
+
+    The certificate is served beside the report, where the address names ``report.html``; else it is empty.
+    """
     template = os.environ.get(REPORT_URL, "").strip()
     if not template:
         return path.resolve().as_uri()
-    return template.replace("{table}", table).replace("{digest}", digest)
+    served, name = template, path.name
+    if name != "report.html":
+        before, known, after = template.rpartition("report.html")
+        served = before + name + after if known else ""
+    return served.replace("{table}", table).replace("{digest}", digest)
 
 
 def message(table: TableEntry, evidence: Evidence, path: Path) -> dict[str, Any]:
     """What is sent: the verdict, what holds the release, and where more is to be found; no measurement."""
-    from synth_audit.findings.verdict import Result
-
-    held = [g for g in evidence.gates.results if g.blocking and g.result is not Result.PASS]
     return {
         "version": VERSION,
         "table": table.plan.name,
         "verdict": str(evidence.verdict),
         "safe_to_release": evidence.gates.safe.answer,
         "fit_for_purpose": str(evidence.fitness),
-        "held_by": [{"gate": g.gate, "title": g.title, "result": str(g.result)} for g in held],
+        "held_by": [{"gate": g.gate, "title": g.title, "result": str(g.result)} for g in evidence.gates.held],
         "blockers": list(evidence.gates.blockers),
         "evidence": evidence.digest,
         "plan_sha256": evidence.plan_sha256,
         "suite_sha256": evidence.gates.suite_sha256,
         "created": evidence.created,
-        "report": report_link(table.plan.name, evidence.digest, path),
+        "report": page_link(table.plan.name, evidence.digest, path),
     }
 
 

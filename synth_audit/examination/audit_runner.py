@@ -37,6 +37,7 @@ class AuditTask:
     Attributes:
         title: what a reader sees while it runs.
         stream: names the child generator of its draws, so that no other task moves them.
+        counted: what progress counts it among, apart from the others.
     """
 
     name: str
@@ -44,6 +45,7 @@ class AuditTask:
     subject: Subject
     title: str
     stream: tuple[str, ...]
+    counted: str = "audits"
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +88,14 @@ def run_tasks(tasks: Sequence[AuditTask], context: RunContext) -> tuple[TaskResu
     """
     order = sorted(range(len(tasks)), key=lambda i: tasks[i].audit.info.spreads)
     ended: dict[int, TaskResult] = {}
-    total = len(tasks)
 
     def tell(piece: str = "") -> None:
-        title = tasks[order[len(ended)]].title if len(ended) < total else "audits"
-        context.progress(f"{title}: {piece}" if piece else title, len(ended), total)
+        """Count the audits of the candidate, and those of planted leaks apart from them."""
+        waiting = [tasks[i] for i in order if i not in ended]
+        counted = waiting[0].counted if waiting else tasks[order[0]].counted if tasks else "audits"
+        alike = [i for i in order if tasks[i].counted == counted]
+        words = [counted, *([waiting[0].title] if waiting else []), piece]
+        context.progress(": ".join(filter(None, words)), sum(i in ended for i in alike), len(alike))
 
     def tell_piece(what: str, done: int, total: int) -> None:
         if done < total:
@@ -109,7 +114,7 @@ def run_tasks(tasks: Sequence[AuditTask], context: RunContext) -> tuple[TaskResu
     for i in order[len(several) :]:
         ended[i] = _run_one(replace(context, progress=tell_piece), tasks[i])
         tell()
-    return tuple(ended[i] for i in range(total))
+    return tuple(ended[i] for i in range(len(tasks)))
 
 
 def _result(piece: Piece[TaskResult], task: AuditTask, run: Callable[[AuditTask], TaskResult]) -> TaskResult:

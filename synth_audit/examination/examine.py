@@ -221,7 +221,9 @@ def _planted(
     assert isinstance(coarse, LeakInjector)  # rows and entities are the same
     shares = (0.0, check.small, 1.0)
     tasks = [
-        AuditTask(n, a, leaky, f"{n} on a {share:.0%} leak", ("known answer", f"{share:g}", n))
+        AuditTask(
+            n, a, leaky, f"{n} on a {share:.0%} leak", ("known answer", f"{share:g}", n), "planted leaks"
+        )
         for share in shares
         for n, a in privacy.items()
         for meets_plain in (views.met_by(a) is views.plain,)

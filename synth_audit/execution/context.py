@@ -118,14 +118,16 @@ def spoken(say: Callable[[str], None], every: float = 20.0) -> Progress:
     """Progress as a line now and then, for where no bar can be drawn.
 
     Args:
-        every: seconds between two lines; work that is over before says nothing.
+        every: seconds between two lines; work that is over before says nothing. The end of work that was
+            spoken of is always told.
     """
     start = last = time.monotonic()
+    open_total = 0  # pieces of the work that the last line left unfinished
 
     def tell(what: str, done: int, total: int) -> None:
-        nonlocal last
-        if (now := time.monotonic()) - last >= every:
-            last = now
+        nonlocal last, open_total
+        if (now := time.monotonic()) - last >= every or (done == total == open_total and total):
+            last, open_total = now, total if done < total else 0
             say(f"{now - start:.0f} s: {what}, {done} of {total} done")
 
     return tell

@@ -331,6 +331,11 @@ class Measurement:
         ends = (self.interval.low, self.interval.high) if self.interval else ()
         return all(math.isfinite(x) for x in (self.value, *ends))
 
+    def _repr_html_(self) -> str:
+        from synth_audit.findings.text_frame import as_html, measurement_row
+
+        return as_html([measurement_row(self)])
+
 
 @dataclass(frozen=True)
 class Quantity:

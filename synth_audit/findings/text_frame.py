@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
 import pandas as pd
+
+if TYPE_CHECKING:
+    from synth_audit.findings.measurement import Measurement
 
 
 class TextFrame(pd.DataFrame):
@@ -16,3 +22,25 @@ class TextFrame(pd.DataFrame):
         style = f"<style>{rule} {{ text-align: left; }}</style>" if text else ""
         page = self.to_html(max_rows=60, show_dimensions=True)
         return f'<div class="{name}">{style}{page}</div>'
+
+
+def as_html(rows: Iterable[dict[str, Any]]) -> str:
+    """Return rows as a small table for a notebook, escaped."""
+    return TextFrame(rows)._repr_html_()
+
+
+def measurement_row(m: Measurement) -> dict[str, object]:
+    """Return a measurement as a row; ``low``, ``high`` and ``level`` are None without an interval."""
+    return {
+        "audit": m.id.audit,
+        "measurement": str(m.id),
+        "column": m.id.column,
+        "value": m.value,
+        "low": m.interval.low if m.interval else None,
+        "high": m.interval.high if m.interval else None,
+        "level": m.interval.level if m.interval else None,
+        "reference": m.reference.value if m.reference else None,
+        "n": m.n_achieved,
+        "unit": m.unit,
+        "direction": str(m.direction),
+    }

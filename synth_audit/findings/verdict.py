@@ -93,6 +93,40 @@ class GateResult:
     n_needed: int | None = None
     fitness: bool = False
 
+    @property
+    def measured(self) -> str:
+        """The number that was judged and its interval: ``0.0213 [0.0101, 0.0342]``; empty without one."""
+        shown = "" if self.value is None else f"{self.value:.4g}"
+        return (
+            shown if self.low is None or self.high is None else f"{shown} [{self.low:.4g}, {self.high:.4g}]"
+        )
+
+    @property
+    def allowed(self) -> str:
+        """The limits: ``≥ 0.7`` or ``≤ 0.02``; empty without one."""
+        ends = {"≥": self.minimum, "≤": self.maximum}
+        return " and ".join(f"{sign} {end:.4g}" for sign, end in ends.items() if end is not None)
+
+
+class GateResults(tuple[GateResult, ...]):
+    """Results of gates, which a notebook shows as a table: those that did not pass first."""
+
+    def _repr_html_(self) -> str:
+        from synth_audit.findings.text_frame import as_html
+
+        return as_html(
+            {
+                "gate": g.gate,
+                "result": str(g.result),
+                "measured": g.measured,
+                "allowed": g.allowed,
+                "blocks": "yes" if g.blocking else "no",
+            }
+            for g in sorted(
+                self, key=lambda g: (Result.FAIL, Result.INSUFFICIENT, Result.PASS).index(g.result)
+            )
+        )
+
 
 @dataclass(frozen=True)
 class GateReport:
@@ -129,6 +163,11 @@ class GateReport:
             return Fitness.NO
         return Fitness.INSUFFICIENT if Result.INSUFFICIENT in found else Fitness.YES
 
+    @property
+    def held(self) -> GateResults:
+        """The blocking gates that did not pass."""
+        return GateResults(g for g in self.results if g.blocking and g.result is not Result.PASS)
+
     def _ended(self, results: Sequence[GateResult]) -> Result:
         blocking = [g.result for g in results if g.blocking]
         if Result.FAIL in blocking:
@@ -136,6 +175,9 @@ class GateReport:
         if not blocking or self.blockers or Result.INSUFFICIENT in blocking:
             return Result.INSUFFICIENT
         return Result.PASS
+
+    def _repr_html_(self) -> str:
+        return GateResults(self.results)._repr_html_()
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each gate: its result, what was judged, and the limits."""

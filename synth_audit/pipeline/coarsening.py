@@ -129,8 +129,7 @@ def refuse_coarsening(plan: Plan) -> None:
             "the plan coarsens what its generator makes, and this table was made elsewhere",
             where="coarsen",
             expected="no `coarsen` where finished files are audited",
-            fix="give the file to the plan as `generator: {external: {source: FILE}}` and run that, or "
-            "coarsen it before the audit",
+            fix="run a plan with `generator: {external: {source: FILE}}`, or coarsen the file first",
         )
 
 

@@ -80,8 +80,7 @@ def refuse_seen_control(subject: Subject) -> None:
             f"{shared:.0%} of the control rows occur in train, more than chance explains",
             where="control",
             expected="rows of the same population that the generator never saw",
-            fix="give rows that were held back before the fit; with control rows from train every comparison "
-            "between the two is void",
+            fix="give rows that were held back before the fit",
         )
 
 
@@ -156,8 +155,7 @@ def refuse_drift(plan: Plan, workspace: Workspace, schema: Schema) -> None:
             f"the source has changed since this plan was run: {'; '.join(found)}",
             where="source",
             expected="the columns and types of the last run of this plan",
-            fix="say in the plan what the column is (`columns:`), or leave it out by `query:`; then run it: "
-            "a plan that was changed is a new decision",
+            fix="declare the column under `columns:`, or leave it out by `query:`, and run the changed plan",
         )
 
 

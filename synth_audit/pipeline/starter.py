@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,8 +17,12 @@ import yaml
 
 from synth_audit.arrays import Codes, Codes32, Counts, Floats, Positions
 from synth_audit.encode.codes import cells_of, codes
+from synth_audit.errors import PlanError
 from synth_audit.neighbours.coordinates import MISSING
+from synth_audit.plan.plan import Plan, plan_schema
+from synth_audit.plugins.source import read
 from synth_audit.registry import catalogue
+from synth_audit.store.files import write_text
 from synth_audit.table.arrow import is_text, n_distinct
 from synth_audit.table.kind import TIME, NumberPart, Order
 from synth_audit.table.rules import Rule, determines, nameable, ordered
@@ -226,6 +233,61 @@ def _words(name: str) -> str:
     """A name in small letters with one underscore between words, however it is written."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
     return re.sub(r"\W+", "_", apart).strip("_").lower()
+
+
+def write_starter_plan(
+    source: str | None,
+    table: str | None = None,
+    path: Path | None = None,
+    *,
+    with_schema: bool = False,
+    force: bool = False,
+) -> Path:
+    """Write a plan to start from.
+
+    Args:
+        source: file of the table; None for an example.
+        table: its name inside a DuckDB file.
+        path: of the plan; named after the table in the working folder if None.
+        with_schema: write ``plan.schema.json`` beside it, for editors.
+        force: replace a plan that is there.
+
+    Returns:
+        Where the plan is.
+
+    Raises:
+        PlanError: something is there already.
+        DataError: the table cannot be read.
+    """
+    stem = (table or source or "plan").rsplit("/", 1)[-1].split(".")[-1 if table else 0]
+    path = path or Path(f"{stem}.yaml")
+    if os.path.lexists(path) and not (force and path.is_file()):
+        raise PlanError(
+            "the plan file exists already",
+            where=str(path),
+            expected="a file that does not exist",
+            fix="name another with --plan, or replace a file with --force",
+        )
+    choice: dict[str, Any] = {"duckdb": {"path": "warehouse.duckdb", "table": "clinical.tumours"}}
+    data = None
+    if source:
+        named = {"duckdb": {"path": source, "table": table}} if table else source
+        asked = Plan.model_validate({"source": named})
+        assert asked.source is not None
+        data = read(asked.build_source(), Path.cwd())
+        choice = {asked.source.name: {"path": _seen_from(path.parent, source)}}
+        choice[asked.source.name] |= {"table": table} if table else {}
+    schema = "plan.schema.json" if with_schema else None
+    if schema:
+        write_text(path.parent / schema, json.dumps(plan_schema(), indent=2) + "\n")
+    write_text(path, starter_plan(choice, data, path.name, schema=schema))
+    return path
+
+
+def _seen_from(folder: Path, path: str) -> str:
+    """A path as the plan must write it: relative ones start at the plan's folder."""
+    own = os.path.expanduser(path)
+    return own if os.path.isabs(own) else os.path.relpath(own, folder)
 
 
 def starter_plan(

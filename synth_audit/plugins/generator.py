@@ -110,8 +110,7 @@ class Needs:
                 f"the generator {title!r} needs a GPU, and none was found on this machine",
                 where=f"execution.device: {device}",
                 expected="a CUDA device with its driver",
-                fix="run it on a machine with a GPU (`nvidia-smi` lists them; in Dagster, where runs of the "
-                "pool `gpu` are started), or choose a generator without that need",
+                fix="run it on a machine with a GPU (in Dagster: pool `gpu`), or choose another generator",
             )
 
 

@@ -164,7 +164,7 @@ def _no_table(what: str) -> DataError:
     return DataError(
         f"the source handed out {what}",
         where="source",
-        expected="at least one batch, and in each the same columns of the same types in the same order",
+        expected="at least one batch, all with the same columns, types and order",
         fix="have the source give one schema to all its batches, and an empty batch where there are no rows",
     )
 

@@ -144,9 +144,9 @@ class Csv(OnDisk):
         return DataError(
             f"the CSV file has lines {what}{which}",
             where=str(path),
-            expected="a header, and below it rows alone, with a field for each column",
-            fix="delete comments, totals and trailers; put quotes around a cell that holds a delimiter or "
-            f"line break, or a label that begins with {_COMMENT!r}",
+            expected="a header, and below it rows with a field for each column",
+            fix="delete comments and totals; quote cells that hold a delimiter or line break, and labels "
+            f"that begin with {_COMMENT!r}",
         )
 
 

@@ -31,7 +31,7 @@ from synth_audit.findings.sensitivity import (
     SensitivityCurve,
     Subgroup,
 )
-from synth_audit.findings.verdict import Fitness, GateReport, Result, TableCheck
+from synth_audit.findings.verdict import Fitness, GateReport, GateResults, Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.store.files import read_plain
 from synth_audit.store.journal import Head
@@ -90,6 +90,21 @@ class Pictures(tuple[str, ...]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} picture{'s' * (len(self) != 1)}{self.why_none and f': {self.why_none}'}>"
+
+
+class Measurements(tuple[Measurement, ...]):
+    """Measurements, which a notebook shows as a table."""
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a row for each; ``low``, ``high`` and ``level`` are missing where no interval is known."""
+        from synth_audit.findings.text_frame import TextFrame, measurement_row  # lazy import: takes pandas
+
+        return TextFrame(map(measurement_row, self))
+
+    def _repr_html_(self) -> str:
+        from synth_audit.findings.text_frame import as_html, measurement_row
+
+        return as_html(map(measurement_row, self))
 
 
 class NotebookPage(Protocol):
@@ -265,9 +280,19 @@ class Evidence:
     earlier: tuple[EarlierAudit, ...] = ()
 
     @property
-    def measurements(self) -> tuple[Measurement, ...]:
+    def measurements(self) -> Measurements:
         """Every measurement of every audit."""
-        return tuple(m for outcome in self.outcomes for m in outcome.measurements)
+        return Measurements(m for outcome in self.outcomes for m in outcome.measurements)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the table may be released."""
+        return self.verdict is Result.PASS
+
+    @property
+    def failures(self) -> GateResults:
+        """The blocking gates that did not pass; a notebook shows them as a table."""
+        return self.gates.held
 
     @property
     def notices(self) -> tuple[str, ...]:
@@ -287,23 +312,8 @@ class Evidence:
         return None if self.page is None else self.page.html(self)
 
     def to_frame(self) -> pd.DataFrame:
-        """Every measurement as a row; ``low``, ``high`` and ``level`` are missing without an interval."""
-        from synth_audit.findings.text_frame import TextFrame  # lazy import: takes pandas
-
-        return TextFrame(
-            {
-                "audit": m.id.audit,
-                "measurement": str(m.id),
-                "column": m.id.column,
-                "value": m.value,
-                **{end: getattr(m.interval, end, None) for end in ("low", "high", "level")},
-                "reference": m.reference.value if m.reference else None,
-                "n": m.n_achieved,
-                "unit": m.unit,
-                "direction": str(m.direction),
-            }
-            for m in self.measurements
-        )
+        """Every measurement as a row: its name, value and interval, and what it rests on."""
+        return self.measurements.to_frame()
 
     def plot(self, audit: str) -> Pictures:
         """The pictures of an audit as SVG, which a notebook shows; where there are none, the reason in words.

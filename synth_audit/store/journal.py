@@ -161,8 +161,8 @@ class ChainedLog:
             what,
             where=f"{self.path}, line {line}" if line else str(self.path),
             expected="the ledger as it was written, beside the history that it belongs to",
-            fix="put it back from a backup. Without one nobody knows what was spent: start a new workspace "
-            "and declare for it no more than is left after all that was ever released of this table",
+            fix="put it back from a backup; without one, start a new workspace and declare only the budget "
+            "that all earlier releases left",
         )
 
 

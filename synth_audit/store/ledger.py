@@ -175,8 +175,8 @@ class Ledger(ChainedLog):
                 raise BudgetSpent(
                     "the privacy budget of this table is spent",
                     where=f"{self.path}: epsilon {gone:.4g} is spent at delta {total.delta:g}",
-                    expected=f"at most epsilon {total.epsilon:g} with the mechanism that was about to run",
-                    fix="release a candidate that exists already, or declare a larger total for the table",
+                    expected=f"at most epsilon {total.epsilon:g} with the next mechanism",
+                    fix="release a candidate that exists already, or declare a larger total",
                 )
             alone = spent(mechanisms, total.delta, neighbouring)
             debit = Debit(

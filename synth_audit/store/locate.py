@@ -242,9 +242,8 @@ def checked_evidence(found: LocatedEvidence) -> Evidence:
         raise Altered(
             "the pointer in the review folder does not name the newest audit",
             where=str(found.file),
-            expected="the audit that the journal in the restricted folder has as the newest",
-            fix="run the audit again, or name the folder of the audit that is meant; `synth-audit verify` "
-            "tells which one is the newest",
+            expected="the newest audit in the journal of the restricted folder",
+            fix="run the audit again, or name the folder of the one that is meant",
         )
     return evidence
 

@@ -147,14 +147,14 @@ def _refuse(standing: ReportStanding, most: int) -> None:
             f"the reports that may be made of these people are made: this would be number {standing.number}",
             where="review.reports",
             expected=f"at most {most} of mostly the same people",
-            fix="use those that are there; or declare a larger number, which is a decision of whoever signs",
+            fix="use those that are there, or let the person who signs declare a larger number",
         )
     if standing.near:
         raise BudgetSpent(
-            f"an earlier report is of people of whom fewer than {FEWEST} differ from these",
+            f"an earlier report is about nearly the same people: fewer than {FEWEST} differ",
             where="review.reports",
-            expected="the same people, or others: what two reports differ in tells of whom they differ in",
-            fix="report on the table as it was, or wait until more people have come or gone",
+            expected="the same people, or more others, since two reports tell about the difference",
+            fix="report on the table as it was, or wait for more changes",
         )
 
 

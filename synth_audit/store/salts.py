@@ -126,8 +126,7 @@ def _lost(path: Path, past: Path | None) -> DataError:
         f"the salt is missing{beside}",
         where=str(path),
         expected="the file that the first run of this workspace made",
-        fix="put it back from a backup of the restricted folder; if it is lost, start anew in another folder "
-        "with --out: another salt here would make today's control of yesterday's train",
+        fix="put it back from a backup; if it is lost, start anew in another folder with --out",
     )
 
 

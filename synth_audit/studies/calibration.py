@@ -152,7 +152,7 @@ def _tasks(
     leaks = disturbed(injector.leaks(share), noise, child_rng(seed, "calibration", name))
     leaky = injector.leaky(injector.release(share, leaks))
     return [
-        AuditTask(n, audit, leaky, f"{n} at {share:.0%}", ("calibration", name, n))
+        AuditTask(n, audit, leaky, f"{n} at {share:.0%}", ("calibration", name, n), "planted leaks")
         for n, audit in audits.items()
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from synth_audit.findings.measurement import Direction, MeasurementId
@@ -33,6 +34,11 @@ class GatePair:
         assert known is not None
         return known.title
 
+    @staticmethod
+    def told(gate: GateResult | None) -> str:
+        """Result and number of one side: ``fail 0.0213 [0.0101, 0.0342]``."""
+        return "no such gate" if gate is None else f"{gate.result} {gate.measured}".rstrip()
+
 
 @dataclass(frozen=True)
 class EvidenceComparison:
@@ -56,6 +62,18 @@ class EvidenceComparison:
             if g.change in (Change.BETTER, Change.WORSE, Change.CHANGED)
             or (g.before and g.before.result) != (g.after and g.after.result)
         )
+
+    def _repr_html_(self) -> str:
+        """The caveats, and the gates that changed."""
+        from synth_audit.findings.text_frame import as_html
+
+        rows = [
+            {"gate": p.gate, "before": p.told(p.before), "after": p.told(p.after), "change": str(p.change)}
+            for p in self.changed
+        ]
+        notes = [*self.caveats, f"{len(self.gates) - len(rows)} gates did not change"]
+        told = "".join(f"<p>{escape(note)}</p>" for note in notes)
+        return f"<p><b>{self.before.verdict} → {self.after.verdict}</b></p>{as_html(rows)}{told}"
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each gate: results, values and intervals of both, and what became of the number."""

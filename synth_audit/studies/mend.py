@@ -234,12 +234,12 @@ class Refused:
     @property
     def gates(self) -> tuple[GateResult, ...]:
         """The blocking gates that did not pass."""
-        return _refusing(self.evidence)
+        return self.evidence.gates.held
 
     @property
     def hopeless(self) -> tuple[str, ...]:
         """Those that no coarsening can move."""
-        return tuple(g.gate for g in self.gates if not g.measurement or g.measurement.audit not in MENDABLE)
+        return _hopeless(self.gates)
 
     def record(self, tries: int) -> MendRecord:
         """What is known before anything is tried, of which there are at most so many.
@@ -258,6 +258,17 @@ class Refused:
             total_variation=_utility(self.evidence),
             tries_counted=counted or ledger.choice(train=train, candidates=1 + tries),
         )
+
+
+def _hopeless(gates: Iterable[GateResult]) -> tuple[str, ...]:
+    return tuple(g.gate for g in gates if not g.measurement or g.measurement.audit not in MENDABLE)
+
+
+def mendable(plan: Plan, evidence: Evidence) -> bool:
+    """Return whether :func:`mend` would try anything on a release of the plan that these gates refused."""
+    held = evidence.gates.held
+    ready = plan.privacy is None and plan.coarsen is None and not evidence.errored
+    return ready and bool(held) and not _hopeless(held)
 
 
 def mend(plan: Plan, workspace: Workspace, context: RunContext = SERIAL, *, tries: int = RUNGS) -> MendRecord:
@@ -328,11 +339,6 @@ def _judged(refused: Refused, spec: CoarsenSpec, context: RunContext) -> Evidenc
     return found
 
 
-def _refusing(evidence: Evidence) -> tuple[GateResult, ...]:
-    """The blocking gates that did not pass."""
-    return tuple(g for g in evidence.gates.results if g.blocking and g.result is not Result.PASS)
-
-
 def _try(spec: CoarsenSpec, evidence: Evidence) -> MendTry:
     asked = {o.audit for o in evidence.outcomes}
     return MendTry(
@@ -340,7 +346,7 @@ def _try(spec: CoarsenSpec, evidence: Evidence) -> MendTry:
         words=tuple(f"{name} {rule.words}" for name, rule in spec.columns.items()),
         verdict=str(evidence.verdict),
         refused_by=tuple(
-            g.gate for g in _refusing(evidence) if g.measurement is None or g.measurement.audit in asked
+            g.gate for g in evidence.gates.held if g.measurement is None or g.measurement.audit in asked
         ),
         total_variation=_utility(evidence),
     )

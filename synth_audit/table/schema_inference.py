@@ -179,7 +179,7 @@ def _check_roles(schema: Schema) -> None:
                 f"column {column.name!r} has the roles {wanted[0]} and {withheld}",
                 where=f"columns.{column.name}",
                 expected=f"no {withheld} with it: such a column never leaves, so nothing can be learnt of it",
-                fix=f"keep one of the two; a copy of the column under another name can be the {withheld}",
+                fix=f"keep one of the two, or make a copy of the column the {withheld}",
             )
     if not schema.features:
         raise PlanError(

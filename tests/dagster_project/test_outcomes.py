@@ -145,7 +145,14 @@ def test_the_verdict_is_sent_once_to_be_read_by_a_machine(
     assert sent["report"] == link
     [report] = [e for e in result.get_asset_materialization_events() if e.asset_key.path[-1] == "report"]
     assert report.materialization.metadata["report link"].value == link
+    assert report.materialization.metadata["certificate link"].value == link.replace("report", "certificate")
     assert TOKEN not in "".join(repr(entry) for entry in instance.all_logs(result.run_id))
+
+
+def test_a_certificate_that_is_served_nowhere_has_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SYNTH_AUDIT_REPORT_URL", "https://audits.example.org/{table}/{digest}")
+    assert verdict_message.page_link("people", "12", Path("report.html")).endswith("/people/12")
+    assert verdict_message.page_link("people", "12", Path("certificate.html")) == ""
 
 
 @pytest.mark.parametrize(
@@ -246,6 +253,8 @@ def test_a_run_that_repeats_another_does_not_bear_its_outcome(
 
     released = tags_of({})
     assert (released[OUTCOME], released[VERDICT]) == ("released", "pass")
+    shown = {name for name in released if not name.startswith(".dagster/")}
+    assert {name for name in shown if "audit" in name} == {OUTCOME, VERDICT}
     repeated = tags_of(released, source="none.parquet")  # Dagster copies the tags of the run it repeats
     assert (repeated[OUTCOME], repeated[VERDICT]) == ("open", "open")
     assert tags_of(repeated)[OUTCOME] == "released"
@@ -257,7 +266,9 @@ def test_source_and_released_table_have_events_of_their_own(run: Run) -> None:
     assert source.asset_key == dg.AssetKey(["people", "source"])
     assert source.asset_observation_data.asset_observation.metadata["dagster/row_count"].value == 300
     [released] = [e for e in result.get_asset_materialization_events() if e.asset_key.path[0] == "lake"]
-    assert set(released.materialization.metadata) == {"where", "released sha256", "dagster/row_count"}
+    assert set(released.materialization.metadata) == {
+        *("table", "where", "certificate link", "released sha256", "dagster/row_count")
+    }
 
 
 @pytest.mark.xdist_group("postgres")

@@ -49,10 +49,10 @@ def outcome_of(result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) 
 
 
 CHECKS = {
-    "blocking__verdict",
-    "blocking_no_copies",
-    "blocking_schema_contract",
-    "warning_few_copies",
+    "_verdict",
+    "no_copies",
+    "schema_contract",
+    "few_copies",
 }
 
 
@@ -65,17 +65,25 @@ def test_a_safe_table_is_released(run: Run, home: Path, instance: dg.DagsterInst
     assert result.success
     assert outcome_of(result, instance) == {"verdict": "pass", "outcome": "released"}
     assert materialised(result) == STAGES
+    told = {
+        e.asset_key.path[-1]: e.materialization.metadata for e in result.get_asset_materialization_events()
+    }
+    assert (told["release"]["released"].value, told["release"]["table"].value) == ("yes", "people")
+    for page in (told["release"], told["released"]):
+        assert page["table"].value == "people"
+        assert str(page["certificate link"].value).endswith("/certificate.html")
     train = pq.read_table(home / "people-audit/restricted/train.parquet")
     assert pq.read_table(home / "out/released.parquet").num_rows == train.num_rows
     checks = {c.check_name: c for c in result.get_asset_check_evaluations()}
     assert set(checks) == CHECKS
-    assert checks["blocking_no_copies"].passed
-    assert checks["blocking__verdict"].passed
+    assert checks["no_copies"].passed
+    assert checks["_verdict"].passed
+    assert str(checks["_verdict"].metadata["certificate link"].value).endswith("/certificate.html")
 
 
 def test_an_advisory_gate_warns_and_stops_nothing(run: Run) -> None:
     result = run("shuffled")
-    [advisory] = [c for c in result.get_asset_check_evaluations() if c.check_name == "warning_few_copies"]
+    [advisory] = [c for c in result.get_asset_check_evaluations() if c.check_name == "few_copies"]
     assert not advisory.passed
     assert advisory.severity is dg.AssetCheckSeverity.WARN
     assert result.success
@@ -89,8 +97,8 @@ def test_a_release_that_is_not_fit_warns_and_says_both(run: Run, home: Path) -> 
     result = run("shuffled")
     assert result.success
     checks = {c.check_name: c for c in result.get_asset_check_evaluations()}
-    assert set(checks) == CHECKS | {"warning__fitness"}
-    fit, verdict = checks["warning__fitness"], checks["blocking__verdict"]
+    assert set(checks) == CHECKS | {"fit_for_purpose"}
+    fit, verdict = checks["fit_for_purpose"], checks["_verdict"]
     assert (fit.passed, fit.severity) == (False, dg.AssetCheckSeverity.WARN)
     assert verdict.passed
     for check in (fit, verdict):
@@ -119,11 +127,11 @@ def test_a_detection_limit_that_was_not_measured_is_no_failed_check_of_a_refusal
     limit["meta"] |= {"id": "limit", "undecided": True}
     (home / "gates.json").write_text(json.dumps(suite | {"expectations": [*suite["expectations"], limit]}))
     refused = {c.check_name: c for c in run("copied").get_asset_check_evaluations()}
-    assert set(refused) == CHECKS | {"blocking_limit"}
-    assert refused["blocking_limit"].severity is dg.AssetCheckSeverity.WARN
-    assert refused["blocking_limit"].description.startswith("Not judged")
+    assert set(refused) == CHECKS | {"limit"}
+    assert refused["limit"].severity is dg.AssetCheckSeverity.WARN
+    assert refused["limit"].description.startswith("Not judged")
     passed = {c.check_name for c in run("shuffled").get_asset_check_evaluations()}
-    assert passed == CHECKS | {"blocking_limit"}
+    assert passed == CHECKS | {"limit"}
 
 
 def test_a_refused_table_is_an_outcome_and_no_error(
@@ -133,16 +141,20 @@ def test_a_refused_table_is_an_outcome_and_no_error(
     assert result.success
     assert result.get_step_failure_events() == []
     assert "Traceback" not in everything_said(result, instance)
-    assert outcome_of(result, instance) == {"verdict": "fail", "outcome": "refused"}
+    assert outcome_of(result, instance) == {"verdict": "fail", "outcome": "not released: refused"}
     [refused] = refusals(result)
-    assert (refused["kind"], refused["verdict"]) == ("refusal", "fail")
+    assert (refused["released"], refused["kind"], refused["verdict"]) == ("no", "refusal", "fail")
     assert "no-copies: fail" in str(refused["held by"])
     assert str(refused["report link"]).endswith("/report.html")
+    [verdict] = [c for c in result.get_asset_check_evaluations() if c.check_name == "_verdict"]
+    assert verdict.description.startswith("Fail: ")
+    assert str(verdict.metadata["reasons"].value).startswith("- Fail: ")
+    assert str(verdict.metadata["report link"].value).endswith("/report.html")
     assert materialised(result) == STAGES[:-1]
     assert Workspace(home / "people-audit").report.is_file()
     assert not (home / "out").exists()
     failed = {c.check_name for c in result.get_asset_check_evaluations() if not c.passed}
-    assert {"blocking_no_copies", "blocking__verdict"} <= failed
+    assert {"no_copies", "_verdict"} <= failed
     assert {c.asset_key.path[-1] for c in result.get_asset_check_evaluations()} == {"report"}
 
 
@@ -190,7 +202,7 @@ def test_a_spent_budget_is_a_refusal_and_the_rest_is_skipped(
     assert result.success
     assert materialised(result) == ["split"]
     assert refusals(result)[0]["reason"] == "the budget of the table is spent"
-    assert outcome_of(result, instance) == {"outcome": "refused"}
+    assert outcome_of(result, instance) == {"outcome": "not released: refused"}
     assert not result.get_asset_check_evaluations()
 
 
@@ -201,9 +213,7 @@ def test_a_purge_of_older_audits_leaves_report_checks_and_release_as_they_were(r
     assert len(found.goes) == 1
     result = run("shuffled", "report", "release")
     assert result.success
-    assert {
-        c.passed for c in result.get_asset_check_evaluations() if c.check_name == "blocking__verdict"
-    } == {True}
+    assert {c.passed for c in result.get_asset_check_evaluations() if c.check_name == "_verdict"} == {True}
     assert (home / "out/released.parquet").is_file()
 
 
@@ -229,7 +239,7 @@ def test_release_beside_a_single_check_that_passes_still_refuses(
 ) -> None:
     run("copied")
     report, release = (dg.AssetKey(["people", s]) for s in ("report", "release"))
-    contract = dg.AssetCheckKey(report, "blocking_schema_contract")
+    contract = dg.AssetCheckKey(report, "schema_contract")
     job = dg.define_asset_job(
         "picked", selection=dg.AssetSelection.checks(contract) | dg.AssetSelection.assets(release)
     )
@@ -238,7 +248,7 @@ def test_release_beside_a_single_check_that_passes_still_refuses(
         instance=instance, run_config=QUIET, raise_on_error=False
     )
     assert [(c.check_name, c.passed) for c in result.get_asset_check_evaluations()] == [
-        ("blocking_schema_contract", True)
+        ("schema_contract", True)
     ]
     assert "release refused" in str(refusals(result)[0]["reason"])
     assert "release" not in materialised(result)

@@ -66,13 +66,13 @@ def test_each_snapshot_is_audited_and_released_by_itself(
         release = dg.AssetKey(["people", "release"])
         assert instance.get_materialized_partitions(release) == {JANUARY, FEBRUARY}
         report = dg.AssetKey(["people", "report"])
-        verdict = dg.AssetCheckKey(report, "blocking__verdict")
+        verdict = dg.AssetCheckKey(report, "_verdict")
         graph = defs_of().resolve_asset_graph()
         assert graph.get_check_spec(verdict).partitions_def == graph.get(report).partitions_def
     assert all(result.success for result in results.values())
     for key, result in results.items():
         checks = {c.check_name: (c.passed, c.partition) for c in result.get_asset_check_evaluations()}
-        assert checks["blocking__verdict"] == (True, key)
+        assert checks["_verdict"] == (True, key)
         assert {e.partition for e in result.get_asset_materialization_events()} == {key}
         made = pq.read_table(home / f"out/people-{key}.parquet")
         assert made.num_rows == pq.read_table(home / f"people-audit/{key}/restricted/train.parquet").num_rows

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 
 from synth_audit import registry
 from synth_audit.errors import DataError, NotApplicable, PluginError, ProcessLost
-from synth_audit.examination.audit_runner import run_audits
+from synth_audit.examination.audit_runner import AuditTask, run_audits, run_tasks
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import Deadline, Executor
 from synth_audit.findings.measurement import Exposure, Findings, Quantity
@@ -209,7 +209,21 @@ def test_progress_is_told_before_and_after():
     told = []
     context = RunContext(progress=lambda *x: told.append(x))
     run_audits({"one": Probe(), "two": Probe(act="ValueError")}, subject(), context)
-    assert told == [("one", 0, 2), ("two", 1, 2), ("audits", 2, 2)]
+    assert told == [("audits: one", 0, 2), ("audits: two", 1, 2), ("audits", 2, 2)]
+
+
+def test_progress_counts_audits_apart_from_planted_leaks():
+    told = []
+    own = [AuditTask(n, Probe(), subject(), n, (n,)) for n in ("one", "two")]
+    planted = [
+        AuditTask(n, Probe(), subject(), f"{n} on a leak", (n, "5"), "planted leaks") for n in ("one", "two")
+    ]
+    run_tasks([*own, *planted], RunContext(progress=lambda *x: told.append(x)))
+    assert told[2:] == [
+        ("planted leaks: one on a leak", 0, 2),
+        ("planted leaks: two on a leak", 1, 2),
+        ("audits", 2, 2),
+    ]
 
 
 def test_an_audit_that_has_no_time_left_is_not_applicable_and_says_why():

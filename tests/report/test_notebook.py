@@ -13,6 +13,7 @@ from synth_audit.plugins.audit import Status
 from synth_audit.report.gates import gates_of
 from synth_audit.report.notebook import shown
 from synth_audit.store.evidence import Evidence
+from synth_audit.studies.comparison import compare
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +65,39 @@ def test_frames_have_every_number(build: ModuleType) -> None:
     gates = evidence.gates.to_frame()
     assert list(gates["gate"]) == [g.gate for g in evidence.gates.results]
     assert list(gates["result"]) == [str(g.result) for g in evidence.gates.results]
+
+
+def test_passed_and_failures_say_what_holds_the_release(build: ModuleType) -> None:
+    assert build.passing().passed
+    assert not build.passing().failures
+    evidence = build.failing()
+    assert not evidence.passed
+    held = [g for g in evidence.gates.results if g.blocking and g.result != "pass"]
+    assert held
+    assert list(evidence.failures) == held
+    page = text(evidence.failures._repr_html_())
+    assert all(g.gate in page and g.measured in page and g.allowed in page for g in held)
+
+
+def test_parts_of_evidence_are_small_tables(build: ModuleType) -> None:
+    evidence = build.failing()
+    gates = evidence.gates._repr_html_()
+    assert gates.count("<tr") == len(evidence.gates.results) + 1
+    results = re.findall("<td>(fail|insufficient evidence|pass)</td>", gates)
+    assert results == sorted(results, key=["fail", "insufficient evidence", "pass"].index)
+    assert len(evidence.measurements._repr_html_()) > 100
+    first = evidence.measurements[0]
+    assert str(first.id) in first._repr_html_()
+    assert "<script" not in build.hostile().measurements._repr_html_()
+    assert "<script" not in build.hostile().gates._repr_html_()
+
+
+def test_a_comparison_shows_what_changed(build: ModuleType) -> None:
+    found = compare(build.passing(), build.failing())
+    page = text(found._repr_html_())
+    assert "pass → fail" in page
+    assert all(pair.gate in page for pair in found.changed)
+    assert f"{len(found.gates) - len(found.changed)} gates did not change" in page
 
 
 def test_pictures_are_svg(build: ModuleType) -> None:

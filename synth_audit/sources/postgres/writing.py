@@ -181,10 +181,10 @@ def _refuse_hanging(cursor: Cursor, schema: str, table: str, where: str) -> None
     cursor.execute(_HANGING.format(oid=oid))
     if found := _one(cursor):
         raise DataError(
-            f"a {found} hangs on the table, and would stay with the old version or be lost",
+            f"a {found} hangs on the table and would be lost",
             where=where,
-            expected="a table of which names and privileges are all there is to carry over",
-            fix="drop it, and make it again after the release; or name another table under `release`",
+            expected="a table with nothing but names and privileges to carry over",
+            fix="drop it and make it again after the release, or name another table under `release`",
         )
 
 
