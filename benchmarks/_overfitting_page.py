@@ -107,7 +107,7 @@ The privacy paper trains a generator until the loss on validation rows is `f` ti
 1 to 2, and shows that attack risks and distance scores rise with `f`. Here `tvae` is the generator. Tables
 and pictures come from
 
-    benchmarks/overfitting.py FOLDER --out FOLDER{option} --page docs/overfitting.md
+    benchmarks/overfitting.py FOLDER --out FOLDER{option} --page docs/research/overfitting.md
 
 which goes on where it was stopped. `tvae` without decay of weights (two layers of {design["hidden"]}, codes
 of {design["latent"]}, batches of {design["batch"]}, Adam at {design["rate"]:g}) is trained far beyond the

@@ -24,7 +24,7 @@ _HOW = """# The Referees' Table
 
 The smallest leak, as a share of the people in train, that each auditor of synthetic tables sees. Written by
 
-    .venv/bin/python benchmarks/leak_zoo --out FILE --show --page docs/referees.md
+    .venv/bin/python benchmarks/leak_zoo --out FILE --show --page docs/research/referees.md
 
 from the answers on file, which were collected by this, given again until it was done:
 

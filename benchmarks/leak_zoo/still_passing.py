@@ -1,4 +1,4 @@
-"""Kinds of leaks that passed the suite of 41 gates by docs/leaks-seen.md, unless `leaks.py` holds them.
+"""Kinds of leaks that passed the suite of 41 gates by docs/research/leaks-seen.md, unless `leaks.py` holds them.
 
 In `leaks.py` are the release turned round by rank (`mirrored`) and `blocks` of columns. In neither file are
 labels exchanged for others of the same meaning: the public tables have no two labels that mean the same.
