@@ -175,7 +175,7 @@ def python_api() -> Iterator[str]:
 
 
 def _parameter(p: inspect.Parameter) -> str:
-    mark = {inspect.Parameter.VAR_KEYWORD: "**", inspect.Parameter.VAR_POSITIONAL: "*"}.get(p.kind, "")
+    mark = "**" if p.kind is p.VAR_KEYWORD else "*" if p.kind is p.VAR_POSITIONAL else ""
     default = "" if p.default is inspect.Parameter.empty else f"={p.default!r}"
     return f"{mark}{p.name}{default}"
 
@@ -226,9 +226,9 @@ def metadata() -> Iterator[str]:
 def _keys_made(function: ast.FunctionDef) -> Iterator[str]:
     for node in ast.walk(function):
         if isinstance(node, ast.Dict):
-            yield from (key.value for key in node.keys if isinstance(key, ast.Constant))
+            yield from (str(key.value) for key in node.keys if isinstance(key, ast.Constant))
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "_bullets":
-            yield from (arg.value for arg in node.args[:1] if isinstance(arg, ast.Constant))
+            yield from (str(arg.value) for arg in node.args[:1] if isinstance(arg, ast.Constant))
 
 
 def gates_of(suites: Iterable[str]) -> dict[str, dict[str, dict[str, Any]]]:
