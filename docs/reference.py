@@ -6,7 +6,7 @@ import ast
 import inspect
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     listed: dict[str, list[dict[str, str]]] = {}
     for room, found in refs.items():
         for name, ref in found.items():
-            pages[_place(room, name)] = page(ref)
+            judged = [gate for gate, told in gates.items() if _audit_of(told) == name]
+            pages[_place(room, name)] = page(ref, judged if room == "audit" else ())
             listed.setdefault(f"{room.capitalize()}s", []).append({name: _place(room, name)})
     for name, told in gates.items():
         pages[_gate_place(name)] = "\n".join(gate_page(name, told))
@@ -63,14 +64,17 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def page(ref: PluginRef) -> str:
-    """What a plug-in says of itself, as Markdown."""
+def page(ref: PluginRef, gates: Sequence[str] = ()) -> str:
+    """What a plug-in says of itself, as Markdown, and the gates that judge it."""
     info, doc = _info(ref), plugin_doc(ref)
     lines = [f"# {ref.name}", "", f"{info.title}.", ""]
     if isinstance(info, AuditInfo):
         lines += [f"**{info.question}**", "", info.threat_model, "", f"*Not covered.* {info.not_covered}", ""]
     else:
         lines += [info.summary, ""]
+    if gates:
+        links = ", ".join(f"[{gate}](../{_gate_place(gate)})" for gate in gates)
+        lines += [f"*Gates.* {links}", ""]
     lines += ["```yaml", doc.example, "```", ""]
     if doc.settings:
         lines += ["## Settings", "", "| setting | accepts | default | meaning |", "|---|---|---|---|"]
@@ -244,7 +248,7 @@ def gate_page(name: str, suites: Mapping[str, Mapping[str, Any]]) -> Iterator[st
     """What a gate judges, its limits, what they rest on and what to do."""
     first = next(iter(suites.values()))
     measurement, meta = first["kwargs"]["name"], first["meta"]
-    audit = measurement.split(".", 1)[0]
+    audit = _audit_of(suites)
     judged = f"`{measurement}`" + (f" of `{first['kwargs']['scope']}`" if "scope" in first["kwargs"] else "")
     yield from (f"# {name}", "", f"{meta['title']}.", "")
     yield from (f"Judges {judged} of the audit [{audit}](../../plugins/audit-{audit}.md).", "")
@@ -259,6 +263,12 @@ def gate_page(name: str, suites: Mapping[str, Mapping[str, Any]]) -> Iterator[st
         held = ", ".join(f"`{s}`" for s, gate in suites.items() if gate["meta"]["reason"] == reason)
         yield from (f"{held}: {reason}" if len(reasons) > 1 else reason, "")
     yield from ("## What to do", "", meta["advice"], "")
+
+
+def _audit_of(suites: Mapping[str, Mapping[str, Any]]) -> str:
+    """The audit that a gate judges."""
+    name: str = next(iter(suites.values()))["kwargs"]["name"]
+    return name.split(".", 1)[0]
 
 
 def _limit(kwargs: Mapping[str, Any]) -> str:
