@@ -100,6 +100,16 @@ def test_gates_name_measurements_that_there_are(page):
             assert quantity in {q.name for q in info.quantities}
 
 
+def test_every_gate_that_holds_a_release_has_its_repair():
+    text = (ROOT / "docs/refusals.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    suite = json.loads((ROOT / "expectations/sensitive.json").read_text(encoding="utf-8"))
+    gates = {gate["meta"]["id"]: gate["severity"] for gate in suite["expectations"]}
+    held = {gate for gate, severity in gates.items() if severity == "critical"}
+    assert named - {"schema_contract"} <= set(gates)
+    assert held - {"detection_limit"} <= named  # which is missing evidence, and has a part of its own
+
+
 def test_the_project_of_the_dagster_tutorial_loads(tmp_path):
     page = TUTORIALS / "dagster.md"
     [definitions] = [block for _, block in blocks(page, "python") if "load_tables" in block]
