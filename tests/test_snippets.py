@@ -100,6 +100,13 @@ def test_gates_name_measurements_that_there_are(page):
             assert quantity in {q.name for q in info.quantities}
 
 
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md"])
+def test_links_outside_the_site_lead_somewhere(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", text) + re.findall(r"`(docs/[\w/.-]+)`", text)
+    assert [link for link in links if not ((ROOT / name).parent / link).exists()] == []
+
+
 def test_every_gate_that_holds_a_release_has_its_repair():
     text = (ROOT / "docs/refusals.md").read_text(encoding="utf-8")
     named = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
