@@ -100,7 +100,7 @@ def repeats(rows: Sequence[Row]) -> str:
 
 def validators(page: Page, rows: Sequence[Row]) -> Iterator[str]:
     """Figure 7."""
-    yield f"The paper's figure 7: CART beside DPGAN, the same parts joined by each validator. {repeats(rows)}"
+    yield f"The paper's figure 7: CART with DPGAN, the same parts joined by each validator. {repeats(rows)}"
     yield ""
     names, tables = distinct(rows, "case"), distinct(rows, "table")
     measures = (RISK, AUROC, CORRELATION)
@@ -117,7 +117,7 @@ def validators(page: Page, rows: Sequence[Row]) -> Iterator[str]:
 def calibration(page: Page, rows: Sequence[Row]) -> Iterator[str]:
     """Figure 8."""
     yield "The paper's figure 8: random forests on hepatitis, its partition. Of control, which no validator"
-    yield f"has seen, beside control whose parts were joined at random four times. {repeats(rows)}"
+    yield f"has seen, compared with control whose parts were joined at random four times. {repeats(rows)}"
     yield ""
     cases = distinct(rows, "case")
     centres = [round(0.05 + k / 10, 2) for k in range(10)]
@@ -160,7 +160,7 @@ def apart(rows: Sequence[Row], case: str) -> float:
 
 def thresholds(page: Page, rows: Sequence[Row]) -> Iterator[str]:
     """Figure 9."""
-    yield "The paper's figure 9: CART beside DPGAN on hepatitis, 400 rows of a pool of 3,200 joined at fixed"
+    yield "The paper's figure 9: CART with DPGAN on hepatitis, 400 rows of a pool of 3,200 joined at fixed"
     yield f"thresholds; empty where they did not come together. {repeats(rows)}"
     yield ""
     cases, levels = distinct(rows, "case"), sorted(distinct(rows, "x"))
@@ -253,7 +253,7 @@ def times_as_fast(rows: Sequence[Row]) -> Iterator[str]:
 
 def ways(page: Page, rows: Sequence[Row]) -> Iterator[str]:
     """What brings the ε risk down."""
-    yield "CART beside DPGAN on hepatitis by the paper's partition (but for the two cases that name another),"
+    yield "CART with DPGAN on hepatitis by the paper's partition (but for the two cases that name another),"
     yield f"each way by itself; all else as in the table of [disjoint models](disjoint.md). {repeats(rows)}"
     yield ""
     joins = ("concatenate", "validated")

@@ -25,9 +25,9 @@ MEASURES = {
     PUBLISHED: "ε risk as published",
     "prediction.auroc_loss": "AUROC lost",
     CORRELATION: CORRELATION,
-    "associations.frobenius": "the same over pairs that may be told of",
-    "known": "given away, parts known",
-    "blind": "given away, parts unknown",
+    "associations.frobenius": "the same over pairs above the suppression limit",
+    "known": "inferred, parts known",
+    "blind": "inferred, parts unknown",
 }
 GOLDEN = {"eps_risk": "ε risk, in the paper", "corr_mat_diff": "correlation difference, in the paper"}
 BESIDE = {RISK: "eps_risk", PUBLISHED: "eps_risk", CORRELATION: "corr_mat_diff"}
@@ -45,13 +45,13 @@ ABOUT = (
     "`cart` with leaves of 5 people and without smoothing, ds `bayesian_network` without a budget, dp",
     "`dpgan` of 200 steps with ε = 1 and without margins, ct `ctgan` of 100 epochs (`averaging: 0.99`); a",
     "pair is the paper's partition, the others are random parts of sp, or of ds or ct. Means over the",
-    "repeats, with their range. Both joins are of the same parts. The ε risk is ours, and beside it that of",
+    "repeats, with their range. Both joins are of the same parts. The ε risk is ours, and next to it that of",
     "the paper's tool on this table: its constant column `RNA Base` has a weight of 1e16, by whose sum",
     "labels are divided, so that numbers alone count. The correlation difference is the paper's: the norm",
     "over all pairs, of Pearson's r, V² and η². On this table it is a matter of three pairs: RNA 12, EOT",
     "and EF are related by .98 to .99, all others by less than .09. `associations` leaves these three out,",
     "as its number would tell of a few people, and has .76 for `independent`. AUROC lost is of logistic",
-    "regression; models of real rows reach about .5 here. *Given away* is",
+    "regression; models of real rows reach about .5 here. *Inferred* is",
     "`partial_knowledge.excess_people`: the share of people of whom a few known values tell another one",
     "beyond what they tell of strangers; in the first repeats only.",
     "",
@@ -184,7 +184,7 @@ def page(
         if found := of_table(rows, name):
             lines += [f"### {name}", "", *table(found, results if name == "hepatitis" else {}, fits), ""]
             if name == "hepatitis":
-                lines += ["Our order beside the paper's, ρ being Spearman's of the means:", ""]
+                lines += ["Our order next to the paper's, ρ being Spearman's of the means:", ""]
                 lines += agreement(found, results)
             if known := trends(found):
                 lines += ["By number of random parts, ρ being Spearman's of the means:", "", *known, ""]

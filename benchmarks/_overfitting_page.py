@@ -107,7 +107,7 @@ The privacy paper trains a generator until the loss on validation rows is `f` ti
 1 to 2, and shows that attack risks and distance scores rise with `f`. Here `tvae` is the generator. Tables
 and pictures come from
 
-    benchmarks/overfitting.py FOLDER --out FOLDER{option} --page docs/overfitting.md
+    benchmarks/overfitting.py FOLDER --out FOLDER{option} --page docs/research/overfitting.md
 
 which goes on where it was stopped. `tvae` without decay of weights (two layers of {design["hidden"]}, codes
 of {design["latent"]}, batches of {design["batch"]}, Adam at {design["rate"]:g}) is trained far beyond the
@@ -116,7 +116,7 @@ is drawn at the least loss (ratio 1), and where the loss has first risen to each
 are other people than the validation rows. The loss is the network's own, shifted so that a row rebuilt
 exactly from a code of the prior costs 0. Everything is repeated with other rows and another training for
 each seed; the rank correlation with the ratio (Spearman) is that of the mean over seeds, and beside it the
-least and the most of single seeds. Risks are those of a release less what is true of strangers (control);
+least and the most of single seeds. Risks are those of a release less what is true of control people;
 the inference attack asks for each column in turn.
 """
 
@@ -136,8 +136,8 @@ CLOSING = """## What rises, and what does not
   grows sure of what it learnt (its deviations of numbers shrink, its labels' chances go to 0 and 1), long
   before it draws training rows again: the privacy score rises by a row or two of a hundred.
 * **Singling out** asks for combinations that one row of the release has alone. As long as whole rows are not
-  repeated, such a combination singles somebody out in train hardly more often than in control. The embedding
-  is learnt anew from 500 rows in 400 steps, which is presumably too little to place a row beside its source.
+  repeated, such a combination singles a person out in train hardly more often than in control. The embedding
+  is learnt anew from 500 rows in 400 steps, which is presumably too little to place a row next to its source.
 * **The worst secret** is the largest of all columns' risks, another column from release to release, and is
   high at the least loss already: what is largest of many is chance before it is overfitting.
 

@@ -83,7 +83,7 @@ def page(rows: list[dict[str, Any]], missing: list[str], chosen: str) -> str:
             "The control rate is multiplied by (n_control + 1) / (n_train + 1), and train's distances to",
             "control say what is close. Where control is smaller than train the first takes honest releases",
             "for a risk and the second makes them look nearer than they are: the row of fresh real rows,",
-            "which betrays nobody in train, shows by how much, and a generator is to be read beside it.",
+            "which betrays no one in train, shows by how much, and a generator is to be read next to it.",
             "",
             *table_of(rows, "published"),
             *paper,

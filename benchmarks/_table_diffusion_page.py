@@ -223,7 +223,7 @@ def _reached(runs: pd.DataFrame, frame: pd.DataFrame) -> Iterator[str]:
     own, fresh = (f[f["model"] == name] for f, name in ((runs, OWN), (frame, FRESH)))
     if own.empty or fresh.empty:
         return
-    yield f"`{OWN}` beside the thesis' figures:"
+    yield f"`{OWN}` next to the thesis' figures:"
     yield ""
     for column, published in zip(COLUMNS, PUBLISHED[OWN], strict=True):
         got, real = own[column].mean(), fresh[column].mean()

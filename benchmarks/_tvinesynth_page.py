@@ -17,7 +17,7 @@ COLOURS = {"vine": "#1b6a44", "Priv": "#855700", "TVAE": "#5b3f8c", "CTGA": "#5b
 
 INTRODUCTION = """# TVineSynth's comparison
 
-The vine at its truncation levels beside the paper's competitors, on its two tables (figures 1, 2, 16, 17
+The vine at its truncation levels next to the paper's competitors, on its two tables (figures 1, 2, 16, 17
 and 26 there), each generator in this tool's own implementation. Pictures and tables come from
 
     {command}

@@ -7,7 +7,7 @@ and peak memory of making and auditing it. Finished candidates are kept: the com
 again. By default the audits that a verdict needs and few others, and networks of few steps; --whole takes all
 defaults.
 
-    .venv/bin/python benchmarks/atlas.py FOLDER --out FOLDER --page docs/atlas.md
+    .venv/bin/python benchmarks/atlas.py FOLDER --out FOLDER --page docs/research/atlas.md
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Studies, each smaller than the paper's by default: `validators` (its figure 7), `calibration` (8),
 `thresholds` (9), `relations` (5, on made-up columns whose parts are related more and more), `seconds` and
-`98 columns` (4), and `ways`: what brings the ε risk of CART beside DPGAN to a quarter of CART's. What is
+`98 columns` (4), and `ways`: what brings the ε risk of CART with DPGAN to a quarter of CART's. What is
 measured stands in a file and is not measured again: the command can be stopped and given again at any time.
 
     .venv/bin/python benchmarks/disjoint_figures.py FOLDER --golden FILE --out FILE --page PAGE
@@ -98,7 +98,7 @@ def fitted(generator: Any, train: Table, seed: int, epsilon: float | None = 1.0)
 
 
 def mixed(data: Data, seed: int) -> DisjointModel:
-    """CART beside DPGAN, joined at random: fitted once for all validators."""
+    """CART with DPGAN, joined at random: fitted once for all validators."""
     generators = [MODELS["sp"], MODELS["dp"]]
     plan = joined(generators, {**data.halves, "shares": shares("sp", "dp")})
     plan["disjoint"]["join"] = "concatenate"
@@ -239,7 +239,7 @@ def taken(generator: Any, parts: int, train: Table, seed: int) -> float:
 
 
 def ways(data: Data, seed: int) -> Iterator[Row]:
-    """Other settings of CART beside DPGAN, by both joins."""
+    """Other settings of CART with DPGAN, by both joins."""
     sp, dp, halves = MODELS["sp"], MODELS["dp"], data.halves
     numeric = [c.name for c in quantitative(data.train.schema)]
     labels = [name for name in data.train.names if name not in numeric]

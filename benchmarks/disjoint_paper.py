@@ -7,7 +7,8 @@ of 2 to 6 parts. The parts of a fit are joined twice, at random and validated. E
 file and is not made again, so the command can be stopped and given again at any time. The attack by who
 knows the parts takes longer than all else together, and is made in the first `--attacked` repeats alone.
 
-    .venv/bin/python benchmarks/disjoint_paper.py FOLDER --golden FILE --out FILE --page docs/disjoint.md
+    .venv/bin/python benchmarks/disjoint_paper.py FOLDER --golden FILE --out FILE \
+        --page docs/research/disjoint.md
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Five public tables and one of a copula are dealt anew per seed: 2,000 training and 500 control rows where
 there are as many. Honest releases are fresh real rows, the same with a column of notes, and the generators,
-in several sizes; others are the kinds of the leak zoo, those that docs/leaks-seen.md lists as passing, and
-generators that overfit. Each goes before all audits that a blocking gate of the suite needs; four seeds of
+in several sizes; others are the kinds of the leak zoo, those that docs/research/leaks-seen.md lists as
+passing, and generators that overfit.
+Each goes before all audits that a blocking gate of the suite needs; four seeds of
 six tables are 24 of a kind. Every verdict is a line of a file, and what is on file is not asked again, so the
 command can be stopped and given again; --minutes stops it by itself.
 

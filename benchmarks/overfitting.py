@@ -5,7 +5,7 @@ that least loss and at chosen ratios of it, up to twice, a release is drawn, att
 table and seed the training is one file and each release measured a line of another, so the command can be
 stopped and given again at any time; several seeds are read together.
 
-    .venv/bin/python benchmarks/overfitting.py FOLDER --out FOLDER --page docs/overfitting.md
+    .venv/bin/python benchmarks/overfitting.py FOLDER --out FOLDER --page docs/research/overfitting.md
 """
 
 from __future__ import annotations

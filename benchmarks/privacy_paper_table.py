@@ -5,7 +5,8 @@ embedding (+ CL), as published and as this tool reports them. Every release meas
 is not measured again, so the command can be stopped and given again at any time. Smaller by default;
 --whole takes all rows, 2,000 attacks and the published network, which takes hours.
 
-    .venv/bin/python benchmarks/privacy_paper_table.py FOLDER --out FILE --page docs/privacy-paper-table.md
+    .venv/bin/python benchmarks/privacy_paper_table.py FOLDER --out FILE \
+        --page docs/research/privacy-paper-table.md
 """
 
 from __future__ import annotations

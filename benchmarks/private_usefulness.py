@@ -4,7 +4,7 @@ Total variation of single columns and of pairs, numbers in 25 bins of equal widt
 forest that learns on the release and is asked about the real rows that no generator saw, three in ten. These
 stand beside the generators as *fresh real rows*. Bounds and labels are declared; all seeds learn from the
 same rows. Every release is a line of a file and is not made again, so the command can be stopped and given
-again; it prints the table of docs/generators.md, means over the seeds there are.
+again; it prints the table of docs/research/generators-measured.md, means over the seeds there are.
 
     .venv/bin/python benchmarks/private_usefulness.py FOLDER --out FILE
 """

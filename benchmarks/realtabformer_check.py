@@ -6,7 +6,7 @@ the most of them; each release is measured beside fresh rows of other people. Wh
 file and is not measured again: the command can be stopped and given again at any time. It takes the recipe:
 `synth-audit recipes install realtabformer`.
 
-    .venv/bin/python benchmarks/realtabformer_check.py FOLDER --out FILE --page docs/realtabformer.md
+    .venv/bin/python benchmarks/realtabformer_check.py FOLDER --out FILE --page docs/research/realtabformer.md
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ the least loss on rows that it does not learn from; at that loss and at ratios o
 is drawn, attacked and measured as `overfitting.py` does for `tvae`. It can be stopped and given again, and
 takes the recipe: `synth-audit recipes install realtabformer`.
 
-    .venv/bin/python benchmarks/realtabformer_overfitting.py FOLDER --out FOLDER --page docs/realtabformer.md
+    .venv/bin/python benchmarks/realtabformer_overfitting.py FOLDER --out FOLDER \
+        --page docs/research/realtabformer.md
 """
 
 from __future__ import annotations

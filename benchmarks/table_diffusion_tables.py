@@ -5,7 +5,8 @@ hand. Figures as published beside this tool's way of asking the same, and both f
 release can be asked to be better than. Every release is a line of a file and is not made again, so that the
 command can be stopped and given again. By default five seeds at ε = 1; --whole: ten, and ε from 0.5 to 1000.
 
-    .venv/bin/python benchmarks/table_diffusion_tables.py FOLDER --out FILE --page docs/private-generators.md
+    .venv/bin/python benchmarks/table_diffusion_tables.py FOLDER --out FILE \
+        --page docs/research/private-generators.md
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def measured(rows: pd.DataFrame, name: str, root: str, draw: int) -> tuple[float
 
 
 def usefulness(release: pd.DataFrame, strangers: pd.DataFrame, target: str) -> float:
-    """AUROC on strangers of a forest trained on the release."""
+    """AUROC on control people of a forest trained on the release."""
     both = pd.concat([release.astype(strangers.dtypes.to_dict()), strangers])
     inputs = pd.get_dummies(both.drop(columns=target), dtype=float).fillna(-1)
     n = len(release)

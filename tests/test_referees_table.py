@@ -75,7 +75,7 @@ def test_the_table_tells_sizes_versions_and_wrong_passes(table):
         answer(0.01, {"gate": 0.0}, False, "synth_audit"),
     ]
     told = "\n".join(table.leaks_of(rows, ["copies", "smote"]))
-    assert "| copies | 5 %, undecided | 5 % s |" in told
+    assert "| copies | 5 %, insufficient evidence | 5 % s |" in told
     assert "smote" not in told
     auditors = table.auditors_of(rows)
     assert "| peer | 2 | 6 | 2 | none documented | 0 of 4 | 1, 1 |" in auditors
@@ -153,7 +153,7 @@ def test_whoever_mistypes_keeps_the_digits_but_one(zoo):
 
 def test_it_tells_which_honest_releases_were_held_and_what_a_subsample_hides(table):
     held = [answer(0.0, {"a": a, "b": 0.0}, a > 0, "synth_audit") for a in (0.0, 0.5, 1.0)]
-    assert table.held_honest(held) == ["* plain of t: 1 of 3 refused, 1 undecided (a)"]
+    assert table.held_honest(held) == ["* plain of t: 1 of 3 refused, 1 insufficient evidence (a)"]
     scores = {"DCRBaselineProtection": 1.0, "DCRBaselineProtection of 500 rows": 0.4}
     copied = answer(1.0, scores, auditor="sdmetrics")
     assert table.subsampled([copied]) == ["| t | 100 % | 1 | 0.000 | 0.600 |"]

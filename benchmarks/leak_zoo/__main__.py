@@ -7,7 +7,7 @@ itself). Honest releases come first, then each leak from --start on: smaller as 
 as long as it is not.
 
     .venv/bin/python benchmarks/leak_zoo FOLDER --out FILE
-    .venv/bin/python benchmarks/leak_zoo --out FILE --show --page docs/referees.md
+    .venv/bin/python benchmarks/leak_zoo --out FILE --show --page docs/research/referees.md
 """
 
 from __future__ import annotations

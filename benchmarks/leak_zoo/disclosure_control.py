@@ -13,7 +13,7 @@ from values import Rng, Rows, as_points, number_columns, rounded_like, spread_of
 
 
 def rank_swapped(people: Rows, dealt: Dealt, rng: Rng, reach: float = 0.05) -> Rows:
-    """Every number replaced by that of somebody in train who is at most ``reach`` of all away in rank."""
+    """Every number replaced by that of a person in train who is at most ``reach`` of all away in rank."""
     made, train = people.copy(), dealt.train
     most = max(1, int(reach * len(train)))
     for c in number_columns(train):

@@ -89,14 +89,14 @@ def beside(people: Rows, columns: list[str], dealt: Dealt) -> Rows:
 
 
 def one_block(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
-    """Five columns of the person, the two with the most values among them, beside a stranger's others."""
+    """Five columns of the person, the two with the most values among them, with another person's others."""
     # five drawn evenly were five coarse labels of Adult, which told nobody in train apart
     columns = sorted(map(str, people.columns), key=lambda c: -dealt.train[c].nunique())
     return beside(people, [*columns[:2], *map(str, rng.permutation(columns[2:])[:3])], dealt)
 
 
 def shifted_part(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
-    """Three numbers of the person, each moved by one constant for everybody, beside a stranger's others."""
+    """Three numbers of the person, each moved by one constant for everybody, with another person's others."""
     train = dealt.train
     known = sorted(number_columns(train), key=lambda c: -train[c].nunique())[:3]
     moved = {c: rounded_like((people[c] + 0.1 * spread_of(train[c])).to_numpy(), train[c]) for c in known}

@@ -24,7 +24,7 @@ _HOW = """# The Referees' Table
 
 The smallest leak, as a share of the people in train, that each auditor of synthetic tables sees. Written by
 
-    .venv/bin/python benchmarks/leak_zoo --out FILE --show --page docs/referees.md
+    .venv/bin/python benchmarks/leak_zoo --out FILE --show --page docs/research/referees.md
 
 from the answers on file, which were collected by this, given again until it was done:
 
@@ -40,10 +40,11 @@ of people outside train and control) but for a share of the people in train, who
 [below](#the-kinds) stands what they leave, by kind. Every auditor gets the same three files in an
 environment of its own and is used as its documentation says (below, and `auditors/ask_*.py`).
 *Its own decision* is what the tool says of a release; for this one, that it does not pass: some blocking
-gate fails or, where the table says *undecided*, none fails and some lack evidence. *Calibrated* is for all
-alike: some score lies beyond what honest releases of the same table let expect (in the same guise: mirrored,
-of independent columns and so on; one of them has the train and control of the leaks), at 5 % false alarms for
-the tool as a whole; the formula is in `referees_table.py`, and the score that showed it stands beside. Blank:
+gate fails or, where the table says *insufficient evidence*, none fails and some lack evidence.
+*Calibrated* is for all alike: some score lies beyond what honest releases of the same table let expect (in
+the same guise: mirrored, of independent columns and so on; one
+of them has the train and control of the leaks), at 5 % false alarms for
+the tool as a whole; the formula is in `referees_table.py`, and the score that showed it follows. Blank:
 not asked, or too few honest releases to calibrate by. Sizes lie on a grid, from 5 % up where a tool does not
 see that, else down to the first that it does not see: a size says *this, and perhaps less*, and *not at 5 %*
 that this was the largest asked.
@@ -77,19 +78,17 @@ _LIMITS = """## Limits of this study
   all.
 * `hepatitis` and `simulated` have 552 and 500 people in train, of whom 5 % are 28 and 25; the others 1,000.
 * The kinds were collected while this tool was built, and its gates were made to see them: it plays at home.
-  Kinds that nobody here thought of are not in the table.
+  Kinds that no one here thought of are not in the table.
 * Peers that measure one risk are held against leaks of others, and none of them claims to decide: they
   publish scores for a reader to judge.
 """
 
-_HELD = (
-    "\nIn these guises the table's sizes are no findings of this tool: it holds them whoever is in train.\n"
-)
+_HELD = "\nIn these guises the table's sizes are no findings of this tool: it holds them for any train.\n"
 
 _PASSED = """
 In bold: a row of 5 % of the people or more, which should not pass. How many of them an attack finds differs
 by kind: who turns the numbers of `mirrored` (5 % of Adult) back to control's finds 27 of these 50 people
-nearer than 2 % of the strangers are, which is 2 % of all people in train beyond strangers.
+nearer than 2 % of the control people are, which is an excess of 2 % of all people in train.
 """
 
 _SUBSAMPLE = """## SDMetrics' issue 934
@@ -145,7 +144,7 @@ def page(answers: Answers, kinds: Iterable[str]) -> str:
         parts.append(f"## {table}\n\n")
         parts += [line + "\n" for line in leaks_of(some, kinds)] + ["\n"]
     parts.append("## Where another auditor sees a smaller leak\n\n")
-    parts.append("A peer's calibrated reading beside this tool's own decision.\n\n")
+    parts.append("A peer's calibrated reading next to this tool's own decision.\n\n")
     parts += [line + "\n" for line in beaten(answers, kinds)] or ["Nowhere among those asked.\n"]
     wrong, held, parted = passed(answers), held_honest(answers), subsampled(answers)
     parts.append("\n## Leaks that this tool let pass\n\n")

@@ -114,7 +114,7 @@ def cell(answers: Answers, kind: str) -> str:
     calibrated, own = alarms(answers, kind)
     if decides(answers):
         least = [a for a in answers if (a["kind"], a["share"]) == (kind, smallest_seen(own)) and a["alarm"]]
-        return told(own) + (", undecided" if least and not any(map(refused, least)) else "")
+        return told(own) + (", insufficient evidence" if least and not any(map(refused, least)) else "")
     smallest = smallest_seen(calibrated)
     shown = (exceeded(a, answers) for a in answers if (a["kind"], a["share"]) == (kind, smallest))
     through = next((over[0] for over in shown if over), "")
@@ -210,7 +210,8 @@ def held_honest(answers: Answers) -> list[str]:
         held = [a for a in some if a["alarm"]]
         failed = sum(map(refused, held))
         gates = sorted({gate for a in held for gate, score in a["scores"].items() if score})
-        told = f"{failed} of {len(some)} refused, {len(held) - failed} undecided ({', '.join(gates)})"
+        open_ = f"{len(held) - failed} insufficient evidence ({', '.join(gates)})"
+        told = f"{failed} of {len(some)} refused, {open_}"
         out += [f"* {guise} of {table}: {told}"] if held else []
     return out
 

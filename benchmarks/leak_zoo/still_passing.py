@@ -1,4 +1,4 @@
-"""Kinds of leaks that passed the suite of 41 gates by docs/leaks-seen.md, unless `leaks.py` holds them.
+"""Kinds of leaks that passed 41 gates by docs/research/leaks-seen.md, unless `leaks.py` holds them.
 
 In `leaks.py` are the release turned round by rank (`mirrored`) and `blocks` of columns. In neither file are
 labels exchanged for others of the same meaning: the public tables have no two labels that mean the same.
@@ -116,7 +116,7 @@ def remainders(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
 
 
 def half_recoded(people: Rows, dealt: Dealt, rng: Rng) -> Rows:
-    """A half of the columns, their labels exchanged by one secret map, beside a stranger's others."""
+    """A half of the columns, their labels exchanged by one secret map, with another person's others."""
     kept = [str(c) for c in rng.permutation(people.columns)[: people.shape[1] // 2]]
     made = people.copy()
     for c in label_columns(dealt.train[kept]):
