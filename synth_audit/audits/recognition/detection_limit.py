@@ -1,20 +1,20 @@
 """Detection limits: the smallest leak that the whole procedure would have found on this table.
 
 For each class of leak, rows of the release are replaced by what a share g of the training people would
-leave. All views are computed again and the test is repeated. With S the strength of the attack and c its
-99 % quantile over permuted sides,
+leave. All views are computed again and the test is repeated. The margin
 
-    z = (mean(S) - c) / sd(S),
+    x = mean(S) - c
 
-over sides that are drawn again for everybody but the people planted. The leak is found with probability
-``Phi(z)``, which depends on the people and columns drawn. So each share is planted with several draws.
-Near the limit z rises with the share from its value z_0 without a leak: ``z = z_0 + b g``, with a slope b for
-each planting. With A the mean of b over k plantings and B its deviation among those of one share, a new draw
-is found with 95 % probability from the share g on at which
+is the strength S of the attack beyond its 99 % quantile c over permuted sides, averaged over sides that are
+drawn again for everybody but the people planted; sigma is the deviation of S over these sides. The leak is
+found where ``x + sigma e > 0`` with a normal e. How large x is depends on the people and the columns drawn,
+so each share is planted with several draws. Near the limit x rises from its value x_0 without a leak as
+``x_0 + b g``, and log b is normal. With b the geometric mean of k plantings and s the deviation of log b, a
+new draw is found with 95 % probability from this share on:
 
-    z_0 + A g = 1.64 sqrt(1 + (1 + 1 / k) (B g)^2).
+    g = -x_0 / b exp(sqrt(t^2 + (1 + 1 / k) (q s)^2)),   t = log((q sigma - x_0) / -x_0).
 
-Source: the right side is the prediction bound of a new normal draw, see Geisser 1993, ch. 2.
+With q = 1.64 either term under the root is exact where the other is 0.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ PLANTINGS = 4, 10
 """Plantings of a class at least, and at most."""
 
 PRECISE = 0.1
-"""Relative standard error of the mean slope at which no more is planted."""
+"""Standard error of the mean of log b at which no more is planted."""
 
 NEAR = 1.5
-"""Plantings count up to this ratio of their share to the limit: z bends where shares are far apart."""
+"""Plantings count up to this ratio of their share to the limit: x bends where shares are far apart."""
 
 STEP = 2.5
 """Largest ratio of a share to the one planted before it."""
 
 WANTED = 1.8
-"""z in a new draw at the limit. The normal's 95 % quantile is 1.64. The rest is for stopping where a few
-plantings happen to agree: 1.64 found 93 to 94 % in simulations."""
+"""The quantile q. The normal's 95 % quantile is 1.64. The rest is for searches that stop where a few
+plantings happen to agree: 1.64 found 93 % in simulations."""
 
 SIDES = 8
 """Times that sides are drawn again for one planting: the mean of S is known to a third of its deviation."""
@@ -116,7 +116,7 @@ def detection_limits(
         recognise([views], rng.permutation(member), rng, halvings=HALVINGS).strength for _ in range(CLEAR)
     ]
     critical = sorted(permuted)[-round(FAMILY * (CLEAR + 1))]
-    without = float((np.mean(permuted) - critical) / max(float(np.std(permuted)), 1e-9))
+    without = float(np.mean(permuted) - critical)
     searches = [Search(leak, without, int(member.sum())) for leak in classes_of(pool)]
     while still := [search for search in searches if not search.done]:
         plantings = [
@@ -127,10 +127,11 @@ def detection_limits(
         found = context.map("planted leak", planted_strength, plantings)
         for search in still:
             search.points += [
-                (p.share, z) for p, z in zip(plantings, found, strict=True) if p.leak is search.leak
+                (p.share, *of) for p, of in zip(plantings, found, strict=True) if p.leak is search.leak
             ]
     return [
-        DetectionLimit(s.leak, s.limit(), tuple(sorted({share for share, _ in s.points}))) for s in searches
+        DetectionLimit(s.leak, s.limit(), tuple(sorted({share for share, _, _ in s.points})))
+        for s in searches
     ]
 
 
@@ -139,8 +140,8 @@ def classes_of(pool: PooledPeople) -> list[LeakClass]:
     return [c for c in CLASSES if len(pool.columns) >= c.columns]
 
 
-def planted_strength(planting: Planting) -> float:
-    """Plant a leak, compute the views again, and measure z, see above."""
+def planted_strength(planting: Planting) -> tuple[float, float]:
+    """Plant a leak and compute the views again: the margin x and the deviation sigma, see above."""
     p = planting
     rng = child_rng(p.seed, "plant", p.leak.name, str(p.draw))
     pool, people = planted(p.pool, p.member, p.leak, p.share, rng)
@@ -152,7 +153,7 @@ def planted_strength(planting: Planting) -> float:
         sides = p.member.copy()
         sides[others] = rng.permutation(p.member[others])
         strengths[k] = recognise([scores.views], sides, rng, halvings=HALVINGS).strength
-    return float((strengths.mean() - p.critical) / max(float(strengths.std(ddof=1)), 1e-9))
+    return float(strengths.mean()) - p.critical, float(strengths.std(ddof=1))
 
 
 @dataclass
@@ -160,15 +161,15 @@ class Search:
     """The search for the limit of one class.
 
     Attributes:
-        without: z without a leak.
+        without: x without a leak, below 0.
         people: training people.
-        points: share and z of each planting so far.
+        points: share, x and sigma of each planting so far.
     """
 
     leak: LeakClass
     without: float
     people: int
-    points: list[tuple[float, float]] = field(default_factory=list)
+    points: list[tuple[float, float, float]] = field(default_factory=list)
 
     @property
     def done(self) -> bool:
@@ -189,34 +190,34 @@ class Search:
     def limit(self) -> float | None:
         """The smallest share found with 95 % probability, one person at least; None above the largest.
 
-        >>> search = Search(CLASSES[0], -3.0, 500, [(0.05, 2.0), (0.05, 2.0), (0.05, 2.0), (0.05, 2.0)])
+        >>> search = Search(CLASSES[0], -3.0, 500, 4 * [(0.05, 2.0, 1.0)])
         >>> search.limit()
-        0.048
+        0.0464
         """
         limit = self._fitted()[0]
         return max(round(limit, 6), 1 / self.people) if limit <= LARGEST_SHARE else None
 
     def _fitted(self) -> tuple[float, float, int]:
-        """The limit, the relative standard error of the mean slope, and how many plantings are near."""
-        shares, z = np.array(self.points).T
-        used = np.arange(len(z)) >= len(z) - PLANTINGS[0]
+        """The limit, the standard error of the mean of log b, and how many plantings are near."""
+        shares, margins, deviations = np.array(self.points).T
+        used = np.arange(len(shares)) >= len(shares) - PLANTINGS[0]
+        limit = 0.0
         for _ in range(3):  # from the last plantings to those near the limit
-            limit, error = _limit(shares[used], z[used], self.without)
+            before = limit
+            limit, error = _limit(shares[used], margins[used], deviations[used], self.without)
             apart = np.abs(np.log(shares / min(limit, LARGEST_SHARE)))
             near = apart <= math.log(NEAR)
-            used = near | (apart <= np.sort(apart)[min(PLANTINGS[0], len(z)) - 1])
-        return limit, error, int(near.sum())
+            used = near | (apart <= np.sort(apart)[min(PLANTINGS[0], len(shares)) - 1])
+        return max(before, limit), error, int(near.sum())  # x may jump, and the limit swing with it
 
 
-def _limit(shares: Floats, z: Floats, without: float) -> tuple[float, float]:
-    """Solve the equation above for the share: the limit, and the relative error of the mean slope."""
-    slopes, k = (z - without) / shares, len(z)
+def _limit(shares: Floats, margins: Floats, deviations: Floats, without: float) -> tuple[float, float]:
+    """Solve the equation above: the limit, and the standard error of the mean of log b."""
+    sigma, k = math.sqrt(float((deviations**2).mean())), len(shares)
+    slopes = np.log(np.maximum(margins - without, sigma) / shares)  # what shows less is within the error of x
     planted_at, of = np.unique(shares, return_inverse=True)
     within = slopes - (np.bincount(of, slopes) / np.bincount(of))[of]
-    mean, deviation = float(slopes.mean()), math.sqrt(float(within @ within) / (k - len(planted_at)))
-    error = deviation / math.sqrt(k) / max(abs(mean), 1e-9)
-    square = mean**2 - (1 + 1 / k) * (WANTED * deviation) ** 2
-    if mean <= 0 or square <= 0:
-        return math.inf, error
-    inner = (without * mean) ** 2 - square * (without**2 - WANTED**2)
-    return max(0.0, (math.sqrt(max(inner, 0.0)) - without * mean) / square), error
+    spread = math.sqrt(float(within @ within) / (k - len(planted_at)))
+    enough = math.log(1 + WANTED * sigma / -without)
+    beyond = math.hypot(enough, WANTED * spread * math.sqrt(1 + 1 / k))
+    return -without * math.exp(beyond - float(slopes.mean())), spread / math.sqrt(k)
