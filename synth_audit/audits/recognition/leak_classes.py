@@ -40,8 +40,6 @@ class LeakClass:
         by_value: whether the people are those with the largest or rarest values of one column.
         columns: columns that it needs.
         of_one_person: whether what a row has of people is of one person.
-        draws: plantings of each share; three where much hangs on which columns are drawn: 78 of 80 leaks at
-            a limit by the weakest of three were found, and 23 of 30 at one by a single draw.
     """
 
     name: str
@@ -50,7 +48,6 @@ class LeakClass:
     by_value: bool = False
     columns: int = 1
     of_one_person: bool = True
-    draws: int = 1
 
 
 def planted(
@@ -180,7 +177,6 @@ CLASSES = (
         title="One in three of a person's values beside other values",
         left=_fragments,
         columns=4,
-        draws=3,
     ),
     LeakClass(name="shifted", title="Copies in other terms: numbers moved by constants", left=_shifted),
     LeakClass(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.recognition import Recognition, detection_limit
-from synth_audit.audits.recognition.detection_limit import LARGEST_SHARE, WANTED, next_share, reached
+from synth_audit.audits.recognition.detection_limit import LARGEST_SHARE, NEAR, TOGETHER, WANTED, Search
 from synth_audit.audits.recognition.leak_classes import CLASSES, planted
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, PooledWords, pooled
 from synth_audit.audits.recognition.side_test import side_test
@@ -18,6 +18,8 @@ from synth_audit.execution.context import RunContext
 from synth_audit.plugins.audit import RandomSplit
 
 N, ROWS = 400, 300
+X0, SIGMA = -1.9, 0.8
+"""Margin without a leak, and its deviation, as they are on most tables."""
 OF = {leak.name: leak for leak in CLASSES}
 
 
@@ -102,31 +104,56 @@ def test_no_more_people_than_rows_can_be_planted(pool):
     assert len(people) == 20
 
 
-def test_shares_planted_close_in_on_the_limit():
-    def z(share):
-        return -2.5 + 150 * share
+def searched(margin, seed=0):
+    """A search in which each planting has the margin that a function of share and randomness says."""
+    search, rng = Search(OF["copies"], X0, 500), np.random.default_rng(seed)
+    while not search.done:
+        share = search.next_share()
+        search.points += [(share, margin(share, rng), SIGMA) for _ in range(TOGETHER)]
+    return search
 
-    points = {0.0: z(0.0)}
-    while (share := next_share(points)) is not None:
-        points[share] = z(share)
-    assert len(points) == 4
-    assert reached(points) == pytest.approx((WANTED + 2.5) / 150, rel=0.01)
+
+@pytest.mark.parametrize("slope", [20, 80, 400])
+def test_shares_planted_close_in_on_the_limit(slope):
+    search = searched(lambda share, _: X0 + slope * share)
+    assert len(search.points) <= 8
+    assert search.limit() == pytest.approx((WANTED * SIGMA - X0) / slope, rel=0.01)
 
 
 def test_a_leak_that_is_never_found_has_no_limit():
-    points = {0.0: -2.5}
-    while (share := next_share(points)) is not None:
-        points[share] = -2.0
-    assert max(points) == LARGEST_SHARE
-    assert reached(points) is None
+    search = searched(lambda *_: X0)
+    assert search.limit() is None
+    assert max(share for share, _, _ in search.points) * NEAR >= LARGEST_SHARE
 
 
-def test_a_strength_that_falls_again_moves_the_limit_up():
-    assert reached({0.0: -2.0, 0.02: 4.0, 0.04: 1.0, 0.06: 3.0}) == pytest.approx(0.05)
+def test_a_leak_that_one_person_shows_has_the_limit_of_one_person():
+    assert searched(lambda *_: 50.0).limit() == 1 / 500
+
+
+def test_where_a_leak_shows_from_a_share_on_the_limit_is_not_below():
+    limit = searched(lambda share, _: 3.0 if share > 0.07 else X0).limit()
+    assert 0.07 < limit < 0.15
+
+
+@pytest.mark.parametrize("deviation", [0.05, 0.2, 0.4])
+def test_leaks_at_the_limit_are_found_as_often_as_it_says(deviation):
+    """A leak is stronger or weaker with the people and columns drawn; the limit covers a new draw."""
+
+    def margin(share, rng):
+        return X0 + 60 * np.exp(deviation * rng.normal()) * share + SIGMA / 3 * rng.normal()
+
+    found = []
+    for seed in range(100):
+        limit = searched(margin, seed).limit()
+        new = np.random.default_rng((seed, 1))
+        if limit is not None:
+            found += [margin(limit, new) + SIGMA * new.normal() > 0 for _ in range(100)]
+    assert len(found) > 8000
+    assert np.mean(found) > 0.93
 
 
 def test_examples_in_docstrings_hold():
-    assert doctest.testmod(detection_limit) == (0, 1)
+    assert doctest.testmod(detection_limit) == (0, 2)
 
 
 def people_of(n, seed):
