@@ -23,9 +23,8 @@ from synth_audit.execution.context import Progress, RunContext
 from synth_audit.execution.seeds import Salt
 from synth_audit.files import load_yaml, scratch_in, temporary_folder
 from synth_audit.findings.verdict import Result
-from synth_audit.generators.external.recipe import RecipeEnvironment, Setting, recipe_named
+from synth_audit.generators.external.recipe import RecipeEnvironment, Setting, recipe_named, trial
 from synth_audit.generators.external.recipe import recipes as known_recipes
-from synth_audit.generators.external.recipe_model import trial
 from synth_audit.inputs import Frame, PlanLike, Running
 from synth_audit.mechanism_test.claim import Claim
 from synth_audit.mechanism_test.distinguishing import MechanismResult
