@@ -285,7 +285,7 @@ def render_report(
 
     Args:
         force: replace whatever file is at ``path``; otherwise an older report alone is replaced.
-        full: nothing is folded away, so that all of it is printed.
+        full: everything that was measured, unfolded; without it at most about 6,000 words.
     """
     if path is not None and not force:
         pages.refuse_other_file(Path(path))
@@ -317,7 +317,7 @@ def write_pdf(
 
     Args:
         evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
-        full: nothing is folded away.
+        full: everything that was measured, unfolded.
 
     Raises:
         PluginError: WeasyPrint is not installed.

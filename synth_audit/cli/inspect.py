@@ -24,7 +24,7 @@ JOB = CommandJob.INSPECT
 @click.option(
     "--certificate", is_flag=True, help="The certificate of two pages alone; the report is its annex."
 )
-@click.option("--full", is_flag=True, help="With --to or --pdf, fold nothing away: the whole annex in print.")
+@click.option("--full", is_flag=True, help="With --to or --pdf, write out all that was measured, unfolded.")
 @click.option("--pdf", type=FILE, metavar="FILE", help="Write a PDF instead; with --to, too.")
 @click.option("--open", "opened", is_flag=True, help="Show it in the browser.")
 def report(

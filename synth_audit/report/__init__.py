@@ -31,7 +31,7 @@ def render_report(evidence: Evidence, *, full: bool = False) -> str:
     The same evidence gives the same text, byte for byte.
 
     Args:
-        full: nothing is folded away, so that all of it is printed.
+        full: everything that was measured, unfolded; without it at most about 6,000 words.
     """
     from synth_audit.report.page import render
 

@@ -271,7 +271,7 @@ def _subgroups(subgroups: Sequence[Subgroup], titles: dict[str, str]) -> Cells:
     return Cells(title, header, tuple(rows))
 
 
-def certificate(
+def guarantee_section(
     account: PrivacyAccount, outcomes: Sequence[AuditOutcome], training: Sequence[Series] = ()
 ) -> dict[str, Any]:
     """The section on the formal guarantee: what is claimed, what the release proves, the account, and how the

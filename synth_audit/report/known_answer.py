@@ -339,7 +339,6 @@ def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> S
     if limit >= 1:
         unknown = "It is not established from which size on a leak would have been found."
         return SensitivityLine("open", (detection_limits(evidence) or (unknown,))[-1])
-    return SensitivityLine(
-        "pass",
-        f"A leak of {words.share_of_people(limit, evidence)} would have been found with 95 % probability.",
-    )
+    share = words.share_of_people(limit, evidence)
+    unknown = " ".join(detection_limits(evidence)[1:])  # of classes of leak for which it does not hold
+    return SensitivityLine("pass", f"A leak of {share} would have been found with 95 % probability.", unknown)

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from synth_audit.build import build_version, resource_folder
 from synth_audit.errors import PluginError
 from synth_audit.report import audits, words
-from synth_audit.report.chapters import certificate, exposed_records, groups, unmeasured
+from synth_audit.report.chapters import exposed_records, groups, guarantee_section, unmeasured
 from synth_audit.report.gates import check_sentence, verdict_view
 from synth_audit.report.known_answer import first_line, known_answer, sensitivities
 from synth_audit.store.evidence import Evidence
@@ -109,7 +109,7 @@ def report_view(evidence: Evidence) -> dict[str, Any]:
         "groups": groups(evidence),
         "known_answer": known_answer(evidence, found),
         "exposed": exposed_records(evidence),
-        "guarantee": certificate(generator.privacy, evidence.outcomes, generator.training),
+        "guarantee": guarantee_section(generator.privacy, evidence.outcomes, generator.training),
         "marks": {**audit_marks(evidence), WRITTEN_BY: build_version()},
     }
 

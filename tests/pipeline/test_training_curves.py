@@ -9,7 +9,7 @@ import pytest
 
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.making import fit_plan, real_tables
-from synth_audit.report.chapters import certificate
+from synth_audit.report.chapters import guarantee_section
 from synth_audit.store.salts import known_salt
 
 SMALL = {"steps": 4, "levels": 2, "hidden": 8, "blocks": 1}
@@ -70,6 +70,6 @@ def test_pictures_of_draws_and_what_is_drawn_together_are_in_the_record(fitted, 
     assert shown - before == {"admitted", "thresholds"}
     assert sorted(n for group in made.record.column_groups for n in group) == ["w", "x", "y", "z"]
     assert [len(group) for group in made.record.column_groups] == [2, 2]
-    page = certificate(made.record.privacy, (), made.record.training)
+    page = guarantee_section(made.record.privacy, (), made.record.training)
     assert len(page["curves"]) == 5
     assert len(page["curves"][0].panels) == 1, "the relations are drawn as a matrix"

@@ -15,7 +15,7 @@ def test_a_curve_is_drawn_with_its_numbers(build: ModuleType) -> None:
         course.step("train", step, 2, loss)
     trained = replace(found.generator, training=course.of_losses())
     assert "Loss in training" not in render_report(found)
-    chapter = render_report(replace(found, generator=trained).sealed()).split('id="certificate"')[1]
+    chapter = render_report(replace(found, generator=trained).sealed()).split('id="guarantee"')[1]
     figure = chapter[chapter.index("<figure>") : chapter.index("</figure>")]
     assert "Loss in training" in figure
     assert "<svg" in figure

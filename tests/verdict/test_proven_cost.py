@@ -12,7 +12,7 @@ from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.findings.measurement import Findings, Interval
 from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.report.chapters import certificate
+from synth_audit.report.chapters import guarantee_section
 from synth_audit.verdict import privacy_budget
 from synth_audit.verdict.privacy_budget import EMPIRICAL_EPSILON as TOLD
 from synth_audit.verdict.privacy_budget import EPSILON_CEILING, Promise, promise_results, proven_cost
@@ -67,11 +67,11 @@ def test_the_largest_of_several_is_told():
 )
 def test_without_a_number_nothing_is_told(outcomes):
     assert proven_cost(outcomes) is None
-    assert certificate(UNPAID, outcomes)["proved"] == ""
+    assert guarantee_section(UNPAID, outcomes)["proved"] == ""
 
 
 def test_it_stands_beside_the_claim():
-    body = certificate(UNPAID, [outcome(0.85)])
+    body = guarantee_section(UNPAID, [outcome(0.85)])
     assert "no formal privacy guarantee" in body["claim"]
     assert "at least 0.85" in body["proved"]
 

@@ -185,7 +185,7 @@ PLOT = PanelKind(
     describe=describe,
     scale=lambda series, most, anchor: scale_svg(most, anchor),
     table=_density_table,
-    note="The more of its cell a square fills, the larger the share of rows in it, in all panels "
-    "alike; a blank cell holds none or too few to tell.",
+    note="The more of its cell a square fills, the larger its share of rows, in all panels alike. "
+    "A blank cell holds no row, or too few to show.",
     narrow=3,
 )
