@@ -12,6 +12,7 @@ from synth_audit.errors import DataError, PlanError
 from synth_audit.execution.context import RunContext
 from synth_audit.generators._model_files import from_text, to_text
 from synth_audit.generators.vine import Vine
+from synth_audit.generators.vine import model as vine_model
 from synth_audit.generators.vine.columns import fewest_class_rows
 from synth_audit.plugins.fitting import FitRecipe, fit_shared
 from synth_audit.plugins.generator import FitContext, Truncatable
