@@ -18,7 +18,6 @@ from synth_audit.generators._deep.transforms import (
     RowLayout,
 )
 from synth_audit.generators._marginal.binning import (
-    Counting,
     KnownColumn,
     bought_counts,
     known_columns,
@@ -145,46 +144,36 @@ def with_margins(transformer: Transformer, train: Table, context: FitContext, sh
     """
     if not share:
         return transformer
-    domains = _domains(transformer, context)
-    queries = sum(_queries(column, domains) for column in transformer.columns)
-    if not queries:
+    domains = _domains(transformer, private=context.accountant.budget is not None)
+
+    def queries(column: ColumnTransform) -> int:
+        if isinstance(column, LabelTransform):
+            return len(column.slices)
+        if isinstance(column, RangeTransform) and column.name in domains:
+            return RankTransform.queries(domains[column.name], gap=column.gap)
+        return 0
+
+    def counted(column: ColumnTransform) -> ColumnTransform:
+        context.deadline.check()
+        if isinstance(column, LabelTransform) and column.slices:
+            counts = column.encode(train, context.rng).sum(axis=0, dtype=np.float64)
+            return replace(column, shares=tuple(settled(counting.noisy(counts), counting.least).tolist()))
+        if isinstance(column, RangeTransform) and (domain := domains.get(column.name)):
+            values = train.numbers(column.name)
+            return RankTransform.counted(column.name, domain, values, counting, gap=column.gap)
+        return column
+
+    if not (total := sum(map(queries, transformer.columns))):
         return transformer
-    counting = bought_counts(context, train.n_rows, queries, share)
-    counted = (_counted(column, domains, train, context, counting) for column in transformer.columns)
-    return replace(transformer, columns=tuple(counted))
+    counting = bought_counts(context, train.n_rows, total, share)
+    return replace(transformer, columns=tuple(map(counted, transformer.columns)))
 
 
-def _domains(transformer: Transformer, context: FitContext) -> dict[str, NumberDomain]:
+def _domains(transformer: Transformer, *, private: bool) -> dict[str, NumberDomain]:
     """Of columns of numbers that can differ; under a budget by what is declared."""
     found = {}
     for column, transform in zip(transformer.schema, transformer.columns, strict=True):
         if isinstance(transform, RangeTransform) and transform.numbers and transform.bounds:
-            private = context.accountant.budget is not None
             resolution = column.declared_resolution if private else column.resolution
             found[column.name] = number_domain(column, transform.bounds, resolution)
     return found
-
-
-def _queries(column: ColumnTransform, domains: dict[str, NumberDomain]) -> int:
-    if isinstance(column, LabelTransform):
-        return len(column.slices)
-    if isinstance(column, RangeTransform) and column.name in domains:
-        return RankTransform.queries(domains[column.name], gap=column.gap)
-    return 0
-
-
-def _counted(
-    column: ColumnTransform,
-    domains: dict[str, NumberDomain],
-    train: Table,
-    context: FitContext,
-    counting: Counting,
-) -> ColumnTransform:
-    context.deadline.check()
-    if isinstance(column, LabelTransform) and column.slices:
-        counts = column.encode(train, context.rng).sum(axis=0, dtype=np.float64)
-        return replace(column, shares=tuple(settled(counting.noisy(counts), counting.least).tolist()))
-    if isinstance(column, RangeTransform) and (domain := domains.get(column.name)):
-        values = train.numbers(column.name)
-        return RankTransform.counted(column.name, domain, values, counting, gap=column.gap)
-    return column

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from synth_audit.arrays import Counts, Floats, Floats32, Labels, Positions
+from synth_audit.arrays import Bools, Counts, Floats, Floats32, Labels, Positions
 from synth_audit.encode.univariate import NumberDomain
 from synth_audit.generators._marginal.binning import (
     Counting,
@@ -82,6 +82,12 @@ def one_hot(codes: Positions, width: int) -> Floats32:
     return vectors
 
 
+def beside_gap(number: Floats, missing: Bools, slices: tuple[int, ...]) -> Floats32:
+    """A number of each row, and behind it whether it is missing where there is a slice that says so."""
+    first = number.astype(np.float32)[:, None]
+    return np.hstack([first, one_hot(missing.astype(np.intp), 2)]) if slices else first
+
+
 @dataclass(frozen=True)
 class QuantileTransform:
     """A number x as ``Φ⁻¹(F(x))``, F linear between quantiles of train: a standard normal coordinate.
@@ -125,8 +131,7 @@ class QuantileTransform:
         values = table.numbers(self.name)
         missing = np.isnan(values)
         ranks = np.where(missing, rng.random(len(values)), self._ranks(values, rng.random(len(values))))
-        number = ndtri(np.clip(ranks, _RAREST, 1 - _RAREST)).astype(np.float32)[:, None]
-        return np.hstack([number, one_hot(missing.astype(np.intp), 2)]) if self.gap else number
+        return beside_gap(ndtri(np.clip(ranks, _RAREST, 1 - _RAREST)), missing, self.slices)
 
     def _ranks(self, values: Floats, places: Floats) -> Floats:
         """``F``; of a shared value as far up its step as its place in [0, 1) says."""
@@ -266,8 +271,7 @@ class RankTransform:
         missing = np.isnan(values)
         known = np.where(missing, self.domain.low, values)
         ranks = 2 * self.cells.ranks(_within(self.domain.placed(known), self.domain, rng)) - 1
-        number = np.where(missing, 0, ranks).astype(np.float32)[:, None]
-        return np.hstack([number, one_hot(missing.astype(np.intp), 2)]) if self.slices else number
+        return beside_gap(np.where(missing, 0, ranks), missing, self.slices)
 
     def decode(self, vectors: Floats32) -> Floats:
         """Within the bounds, on the grid."""
@@ -440,15 +444,12 @@ class RangeTransform:
         """The number, 0 where missing, and whether it is."""
         values = table.numbers(self.name)
         missing = np.isnan(values)
-        parts = [np.zeros((len(values), 0), dtype=np.float32)]
-        if self.numbers:
-            assert self.bounds is not None
-            low, high = self.bounds
-            scaled = 2 * ((values - low) / (high - low)) - 1
-            parts.append(np.clip(np.nan_to_num(scaled), -1, 1).astype(np.float32)[:, None])
-        if self.slices:
-            parts.append(one_hot(missing.astype(np.intp), 2))
-        return np.hstack(parts)
+        if not self.numbers:
+            return beside_gap(values, missing, self.slices)[:, 1:]
+        assert self.bounds is not None
+        low, high = self.bounds
+        scaled = 2 * ((values - low) / (high - low)) - 1
+        return beside_gap(np.clip(np.nan_to_num(scaled), -1, 1), missing, self.slices)
 
     def decode(self, vectors: Floats32) -> Floats:
         """Within the bounds."""
