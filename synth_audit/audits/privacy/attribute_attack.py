@@ -249,7 +249,7 @@ def _rare_labels(subject: Subject, design: DesignMatrix, secret: Secret) -> tupl
 
     Together they would hide what each hangs on.
     """
-    held = design.coding(secret.name).rare_counts(subject.train)
+    held = design.coding(secret.name).rare_counts
     enough = {label: n for label, n in held.items() if n >= _FEWEST_RARE}
     rare = sorted(enough, key=lambda label: -enough[label])[:_MOST_RARE]
     counts = np.array([enough[label] for label in rare], dtype=np.float64)

@@ -23,7 +23,7 @@ from synth_audit.encode.codes import (
 )
 from synth_audit.encode.facets import MarginMethod, Novelty
 from synth_audit.encode.novelty import exact_decimals, label_novelties, read_novelties
-from synth_audit.encode.predictors import Equality, LabelCoding
+from synth_audit.encode.predictors import Coding, Equality, label_coding
 from synth_audit.encode.ranks import RankScale
 from synth_audit.encode.texts import WIDTH, Composite, Reading, ngram_vectors
 from synth_audit.encode.univariate import Categories
@@ -120,9 +120,9 @@ class TextLabels(Kind):
         joint[np.arange(len(position)), position] = 1.0
         return split_rows(joint, tables)
 
-    def coding(self, train: Table, column: Column, start: int) -> LabelCoding | None:
+    def coding(self, train: Table, column: Column, start: int) -> Coding | None:
         """Indicators of the frequent labels."""
-        return LabelCoding.on(train, column, start)
+        return label_coding(train, column, start)
 
     def secret(
         self, tables: Sequence[Table], column: Column, tolerance: float

@@ -15,7 +15,7 @@ from synth_audit.encode.cells import Cells, SharedCells, shared_number_cells
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.encode.facets import MarginMethod, Novelty
 from synth_audit.encode.novelty import FinestDigits, number_novelties
-from synth_audit.encode.predictors import GuessTolerance, NumberCoding
+from synth_audit.encode.predictors import Coding, GuessTolerance, number_coding
 from synth_audit.encode.ranks import RankScale
 from synth_audit.encode.univariate import NumbersWithGaps
 from synth_audit.stats.distributions import cell_codes, quantile_cells
@@ -171,9 +171,9 @@ class Numbers(Kind):
         encoder = EuclideanEncoder.anchored_on(train, [column])
         return [np.clip(c.numbers, -far, far) for c in encoder.encode(tables)]
 
-    def coding(self, train: Table, column: Column, start: int) -> NumberCoding | None:
+    def coding(self, train: Table, column: Column, start: int) -> Coding | None:
         """The number itself."""
-        return NumberCoding.on(train, column, start)
+        return number_coding(train, column, start)
 
     def secret(
         self, tables: Sequence[Table], column: Column, tolerance: float
