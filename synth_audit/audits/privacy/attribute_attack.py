@@ -24,7 +24,7 @@ from synth_audit.audits.privacy._attribute_secrets import (
     associated,
     retained,
 )
-from synth_audit.encode.cells import Cells
+from synth_audit.encode.cells import AnchoredCells
 from synth_audit.encode.codes import Vocabulary
 from synth_audit.encode.facets import facets
 from synth_audit.errors import PluginError
@@ -226,7 +226,11 @@ class ReleaseTest:
 
 
 def _rows(
-    table: Table, design: DesignMatrix, secret: Secret, groupings: Sequence[Cells], rare: Sequence[str]
+    table: Table,
+    design: DesignMatrix,
+    secret: Secret,
+    groupings: Sequence[AnchoredCells],
+    rare: Sequence[str],
 ) -> SecretRows:
     """The rows of a table that hold the secret.
 
@@ -256,7 +260,7 @@ def _rare_labels(subject: Subject, design: DesignMatrix, secret: Secret) -> tupl
     return rare, counts / max(counts.sum(), 1.0)
 
 
-def _groupings(subject: Subject, secret: Secret) -> Iterator[Cells]:
+def _groupings(subject: Subject, secret: Secret) -> Iterator[AnchoredCells]:
     """Of the other columns, as train has them."""
     for column in subject.features:
         if column.name != secret.name:

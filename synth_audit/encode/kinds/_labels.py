@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Codes, Floats, Floats32, Labels, Positions, Target
-from synth_audit.encode.cells import Cells, SharedCells, shared_label_cells
+from synth_audit.encode.cells import AnchoredCells, SharedCells, shared_label_cells
 from synth_audit.encode.codes import (
     Vocabulary,
     by_frequency,
@@ -54,14 +54,16 @@ class TextLabels(Kind):
     scale = Scale.NOMINAL
     domain_terms = frozenset({"categories"})
 
-    def anchored_cells(self, train: Table, column: Column, *, most_cells: int, most_labels: int) -> Cells:
+    def anchored_cells(
+        self, train: Table, column: Column, *, most_cells: int, most_labels: int
+    ) -> AnchoredCells:
         """A cell for each of the most frequent labels of train, one for its others, one for labels that train
         lacks, and one for missing."""
         vocabulary = Vocabulary.of(column.name, train)
         frequent = most_frequent(vocabulary.counts(train), most_labels)
         rarer = int(frequent.sum())
         cells = np.append(np.where(frequent, np.cumsum(frequent) - 1, rarer), [rarer + 1, rarer + 2])
-        return Cells(rarer + 3, lambda table: cells[vocabulary.places(table)])
+        return AnchoredCells(rarer + 3, lambda table: cells[vocabulary.places(table)])
 
     def shared_cells(
         self, tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
@@ -69,10 +71,10 @@ class TextLabels(Kind):
         """One for each label."""
         return shared_label_cells(tables, column)
 
-    def grouping(self, train: Table, column: Column, *, bins: int) -> Cells:
+    def grouping(self, train: Table, column: Column, *, bins: int) -> AnchoredCells:
         """Labels of train by their texts; 0 is of missing values, the last of labels that train lacks."""
         vocabulary = Vocabulary.of(column.name, train)
-        return Cells(len(vocabulary.labels) + 2, lambda table: 1 + vocabulary.places(table))
+        return AnchoredCells(len(vocabulary.labels) + 2, lambda table: 1 + vocabulary.places(table))
 
     def outlying(self, table: Table, column: Column, tail: float) -> Positions:
         """Rows of the rarest labels."""
