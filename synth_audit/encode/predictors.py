@@ -11,7 +11,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Floats32
 from synth_audit.encode.codes import Vocabulary
-from synth_audit.neighbours.gower import MISSING, Mixed
+from synth_audit.neighbours.gower import NOWHERE, Mixed
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -238,7 +238,7 @@ def predicted(
 
 def forest_features(rows: Mixed) -> Floats32:
     """One column per column, for trees; they ask for order only, so missing numbers stand at one end."""
-    numbers = np.where(rows.numbers == MISSING, -2 * _BEYOND, np.clip(rows.numbers, -_BEYOND, _BEYOND))
+    numbers = np.where(rows.numbers == NOWHERE, -2 * _BEYOND, np.clip(rows.numbers, -_BEYOND, _BEYOND))
     return np.hstack([numbers, rows.labels]).astype(np.float32)
 
 
