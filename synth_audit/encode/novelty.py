@@ -94,7 +94,7 @@ def label_novelties(
     Args:
         train, values: labels as text, shapes (n,) and (m,). declared: the plan's; where there are some, what
             it leaves out is none of fresh people's either.
-        entities: see :meth:`~synth_audit.table.kind.Familiar.novelties`.
+        entities: whose each training row is, shape (n,); None where each is somebody's only one.
     """
     own = train.unique().drop_null()
     known = pa.concat_arrays([own.cast(values.type), pa.array(declared, values.type)])

@@ -48,7 +48,10 @@ _MOSTLY_ITS_OWN = 0.5
 
 
 class TextLabels(Kind):
-    """Labels: two values are equal or not; categories and their frequencies."""
+    """Labels: two values are equal or not; categories and their frequencies.
+
+    What is asked of a column takes and returns what it does of numbers; see :class:`._numbers.Numbers`.
+    """
 
     most_labels = 10_000
     scale = Scale.NOMINAL
