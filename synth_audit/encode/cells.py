@@ -32,7 +32,7 @@ _WORTHWHILE = 0.75
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class AnchoredCells:
     """Cells of the values of one column, which train fixes, so that tables can be cross-tabulated alike.
 
     Attributes:
@@ -165,7 +165,7 @@ class ColumnCells:
     """
 
     columns: tuple[Column, ...]
-    cells: tuple[Cells, ...]
+    cells: tuple[AnchoredCells, ...]
 
     @classmethod
     def of(cls, train: Table, columns: Sequence[Column], most_cells: int, most_labels: int) -> ColumnCells:

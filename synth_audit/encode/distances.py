@@ -12,7 +12,7 @@ import numpy.typing as npt
 from synth_audit.arrays import Codes, Floats, Positions
 from synth_audit.encode.codes import cells_of
 from synth_audit.neighbours.coordinates import Coordinates, side_by_side, smallest_type
-from synth_audit.neighbours.gower import FAR, MISSING, MISSING_NUMBER, NEAR, Mixed
+from synth_audit.neighbours.gower import MISSING_NUMBER, NEAR, NOWHERE, OUTSIDE, Mixed
 from synth_audit.stats import distributions
 from synth_audit.stats.distributions import RobustScale
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
@@ -339,12 +339,12 @@ def _width(part: _AnyNumbers | SharedLabels) -> int:
 def _gower_coordinates(part: _AnyNumbers, table: Table) -> Floats:
     """A part in units of a distance of 1, shape (n, width)."""
     if isinstance(part, Vectors):
-        return np.nan_to_num(part.read(table) / part.spread, nan=MISSING)
+        return np.nan_to_num(part.read(table) / part.spread, nan=NOWHERE)
     if isinstance(part, _RangedNumbers):
-        return np.nan_to_num(part.read(table), nan=MISSING)[:, None]
+        return np.nan_to_num(part.read(table), nan=NOWHERE)[:, None]
     numbers, what = part.read(table)
     placed = np.where(what == distributions.REGULAR, numbers, what * _GOWER_LABEL)
-    return np.where(what == distributions.MISSING, MISSING, placed)[:, None]
+    return np.where(what == distributions.MISSING, NOWHERE, placed)[:, None]
 
 
 def _published(train: Table, column: Column) -> SharedLabels | _RangedNumbers:
@@ -371,7 +371,7 @@ def cells(
     for read, codes_of_labels in _rows_and_codes(tables, rows, labels):
         near = np.empty((read.n_rows, len(numbers)))
         for j, p in enumerate(numbers):
-            places = np.clip(p.read(read) * NEAR, -FAR, FAR).astype(np.float32)  # which the search allows for
-            near[:, j] = np.nan_to_num(places, nan=MISSING_NUMBER)
+            places = np.clip(p.read(read) * NEAR, -OUTSIDE, OUTSIDE)
+            near[:, j] = np.nan_to_num(places, nan=MISSING_NUMBER).astype(np.float32)  # as is allowed for
         found.append(Coordinates.of(near, side_by_side(codes_of_labels, read.n_rows)))
     return found

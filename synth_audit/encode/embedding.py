@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Codes, Floats
 from synth_audit.encode.cells import row_groups
 from synth_audit.encode.codes import Vocabulary, split_rows
 from synth_audit.encode.distances import EuclideanEncoder
@@ -212,26 +211,21 @@ class _CellReader:
         for column in self.columns:
             part = column.kind.part
             if isinstance(part, NumberPart):
-                numbers.append(self._numbers(part.read(table.column(column.name)), column.name)[:, None])
+                values = part.read(table.column(column.name))
+                # A difference may be infinite, and so may the scale.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    z = (values - self.scales.centre[column.name]) / self.scales.scale[column.name]
+                # Beyond ten by logarithm, so that no outlier drowns the other columns.
+                placed = np.where(np.isnan(values), np.nan, drawn_in(np.nan_to_num(z)))
+                numbers.append(placed[:, None])
                 continue
-            labels.append(start + self._codes(table, column.name)[:, None])
+            known = self.known[column.name]
+            last = FIRST_LABEL + len(known.labels)
+            codes = np.array([*range(FIRST_LABEL, last), UNSEEN, MISSING])[known.places(table)]
+            labels.append(start + codes[:, None])
             masked.append(start + MASKED)
-            start += FIRST_LABEL + len(self.known[column.name].labels)
+            start += last
         return Inputs(np.hstack(numbers), np.hstack(labels), np.array(masked, dtype=np.int64), start)
-
-    def _numbers(self, values: Floats, name: str) -> Floats:
-        """Standardised; beyond ten by logarithm, so that no outlier drowns the other columns."""
-        with np.errstate(
-            over="ignore", invalid="ignore"
-        ):  # a difference may be infinite, and so may the scale
-            z = np.nan_to_num((values - self.scales.centre[name]) / self.scales.scale[name])
-        return np.where(np.isnan(values), np.nan, drawn_in(z))
-
-    def _codes(self, table: Table, name: str) -> Codes:
-        known = self.known[name]
-        return np.array([*(FIRST_LABEL + i for i in range(len(known.labels))), UNSEEN, MISSING])[
-            known.places(table)
-        ]
 
 
 def _in_order(inputs: Inputs) -> Inputs:

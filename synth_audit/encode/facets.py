@@ -65,5 +65,5 @@ def facets(column: Column) -> Numbers | TextLabels:
         f"the kind {kind.name!r} does not say how its columns are compared",
         where=f"column {column.name!r}",
         expected="a kind of numbers or of labels",
-        fix="derive it from `Numbers` or `TextLabels` in `synth_audit.encode.kinds`",
+        fix="derive it from `kinds._numbers.Numbers` or `kinds._labels.TextLabels` of `synth_audit.encode`",
     )

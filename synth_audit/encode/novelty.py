@@ -94,7 +94,7 @@ def label_novelties(
     Args:
         train, values: labels as text, shapes (n,) and (m,). declared: the plan's; where there are some, what
             it leaves out is none of fresh people's either.
-        entities: see :meth:`~synth_audit.table.kind.Familiar.novelties`.
+        entities: whose each training row is, shape (n,); None where each is somebody's only one.
     """
     own = train.unique().drop_null()
     known = pa.concat_arrays([own.cast(values.type), pa.array(declared, values.type)])
@@ -138,8 +138,10 @@ def number_novelties(
         return (Novelty(Aspect.CONSTANT, new & (not free), nobody),)
     found = []
     if None not in resolutions:
-        finer, off = (_off(x, resolutions, single) for x in (values, train))
-        found.append(Novelty(Aspect.RESOLUTION, new & finer, off & _alone(train, entities)))
+        held = ([r.holds(x, single=single) for r in resolutions if r is not None] for x in (values, train))
+        finer, off = (~np.any(parts, axis=0) for parts in held)
+        alone = _of_one(np.unique(train, return_inverse=True)[1], entities) & ~np.isnan(train)
+        found.append(Novelty(Aspect.RESOLUTION, new & finer, off & alone))
     if not bounded:
         far = new & _far(values, distinct[0], distinct[-1])
         found.append(Novelty(Aspect.RANGE, far, _far_alone(train, distinct)))
@@ -176,12 +178,6 @@ def exact_decimals(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return values if pc.all(pc.equal(values, back)).as_py() is not False else values.cast(pa.string())
 
 
-def _off(values: Floats, resolutions: Sequence[Resolution | FinestDigits | None], single: bool) -> Bools:
-    """True where a number is finer than every resolution."""
-    held = [r.holds(values, single=single) for r in resolutions if r is not None]
-    return np.asarray(~np.any(held, axis=0), dtype=bool)
-
-
 def _far(values: Floats, low: float, high: float) -> Bools:
     with np.errstate(over="ignore", invalid="ignore"):
         room = _FAR * (high - low)
@@ -199,11 +195,6 @@ def _far_alone(train: Floats, distinct: Floats) -> Bools:
         if _far(np.array([end]), rest[0], rest[-1])[0]
     ]
     return np.isin(train, ends)
-
-
-def _alone(train: Floats, entities: Codes | None) -> Bools:
-    """True where no other entity has the number."""
-    return _of_one(np.unique(train, return_inverse=True)[1], entities) & ~np.isnan(train)
 
 
 def held_by_one(train: pa.ChunkedArray, entities: Codes | None) -> Bools:

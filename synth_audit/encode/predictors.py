@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Floats32
 from synth_audit.encode.codes import Vocabulary
-from synth_audit.neighbours.gower import MISSING, Mixed
+from synth_audit.neighbours.gower import NOWHERE, Mixed
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -32,140 +32,88 @@ _BEYOND = 1e6
 """Numbers further than this from train's range are alike to the model."""
 
 
-@dataclass(frozen=True)
-class NumberCoding:
-    """The number itself, read no further than train's own smallest and largest.
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """How one column becomes the numbers of a linear model (contrast coding).
 
     Attributes:
-        start: position of its first number in the design.
-        gap: a second number says where it is missing.
-        span: smallest and largest number in train.
+        start: position of its first number in the design. width: how many numbers it becomes.
+        regressors: positions that predict other columns.
+        responses: position and share in train of each number that stands for this column as a secret.
+        numbers: of a table, shape (n, width), NaN where a number is missing.
+        present: rows of a table that hold a value which train may teach something of, shape (n,).
+        rare_counts: rows of train that hold each label too rare for a number of its own, ascending.
     """
 
     column: Column
     start: int
-    gap: bool
-    span: tuple[float, float]
-
-    @classmethod
-    def on(cls, train: Table, column: Column, start: int) -> NumberCoding | None:
-        """Read off train; None where the numbers are all the same and too few are missing."""
-        values = train.numbers(column.name)
-        missing = np.isnan(values)
-        gap = RARE <= float(missing.mean()) < 1
-        if not gap and len(np.unique(values[~missing])) < 2:
-            return None
-        return cls(column, start, gap, (float(values[~missing].min()), float(values[~missing].max())))
-
-    @property
-    def width(self) -> int:
-        """One, or two with gaps."""
-        return 1 + self.gap
-
-    @property
-    def regressors(self) -> list[int]:
-        """Positions of all of them."""
-        return list(range(self.start, self.start + self.width))
-
-    @property
-    def responses(self) -> dict[int, float]:
-        """The number itself."""
-        return {self.start: 1.0}
-
-    def numbers(self, table: Table) -> Floats:
-        """Shape (n, width), NaN where a number is missing."""
-        values = np.clip(table.numbers(self.column.name), *self.span)  # a sentinel must not drown a column
-        return np.column_stack([values, np.isnan(values)] if self.gap else [values])
-
-    def present(self, table: Table) -> Bools:
-        """Rows that hold a number, shape (n,)."""
-        return np.asarray(~np.isnan(table.numbers(self.column.name)))
-
-    def rare_counts(self, train: Table) -> Mapping[str, int]:
-        """Numbers have no labels."""
-        return {}
+    width: int
+    regressors: list[int]
+    responses: dict[int, float]
+    numbers: Callable[[Table], Floats]
+    present: Callable[[Table], Bools]
+    rare_counts: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class LabelCoding:
+def number_coding(train: Table, column: Column, start: int) -> Coding | None:
+    """The number itself, read no further than train's own smallest and largest, and whether it is missing.
+
+    None where the numbers are all the same and too few are missing.
+    """
+    values = train.numbers(column.name)
+    missing = np.isnan(values)
+    gap = RARE <= float(missing.mean()) < 1
+    if not gap and len(np.unique(values[~missing])) < 2:
+        return None
+    low, high = float(values[~missing].min()), float(values[~missing].max())
+
+    def numbers(table: Table) -> Floats:
+        found = np.clip(table.numbers(column.name), low, high)  # a sentinel must not drown a column
+        return np.column_stack([found, np.isnan(found)] if gap else [found])
+
+    def present(table: Table) -> Bools:
+        return np.asarray(~np.isnan(table.numbers(column.name)))
+
+    return Coding(column, start, 1 + gap, [start, start + 1][: 1 + gap], {start: 1.0}, numbers, present)
+
+
+def label_coding(train: Table, column: Column, start: int) -> Coding | None:
     """Indicators, since no order of codes could carry what labels say of a secret; of two one is enough.
 
-    Attributes:
-        start: position of its first number in the design.
-        labels: labels that get an indicator, ascending; None for a gap.
-        shares: their frequencies in train, then that of the pooled ones.
-        vocabulary: all labels of train, whether frequent or not.
-        pooled: the last number says that the label is one of those that got none of their own.
+    Frequent labels and a frequent gap have one each, and labels that are rare share one if they are frequent
+    together. None where no label is frequent, or one is all there is.
     """
+    known = Vocabulary.of(column.name, train)
+    rows = np.append(known.counts(train), train.n_missing(column.name))
+    shares = dict(zip([*known.labels, None], (rows / train.n_rows).tolist(), strict=True))
+    frequent = {label: share for label, share in shares.items() if RARE <= share < 1}
+    seldom = sum(share for label, share in shares.items() if label is not None and share < RARE)
+    if not frequent:
+        return None
+    pooled = seldom >= RARE and bool(set(frequent) - {None})
+    parts = [*frequent.values(), *([seldom] if pooled else [])]
+    width = len(parts)
+    own = {label: j for j, label in enumerate(frequent)}
+    others = width - 1 if pooled else width
+    place = np.array([*(own.get(x, others) for x in known.labels), width, own.get(None, width)])
+    regressors = list(range(start, start + width))
+    if sum(parts) > 1 - RARE:  # where they leave little over, the commonest follows from the others
+        del regressors[int(np.argmax(parts))]
+    responses = {start + j: share for j, share in enumerate(parts) if j != own.get(None)}
+    if len(responses) == 2 and sum(responses.values()) > 1 - RARE:
+        del responses[max(responses, key=responses.__getitem__)]  # the same as the other, turned round
 
-    column: Column
-    start: int
-    labels: tuple[str | None, ...]
-    shares: tuple[float, ...]
-    vocabulary: Vocabulary
-    pooled: bool
-
-    @classmethod
-    def on(cls, train: Table, column: Column, start: int) -> LabelCoding | None:
-        """Read off train; None where no label is frequent, or one is all there is."""
-        known = Vocabulary.of(column.name, train)
-        rows = np.append(known.counts(train), train.n_missing(column.name))
-        shares = dict(zip([*known.labels, None], (rows / train.n_rows).tolist(), strict=True))
-        frequent = {label: share for label, share in shares.items() if RARE <= share < 1}
-        seldom = sum(share for label, share in shares.items() if label is not None and share < RARE)
-        if not frequent:
-            return None
-        pooled = seldom >= RARE and bool(set(frequent) - {None})
-        parts = (*frequent.values(), seldom) if pooled else tuple(frequent.values())
-        return cls(column, start, tuple(frequent), parts, known, pooled)
-
-    @property
-    def width(self) -> int:
-        """One for each frequent label, and one for the pooled ones."""
-        return len(self.shares)
-
-    @property
-    def regressors(self) -> list[int]:
-        """Positions that predict other columns: where they leave little over, all but the commonest."""
-        positions = list(range(self.start, self.start + self.width))
-        if sum(self.shares) > 1 - RARE:
-            del positions[int(np.argmax(self.shares))]
-        return positions
-
-    @property
-    def responses(self) -> dict[int, float]:
-        """Position and share in train of each number that stands for this column as a secret."""
-        known = {
-            self.start + i: share
-            for i, share in enumerate(self.shares)
-            if i >= len(self.labels) or self.labels[i] is not None
-        }
-        if len(known) == 2 and sum(known.values()) > 1 - RARE:
-            del known[max(known, key=known.__getitem__)]  # the same number as the other, turned round
-        return known
-
-    def numbers(self, table: Table) -> Floats:
-        """Shape (n, width)."""
-        own = {label: j for j, label in enumerate(self.labels)}
-        nowhere = self.width
-        seldom = nowhere - 1 if self.pooled else nowhere
-        place = [*(own.get(x, seldom) for x in self.vocabulary.labels), nowhere, own.get(None, nowhere)]
-        found: Floats = np.eye(nowhere + 1, nowhere)[np.array(place)[self.vocabulary.places(table)]]
+    def numbers(table: Table) -> Floats:
+        found: Floats = np.eye(width + 1, width)[place[known.places(table)]]
         return found
 
-    def present(self, table: Table) -> Bools:
-        """Rows that hold a label of train, shape (n,)."""
-        places = self.vocabulary.places(table)
-        return np.asarray((places >= 0) & (places < len(self.vocabulary.labels)))
+    def present(table: Table) -> Bools:
+        places = known.places(table)
+        return np.asarray((places >= 0) & (places < len(known.labels)))
 
-    def rare_counts(self, train: Table) -> Mapping[str, int]:
-        """Rows of train that hold each label of a share below :data:`RARE`."""
-        counts = zip(self.vocabulary.labels, self.vocabulary.counts(train).tolist(), strict=True)
-        return {label: n for label, n in counts if n < RARE * train.n_rows}
-
-
-Coding: TypeAlias = NumberCoding | LabelCoding
-"""How one column becomes the numbers of a linear model (contrast coding)."""
+    counts = zip(known.labels, rows.tolist(), strict=False)
+    rare = {label: n for label, n in counts if n < RARE * train.n_rows}
+    return Coding(column, start, width, regressors, responses, numbers, present, rare)
 
 
 @dataclass(frozen=True)
@@ -290,7 +238,7 @@ def predicted(
 
 def forest_features(rows: Mixed) -> Floats32:
     """One column per column, for trees; they ask for order only, so missing numbers stand at one end."""
-    numbers = np.where(rows.numbers == MISSING, -2 * _BEYOND, np.clip(rows.numbers, -_BEYOND, _BEYOND))
+    numbers = np.where(rows.numbers == NOWHERE, -2 * _BEYOND, np.clip(rows.numbers, -_BEYOND, _BEYOND))
     return np.hstack([numbers, rows.labels]).astype(np.float32)
 
 

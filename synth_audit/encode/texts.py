@@ -46,7 +46,7 @@ _FEWEST_NUMBERS = 3
 _FIRST_LOOK = 200
 """Distinct labels by which a convention may be ruled out at once."""
 
-Quantity = tuple[float, str]
+ReadNumber = tuple[float, str]
 """A number and its unit, with a currency before it; empty where there is none."""
 
 _SIGN = r"(?P<sign>[-+\N{MINUS SIGN}]?)"
@@ -191,7 +191,7 @@ def _number_pattern(point: str, comma: str) -> re.Pattern[str]:
     return re.compile(rf"{_BOUND}{_MONEY}{_SIGN}\s*(?P<digits>{grouped}|{plain}){_UNIT}")
 
 
-def _quantity(text: str, pattern: re.Pattern[str], point: str) -> Quantity | None:
+def _quantity(text: str, pattern: re.Pattern[str], point: str) -> ReadNumber | None:
     found = pattern.fullmatch(text)
     if not found:
         return None
@@ -201,7 +201,7 @@ def _quantity(text: str, pattern: re.Pattern[str], point: str) -> Quantity | Non
     return (number, f"{found['money'] or ''} {found['unit'] or ''}") if np.isfinite(number) else None
 
 
-def _date(text: str, pattern: re.Pattern[str]) -> Quantity | None:
+def _date(text: str, pattern: re.Pattern[str]) -> ReadNumber | None:
     found = pattern.fullmatch(text)
     if not found:
         return None
@@ -212,7 +212,7 @@ def _date(text: str, pattern: re.Pattern[str]) -> Quantity | None:
         return None
 
 
-def _iso(text: str) -> Quantity | None:
+def _iso(text: str) -> ReadNumber | None:
     if not re.match(r"\d{4}-\d{2}(-\d{2}|$)", text):
         return None
     whole = f"{text}-01" if len(text) == len("2024-03") else text
@@ -222,12 +222,12 @@ def _iso(text: str) -> Quantity | None:
         return None
 
 
-def _clock(text: str) -> Quantity | None:
+def _clock(text: str) -> ReadNumber | None:
     found = re.fullmatch(r"(\d{1,2}):([0-5]\d)(?::([0-5]\d))?", text)
     return (3600.0 * int(found[1]) + 60.0 * int(found[2]) + int(found[3] or 0), "") if found else None
 
 
-def _band(text: str) -> Quantity | None:
+def _band(text: str) -> ReadNumber | None:
     """The middle of a band, or the bound of an open one."""
     if found := _INTERVAL.fullmatch(text):
         ends = [x for x in map(float, found.groups()) if np.isfinite(x)]
@@ -246,13 +246,13 @@ def _plain_number(text: str) -> float:
     return float(_GROUPED.sub("", text.replace("\N{MINUS SIGN}", "-")).replace(",", "."))
 
 
-def _code(text: str) -> Quantity | None:
+def _code(text: str) -> ReadNumber | None:
     """A letter and a number, as codes of diagnoses have: neighbours have neighbouring codes."""
     found = re.fullmatch(r"([a-z])(\d{2,3}(?:\.\d{1,4})?)", text)
     return (1000.0 * (ord(found[1]) - ord("a")) + float(found[2]), "") if found else None
 
 
-def _roman(text: str) -> Quantity | None:
+def _roman(text: str) -> ReadNumber | None:
     """A Roman numeral up to 39, with a letter behind it: stages and grades."""
     found = re.fullmatch(
         r"(?P<what>[a-z]{2,10} )?(?P<tens>x{0,3})(?P<ones>ix|iv|v?i{0,3})(?P<part>[a-d]?)", text
@@ -264,7 +264,7 @@ def _roman(text: str) -> Quantity | None:
     return 10 * len(found["tens"]) + ones + part, (found["what"] or "").strip()
 
 
-CONVENTIONS: Mapping[str, Callable[[str], Quantity | None]] = {
+CONVENTIONS: Mapping[str, Callable[[str], ReadNumber | None]] = {
     "ISO dates": _iso,
     "year/month/day": partial(_date, pattern=re.compile(rf"{_YEAR}/{_MONTH}/{_DAY}{_TIME}")),
     "day.month.year": partial(_date, pattern=re.compile(rf"{_DAY}\.{_MONTH}\.{_YEAR}{_TIME}")),

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from synth_audit.execution.dask_cluster import DaskWorkers
 
 Done = TypeVar("Done")
+Item = TypeVar("Item")
 
 WORTH_A_FILE = 2**16
 """Bytes of a table from which on it goes as a file."""
@@ -43,8 +44,6 @@ whole process, so that two pieces in threads of one process would move each othe
 
 _LOOK = 0.5
 """Seconds between two looks at whether the parent is alive."""
-
-Item = TypeVar("Item")
 
 _THREADS = (
     "OMP_NUM_THREADS",
@@ -59,8 +58,6 @@ _THREADS = (
 
 _IDLE = 300.0
 """Seconds after which a process without work ends."""
-
-Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -406,7 +403,7 @@ class Processes:
         )
 
 
-def over_blocks(n: int, size: int, work: Callable[[slice], Part], threads: int | None = None) -> list[Part]:
+def over_blocks(n: int, size: int, work: Callable[[slice], Done], threads: int | None = None) -> list[Done]:
     """Results of ``work`` on the slices of 0 … n−1 of at most ``size`` rows, in order.
 
     Numpy lets go of the interpreter inside its loops, so threads are enough. Linear algebra is held to

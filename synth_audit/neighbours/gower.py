@@ -30,13 +30,13 @@ they must make of a distance of 1, so that few rows are left to compare exactly.
 _SINGLE = 1e3
 """Longest column, in distances of 1, whose places single precision tells apart well enough."""
 
-MISSING = 1e300
+NOWHERE = 1e300
 """A missing number: at no distance from itself, and at least 1 from everything else."""
 
 NEAR = 30
 """Two numbers wholly disagree when they differ by 1/30 of the column's range in train, or more."""
 
-FAR, MISSING_NUMBER = 1e6, 1e9
+OUTSIDE, MISSING_NUMBER = 1e6, 1e9
 """Where values far outside train's range, and missing ones, are put: in agreement only with themselves."""
 
 _APART, _ROUNDING = 4.0, 1e-5
@@ -140,7 +140,7 @@ class Mixed:
     """Rows of mixed columns, prepared for Gower's distance to other rows of the same preparation.
 
     Attributes:
-        numbers: numeric columns in units of train's range, :data:`MISSING` where missing, shape (n, p).
+        numbers: numeric columns in units of train's range, :data:`NOWHERE` where missing, shape (n, p).
         labels: shared codes of discrete columns, −1 or more, in the smallest type that holds them, missing a
             code of its own, shape (n, q).
         weights: of p numeric, then q discrete columns; they sum to 1, shape (p + q,).

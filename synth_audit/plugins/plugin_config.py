@@ -9,6 +9,7 @@ import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
@@ -220,13 +221,8 @@ def accepted(hint: Any) -> str:
         return "mapping"
     if origin is typing.Annotated:
         return accepted(parts[0])
-    if (
-        isinstance(hint, type)
-        and hint not in _WORDS
-        and issubclass(hint, str)
-        and hasattr(hint, "__members__")
-    ):
-        return _either([str(member) for member in typing.cast("Any", hint)])
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return _either([str(member) for member in hint])
     return _WORDS.get(hint, getattr(hint, "__name__", str(hint)))
 
 
@@ -236,13 +232,9 @@ def _either(words: list[str]) -> str:
 
 
 def _written(value: object) -> str:
-    return _yaml(value).removesuffix("...\n").strip()
-
-
-def _yaml(value: object) -> str:
-    return yaml.safe_dump(
-        _plain(value), sort_keys=False, allow_unicode=True, width=10_000, default_flow_style=True
-    )
+    flow: dict[str, Any] = {"default_flow_style": True, "width": 10_000}
+    text: str = yaml.safe_dump(_plain(value), sort_keys=False, allow_unicode=True, **flow)
+    return text.removesuffix("...\n").strip()
 
 
 def _plain(value: object) -> object:

@@ -174,6 +174,10 @@ def _clear_beside(path: Path) -> None:
                     beside.unlink()
 
 
+LONGEST_WAIT = 3600
+"""Seconds that a lock is waited for: what takes longer is no lock that somebody else will open soon."""
+
+
 def refuse_unless_one(table: str | None, query: str | None, example: str) -> None:
     """Raise ``ValueError`` unless exactly one of a table's name and a query is given, and the name is one."""
     if (table is None) == (query is None):

@@ -14,7 +14,7 @@ import pyarrow as pa
 from synth_audit.errors import DataError, Unavailable
 from synth_audit.plugins.source import SourceInfo, at_least_one, refuse_unkept
 from synth_audit.sources import _files
-from synth_audit.sources._files import OnDisk, Streamed, parts_of, quote, refuse_unless_one
+from synth_audit.sources._files import LONGEST_WAIT, OnDisk, Streamed, parts_of, quote, refuse_unless_one
 from synth_audit.table.arrow import decoded, value_type
 from synth_audit.table.schema import check_names
 from synth_audit.table.table import BATCH
@@ -27,7 +27,6 @@ _HARDENED = {
 _DIGITS = 38
 """Of the widest decimal."""
 
-LONGEST_WAIT = 3600
 _AGAIN = 0.1
 """Seconds between two attempts at a locked file."""
 

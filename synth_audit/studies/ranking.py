@@ -40,7 +40,7 @@ from synth_audit.studies.frontier import (
 from synth_audit.table.schema import RELEASED, Role
 from synth_audit.verdict.suite import load_suite
 
-PRIVACY = (
+USUAL_PRIVACY = (
     "attribute_game.retained",
     "attribute_attack.retained",
     "membership_game.privacy_gain",
@@ -48,7 +48,7 @@ PRIVACY = (
     "exact_match.excess",
 )
 
-UTILITY = ("prediction.auroc_tstr", "prediction.r2_tstr", "marginals.total_variation")
+USUAL_UTILITY = ("prediction.auroc_tstr", "prediction.r2_tstr", "marginals.total_variation")
 """What is taken when the plan names nothing: the first that was measured."""
 
 _DERIVED = {q.name for q in DERIVED}
@@ -361,8 +361,8 @@ def ranked(
     """
     spec = plan.frontier or FrontierSpec.model_validate({})
     found = [t.evidence for t in tried if t.evidence is not None]
-    privacy = settle(spec.privacy, PRIVACY, "privacy", found)
-    utility = settle(spec.utility, UTILITY, "utility", found)
+    privacy = settle(spec.privacy, USUAL_PRIVACY, "privacy", found)
+    utility = settle(spec.utility, USUAL_UTILITY, "utility", found)
     candidates = scored(
         tuple(_candidate(t, privacy, utility) for t in tried),
         spec.alpha,
@@ -374,7 +374,7 @@ def ranked(
     best, reason = choose(candidates)
     for named, measure in ((spec.privacy, privacy), (spec.utility, utility)):
         reason += shortfall(measure, found) if named else ""
-    reason += "" if spec.utility else replacement(utility, UTILITY, "Usefulness")
+    reason += "" if spec.utility else replacement(utility, USUAL_UTILITY, "Usefulness")
     return FrontierRecord(
         table=plan.name,
         plan_sha256=plan.digest,

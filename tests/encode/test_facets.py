@@ -179,7 +179,7 @@ def test_a_coding_gives_its_width_and_says_who_holds_a_value(tables):
     assert set(coding.regressors) <= set(places)
     assert set(coding.responses) <= set(places)
     assert np.array_equal(coding.present(train), ~train.missing("x"))
-    for label, n in coding.rare_counts(train).items():
+    for label, n in coding.rare_counts.items():
         assert n == np.sum(train.labels("x") == label)
     same = train.take(np.flatnonzero(~train.missing("x"))[:1].repeat(9))
     assert facets(column).coding(same, column, 0) is None

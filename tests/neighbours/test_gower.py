@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from synth_audit.encode.distances import GowerEncoder
 from synth_audit.neighbours import leaves, memory, search
-from synth_audit.neighbours.gower import MISSING, Mixed, nearest_without
+from synth_audit.neighbours.gower import NOWHERE, Mixed, nearest_without
 from synth_audit.neighbours.search import Pairs, nearest, nearest_but, nearest_k, nearest_other
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
@@ -194,7 +194,7 @@ def test_huge_numbers_and_ranges_stay_finite():
 def clouds(draw):
     """Queries and references on a coarse grid, so that ties abound; some missing, some far away."""
     p, q = draw(st.integers(0, 3)), draw(st.integers(0, 3))
-    value = st.sampled_from([0.0, 1 / 3, 0.5, 2 / 3, 1.0, 1.5, -2.0, 9.0, -1e9, 1e100, MISSING])
+    value = st.sampled_from([0.0, 1 / 3, 0.5, 2 / 3, 1.0, 1.5, -2.0, 9.0, -1e9, 1e100, NOWHERE])
     weights = np.array([draw(st.sampled_from([0.1, 1.0, 1.0, 3.7])) for _ in range(p + q)])
 
     def cloud():
@@ -305,7 +305,7 @@ def test_scores_are_within_the_stated_error(width, spread):
     rng = np.random.default_rng(0)
     queries, reference = smooth(50, width, rng, 5.0), smooth(500, width, rng)
     queries.numbers[:, : width // 4 + 1] *= spread
-    queries.numbers[rng.random(queries.numbers.shape) < 0.1] = MISSING
+    queries.numbers[rng.random(queries.numbers.shape) < 0.1] = NOWHERE
     pairs = Pairs(queries, reference)
     scores = np.empty((50, 500), pairs.dtype)
     pairs.scores(slice(0, 50), slice(0, 500), scores)

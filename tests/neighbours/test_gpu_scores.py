@@ -7,7 +7,7 @@ import pytest
 
 from synth_audit.neighbours import gower, gpu_scores, memory
 from synth_audit.neighbours.coordinates import Coordinates
-from synth_audit.neighbours.gower import MISSING, Mixed
+from synth_audit.neighbours.gower import NOWHERE, Mixed
 from synth_audit.neighbours.gpu_scores import device_for, scored_on
 from synth_audit.neighbours.search import Pairs, nearest, nearest_k, nearest_other
 
@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 
 
 def mixed(n, rng):
-    numbers = np.where(rng.random((n, 3)) < 0.1, MISSING, rng.random((n, 3)).round(2) * 3)
+    numbers = np.where(rng.random((n, 3)) < 0.1, NOWHERE, rng.random((n, 3)).round(2) * 3)
     return Mixed.of(numbers, rng.integers(-1, 4, (n, 2)), np.array([1.0, 1, 2, 1, 0.5]))
 
 
@@ -114,7 +114,7 @@ def test_scores_of_differences_are_those_of_the_processor(device, scale, kind, m
     rng = np.random.default_rng(0)
     queries, reference = (mixed(n, rng) for n in (70, 300))
     for part in (queries, reference):
-        part.numbers[:, 0] = np.where(part.numbers[:, 0] < MISSING, scale * rng.random(len(part)), MISSING)
+        part.numbers[:, 0] = np.where(part.numbers[:, 0] < NOWHERE, scale * rng.random(len(part)), NOWHERE)
         part.weights[:] = np.array([5.0, 1, 1, 1, 1]) / 9
     if kind == np.float64:
         monkeypatch.setattr(gower, "_SINGLE", 10.0)

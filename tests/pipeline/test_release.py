@@ -327,7 +327,7 @@ def test_a_plan_without_a_source_and_a_source_without_a_place_can_release(case, 
     plan = case.replan(source=None)
     release(filed_for(case, plan), case.workspace, case.synthetic)
     plan = case.replan(source={"csv": {"path": "people.csv"}})
-    monkeypatch.delattr(Csv, "place")
+    monkeypatch.setattr(Csv, "place", None)
     Locatable._abc_caches_clear()  # which remember what the class could do before
     assert not isinstance(plan.build_source(), Locatable)
     release(filed_for(case, plan), case.workspace, case.synthetic)

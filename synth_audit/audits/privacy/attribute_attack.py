@@ -12,7 +12,7 @@ import numpy as np
 from synth_audit.arrays import Codes, Floats
 from synth_audit.audits._declarations import different
 from synth_audit.audits.privacy import _attribute_secrets as secrets
-from synth_audit.encode.cells import Cells
+from synth_audit.encode.cells import AnchoredCells
 from synth_audit.encode.codes import Vocabulary
 from synth_audit.encode.facets import facets
 from synth_audit.errors import PluginError
@@ -210,7 +210,7 @@ def _rows(
     table: Table,
     design: secrets.DesignMatrix,
     secret: secrets.Secret,
-    groupings: Sequence[Cells],
+    groupings: Sequence[AnchoredCells],
     rare: Sequence[str],
 ) -> secrets.SecretRows:
     """The rows of a table that hold the secret.
@@ -236,14 +236,14 @@ def _rare_labels(
 
     Together they would hide what each hangs on.
     """
-    held = design.coding(secret.name).rare_counts(subject.train)
+    held = design.coding(secret.name).rare_counts
     enough = {label: n for label, n in held.items() if n >= _FEWEST_RARE}
     rare = sorted(enough, key=lambda label: -enough[label])[:_MOST_RARE]
     counts = np.array([enough[label] for label in rare], dtype=np.float64)
     return rare, counts / max(counts.sum(), 1.0)
 
 
-def _groupings(subject: Subject, secret: secrets.Secret) -> Iterator[Cells]:
+def _groupings(subject: Subject, secret: secrets.Secret) -> Iterator[AnchoredCells]:
     """Of the other columns, as train has them."""
     for column in subject.features:
         if column.name != secret.name:

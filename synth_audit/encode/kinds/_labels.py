@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Codes, Floats, Floats32, Labels, Positions, Target
-from synth_audit.encode.cells import Cells, SharedCells, shared_label_cells
+from synth_audit.encode.cells import AnchoredCells, SharedCells, shared_label_cells
 from synth_audit.encode.codes import (
     Vocabulary,
     by_frequency,
@@ -23,7 +23,7 @@ from synth_audit.encode.codes import (
 )
 from synth_audit.encode.facets import MarginMethod, Novelty
 from synth_audit.encode.novelty import exact_decimals, label_novelties, read_novelties
-from synth_audit.encode.predictors import Equality, LabelCoding
+from synth_audit.encode.predictors import Coding, Equality, label_coding
 from synth_audit.encode.ranks import RankScale
 from synth_audit.encode.texts import WIDTH, Composite, Reading, ngram_vectors
 from synth_audit.encode.univariate import Categories
@@ -48,20 +48,25 @@ _MOSTLY_ITS_OWN = 0.5
 
 
 class TextLabels(Kind):
-    """Labels: two values are equal or not; categories and their frequencies."""
+    """Labels: two values are equal or not; categories and their frequencies.
+
+    What is asked of a column takes and returns what it does of numbers; see :class:`._numbers.Numbers`.
+    """
 
     most_labels = 10_000
     scale = Scale.NOMINAL
     domain_terms = frozenset({"categories"})
 
-    def anchored_cells(self, train: Table, column: Column, *, most_cells: int, most_labels: int) -> Cells:
+    def anchored_cells(
+        self, train: Table, column: Column, *, most_cells: int, most_labels: int
+    ) -> AnchoredCells:
         """A cell for each of the most frequent labels of train, one for its others, one for labels that train
         lacks, and one for missing."""
         vocabulary = Vocabulary.of(column.name, train)
         frequent = most_frequent(vocabulary.counts(train), most_labels)
         rarer = int(frequent.sum())
         cells = np.append(np.where(frequent, np.cumsum(frequent) - 1, rarer), [rarer + 1, rarer + 2])
-        return Cells(rarer + 3, lambda table: cells[vocabulary.places(table)])
+        return AnchoredCells(rarer + 3, lambda table: cells[vocabulary.places(table)])
 
     def shared_cells(
         self, tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
@@ -69,10 +74,10 @@ class TextLabels(Kind):
         """One for each label."""
         return shared_label_cells(tables, column)
 
-    def grouping(self, train: Table, column: Column, *, bins: int) -> Cells:
+    def grouping(self, train: Table, column: Column, *, bins: int) -> AnchoredCells:
         """Labels of train by their texts; 0 is of missing values, the last of labels that train lacks."""
         vocabulary = Vocabulary.of(column.name, train)
-        return Cells(len(vocabulary.labels) + 2, lambda table: 1 + vocabulary.places(table))
+        return AnchoredCells(len(vocabulary.labels) + 2, lambda table: 1 + vocabulary.places(table))
 
     def outlying(self, table: Table, column: Column, tail: float) -> Positions:
         """Rows of the rarest labels."""
@@ -120,9 +125,9 @@ class TextLabels(Kind):
         joint[np.arange(len(position)), position] = 1.0
         return split_rows(joint, tables)
 
-    def coding(self, train: Table, column: Column, start: int) -> LabelCoding | None:
+    def coding(self, train: Table, column: Column, start: int) -> Coding | None:
         """Indicators of the frequent labels."""
-        return LabelCoding.on(train, column, start)
+        return label_coding(train, column, start)
 
     def secret(
         self, tables: Sequence[Table], column: Column, tolerance: float

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Codes, Floats, Labels, Positions, Target
-from synth_audit.encode.cells import Cells, SharedCells, shared_number_cells
+from synth_audit.encode.cells import AnchoredCells, SharedCells, shared_number_cells
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.encode.facets import MarginMethod, Novelty
 from synth_audit.encode.novelty import FinestDigits, number_novelties
-from synth_audit.encode.predictors import GuessTolerance, NumberCoding
+from synth_audit.encode.predictors import Coding, GuessTolerance, number_coding
 from synth_audit.encode.ranks import RankScale
 from synth_audit.encode.univariate import NumbersWithGaps
 from synth_audit.stats.distributions import cell_codes, quantile_cells
@@ -72,11 +72,15 @@ class Numbers(Kind):
     order: ClassVar[Order | None] = Order.NUMBERS
     domain_terms: ClassVar[frozenset[DomainTerm]] = frozenset({"bounds"})
 
-    def anchored_cells(self, train: Table, column: Column, *, most_cells: int, most_labels: int) -> Cells:
+    def anchored_cells(
+        self, train: Table, column: Column, *, most_cells: int, most_labels: int
+    ) -> AnchoredCells:
         """Of about equal mass in train, and a last one of missing numbers, which correlations pass over."""
         name, edges = column.name, quantile_cells(train.numbers(column.name), most_cells)
         size = len(edges) + 2
-        return Cells(size, lambda table: cell_codes(table.numbers(name), edges), not_compared=size - 1)
+        return AnchoredCells(
+            size, lambda table: cell_codes(table.numbers(name), edges), not_compared=size - 1
+        )
 
     def shared_cells(
         self, tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
@@ -102,7 +106,7 @@ class Numbers(Kind):
             for m in (1, 2, 5)
         )
 
-    def grouping(self, train: Table, column: Column, *, bins: int) -> Cells:
+    def grouping(self, train: Table, column: Column, *, bins: int) -> AnchoredCells:
         """Quantile bins of train, of about equal mass; 0 is of missing values."""
         name = column.name
         values = train.numbers(name)[~train.missing(name)]
@@ -112,7 +116,7 @@ class Numbers(Kind):
             bin_of = 1 + np.searchsorted(edges, table.numbers(name), side="right")
             return np.where(table.missing(name), 0, bin_of)
 
-        return Cells(len(edges) + 2, group)
+        return AnchoredCells(len(edges) + 2, group)
 
     def outlying(self, table: Table, column: Column, tail: float) -> Positions:
         """Rows beyond the tails of the numbers, a share ``tail``, ascending."""
@@ -171,9 +175,9 @@ class Numbers(Kind):
         encoder = EuclideanEncoder.anchored_on(train, [column])
         return [np.clip(c.numbers, -far, far) for c in encoder.encode(tables)]
 
-    def coding(self, train: Table, column: Column, start: int) -> NumberCoding | None:
+    def coding(self, train: Table, column: Column, start: int) -> Coding | None:
         """The number itself."""
-        return NumberCoding.on(train, column, start)
+        return number_coding(train, column, start)
 
     def secret(
         self, tables: Sequence[Table], column: Column, tolerance: float

@@ -10,13 +10,11 @@ from typing import ClassVar
 import pyarrow as pa
 
 from synth_audit.plugins.source import Connection, SourceInfo
-from synth_audit.sources._files import Streamed, parts_of, quote, refuse_unless_one
+from synth_audit.sources._files import LONGEST_WAIT, Streamed, parts_of, quote, refuse_unless_one
 from synth_audit.sources.postgres import columns as reading
 from synth_audit.sources.postgres import writing
 from synth_audit.sources.postgres.columns import refuse_types
 from synth_audit.sources.postgres.session import session
-
-LONGEST_WAIT = 3600
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -91,18 +91,14 @@ def _connected(connection: ConnectionSpec) -> Any:
         where="source or release, postgres",
         expected="the packages of the extra `warehouse`",
     )
+    settings = connection.settings()
+    quoted = {k: v.replace("\\", "\\\\").replace("'", "\\'") for k, v in {**_DEFAULTS, **settings}.items()}
+    # What libpq connects to: a whole `uri`, or each option quoted.
+    address = settings.get("uri") or " ".join(f"{name}='{value}'" for name, value in quoted.items())
     try:
-        return dbapi.connect(_address(connection.settings()))
+        return dbapi.connect(address)
     except dbapi.Error as error:
         raise _not_let_in(str(error)) from None
-
-
-def _address(settings: Mapping[str, str]) -> str:
-    """What libpq connects to: a whole ``uri``, or each option quoted."""
-    if "uri" in settings:
-        return settings["uri"]
-    escaped = {k: v.replace("\\", "\\\\").replace("'", "\\'") for k, v in {**_DEFAULTS, **settings}.items()}
-    return " ".join(f"{name}='{value}'" for name, value in escaped.items())
 
 
 def _not_let_in(text: str) -> DataError:
