@@ -94,7 +94,12 @@ def report(evidence: Evidence, path: Path, pages: Metadata) -> Metadata:
 def refusal(evidence: Evidence, pages: Metadata) -> Metadata:
     """The verdict, the gates that hold the release, and where to read why."""
     held = [f"{g.gate}: {g.result}" for g in evidence.failures]
-    return {**_answers(evidence), **_bullets("held by", [*held, *evidence.gates.blockers]), **pages}
+    return {
+        **_answers(evidence),
+        **_bullets("held by", [*held, *evidence.gates.blockers]),
+        **_bullets("reasons", reasons(evidence)),
+        **pages,
+    }
 
 
 def release(table: str, record: ReleaseRecord, pages: Metadata) -> Metadata:

@@ -72,7 +72,7 @@ def tell_refusal(
     table: TableEntry, stage: str, error: SynthAuditError, context: dg.AssetExecutionContext
 ) -> None:
     """Leave the refusal on the asset, in the log and in the run's tags."""
-    kind = kind_of(error)
+    kind, grounds = kind_of(error), _grounds(table, stage)
     context.log_event(
         dg.AssetObservation(
             table.asset(stage),
@@ -83,11 +83,12 @@ def tell_refusal(
                 "kind": kind,
                 "reason": error.what,
                 "what to do": error.fix,
-                **_grounds(table, stage),
+                **grounds,
             },
         )
     )
-    context.log.warning(f"{stage}: {error}")
+    told = (str(grounds[name].value) for name in ("reasons", "report link") if name in grounds)
+    context.log.warning("\n".join((f"{stage}: {error}", *told)))
     if problem := openlineage.send(openlineage.refused(table, stage, error.what, context.run.run_id)):
         context.log.warning(problem)
     tag(context, OUTCOME, f"{NOT_RELEASED}: {'refused' if kind == REFUSAL else kind}")

@@ -146,6 +146,11 @@ def test_a_refused_table_is_an_outcome_and_no_error(
     assert (refused["released"], refused["kind"], refused["verdict"]) == ("no", "refusal", "fail")
     assert "no-copies: fail" in str(refused["held by"])
     assert str(refused["report link"]).endswith("/report.html")
+    [logged] = [
+        e.user_message for e in instance.all_logs(result.run_id) if "release: release" in e.user_message
+    ]
+    assert "Fail: " in logged
+    assert "/report.html" in logged
     [verdict] = [c for c in result.get_asset_check_evaluations() if c.check_name == "_verdict"]
     assert verdict.description.startswith("Fail: ")
     assert str(verdict.metadata["reasons"].value).startswith("- Fail: ")
