@@ -8,11 +8,14 @@ leave. All views are computed again and the test is repeated. The margin
 is the strength S of the attack beyond its 99 % quantile c over permuted sides, averaged over sides that are
 drawn again for everybody but the people planted; sigma is the deviation of S over these sides. The leak is
 found where ``x + sigma e > 0`` with a normal e. How large x is depends on the people and the columns drawn,
-so each share is planted with several draws. Near the limit x rises from its value x_0 without a leak as
-``x_0 + b g``, and log b is normal. With b the geometric mean of k plantings and s the deviation of log b, a
-new draw is found with 95 % probability from this share on:
+so each share is planted with several draws. Without a leak x is x_0. Near the limit it rises as
 
-    g = -x_0 / b exp(sqrt(t^2 + (1 + 1 / k) (q s)^2)),   t = log((q sigma - x_0) / -x_0).
+    log(x - x_0) = m + p log g + s e,
+
+with m, p and s from the least squares line through k plantings. A new draw is found with 95 % probability
+from the share g on at which
+
+    m + p log g = log(-x_0) + sqrt(t^2 + (1 + 1 / k) (q s)^2),   t = log((q sigma - x_0) / -x_0).
 
 With q = 1.64 either term under the root is exact where the other is 0.
 """
@@ -45,13 +48,14 @@ PLANTINGS = 4, 10
 """Plantings of a class at least, and at most."""
 
 PRECISE = 0.1
-"""Standard error of the mean of log b at which no more is planted."""
+"""Relative standard error of the limit at which no more is planted."""
 
-NEAR = 1.5
-"""Plantings count up to this ratio of their share to the limit: x bends where shares are far apart."""
+NEAR = 2.5
+"""Largest ratio of a share that counts to the limit, and of a share to the one planted before it: the line
+bends where shares are far apart."""
 
-STEP = 2.5
-"""Largest ratio of a share to the one planted before it."""
+POWERS = (0.5, 2.0)
+"""Least and largest p: strengths grow with the share, and seldom faster than its square."""
 
 WANTED = 1.8
 """The quantile q. The normal's 95 % quantile is 1.64. The rest is for searches that stop where a few
@@ -184,7 +188,7 @@ class Search:
         share = FIRST_SHARE
         if self.points:
             last = self.points[-1][0]
-            share = min(max(self._fitted()[0], last / STEP), last * STEP, LARGEST_SHARE)
+            share = min(max(self._fitted()[0], last / NEAR), last * NEAR, LARGEST_SHARE)
         return max(1, round(share * self.people)) / self.people
 
     def limit(self) -> float | None:
@@ -192,32 +196,32 @@ class Search:
 
         >>> search = Search(CLASSES[0], -3.0, 500, 4 * [(0.05, 2.0, 1.0)])
         >>> search.limit()
-        0.0464
+        0.048
         """
         limit = self._fitted()[0]
         return max(round(limit, 6), 1 / self.people) if limit <= LARGEST_SHARE else None
 
     def _fitted(self) -> tuple[float, float, int]:
-        """The limit, the standard error of the mean of log b, and how many plantings are near."""
+        """The limit, its relative standard error, and how many plantings are near."""
         shares, margins, deviations = np.array(self.points).T
         used = np.arange(len(shares)) >= len(shares) - PLANTINGS[0]
-        limit = 0.0
         for _ in range(3):  # from the last plantings to those near the limit
-            before = limit
             limit, error = _limit(shares[used], margins[used], deviations[used], self.without)
             apart = np.abs(np.log(shares / min(limit, LARGEST_SHARE)))
             near = apart <= math.log(NEAR)
             used = near | (apart <= np.sort(apart)[min(PLANTINGS[0], len(shares)) - 1])
-        return max(before, limit), error, int(near.sum())  # x may jump, and the limit swing with it
+        return limit, error, int(near.sum())
 
 
 def _limit(shares: Floats, margins: Floats, deviations: Floats, without: float) -> tuple[float, float]:
-    """Solve the equation above: the limit, and the standard error of the mean of log b."""
+    """Solve the equation above: the limit, and its relative standard error."""
     sigma, k = math.sqrt(float((deviations**2).mean())), len(shares)
-    slopes = np.log(np.maximum(margins - without, sigma) / shares)  # what shows less is within the error of x
-    planted_at, of = np.unique(shares, return_inverse=True)
-    within = slopes - (np.bincount(of, slopes) / np.bincount(of))[of]
-    spread = math.sqrt(float(within @ within) / (k - len(planted_at)))
+    log_share = np.log(shares)
+    gain = np.log(np.maximum(margins - without, sigma))  # what shows less is within the error of x
+    at, high = log_share - log_share.mean(), gain - gain.mean()
+    power = float(np.clip(at @ high / max(float(at @ at), 1e-9), *POWERS)) if np.ptp(at) else 1.0
+    rest = high - power * at
+    spread = math.sqrt(float(rest @ rest) / max(1, k - 2))
     enough = math.log(1 + WANTED * sigma / -without)
-    beyond = math.hypot(enough, WANTED * spread * math.sqrt(1 + 1 / k))
-    return -without * math.exp(beyond - float(slopes.mean())), spread / math.sqrt(k)
+    needed = math.log(-without) + math.hypot(enough, WANTED * spread * math.sqrt(1 + 1 / k))
+    return math.exp(log_share.mean() + (needed - gain.mean()) / power), spread / math.sqrt(k) / power
