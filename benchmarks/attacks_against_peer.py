@@ -36,7 +36,8 @@ from synth_audit.findings.measurement import Measurement
 from synth_audit.pipeline.stages import anchored_subject
 from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.attack_success import SuccessCount, risk
+from synth_audit.stats.attack_success import risk
+from synth_audit.stats.proportions import Proportion
 from synth_audit.stats.resampling import critical_value
 
 PEER = "anonymeter==1.1.0"
@@ -131,8 +132,7 @@ def intervals(run: dict[str, Any]) -> tuple[Ends, ...]:
         return tuple((low, high) for low, high in run["ci"])
     n, z2 = run["n"], critical_value(LEVEL) ** 2
     sides = [
-        [SuccessCount(round(r * (n + z2) - z2 / 2), n) for r in run[f"{s}_rate"]]
-        for s in ("train", "control")
+        [Proportion(round(r * (n + z2) - z2 / 2), n) for r in run[f"{s}_rate"]] for s in ("train", "control")
     ]
     found = [risk(train, control, LEVEL).interval for train, control in zip(*sides, strict=True)]
     return tuple((i.low, i.high) for i in found)

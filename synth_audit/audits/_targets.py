@@ -11,12 +11,10 @@ from synth_audit.arrays import Floats, Positions
 from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.errors import NotApplicable
-from synth_audit.findings.measurement import Measurement, Quantity
 from synth_audit.neighbours.search import nearest_others
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.attack_success import SuccessCount
 from synth_audit.stats.epsilon import most_advantage, most_found, of_replacing
-from synth_audit.table.schema import Column
+from synth_audit.table.schema import Column, Role
 from synth_audit.table.table import Table
 
 FEWEST_GUESSES = 100
@@ -79,17 +77,10 @@ def named(subject: Subject, names: Iterable[str], setting: str) -> tuple[Column,
     return tuple(subject.schema[name] for name in names)
 
 
-def rate(
-    quantity: Quantity, tally: SuccessCount, requested: int, level: float, *, column: str = ""
-) -> Measurement:
-    """A success rate with its interval."""
-    return quantity.at(
-        tally.share,
-        column=column,
-        interval=tally.interval(level),
-        n_requested=max(requested, tally.guesses),
-        n_achieved=tally.guesses,
-    )
+def named_or_sensitive(subject: Subject, names: Iterable[str], setting: str) -> tuple[Column, ...]:
+    """The columns that a setting names, else the released ones of role sensitive; see :func:`named`."""
+    sensitive = tuple(c for c in subject.schema.with_role(Role.SENSITIVE) if c.released)
+    return named(subject, names, setting) or sensitive
 
 
 @dataclass(frozen=True)

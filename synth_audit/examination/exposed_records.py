@@ -14,7 +14,8 @@ from synth_audit.encode.codes import Vocabulary
 from synth_audit.findings.measurement import Exposure, Interval, Measurement
 from synth_audit.findings.sensitivity import WORST_SUBGROUP, ExposedGroup, RecordView, Subgroup
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.attack_success import SuccessCount, corrected_level, risk
+from synth_audit.stats.attack_success import corrected_level, risk
+from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema import Column, nominal
 
 Exposures = Sequence[Exposure]
@@ -154,7 +155,7 @@ def _worst(exposure: Exposure, column: str, cohorts: Sequence[_Cohort], subject:
     if len(tried) < 2:
         return None
     corrected = corrected_level(subject.level, len(tried))
-    risks = [(cohort, train.guesses, risk(train, control, corrected)) for cohort, train, control in tried]
+    risks = [(cohort, int(train.trials), risk(train, control, corrected)) for cohort, train, control in tried]
     cohort, n, worst = max(risks, key=lambda r: r[2].value)
     method = f"{worst.interval.method}, corrected for {len(tried)} categories"
     low, high = (max(getattr(r.interval, end) for _, _, r in risks) for end in ("low", "high"))
@@ -165,7 +166,7 @@ def _worst(exposure: Exposure, column: str, cohorts: Sequence[_Cohort], subject:
 
 def _tried(
     e: Exposure, cohorts: Sequence[_Cohort], suppression: int
-) -> Iterator[tuple[_Cohort, SuccessCount, SuccessCount]]:
+) -> Iterator[tuple[_Cohort, Proportion, Proportion]]:
     """Categories attacked often enough, with their tallies of train and control.
 
     A risk times its number of rows is a count: hits and misses are held to the suppression limit too.
@@ -174,13 +175,13 @@ def _tried(
     for cohort in cohorts:
         train = _tally(e.train_tried, e.train_hit, cohort.train)
         control = _tally(e.control_tried, e.control_hit, cohort.control)
-        shown = min(train.successes, train.guesses - train.successes) >= suppression
-        if shown and min(train.guesses, control.guesses) >= fewest:
+        shown = min(train.successes, train.trials - train.successes) >= suppression
+        if shown and min(train.trials, control.trials) >= fewest:
             yield cohort, train, control
 
 
-def _tally(tried: Positions, hit: Positions, inside: Bools) -> SuccessCount:
-    return SuccessCount(float(inside[hit].sum()), int(inside[tried].sum()))
+def _tally(tried: Positions, hit: Positions, inside: Bools) -> Proportion:
+    return Proportion(float(inside[hit].sum()), int(inside[tried].sum()))
 
 
 def _at_least(count: int, limit: int) -> int | None:

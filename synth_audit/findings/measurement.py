@@ -405,23 +405,31 @@ class Quantity:
 
     def at(
         self,
-        value: float,
+        found: float | Estimate | IntervalEstimate,
         *,
         setting: str = "",
         column: str = "",
         interval: Interval | None = None,
+        n: int | None = None,
         n_requested: int | None = None,
         n_achieved: int | None = None,
         n_minimum: int | None = None,
         reference: Reference | None = None,
     ) -> Measurement:
-        """Make the measurement of this quantity."""
+        """Make the measurement of this quantity.
+
+        Args:
+            found: a value, or an estimate with its interval.
+            n: requested and achieved, where these are the same.
+        """
+        if isinstance(found, Estimate | IntervalEstimate):
+            found, interval = found.value, found.interval
         return Measurement(
             id=self.id(setting, column),
-            value=float(value),
+            value=float(found),
             interval=interval,
-            n_requested=n_requested,
-            n_achieved=n_achieved,
+            n_requested=n if n_requested is None else n_requested,
+            n_achieved=n if n_achieved is None else n_achieved,
             n_minimum=n_minimum,
             unit=self.unit,
             direction=self.direction,

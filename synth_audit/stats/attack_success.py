@@ -3,75 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Floats, Integers
+from synth_audit.arrays import Bools
 from synth_audit.findings.measurement import Interval, IntervalEstimate
-from synth_audit.stats.proportions import middle_and_half_width, proportion_interval, unknown_proportion
 from synth_audit.stats.resampling import critical_value
-
-
-@dataclass(frozen=True)
-class SuccessCount:
-    """How many of the guesses that were really made came true.
-
-    Attributes:
-        successes: between 0 and ``guesses``; need not be whole where a guess counts in part.
-        guesses: made, not requested; may be 0.
-    """
-
-    successes: float
-    guesses: int
-
-    @classmethod
-    def of(cls, hits: Bools | Floats) -> SuccessCount:
-        """Count hits, shape (n,): booleans, or the part of each guess that came true."""
-        return cls(float(np.sum(hits)), len(hits))
-
-    @classmethod
-    def of_clusters(cls, hits: Integers, tries: Integers) -> SuccessCount:
-        """Count guesses of which several concern one record and are not independent, shape (records,) each.
-
-        ``r = Σ h / Σ m`` with the variance of a ratio, ``v = Σ (h − r m)² / (Σ m)²``; stated as the
-        ``n = r (1 − r) / v`` independent guesses, rounded down, that would be as certain: no more than were
-        made, and as many as there are records where none differs from another.
-        """
-        made = int(tries.sum())
-        share = float(hits.sum()) / made
-        variance = float(np.sum((hits - share * tries) ** 2)) / made**2
-        worth = share * (1 - share) / variance if variance > 0 else len(tries)
-        n = max(1, min(made, int(worth)))
-        return cls(share * n, n)
-
-    @property
-    def share(self) -> float:
-        """Successes per guess; NaN without a guess."""
-        return self.successes / self.guesses if self.guesses else math.nan
-
-    def interval(self, level: float) -> Interval:
-        """The interval of the success rate; the whole of [0, 1] without a guess."""
-        if not self.guesses:
-            return unknown_proportion(level)
-        return proportion_interval(self.successes, self.guesses, level)
-
-    def centre(self, level: float) -> float:
-        """The middle of the interval; of Wilson's ``r = (N_S + z²/2) / (N_A + z²)``."""
-        return middle_and_half_width(self.successes, self.guesses, level)[0]
-
-    def half_width(self, level: float) -> float:
-        """Half its width; of Wilson's ``δ = z / (N_A + z²) · sqrt(N_S (N_A − N_S) / N_A + z² / 4)``."""
-        return middle_and_half_width(self.successes, self.guesses, level)[1]
 
 
 class SuccessRate(Protocol):
     """How often guesses come true, and how surely."""
 
     @property
-    def guesses(self) -> int:
+    def trials(self) -> float:
         """Made; may be 0."""
 
     def interval(self, level: float) -> Interval:
@@ -92,7 +38,7 @@ def risk(train: SuccessRate, control: SuccessRate, level: float) -> IntervalEsti
         by chance. NaN with an infinite interval without a guess on either side.
     """
     method = risk_method(train.interval(level).method)
-    if not train.guesses or not control.guesses:
+    if not train.trials or not control.trials:
         return IntervalEstimate(math.nan, Interval(-math.inf, math.inf, level, method))
     r_t, r_c = train.centre(level), control.centre(level)
     low, high = risk_interval(r_t, train.interval(level), r_c, control.interval(level))
@@ -178,3 +124,23 @@ def worst_interval(
         level,
         f"{intervals[0].method}, corrected for {tried}",
     )
+
+
+def worst_estimate(
+    estimates: Sequence[Callable[[float], IntervalEstimate]],
+    level: float,
+    tried: str,
+    *,
+    higher_is_safer: bool = False,
+) -> IntervalEstimate:
+    """The worst of several estimates; an unknown one widens the interval, and the value is of the others.
+
+    Args:
+        estimates: each at whatever level it is asked for.
+        tried: how many of what there were, for the reader.
+    """
+    each = corrected_level(level, len(estimates))
+    found = [estimate(each) for estimate in estimates]
+    interval = worst_interval([f.interval for f in found], level, tried, higher_is_safer=higher_is_safer)
+    values = [v for estimate in estimates if not math.isnan(v := estimate(level).value)]
+    return IntervalEstimate((min if higher_is_safer else max)(values, default=math.nan), interval)

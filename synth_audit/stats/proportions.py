@@ -1,15 +1,15 @@
-"""Intervals of proportions and of their differences, of weighted counts, and tests of rare counts."""
+"""Proportions with their intervals, differences of them, and a test of rare counts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.arrays import Floats
-from synth_audit.findings.measurement import Interval
+from synth_audit.arrays import Bools, Floats, Integers
+from synth_audit.findings.measurement import Interval, IntervalEstimate
 from synth_audit.stats.resampling import critical_value
 
 METHOD = "wilson"
@@ -137,33 +137,82 @@ def _check(successes: float, n: float, name: str) -> None:
         raise ValueError(f"{name} needs n > 0 and 0 <= successes <= n")
 
 
-class WeightedCount(NamedTuple):
-    """A sum of weights between 0 and 1 as a count among trials, for intervals of shares.
-
-    Of k rows with weights w that were met by chance the sum has the variance ``Σ w²``, as a count times the
-    unit u = Σ w² / Σ w has. Here ``u = (Σ w² + 1) / (Σ w + 1)``: the next row that is met may weigh 1. With
-    weights of 1 it is the count itself.
+@dataclass(frozen=True)
+class Proportion:
+    """Successes among trials; effective numbers where trials hang together or weigh unequally.
 
     Attributes:
-        met: ``Σ w / u``. trials: what all rows weigh together, over u.
-
-    Source: Fay & Feuer 1997.
+        successes: between 0 and ``trials``; need not be whole.
+        trials: made, not requested; may be 0.
     """
 
-    met: float
+    successes: float
     trials: float
 
     @classmethod
-    def of(cls, weights: Floats, everything: float) -> WeightedCount:
-        """Given the weights of the rows that were met, shape (k,), and what all rows weigh together."""
-        total, squares = float(weights.sum()), float(np.square(weights).sum())
+    def of(cls, hits: Bools | Floats) -> Proportion:
+        """Count hits, shape (n,): booleans, or the part of each trial that succeeded."""
+        return cls(float(np.sum(hits)), len(hits))
+
+    @classmethod
+    def of_clusters(cls, hits: Integers, tries: Integers) -> Proportion:
+        """Count trials of which several concern one record and are not independent, shape (records,) each.
+
+        ``r = Σ h / Σ m`` with the variance of a ratio, ``v = Σ (h − r m)² / (Σ m)²``; stated as the
+        ``n = r (1 − r) / v`` independent trials, rounded down, that would be as certain: no more than were
+        made, and as many as there are records where none differs from another.
+        """
+        made = int(tries.sum())
+        share = float(hits.sum()) / made
+        variance = float(np.sum((hits - share * tries) ** 2)) / made**2
+        worth = share * (1 - share) / variance if variance > 0 else len(tries)
+        n = max(1, min(made, int(worth)))
+        return cls(share * n, n)
+
+    @classmethod
+    def of_weights(cls, met: Floats, everything: float) -> Proportion:
+        """A sum of weights between 0 and 1 as a count among trials.
+
+        Of k rows with weights w that were met by chance the sum has the variance ``Σ w²``, as a count times
+        the unit u = Σ w² / Σ w has. Here ``u = (Σ w² + 1) / (Σ w + 1)``: the next row that is met may weigh
+        1. With weights of 1 it is the count itself.
+
+        Args:
+            met: weights of the rows that were met, shape (k,). everything: what all rows weigh together.
+
+        Source: Fay & Feuer 1997.
+        """
+        total, squares = float(met.sum()), float(np.square(met).sum())
         unit = (squares + 1) / (total + 1)
         return cls(min(total, everything) / unit, everything / unit)
 
     @property
     def share(self) -> float:
-        """The weight met over the whole."""
-        return self.met / self.trials
+        """Successes per trial; NaN without a trial."""
+        return self.successes / self.trials if self.trials else math.nan
+
+    def interval(self, level: float) -> Interval:
+        """The interval of the share; the whole of [0, 1] without a trial."""
+        if not self.trials:
+            return unknown_proportion(level)
+        return proportion_interval(self.successes, self.trials, level)
+
+    def estimate(self, level: float) -> IntervalEstimate:
+        """The share with its interval."""
+        return IntervalEstimate(self.share, self.interval(level))
+
+    def less(self, other: Proportion, level: float) -> IntervalEstimate:
+        """The difference to an independent share; see :func:`proportion_difference`."""
+        apart = proportion_difference(self.successes, self.trials, other.successes, other.trials, level)
+        return IntervalEstimate(self.share - other.share, apart)
+
+    def centre(self, level: float) -> float:
+        """The middle of the interval; of Wilson's ``r = (N_S + z²/2) / (N_A + z²)``."""
+        return middle_and_half_width(self.successes, self.trials, level)[0]
+
+    def half_width(self, level: float) -> float:
+        """Half its width; of Wilson's ``δ = z / (N_A + z²) · sqrt(N_S (N_A − N_S) / N_A + z² / 4)``."""
+        return middle_and_half_width(self.successes, self.trials, level)[1]
 
 
 def chance_of_more(new: int, usual: int, n_new: int, n_usual: int) -> float:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.findings.measurement import Interval
+from synth_audit.findings.measurement import Interval, IntervalEstimate
 from synth_audit.stats.proportions import nothing_seen, unseen_share
 from synth_audit.stats.resampling import critical_value
 
@@ -162,13 +161,6 @@ def _crossing(apart: Callable[[float], float], outer: float, inner: float) -> fl
     return outer
 
 
-class Rate(NamedTuple):
-    """A share with its interval."""
-
-    value: float
-    interval: Interval
-
-
 def alarm(scores: Floats, others: Floats, rate: float) -> Floats:
     """How surely each record is called a member when a stranger is with probability ``rate``, shape (m,).
 
@@ -185,7 +177,7 @@ def alarm(scores: Floats, others: Floats, rate: float) -> Floats:
     return np.clip((rate * (len(others) + 1) - above) / (1 + level), 0.0, 1.0)
 
 
-def precision(hits: int, n_members: int, false_alarms: int, n_others: int, level: float) -> Rate:
+def precision(hits: int, n_members: int, false_alarms: int, n_others: int, level: float) -> IntervalEstimate:
     """Share of members among the flagged, had as many members as others been asked about.
 
     ``TPR / (TPR + FPR)``, with Katz's interval of ``log(FPR / TPR)`` (½ added to every count, after Walter
@@ -197,4 +189,4 @@ def precision(hits: int, n_members: int, false_alarms: int, n_others: int, level
     half = critical_value(level) * math.sqrt(1 / a - 1 / m + 1 / b - 1 / n)
     value = tpr / (tpr + fpr) if hits + false_alarms else math.nan
     low, high = (1 / (1 + math.exp(x)) for x in (centre + half, centre - half))
-    return Rate(value, Interval(min(low, value), max(high, value), level, "katz"))
+    return IntervalEstimate(value, Interval(min(low, value), max(high, value), level, "katz"))

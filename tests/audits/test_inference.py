@@ -14,7 +14,8 @@ from synth_audit.audits.privacy.inference import Inference, questions
 from synth_audit.encode.predictors import Equality, GuessTolerance
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.stats.attack_success import SuccessCount, corrected_level, risk
+from synth_audit.stats.attack_success import corrected_level, risk
+from synth_audit.stats.proportions import Proportion
 
 
 def people(n, seed):
@@ -225,7 +226,7 @@ def test_the_worst_secret_speaks_for_all_with_room_for_having_chosen_it(subject_
     assert found["worst_risk"].value == found["risk", "ill"].value > 0.9
     assert found["risk", "wage"].value < 0.1
     exposure = {e.measurement.column: e for e in findings.exposures}["ill"]
-    tallies = SuccessCount(len(exposure.train_hit), 600), SuccessCount(len(exposure.control_hit), 300)
+    tallies = Proportion(len(exposure.train_hit), 600), Proportion(len(exposure.control_hit), 300)
     corrected = risk(*tallies, corrected_level(0.95, 2)).interval
     assert (found["worst_risk"].interval.low, found["worst_risk"].interval.high) == (
         corrected.low,

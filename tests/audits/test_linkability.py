@@ -7,7 +7,8 @@ import pytest
 
 from synth_audit.audits.privacy.linkability import Linkability, _halves
 from synth_audit.errors import NotApplicable
-from synth_audit.stats.attack_success import SuccessCount, risk
+from synth_audit.stats.attack_success import risk
+from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
@@ -91,7 +92,7 @@ def test_hits_are_those_of_a_plain_loop(subject_of, measure):
                 expected.append(i)
         assert hits.tolist() == expected
     assert 0 < len(exposure.train_hit) < 60
-    tallies = SuccessCount(len(exposure.train_hit), 60), SuccessCount(len(exposure.control_hit), 40)
+    tallies = Proportion(len(exposure.train_hit), 60), Proportion(len(exposure.control_hit), 40)
     assert found["risk"].value == risk(*tallies, 0.95).value
     assert found["risk"].interval == risk(*tallies, 0.95).interval
 

@@ -19,7 +19,8 @@ from synth_audit.audits.privacy.singling_out.success import (
     isolation_risk,
     published_factor,
 )
-from synth_audit.stats.attack_success import SuccessCount, risk
+from synth_audit.stats.attack_success import risk
+from synth_audit.stats.proportions import Proportion
 
 APART = np.arange(1000)
 
@@ -39,7 +40,7 @@ def test_with_equal_sizes_nothing_is_corrected():
     )
     assert found == IsolationRate(2 / 8, 8, 8)
     train = IsolationRate.of(hits(3, 8), APART[:8])
-    plain, ours = risk(SuccessCount(3, 8), SuccessCount(2, 8), 0.9), isolation_risk(train, found, 0.9)
+    plain, ours = risk(Proportion(3, 8), Proportion(2, 8), 0.9), isolation_risk(train, found, 0.9)
     assert ours.value == pytest.approx(plain.value)
     assert ours.interval.low == pytest.approx(plain.interval.low)
     assert ours.interval.high == pytest.approx(plain.interval.high)

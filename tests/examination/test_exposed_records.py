@@ -17,7 +17,8 @@ from synth_audit.examination.exposed_records import (
 )
 from synth_audit.findings.measurement import Exposure, MeasurementId
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.attack_success import SuccessCount, risk
+from synth_audit.stats.attack_success import risk
+from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
@@ -87,7 +88,7 @@ def test_the_worst_subgroup_by_hand(subject):
     found = [exposure(hit, control_hit=[0, 2, 4])]
     [worst] = worst_subgroups(found, subject)
     assert (worst.id.column, worst.category, worst.train_rows) == ("sex", "f", 300)
-    by_hand = risk(SuccessCount(90, 300), SuccessCount(3, 100), 1 - 0.05 / 2)
+    by_hand = risk(Proportion(90, 300), Proportion(3, 100), 1 - 0.05 / 2)
     assert worst.value == pytest.approx(by_hand.value)
     assert worst.interval.low == pytest.approx(by_hand.interval.low)
     assert "2 categories" in worst.interval.method

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from synth_audit.findings.measurement import Interval
-from synth_audit.stats.attack_success import SuccessCount, corrected_level, paired_risk, risk, worst_interval
-from synth_audit.stats.proportions import clopper_pearson, wilson
+from synth_audit.stats.attack_success import corrected_level, paired_risk, risk, worst_interval
+from synth_audit.stats.proportions import Proportion, clopper_pearson, wilson
 from synth_audit.stats.resampling import critical_value
 
 
 def test_the_middle_of_wilson_s_interval_is_the_rate_of_the_literature():
-    tally, level = SuccessCount(30, 500), 0.95
+    tally, level = Proportion(30, 500), 0.95
     around = tally.interval(level)
     assert tally.centre(level) == pytest.approx((around.low + around.high) / 2)
     assert tally.half_width(level) == pytest.approx((around.high - around.low) / 2)
@@ -24,7 +24,7 @@ def test_the_middle_of_wilson_s_interval_is_the_rate_of_the_literature():
 def test_risk_by_hand():
     z = critical_value(0.95)
     r_t, r_c = (50 + z * z / 2) / (500 + z * z), (5 + z * z / 2) / (500 + z * z)
-    found = risk(SuccessCount(50, 500), SuccessCount(5, 500), 0.95)
+    found = risk(Proportion(50, 500), Proportion(5, 500), 0.95)
     assert found.value == pytest.approx((r_t - r_c) / (1 - r_c))
     assert found.interval.method == "mover on wilson"
 
@@ -33,33 +33,33 @@ def test_risk_by_hand():
 def test_the_ends_of_the_risk_are_the_roots_that_define_them(counts):
     """At an end q of the ratio of failures, a − q b lies as far from 0 as its own variance allows."""
     (s_t, n_t), (s_c, n_c) = counts
-    found = risk(SuccessCount(s_t, n_t), SuccessCount(s_c, n_c), 0.95).interval
+    found = risk(Proportion(s_t, n_t), Proportion(s_c, n_c), 0.95).interval
     d_t, d_c = wilson(s_t, n_t, 0.95), wilson(s_c, n_c, 0.95)
-    a, b = (1 - SuccessCount(s, n).centre(0.95) for s, n in counts)
+    a, b = (1 - Proportion(s, n).centre(0.95) for s, n in counts)
     for q, of_a, of_b in ((1 - found.high, d_t.high, d_c.low), (1 - found.low, d_t.low, d_c.high)):
         assert (a - q * b) ** 2 == pytest.approx((a - (1 - of_a)) ** 2 + q**2 * (1 - of_b - b) ** 2)
 
 
 def test_the_risk_has_ends_where_every_stranger_was_guessed():
-    found = risk(SuccessCount(499, 500), SuccessCount(60, 60), 0.95)
+    found = risk(Proportion(499, 500), Proportion(60, 60), 0.95)
     assert found.interval.low < -1
     assert -1 < found.value < found.interval.high < 1
 
 
 def test_the_denominator_is_what_was_guessed():
-    assert risk(SuccessCount(31, 31), SuccessCount(0, 31), 0.95).value > 0.85, "31 of 31 is no 6 % risk"
+    assert risk(Proportion(31, 31), Proportion(0, 31), 0.95).value > 0.85, "31 of 31 is no 6 % risk"
 
 
 def test_risk_is_not_clipped():
-    assert risk(SuccessCount(0, 500), SuccessCount(250, 500), 0.95).value < -0.9
+    assert risk(Proportion(0, 500), Proportion(250, 500), 0.95).value < -0.9
 
 
 @pytest.mark.parametrize(("train", "control"), [((0, 0), (1, 9)), ((1, 9), (0, 0))])
 def test_no_guess_is_no_number(train, control):
-    found = risk(SuccessCount(*train), SuccessCount(*control), 0.95)
+    found = risk(Proportion(*train), Proportion(*control), 0.95)
     assert math.isnan(found.value)
     assert (found.interval.low, found.interval.high) == (-math.inf, math.inf)
-    assert SuccessCount(0, 0).interval(0.95).high == 1.0
+    assert Proportion(0, 0).interval(0.95).high == 1.0
 
 
 def test_pairing_narrows_where_guesses_hit_both():
@@ -67,7 +67,7 @@ def test_pairing_narrows_where_guesses_hit_both():
     common = rng.random(2000) < 0.4
     train, control = common | (rng.random(2000) < 0.05), common | (rng.random(2000) < 0.01)
     paired = paired_risk(train, control, 0.95).interval
-    plain = risk(SuccessCount.of(train), SuccessCount.of(control), 0.95).interval
+    plain = risk(Proportion.of(train), Proportion.of(control), 0.95).interval
     assert paired.high - paired.low < 0.6 * (plain.high - plain.low)
 
 
@@ -98,7 +98,7 @@ def covered(draws, truth):
 @pytest.mark.parametrize(("p_t", "p_c"), [(0.05, 0.01), (0.5, 0.45), (0.15, 0.02), (0.9, 0.3), (0.01, 0.01)])
 def test_coverage_of_the_risk(p_t, p_c):
     rng, n = np.random.default_rng(1), 2000
-    counts = ([SuccessCount(rng.binomial(n, p), n) for p in (p_t, p_c)] for _ in range(4000))
+    counts = ([Proportion(rng.binomial(n, p), n) for p in (p_t, p_c)] for _ in range(4000))
     draws = [risk(*both, 0.95) for both in counts]
     assert covered(draws, (p_t - p_c) / (1 - p_c)) == pytest.approx(0.95, abs=0.02)
 
@@ -109,7 +109,7 @@ def test_few_strangers_accuse_no_honest_release_more_often_than_stated(p, n_cont
     """Each end of a 95 % interval may miss 2.5 %; the symmetric delta form missed up to 29 % below."""
     rng = np.random.default_rng(5)
     counts = [(rng.binomial(2000, p), rng.binomial(n_control, p)) for _ in range(1500)]
-    draws = [risk(SuccessCount(t, 2000), SuccessCount(c, n_control), 0.95).interval for t, c in counts]
+    draws = [risk(Proportion(t, 2000), Proportion(c, n_control), 0.95).interval for t, c in counts]
     assert np.mean([x.low > 0 for x in draws]) <= 0.045
     assert np.mean([x.high < 0 for x in draws]) <= 0.055
 
@@ -140,19 +140,19 @@ def test_clopper_pearson_never_covers_less_than_it_says(p):
 
 def test_guesses_at_one_record_count_as_one_when_they_agree():
     hits = np.array([3, 0, 3, 3, 0, 0, 3, 0])
-    tally = SuccessCount.of_clusters(hits, np.full(8, 3))
+    tally = Proportion.of_clusters(hits, np.full(8, 3))
     assert tally.share == pytest.approx(0.5)
-    assert tally.guesses == 8
+    assert tally.trials == 8
 
 
 def test_independent_guesses_keep_their_number():
     rng = np.random.default_rng(0)
-    tally = SuccessCount.of_clusters(rng.binomial(10, 0.3, 5000), np.full(5000, 10))
-    assert tally.guesses == pytest.approx(50_000, rel=0.05)
+    tally = Proportion.of_clusters(rng.binomial(10, 0.3, 5000), np.full(5000, 10))
+    assert tally.trials == pytest.approx(50_000, rel=0.05)
 
 
 def test_without_spread_there_are_as_many_guesses_as_records():
-    assert SuccessCount.of_clusters(np.full(40, 5), np.full(40, 5)) == SuccessCount(40.0, 40)
+    assert Proportion.of_clusters(np.full(40, 5), np.full(40, 5)) == Proportion(40.0, 40)
 
 
 @pytest.mark.slow
@@ -161,7 +161,7 @@ def test_coverage_of_clustered_guesses():
     draws = []
     for _ in range(3000):
         chance = rng.beta(0.6, 1.4, 300)
-        tally = SuccessCount.of_clusters(rng.binomial(8, chance), np.full(300, 8))
+        tally = Proportion.of_clusters(rng.binomial(8, chance), np.full(300, 8))
         draws.append(tally.interval(0.95))
     assert np.mean([x.low <= truth <= x.high for x in draws]) == pytest.approx(0.95, abs=0.02)
 

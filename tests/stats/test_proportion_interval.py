@@ -11,8 +11,9 @@ import pytest
 from synth_audit.audits.privacy.singling_out.success import IsolationRate, isolation_risk
 from synth_audit.audits.published.closest_record import distances
 from synth_audit.stats import proportions, roc
-from synth_audit.stats.attack_success import SuccessCount, risk
+from synth_audit.stats.attack_success import risk
 from synth_audit.stats.proportions import (
+    Proportion,
     middle_and_half_width,
     proportion_difference,
     unknown_proportion,
@@ -39,7 +40,7 @@ def test_what_was_not_seen_may_be_as_much_as_wilson_says():
 
 def stated():
     """Labels of everything that rests on the interval of a proportion, and one number."""
-    some, none = SuccessCount(7, 40), SuccessCount(0, 0)
+    some, none = Proportion(7, 40), Proportion(0, 0)
     rate = IsolationRate(0.2, 40, 31.5)
     flat = roc.PlacementValues.of(np.ones(30), np.zeros(30))
     near = distances.proportion_privacy_score(np.arange(40.0), np.arange(40.0), 0.05, 0.95)

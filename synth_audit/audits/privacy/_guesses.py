@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,8 @@ from synth_audit.findings.measurement import (
 from synth_audit.neighbours.gower import Mixed
 from synth_audit.neighbours.search import nearest_k
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.attack_success import SuccessCount
+from synth_audit.stats.attack_success import risk
+from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema import Column
 
 NO_EXCESS = Reference(0.0, "as often as for people the generator never saw")
@@ -99,29 +100,59 @@ def exposure(
     return Exposure(measurement, tuple(columns), train, train[train_hits], control, control[control_hits])
 
 
-def successes(exposed: Exposure) -> tuple[SuccessCount, SuccessCount]:
+def successes(exposed: Exposure) -> tuple[Proportion, Proportion]:
     """Guesses at train and at control rows, and how many were right."""
     return (
-        SuccessCount(len(exposed.train_hit), len(exposed.train_tried)),
-        SuccessCount(len(exposed.control_hit), len(exposed.control_tried)),
+        Proportion(len(exposed.train_hit), len(exposed.train_tried)),
+        Proportion(len(exposed.control_hit), len(exposed.control_tried)),
     )
+
+
+def rate(
+    quantity: Quantity, tally: Proportion, requested: int, level: float, *, column: str = ""
+) -> Measurement:
+    """A success rate with its interval."""
+    made = int(tally.trials)
+    requested = max(requested, made)
+    found = tally.estimate(level)
+    return quantity.at(found, column=column, n_requested=requested, n_achieved=made)
 
 
 def risk_at(
     quantity: Quantity,
     found: IntervalEstimate,
     requested: int,
-    achieved: int,
+    achieved: float,
     column: str = "",
     null: Reference = NO_EXCESS,
 ) -> Measurement:
     """A risk as a measurement, which needs guesses at enough records of either side."""
     return quantity.at(
-        found.value,
+        found,
         column=column,
-        interval=found.interval,
         n_requested=requested,
-        n_achieved=achieved,
+        n_achieved=int(achieved),
         n_minimum=FEWEST_GUESSES,
         reference=null,
     )
+
+
+def risk_and_rates(
+    quantities: Sequence[Quantity],
+    sides: tuple[Proportion, Proportion],
+    requested: int,
+    level: float,
+    column: str = "",
+    null: Reference = NO_EXCESS,
+) -> Iterator[Measurement]:
+    """The risk, then the rates that it comes from, as far as they are asked for; none without a guess.
+
+    Args:
+        quantities: of the risk, of the rate on train and of that on control.
+        sides: right guesses at train and at control rows.
+    """
+    achieved = min(side.trials for side in sides)
+    yield risk_at(quantities[0], risk(*sides, level), requested, achieved, column, null)
+    for quantity, side in zip(quantities[1:], sides, strict=False):
+        if side.trials:
+            yield rate(quantity, side, requested, level, column=column)

@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.audits._targets import FEWEST_GUESSES, drawn
-from synth_audit.audits.privacy._guesses import NO_EXCESS
+from synth_audit.audits._targets import drawn
+from synth_audit.audits.privacy._guesses import risk_at
 from synth_audit.audits.privacy._known_columns import SECRET_STEP, KnownColumn, known_columns
-from synth_audit.findings.measurement import Interval, Measurement, Quantity, SampleCounts
+from synth_audit.findings.measurement import Interval, IntervalEstimate, Measurement, Quantity
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.cross_fitting import ClaimTable, held_out_excess
 from synth_audit.table.people import key_columns, persons
@@ -169,10 +169,12 @@ class AskedPeople:
     second: Bools
 
     @classmethod
-    def halved(cls, train: Positions, control: Positions, rng: np.random.Generator) -> Self:
-        """Halve either side at random."""
-        sides = [rng.permutation(len(rows)) < len(rows) // 2 for rows in (train, control)]
-        return cls(train, control, np.concatenate(sides))
+    def drawn(cls, subject: Subject, most: int, rng: np.random.Generator) -> Self:
+        """At most so many different people of either side, each side halved at random."""
+        assert subject.control is not None
+        chosen = [different_people(table, most, rng) for table in (subject.train, subject.control)]
+        halves = [rng.permutation(len(rows)) < len(rows) // 2 for rows in chosen]
+        return cls(chosen[0], chosen[1], np.concatenate(halves))
 
     @cached_property
     def member(self) -> Bools:
@@ -309,25 +311,27 @@ def known_sets(
     n_sets: int,
     rng: np.random.Generator,
     *,
-    draw: Callable[[Names, int, np.random.Generator], list[Known]],
+    sources: Literal[1, 2],
     sizes: Sequence[int],
-    known: Callable[[Names], Known],
     together: Sequence[Known] = (),
 ) -> KnownSets:
     """About so many sets of columns: half are drawn, and half grow from pairs that stand out.
 
     Args:
-        draw: draws so many sets of columns. sizes: to which pairs grow, in turn; empty for none that do.
-        known: how an adversary knows the columns of a grown set. together: sets that are tried as well.
+        sources: among which the columns of a grown set are shared out.
+        sizes: to which pairs grow, in turn; empty for none that do. together: sets that are tried as well.
     """
     each = n_sets // 4  # for either half of the people
-    random_sets = draw(names, n_sets - 2 * each, rng)
+    random_sets = (drawn_sets if sources == 1 else drawn_sources)(names, n_sets - 2 * each, rng)
     if not each or not sizes or min(len(people.train), len(people.control)) < 2:
         return KnownSets.of(random_sets, (), together)
     columns = [subject.schema[name] for name in names]
     grow_to = [sizes[i % len(sizes)] for i in range(each)]
-    found = standing_out(subject, columns, people, grow_to, rng)
-    return KnownSets.of(random_sets, [[known(s) for s in half] for half in found], together)
+    grown_sets = [
+        [tuple(s[i::sources] for i in range(sources)) for s in half]
+        for half in standing_out(subject, columns, people, grow_to, rng)
+    ]
+    return KnownSets.of(random_sets, grown_sets, together)
 
 
 def standing_out(
@@ -386,14 +390,13 @@ def worst_of_sets(
         measured tell.
     """
     n = min(len(people.train), len(people.control))
-    counts = SampleCounts(n_requested=max(requested, n), n_achieved=n, n_minimum=FEWEST_GUESSES)
     able = np.array([[half in sets.halves[t.known] for t in trials] for half in (0, 1)], np.bool_)
     if n < 2 or not able.any(axis=1).all():
-        unknown = Interval(-1.0, 1.0, level, "nothing to choose")
-        return quantity.at(math.nan, interval=unknown, reference=NO_EXCESS, **counts), []
+        unknown = IntervalEstimate(math.nan, Interval(-1.0, 1.0, level, "nothing to choose"))
+        return risk_at(quantity, unknown, max(requested, n), n), []
     table = people.claims(
         np.column_stack([t.made for t in trials]), np.column_stack([t.right for t in trials])
     )
     excess, chosen = held_out_excess(table, able, level)
     told = list(dict.fromkeys(trials[i].told for i in chosen))
-    return quantity.at(excess.value, interval=excess.interval, reference=NO_EXCESS, **counts), told
+    return risk_at(quantity, excess, max(requested, n), n), told

@@ -20,14 +20,15 @@ from synth_audit.findings.measurement import (
     Exposure,
     Findings,
     Interval,
+    IntervalEstimate,
     Measurement,
     Quantity,
     Reference,
 )
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.plugins.audit import AuditInfo, Subject
-from synth_audit.stats.attack_success import corrected_level, worst_interval
-from synth_audit.stats.proportions import SOURCE, WeightedCount, proportion_difference, proportion_interval
+from synth_audit.stats.attack_success import worst_estimate
+from synth_audit.stats.proportions import SOURCE, Proportion
 from synth_audit.table.label_forms import column_forms
 from synth_audit.table.people import NearRows, RowKeys
 from synth_audit.table.schema import Column, quantitative
@@ -108,8 +109,11 @@ def reused_identifiers(subject: Subject) -> Bools:
     """
     real = [table for table in (subject.train, subject.control) if table is not None]
     withheld = [column.name for column in subject.schema if not column.released]
-    keys = _distinct([_forms(table, name) for name in withheld for table in real])
-    numbers = _numbers(keys)
+    forms = [column_forms(table.texts(name)) for name in withheld for table in real]
+    every = pa.chunked_array([chunk for column in forms for chunk in column.chunks], pa.large_string())
+    keys = every.unique().drop_null()
+    whole = keys.filter(pc.match_substring_regex(keys, r"^-?\d{1,15}$"))
+    numbers = np.sort(whole.cast(pa.float64()).to_numpy())
     reused = np.zeros(subject.synthetic.n_rows, dtype=bool)
     for name in subject.synthetic.names if len(keys) else ():
         column, found = subject.schema[name], _holds(subject.synthetic, name, keys)
@@ -140,25 +144,9 @@ def _by_chance(found: Bools, column: Column, train: Table, keys: Floats) -> bool
     return bool(pdtrc(hits - 1, expected) >= _RARELY) if expected else False
 
 
-def _forms(table: Table, name: str) -> pa.ChunkedArray:
-    return column_forms(table.texts(name))
-
-
-def _distinct(forms: Sequence[pa.ChunkedArray]) -> pa.Array:
-    """Every form once, without null."""
-    every = [chunk for column in forms for chunk in column.chunks]
-    return pa.chunked_array(every, pa.large_string()).unique().drop_null()
-
-
-def _numbers(keys: pa.Array) -> Floats:
-    """Those of the keys that are whole numbers, ascending."""
-    whole = keys.filter(pc.match_substring_regex(keys, r"^-?\d{1,15}$"))
-    return np.sort(whole.cast(pa.float64()).to_numpy())
-
-
 def _holds(table: Table, name: str, keys: pa.Array) -> Bools:
     """Where a column's label has the form of one of the keys, shape (n,)."""
-    found = pc.is_in(_forms(table, name), value_set=keys)
+    found = pc.is_in(column_forms(table.texts(name)), value_set=keys)
     return np.asarray(found.to_numpy(), dtype=bool)
 
 
@@ -284,7 +272,8 @@ class ExactMatch:
         if subject.control is not None:
             rows = CodedOnce(tables)
             told = telling(rows, subject.features, groups)
-            found.append(_Matches.of(groups, told).measured(EXCESS, subject.level))
+            excess = _Matches.of(groups, told).excess(subject.level)
+            found.append(EXCESS.at(excess, n=subject.synthetic.n_rows, reference=_NATURAL))
             found.append(_unique_excess(groups, told, subject.level))
             found.append(_record_excess(groups, told, subject.level))
             found.append(_worst_but_one(rows, subject))
@@ -295,10 +284,9 @@ class ExactMatch:
 def _shares(groups: list[Codes], level: float) -> list[Measurement]:
     """How many rows of the release, and how many control rows, equal a training row."""
     train, *others = groups
-    counted = [(int(np.isin(rows, train).sum()), len(rows)) for rows in others]
     return [
-        quantity.at(count / n, interval=proportion_interval(count, n, level), n_requested=n, n_achieved=n)
-        for quantity, (count, n) in zip((SHARE, CONTROL_SHARE), counted, strict=False)
+        quantity.at(Proportion.of(np.isin(rows, train)).estimate(level), n=len(rows))
+        for quantity, rows in zip((SHARE, CONTROL_SHARE), others, strict=False)
     ]
 
 
@@ -310,9 +298,8 @@ class _Matches:
         unit: the mean weight of training rows, so that a copy of all of them is an excess of 1.
     """
 
-    synthetic: WeightedCount
-    control: WeightedCount
-    n_synthetic: int
+    synthetic: Proportion
+    control: Proportion
     unit: float
 
     @classmethod
@@ -321,28 +308,15 @@ class _Matches:
         train, *others = groups
         n_synthetic, n_control = sizes or map(len, others)
         equal = [told.weights[rows[np.isin(rows, train)]] for rows in others]
-        synthetic, control = map(WeightedCount.of, equal, (n_synthetic, n_control))
-        return cls(synthetic, control, n_synthetic, told.mean)
+        synthetic, control = map(Proportion.of_weights, equal, (n_synthetic, n_control))
+        return cls(synthetic, control, told.mean)
 
-    @property
-    def excess(self) -> float:
-        return _within((self.synthetic.share - self.control.share) / self.unit)
-
-    def interval(self, level: float) -> Interval:
-        found = proportion_difference(*self.synthetic, *self.control, level)
-        return replace(found, low=_within(found.low / self.unit), high=_within(found.high / self.unit))
-
-    def measured(self, quantity: Quantity, level: float) -> Measurement:
-        return self.excess_as(quantity, self.interval(level))
-
-    def excess_as(self, quantity: Quantity, interval: Interval) -> Measurement:
-        n = self.n_synthetic
-        return quantity.at(self.excess, interval=interval, n_requested=n, n_achieved=n, reference=_NATURAL)
-
-
-def _within(share: float) -> float:
-    """A difference of shares; more than all of them only where a release repeats what tells most."""
-    return float(np.clip(share, -1.0, 1.0))
+    def excess(self, level: float) -> IntervalEstimate:
+        """Difference of shares; more than all of them only where a release repeats what tells most."""
+        found = self.synthetic.less(self.control, level)
+        ends = (found.value, found.interval.low, found.interval.high)
+        value, low, high = np.clip(np.array(ends) / self.unit, -1.0, 1.0).tolist()
+        return IntervalEstimate(value, replace(found.interval, low=low, high=high))
 
 
 def _unique_excess(groups: list[Codes], told: Telling, level: float) -> Measurement:
@@ -355,16 +329,15 @@ def _unique_excess(groups: list[Codes], told: Telling, level: float) -> Measurem
     unit = float(told.weights[once].mean()) if len(once) else 1.0
     copied = synthetic[np.isin(synthetic, alone)]
     of_train = np.isin(copied, train)
-    a, b = (WeightedCount.of(told.weights[copied[of]], n) for of in (of_train, ~of_train))
-    of_a, of_b = (proportion_interval(*x, level) for x in (a, b))
+    a, b = (Proportion.of_weights(told.weights[copied[of]], n) for of in (of_train, ~of_train))
+    of_a, of_b = (x.interval(level) for x in (a, b))
     value = a.share - stretch * b.share
     low = value - math.hypot(a.share - of_a.low, stretch * (of_b.high - b.share))
     high = value + math.hypot(of_a.high - a.share, stretch * (b.share - of_b.low))
     return UNIQUE_EXCESS.at(
         min(value / unit, 1.0),
         interval=Interval(low / unit, min(high / unit, 1.0), level, f"{of_a.method}, joined as newcombe's"),
-        n_requested=n,
-        n_achieved=n,
+        n=n,
         reference=Reference(0.0, "a release that is independent of the split"),
     )
 
@@ -386,28 +359,19 @@ def _record_excess(groups: list[Codes], told: Telling, level: float) -> Measurem
     """The difference of the shares of train and of control rows that stand in the release."""
     train, synthetic, control = groups
     a, b = (
-        WeightedCount.of(weights[np.isin(rows, synthetic)], float(weights.sum()))
+        Proportion.of_weights(weights[np.isin(rows, synthetic)], float(weights.sum()))
         for rows in (train, control)
         for weights in [told.weights[rows]]
     )
-    return RECORD_EXCESS.at(
-        a.share - b.share,
-        interval=proportion_difference(*a, *b, level),
-        n_requested=len(train),
-        n_achieved=len(train),
-        reference=_NATURAL,
-    )
+    return RECORD_EXCESS.at(a.less(b, level), n=len(train), reference=_NATURAL)
 
 
 def _worst_but_one(rows: CodedOnce, subject: Subject) -> Measurement:
     """The largest excess over the choices of a column to leave out; a table of one column has nothing to
     leave out and is compared whole."""
-    choices = list(_choices(rows, subject.features))
-    each = corrected_level(subject.level, len(choices))
-    intervals = [choice.interval(each) for choice in choices]
-    worst = max(choices, key=lambda choice: choice.excess)
-    interval = worst_interval(intervals, subject.level, f"{len(choices)} choices")
-    return worst.excess_as(ALL_BUT_ONE_EXCESS, interval)
+    choices = [choice.excess for choice in _choices(rows, subject.features)]
+    worst = worst_estimate(choices, subject.level, f"{len(choices)} choices")
+    return ALL_BUT_ONE_EXCESS.at(worst, n=subject.synthetic.n_rows, reference=_NATURAL)
 
 
 def _choices(rows: CodedOnce, columns: Sequence[Column]) -> Iterator[_Matches]:
@@ -429,6 +393,4 @@ def _choices(rows: CodedOnce, columns: Sequence[Column]) -> Iterator[_Matches]:
 
 def _identifier_reuse(subject: Subject) -> Measurement:
     """Share of synthetic rows that hold an identifier or split key of a real row; exact, so no interval."""
-    n = subject.synthetic.n_rows
-    share = float(reused_identifiers(subject).mean())
-    return IDENTIFIER_REUSE.at(share, n_requested=n, n_achieved=n)
+    return IDENTIFIER_REUSE.at(float(reused_identifiers(subject).mean()), n=subject.synthetic.n_rows)

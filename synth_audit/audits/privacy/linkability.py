@@ -9,24 +9,17 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Positions
-from synth_audit.audits._targets import drawn, named, rate
-from synth_audit.audits.privacy._guesses import KnownRows, exposure, risk_at, successes
-from synth_audit.audits.privacy._known_sets import (
-    AskedPeople,
-    Trial,
-    different_people,
-    drawn_sources,
-    known_sets,
-    worst_of_sets,
-)
+from synth_audit.audits._targets import drawn, named
+from synth_audit.audits.privacy._guesses import KnownRows, exposure, rate, risk_and_rates, successes
+from synth_audit.audits.privacy._known_sets import AskedPeople, Trial, known_sets, worst_of_sets
 from synth_audit.encode.codes import codes
 from synth_audit.encode.distances import varies
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Direction, Findings, Measurement, Quantity
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.stats.attack_success import SuccessCount, risk
 from synth_audit.stats.distributions import entropy
+from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -144,15 +137,12 @@ class Linkability:
         exposed = exposure(
             RISK.id(), [name for side in names for name in side], chosen, np.split(joined, [len(chosen[0])])
         )
-        train, control = successes(exposed)
         # Of two random sets of k rows, the number in both is hypergeometric.
         n, k = subject.synthetic.n_rows, min(self.n_neighbours, subject.synthetic.n_rows)
-        naive = SuccessCount.of(rng.hypergeometric(k, n - k, k, size=self.n_attacks) > 0)
-        achieved = min(train.guesses, control.guesses)
+        naive = Proportion.of(rng.hypergeometric(k, n - k, k, size=self.n_attacks) > 0)
+        quantities = (RISK, TRAIN_RATE, CONTROL_RATE)
         measured = [
-            risk_at(RISK, risk(train, control, level), self.n_attacks, achieved),
-            rate(TRAIN_RATE, train, self.n_attacks, level),
-            rate(CONTROL_RATE, control, self.n_attacks, level),
+            *risk_and_rates(quantities, successes(exposed), self.n_attacks, level),
             rate(NAIVE_RATE, naive, self.n_attacks, level),
         ]
         notes = [f"one source holds {', '.join(names[0])}; the other {', '.join(names[1])}"]
@@ -181,20 +171,17 @@ class Linkability:
 
     def _other_pairs(self, subject: Subject, context: RunContext) -> tuple[Measurement, list[str]]:
         """What the worst of several pairs of sources joins, and what they hold."""
-        assert subject.control is not None
         rng = context.rng
-        chosen = [different_people(t, self.n_attacks, rng) for t in (subject.train, subject.control)]
-        people = AskedPeople.halved(chosen[0], chosen[1], rng)
-        known = KnownRows.of(subject, subject.features, chosen)
+        people = AskedPeople.drawn(subject, self.n_attacks, rng)
+        known = KnownRows.of(subject, subject.features, (people.train, people.control))
         pairs = known_sets(
             subject,
             known.varying,
             people,
             self.source_pairs,
             context.child("linkability", "sources").rng,
-            draw=drawn_sources,
+            sources=2,
             sizes=_SHARED_OUT if len(known.varying) > 3 else (),
-            known=lambda found: (found[::2], found[1::2]),
         )
         everybody = np.ones(len(people.member), dtype=np.bool_)
         trials = []
@@ -209,7 +196,8 @@ class Linkability:
 
 def _halves(train: Table, columns: Sequence[Column]) -> Sides:
     """Two sets of columns whose entropies in train add up to about the same."""
-    bits = {column: _entropy(train, column) for column in columns}
+    # Rounded against noise.
+    bits = {column: round(entropy(codes([train], column)[0]), 9) for column in columns}
     varying = sorted((c for c in columns if bits[c] > 0), key=lambda c: (-bits[c], c.name))
     if len(varying) < 2:
         raise NotApplicable("linking takes two released columns that vary in train")
@@ -220,12 +208,6 @@ def _halves(train: Table, columns: Sequence[Column]) -> Sides:
         sides[side].append(column)
         totals[side] += bits[column]
     return tuple(sides[0]), tuple(sides[1])
-
-
-def _entropy(train: Table, column: Column) -> float:
-    """Of a column's values, in bits; rounded against noise."""
-    [values] = codes([train], column)
-    return round(entropy(values), 9)
 
 
 def _share_a_row(one: Positions, other: Positions) -> Bools:

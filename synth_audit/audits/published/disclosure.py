@@ -18,7 +18,7 @@ from synth_audit.findings.measurement import Direction, Findings, Measurement, Q
 from synth_audit.neighbours.repeats import row_kinds
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.distributions import entropy
-from synth_audit.stats.proportions import proportion_interval
+from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema import Column, Role, quantitative
 
 REP_U = Quantity(
@@ -207,17 +207,9 @@ def _cells(subject: Subject, bins: int) -> dict[str, list[Codes]]:
 
 def _share(quantity: Quantity, hits: Sequence[Bools], level: float, column: str = "") -> Measurement:
     """The share of train, with that of control as reference where there is one."""
-    counts = [(int(x.sum()), len(x)) for x in hits]
-    (k, n), *strangers = counts
-    references = [
-        Reference(a / b, "the same for people the generator never saw", proportion_interval(a, b, level))
-        for a, b in strangers
-    ]
-    return quantity.at(
-        k / n,
-        column=column,
-        interval=proportion_interval(k, n, level),
-        n_requested=n,
-        n_achieved=n,
-        reference=references[0] if references else None,
-    )
+    found, *strangers = (Proportion.of(x) for x in hits)
+    reference = None
+    if strangers:
+        meaning = "the same for people the generator never saw"
+        reference = Reference(strangers[0].share, meaning, strangers[0].interval(level))
+    return quantity.at(found.estimate(level), column=column, n=len(hits[0]), reference=reference)

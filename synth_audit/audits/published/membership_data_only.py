@@ -14,10 +14,17 @@ from synth_audit.audits.privacy._known_sets import different_people
 from synth_audit.encode.codes import value_ranks
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Findings, Measurement, Quantity, Reference, SampleCounts
+from synth_audit.findings.measurement import (
+    Findings,
+    IntervalEstimate,
+    Measurement,
+    Quantity,
+    Reference,
+    SampleCounts,
+)
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.stats.proportions import proportion_interval
+from synth_audit.stats.proportions import Proportion
 from synth_audit.stats.roc import auroc, auroc_interval, precision
 
 AUC = Quantity(
@@ -189,28 +196,15 @@ def _measured(members: Floats, others: Floats, level: float) -> list[Measurement
     """AUC, recall and precision; no precision where nobody is named."""
     m, n = len(members), len(others)
     hits, alarms = int(np.sum(members > 0)), int(np.sum(others > 0))
-    counts: SampleCounts = {
-        "n_requested": min(m, n),
-        "n_achieved": min(m, n),
-        "n_minimum": _FEWEST_TESTED,
-    }
+    counts = SampleCounts(n_requested=min(m, n), n_achieved=min(m, n), n_minimum=_FEWEST_TESTED)
     guessing = Reference(0.5, "guessing")
-    by_chance = Reference(alarms / n, "control rows that are named", proportion_interval(alarms, n, level))
+    by_chance = Proportion(alarms, n)
+    beside = Reference(by_chance.share, "control rows that are named", by_chance.interval(level))
+    area = IntervalEstimate(auroc(members, others), auroc_interval(members, others, level))
     found = [
-        AUC.at(
-            auroc(members, others),
-            interval=auroc_interval(members, others, level),
-            reference=guessing,
-            **counts,
-        ),
-        RECALL.at(
-            hits / m,
-            interval=proportion_interval(hits, m, level),
-            reference=by_chance,
-            **counts,
-        ),
+        AUC.at(area, reference=guessing, **counts),
+        RECALL.at(Proportion(hits, m).estimate(level), reference=beside, **counts),
     ]
     if hits + alarms:
-        sure = precision(hits, m, alarms, n, level)
-        found.append(PRECISION.at(sure.value, interval=sure.interval, reference=guessing, **counts))
+        found.append(PRECISION.at(precision(hits, m, alarms, n, level), reference=guessing, **counts))
     return found

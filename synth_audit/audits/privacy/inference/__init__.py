@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Floats, Positions
-from synth_audit.audits._targets import drawn, named, rate
-from synth_audit.audits.privacy._guesses import KnownRows, exposure, risk_at, successes
+from synth_audit.arrays import Positions
+from synth_audit.audits._targets import drawn, named, named_or_sensitive
+from synth_audit.audits.privacy._guesses import (
+    KnownRows,
+    exposure,
+    rate,
+    risk_and_rates,
+    risk_at,
+    successes,
+)
 from synth_audit.audits.privacy._known_sets import (
     FEW,
     AskedPeople,
     Known,
     KnownSets,
     Trial,
-    different_people,
-    drawn_sets,
     known_sets,
     worst_of_sets,
 )
 from synth_audit.audits.privacy.inference.questions import (
+    HiddenColumn,
     SecretQuestion,
     answered,
     bounds,
     drawn_questions,
     many,
-    values,
 )
 from synth_audit.audits.privacy.inference.reconstruction import reconstructed
 from synth_audit.encode.codes import codes
-from synth_audit.encode.facets import GuessRule
 from synth_audit.encode.predictors import predicted
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
@@ -41,15 +45,15 @@ from synth_audit.findings.measurement import (
     Direction,
     Exposure,
     Findings,
-    IntervalEstimate,
     Measurement,
     Quantity,
     Reference,
 )
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.stats.attack_success import SuccessCount, corrected_level, risk, worst_interval
-from synth_audit.table.schema import Column, Role
+from synth_audit.stats.attack_success import risk, worst_estimate
+from synth_audit.stats.proportions import Proportion
+from synth_audit.table.schema import Column
 
 _MOST_TOGETHER = 30
 """Sets of columns that the generator drew together, each of which takes a search."""
@@ -125,6 +129,9 @@ RECONSTRUCTION_RATE = Quantity(
     direction=Direction.NEUTRAL,
     help="Right guesses of that model, from all known columns.",
 )
+
+_GUESSED = (RISK, TRAIN_RATE, CONTROL_RATE)
+_RECONSTRUCTED = (RECONSTRUCTION_RISK, RECONSTRUCTION_RATE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,19 +254,20 @@ class Inference:
         modelled = drawn(np.arange(len(attacked)), self.max_reconstructed, models_rng)
         exposures, trials = list[Exposure](), list[Trial]()
         of_secrets, of_models = list[Measurement](), list[Measurement]()
-        asked = list(drawn_questions(known, subject, attacked, self.tolerance, most, context.rng))
+        hidden = [HiddenColumn.of(subject, secret, self.tolerance) for secret in attacked]
+        asked = list(drawn_questions(known, hidden, most, context.rng))
         for i, (question, found) in enumerate(answered(known, asked)):
-            name, level = question.secret.name, subject.level
-            truth, judge = values(subject, question.secret, self.tolerance)
-            own = [side[rows] for side, rows in zip(truth[:2], question.chosen, strict=True)]
-            hits = [judge.right(truth[2][rows], side) for rows, side in zip(found, own, strict=True)]
-            exposures.append(exposure(RISK.id(column=name), [name], question.chosen, hits))
-            of_secrets += self._measured(exposures[-1], level)
+            secret, level = question.secret, subject.level
+            guesses = (secret.release[rows] for rows in found)
+            hits = list(map(secret.judge.right, guesses, secret.asked(question.chosen)))
+            exposures.append(exposure(RISK.id(column=secret.name), [secret.name], question.chosen, hits))
+            sides = successes(exposures[-1])
+            of_secrets += risk_and_rates(_GUESSED, sides, self.n_attacks, level, secret.name)
             if not subject.planted:
-                of_secrets += self._without_release(known, question, truth[1], own[0], judge, level)
+                of_secrets += self._without_release(known, question, level)
             if not subject.planted and i in modelled:
-                of_models += self._by_model(known, question, truth[2], own, judge, level, models_rng)
-            trials += _trials(question.secret, truth, judge, people, sets, nearest)
+                of_models += self._by_model(known, question, level, models_rng)
+            trials += _trials(secret, people, sets, nearest)
         by_sets = []
         if trials:
             excess, told = worst_of_sets(EXCESS, sets, people, trials, self.n_attacks, subject.level)
@@ -274,9 +282,7 @@ class Inference:
 
         The draw is the same in every examination with one seed: the planted leaks are of the same columns.
         """
-        declared = named(subject, self.secrets, "secrets") or tuple(
-            c for c in subject.schema.with_role(Role.SENSITIVE) if c.released
-        )
+        declared = named_or_sensitive(subject, self.secrets, "secrets")
         every = subject.features
         if declared or len(every) <= self.max_secrets:
             return declared or every, []
@@ -299,10 +305,8 @@ class Inference:
         groups of columns apart, all that is known of a secret's group is a set too. Of a large release fewer
         people are asked, since each set takes a search. The sets are the same for the planted leaks.
         """
-        assert subject.control is not None
         most = most_queries(self.n_attacks, subject.synthetic.n_rows * self.known_sets // 4)
-        chosen = [different_people(table, most, rng) for table in (subject.train, subject.control)]
-        people = AskedPeople.halved(chosen[0], chosen[1], rng)
+        people = AskedPeople.drawn(subject, most, rng)
         hidden = {secret.name for secret in secrets}
         others = tuple(name for name in known.varying if name not in hidden)
         names = others if len(others) > 1 else known.varying
@@ -316,101 +320,68 @@ class Inference:
             people,
             self.known_sets,
             context.child("inference", "known sets").rng,
-            draw=drawn_sets,
+            sources=1,
             sizes=[min(size, len(names) - 1) for size in FEW],
-            known=lambda found: (found,),
             together=together,
         )
         asked = known.asked(people.train, people.control)
         return people, sets, [known.nearest(columns, asked, 1, rng)[:, 0] for (columns,) in sets.sets]
 
-    def _measured(self, exposed: Exposure, level: float) -> Iterator[Measurement]:
-        """The risk of a secret, and the rates it comes from; a rate without a guess is left out."""
-        column, sides = exposed.measurement.column, successes(exposed)
-        guesses = min(side.guesses for side in sides)
-        yield risk_at(RISK, risk(*sides, level), self.n_attacks, guesses, column)
-        for quantity, side in zip((TRAIN_RATE, CONTROL_RATE), sides, strict=True):
-            if side.guesses:
-                yield rate(quantity, side, self.n_attacks, level, column=column)
-
     def _without_release(
-        self,
-        known: KnownRows,
-        question: SecretQuestion,
-        control: Floats,
-        secrets: Floats,
-        judge: GuessRule,
-        level: float,
+        self, known: KnownRows, question: SecretQuestion, level: float
     ) -> Iterator[Measurement]:
         """What attackers guess at the train rows who have control rows and no release."""
-        if not len(question.learnt) or not len(secrets):
+        secret, judge = question.secret, question.secret.judge
+        truth = secret.train[question.chosen[0]]
+        if not len(question.learnt) or not len(truth):
             return
-        name = question.secret.name
-        naive = judge.right(np.full(len(secrets), judge.typical(control)), secrets)
-        yield rate(NAIVE_RATE, SuccessCount.of(naive), self.n_attacks, level, column=name)
+        naive = judge.right(np.full(len(truth), judge.typical(secret.control)), truth)
+        yield rate(NAIVE_RATE, Proportion.of(naive), self.n_attacks, level, column=secret.name)
         if self.n_trees:
-            asked = known.without(name, known.train.take(question.chosen[0]))
-            learnt = known.without(name, known.control.take(question.learnt))
             answers = predicted(
                 judge,
-                learnt,
-                control[question.learnt],
-                asked,
+                known.without(secret.name, known.control.take(question.learnt)),
+                secret.control[question.learnt],
+                known.without(secret.name, known.train.take(question.chosen[0])),
                 self.n_trees,
                 question.seed,
                 randomised=many(known),
             )
-            model = SuccessCount.of(judge.right(answers, secrets))
-            yield rate(MODEL_RATE, model, self.n_attacks, level, column=name)
+            model = Proportion.of(judge.right(answers, truth))
+            yield rate(MODEL_RATE, model, self.n_attacks, level, column=secret.name)
 
     def _by_model(
-        self,
-        known: KnownRows,
-        question: SecretQuestion,
-        release: Floats,
-        secrets: Sequence[Floats],
-        judge: GuessRule,
-        level: float,
-        rng: np.random.Generator,
+        self, known: KnownRows, question: SecretQuestion, level: float, rng: np.random.Generator
     ) -> Iterator[Measurement]:
         """Guesses of a model of the release at the same records; none where the release lacks the secret."""
-        present = np.flatnonzero(~np.isnan(release))
+        secret, truth = question.secret, question.secret.asked(question.chosen)
+        present = np.flatnonzero(~np.isnan(secret.release))
         if not len(present):
             return
-        name = question.secret.name
         learnt, seed = drawn(present, _MOST_RECONSTRUCTED, rng), int(rng.integers(2**31))
-        rows, asked = (
-            known.without(name, side) for side in (known.release.take(learnt), known.asked(*question.chosen))
-        )
-        found, _ = reconstructed(judge, rows, release[learnt], asked, _TREES, seed)
-        guesses = np.split(found, [len(secrets[0])])
-        train, control = (SuccessCount.of(judge.right(*side)) for side in zip(guesses, secrets, strict=True))
+        rows = known.without(secret.name, known.release.take(learnt))
+        asked = known.without(secret.name, known.asked(*question.chosen))
+        found, _ = reconstructed(secret.judge, rows, secret.release[learnt], asked, _TREES, seed)
+        train, control = map(secret.judge.right, np.split(found, [len(truth[0])]), truth)
+        sides = Proportion.of(train), Proportion.of(control)
         null = Reference(0.0, "the model knows train people no better than strangers")
-        achieved = min(train.guesses, control.guesses)
-        left = risk(train, control, level)
-        yield risk_at(RECONSTRUCTION_RISK, left, self.n_attacks, achieved, name, null)
-        if train.guesses:
-            yield rate(RECONSTRUCTION_RATE, train, self.n_attacks, level, column=name)
+        yield from risk_and_rates(_RECONSTRUCTED, sides, self.n_attacks, level, secret.name, null)
 
     def _overall(self, exposed: Sequence[Exposure], level: float) -> Measurement:
         """The risk over the guesses at all secrets; those at one record succeed or fail together, as one."""
-        train = [(e.train_tried, e.train_hit) for e in exposed]
-        control = [(e.control_tried, e.control_hit) for e in exposed]
-        records = min(
-            len(np.unique(np.concatenate([tried for tried, _ in side]))) for side in (train, control)
+        sides = (
+            [(e.train_tried, e.train_hit) for e in exposed],
+            [(e.control_tried, e.control_hit) for e in exposed],
         )
-        found = risk(_joint_count(train), _joint_count(control), level)
-        return risk_at(OVERALL_RISK, found, max(self.n_attacks, records), records)
+        records = min(len(np.unique(np.concatenate([tried for tried, _ in side]))) for side in sides)
+        train, control = map(_joint_count, sides)
+        return risk_at(OVERALL_RISK, risk(train, control, level), max(self.n_attacks, records), records)
 
     def _worst(self, exposed: Sequence[Exposure], level: float) -> Measurement:
         """The largest risk; a secret that could not be tried leaves it open."""
         sides = [successes(e) for e in exposed]
-        achieved = [min(train.guesses, control.guesses) for train, control in sides]
-        tried = [risk(*side, level).value for side, n in zip(sides, achieved, strict=True) if n]
-        together = [risk(*side, corrected_level(level, len(sides))).interval for side in sides]
-        interval = worst_interval(together, level, f"{len(sides)} secrets")
-        found = IntervalEstimate(max(tried, default=math.nan), interval)
-        return risk_at(WORST_RISK, found, self.n_attacks, min(achieved))
+        found = worst_estimate([partial(risk, *side) for side in sides], level, f"{len(sides)} secrets")
+        return risk_at(WORST_RISK, found, self.n_attacks, min(x.trials for side in sides for x in side))
 
 
 def _hindrance(known: KnownRows, subject: Subject, secret: Column) -> str:
@@ -423,15 +394,13 @@ def _hindrance(known: KnownRows, subject: Subject, secret: Column) -> str:
     return ""
 
 
-def _joint_count(tried: Sequence[tuple[Positions, Positions]]) -> SuccessCount:
+def _joint_count(tried: Sequence[tuple[Positions, Positions]]) -> Proportion:
     """One tally of several attacks on the same table, given the positions tried and hit by each."""
-    rows = np.concatenate([t for t, _ in tried])
+    rows, of_try = np.unique(np.concatenate([t for t, _ in tried]), return_inverse=True)
     if not len(rows):
-        return SuccessCount(0.0, 0)
-    n = int(rows.max()) + 1
-    tries = np.bincount(rows, minlength=n)
-    hits = np.bincount(np.concatenate([h for _, h in tried]), minlength=n)
-    return SuccessCount.of_clusters(hits[tries > 0], tries[tries > 0])
+        return Proportion(0.0, 0)
+    hits = np.bincount(np.searchsorted(rows, np.concatenate([h for _, h in tried])), minlength=len(rows))
+    return Proportion.of_clusters(hits, np.bincount(of_try))
 
 
 def _joint_sets(
@@ -453,18 +422,12 @@ def _joint_sets(
 
 
 def _trials(
-    secret: Column,
-    truth: Sequence[Floats],
-    judge: GuessRule,
-    people: AskedPeople,
-    sets: KnownSets,
-    nearest: Sequence[Positions],
+    secret: HiddenColumn, people: AskedPeople, sets: KnownSets, nearest: Sequence[Positions]
 ) -> Iterator[Trial]:
     """The guesses at one secret by all sets without it; nobody is asked whose secret is missing."""
-    train, control, release = truth
-    secrets = np.concatenate([train[people.train], control[people.control]])
-    made = ~np.isnan(secrets)
+    truth = np.concatenate(secret.asked((people.train, people.control)))
+    made = ~np.isnan(truth)
     for i, ((names,), rows) in enumerate(zip(sets.sets, nearest, strict=True)):
         if secret.name not in names:
             told = f"{', '.join(names)} tell {secret.name}"
-            yield Trial(i, told, made, judge.right(release[rows], secrets) & made)
+            yield Trial(i, told, made, secret.judge.right(secret.release[rows], truth) & made)

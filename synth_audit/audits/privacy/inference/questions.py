@@ -52,10 +52,36 @@ def bounds(subject: Subject, most: int) -> list[str]:
     return notes
 
 
-def values(subject: Subject, secret: Column, tolerance: float) -> tuple[Sequence[Floats], GuessRule]:
-    """A secret in train, control and release, NaN where missing, and which guesses at it are right."""
-    assert subject.control is not None
-    return facets(secret).secret((subject.train, subject.control, subject.synthetic), secret, tolerance)
+@dataclass(frozen=True, eq=False)
+class HiddenColumn:
+    """A secret in the three tables, as numbers, NaN where missing.
+
+    Attributes:
+        judge: which guesses are right.
+    """
+
+    column: Column
+    train: Floats
+    control: Floats
+    release: Floats
+    judge: GuessRule
+
+    @classmethod
+    def of(cls, subject: Subject, column: Column, tolerance: float) -> HiddenColumn:
+        """Read it."""
+        assert subject.control is not None
+        tables = (subject.train, subject.control, subject.synthetic)
+        cells, judge = facets(column).secret(tables, column, tolerance)
+        return cls(column, *cells, judge)
+
+    @property
+    def name(self) -> str:
+        """Of the column."""
+        return self.column.name
+
+    def asked(self, chosen: Sequence[Positions]) -> list[Floats]:
+        """The secrets of train and of control people at these positions."""
+        return [side[rows] for side, rows in zip((self.train, self.control), chosen, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +94,7 @@ class SecretQuestion:
         learnt: control rows that a model may learn the secret from. seed: of the model.
     """
 
-    secret: Column
+    secret: HiddenColumn
     chosen: tuple[Positions, ...]
     place: Positions
     learnt: Positions
@@ -76,12 +102,7 @@ class SecretQuestion:
 
 
 def drawn_questions(
-    known: KnownRows,
-    subject: Subject,
-    secrets: Sequence[Column],
-    tolerance: float,
-    most: int,
-    rng: np.random.Generator,
+    known: KnownRows, secrets: Sequence[HiddenColumn], most: int, rng: np.random.Generator
 ) -> Iterator[SecretQuestion]:
     """Draw at most so many records of either side for each secret, and what else chance decides.
 
@@ -92,8 +113,7 @@ def drawn_questions(
     orders = [rng.permutation(len(rows)) for rows in (known.train, known.control)] if at_once else []
     shared = random_places(len(known.release), rng) if at_once else None
     for secret in secrets:
-        truth, _ = values(subject, secret, tolerance)  # read twice: those of all secrets may have no room
-        present = [np.flatnonzero(~np.isnan(side)) for side in truth[:2]]
+        present = [np.flatnonzero(~np.isnan(side)) for side in (secret.train, secret.control)]
         if shared is None:
             chosen = tuple(drawn(rows, most, rng) for rows in present)
             place, seed = random_places(len(known.release), rng), int(rng.integers(2**31))

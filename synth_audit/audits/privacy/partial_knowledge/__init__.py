@@ -8,10 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits._targets import FEWEST_GUESSES, rate
-from synth_audit.audits.privacy._guesses import exposure, successes
+from synth_audit.audits.privacy._guesses import exposure, rate, risk_at, successes
 from synth_audit.audits.privacy._known_columns import KnownColumn, differences, known_columns
-from synth_audit.audits.privacy._known_sets import AskedPeople, different_people, looked_at
+from synth_audit.audits.privacy._known_sets import AskedPeople, looked_at
 from synth_audit.audits.privacy.partial_knowledge.attacks import Adversary, pooled_excess
 from synth_audit.audits.privacy.partial_knowledge.column_sets import (
     ColumnSets,
@@ -33,9 +32,8 @@ from synth_audit.findings.measurement import (
     Reference,
 )
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
-from synth_audit.stats.attack_success import SuccessCount
 from synth_audit.stats.cross_fitting import ClaimTable, held_out_excess
-from synth_audit.stats.proportions import proportion_difference
+from synth_audit.stats.proportions import Proportion
 from synth_audit.table.kind import TIME
 
 Found = tuple[Knowledge, int]
@@ -139,15 +137,14 @@ class PartialKnowledge:
         """Look at most ``max_people`` people of train and of control up in the whole release."""
         assert subject.control is not None
         real = (subject.train, subject.control)
-        train, control = rows = [different_people(table, self.max_people, context.rng) for table in real]
-        if min(len(train), len(control)) < 2:
+        people = AskedPeople.drawn(subject, self.max_people, context.rng)
+        if (n := min(len(people.train), len(people.control))) < 2:
             raise NotApplicable("people on either side are halved, so there must be two")
-        tables = [subject.synthetic, *(table.take(chosen) for table, chosen in zip(real, rows, strict=True))]
+        tables = [subject.synthetic, real[0].take(people.train), real[1].take(people.control)]
         columns = list(known_columns(tables, subject.features, real))
         if not columns:
             raise NotApplicable("no column varies in train")
         derived = differences(columns, tables, subject.features, real)
-        people = AskedPeople.halved(train, control, context.rng)
         sets, blocks = self._sets(columns, derived, subject, people, context)
         adversary = Adversary.of([*columns, *derived], subject.synthetic.n_rows, people, self.alpha)
         claims, tried = list[ClaimTable](), list[Found]()
@@ -172,23 +169,15 @@ class PartialKnowledge:
             )
         told = [_told(adversary, *pair) for pair in worst]
         notes.append("most given away where " + " and ".join(dict.fromkeys(told)))
-        exposed, n = _exposed(adversary, worst), min(len(train), len(control))
-        measured = [
-            EXCESS.at(
-                excess.value,
-                interval=excess.interval,
-                n_requested=max(self.max_people, n),
-                n_achieved=n,
-                n_minimum=FEWEST_GUESSES,
-                reference=Reference(0.0, "claims about people the generator never saw are right as often"),
-            )
-        ]
-        for quantity, people_hit, of in (
-            (CLAIMED, exposed.train_tried, train),
-            (TRAIN_RATE, exposed.train_hit, train),
-            (CONTROL_RATE, exposed.control_hit, control),
+        exposed = _exposed(adversary, worst)
+        null = Reference(0.0, "claims about people the generator never saw are right as often")
+        measured = [risk_at(EXCESS, excess, max(self.max_people, n), n, null=null)]
+        for quantity, met, of in (
+            (CLAIMED, exposed.train_tried, people.train),
+            (TRAIN_RATE, exposed.train_hit, people.train),
+            (CONTROL_RATE, exposed.control_hit, people.control),
         ):
-            measured.append(rate(quantity, SuccessCount(len(people_hit), len(of)), self.max_people, level))
+            measured.append(rate(quantity, Proportion(len(met), len(of)), self.max_people, level))
         notes += _success(exposed, subject)
         return Findings(tuple(measured), notes=tuple(notes), exposures=(exposed,))
 
@@ -265,10 +254,10 @@ def _success(exposed: Exposure, subject: Subject) -> Iterator[str]:
     """How often claims are right, of those made, where there are enough to be shown."""
     train, control = sides = successes(exposed)
     level = subject.level
-    if any(min(s.successes, s.guesses - s.successes) < subject.suppression for s in sides):
+    if any(min(s.successes, s.trials - s.successes) < subject.suppression for s in sides):
         return
     ends = [side.interval(level) for side in sides]
-    apart = proportion_difference(train.successes, train.guesses, control.successes, control.guesses, level)
+    apart = train.less(control, level).interval
     of = [f"{s.share:.0%} ({i.low:.0%} to {i.high:.0%})" for s, i in zip(sides, ends, strict=True)]
     yield (
         f"of the claims made, {of[0]} are right about training people and {of[1]} about control people, "

@@ -26,7 +26,7 @@ from synth_audit.neighbours.gower import Mixed, nearly_copied
 from synth_audit.neighbours.search import Nearest, nearest, nearest_but, nearest_other
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.distributions import entropy
-from synth_audit.stats.proportions import proportion_difference, proportion_interval
+from synth_audit.stats.proportions import Proportion
 from synth_audit.table.people import key_columns, persons
 from synth_audit.table.table import Table
 
@@ -127,31 +127,10 @@ def most_independent(table: Table, rows: Positions) -> float:
     return float(len(np.unique(persons(table.take(rows))))) if key_columns(table.schema) else np.inf
 
 
-@dataclass(frozen=True)
-class _Share:
+def _worth(parts: Bools | Floats, n_effective: float) -> Proportion:
     """A mean of zeros and ones (ties in part), and how many independent draws it is worth."""
-
-    value: float
-    n_effective: float
-    n: int
-
-    @classmethod
-    def of(cls, parts: Bools | Floats, n_effective: float | None = None) -> _Share:
-        n = len(parts)
-        return cls(float(np.mean(parts)), n if n_effective is None else n_effective, n)
-
-    @property
-    def successes(self) -> float:
-        return min(self.value * self.n_effective, self.n_effective)  # rounding must not pass the whole
-
-    def interval(self, level: float) -> Interval:
-        return proportion_interval(self.successes, self.n_effective, level)
-
-    def less(self, other: _Share, level: float) -> Interval:
-        """Interval of the difference to another share."""
-        return proportion_difference(
-            self.successes, self.n_effective, other.successes, other.n_effective, level
-        )
+    # Rounding must not pass the whole.
+    return Proportion(min(float(np.mean(parts)) * n_effective, n_effective), n_effective)
 
 
 def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Measurement]:
@@ -177,20 +156,13 @@ def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -
     among, to_release = fellows.of_members(train, rows), nearest(train.take(rows), synthetic)
     exposed = to_release.first < among.first
     n = independent_number(_nearest_row(among, to_release, len(train)), rows)
-    known = _Share.of(exposed, min(n, most_independent(subject.train, rows)))
+    known = _worth(exposed, min(n, most_independent(subject.train, rows)))
     found = nearest(queries, synthetic)
     known_found = fellows.of_strangers(queries, train, _one(len(train), rng), rng)
     n = independent_number(_nearest_row(known_found, found, len(train)))
-    base = _Share.of(found.first < known_found.first, min(n, most_independent(subject.control, strangers)))
-    return [
-        EPSILON.at(
-            known.value,
-            interval=known.interval(subject.level),
-            reference=Reference(base.value, "control rows", base.interval(subject.level)),
-            **_counted(known.n, base.n),
-        ),
-        _difference(EPSILON_LOSS, known, base, subject.level),
-    ]
+    base = _worth(found.first < known_found.first, min(n, most_independent(subject.control, strangers)))
+    sizes = len(rows), len(strangers)
+    return _beside_control((EPSILON, EPSILON_LOSS), known, base, sizes, subject.level)
 
 
 def adversarial_accuracy(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Measurement]:
@@ -208,34 +180,31 @@ def adversarial_accuracy(subject: Subject, max_rows: int, rng: np.random.Generat
     assert subject.control is not None
     encoder = GowerEncoder.by_range(subject.train, subject.features)
     tables = [subject.train, subject.control, subject.synthetic]
-    of_train, of_release, of_control = _accuracy(encoder, tables, max_rows, rng)
-    level, value = subject.level, (of_train.value + of_release.value) / 2
+    shares, m = _accuracy(encoder, tables, max_rows, rng)
+    of_train, of_release, of_control = shares
+    level, value = subject.level, (of_train.share + of_release.share) / 2
     ends = [share.interval(level) for share in (of_train, of_release)]
-    below = math.hypot(of_train.value - ends[0].low, of_release.value - ends[1].low) / 2
-    above = math.hypot(ends[0].high - of_train.value, ends[1].high - of_release.value) / 2
-    near_train, near_control = _release_side(encoder, tables, max_rows, rng)
-    loss = (of_control.value - of_train.value + near_control.value - near_train.value) / 2
-    first, second = of_control.less(of_train, level), near_control.less(near_train, level)
-    apart = of_control.value - of_train.value, near_control.value - near_train.value
+    below = math.hypot(of_train.share - ends[0].low, of_release.share - ends[1].low) / 2
+    above = math.hypot(ends[0].high - of_train.share, ends[1].high - of_release.share) / 2
+    (near_train, near_control), k = _release_side(encoder, tables, max_rows, rng)
+    apart = of_control.less(of_train, level), near_control.less(near_train, level)
+    loss = (apart[0].value + apart[1].value) / 2
+    low, high = (
+        math.hypot(*(getattr(x.interval, end) - x.value for x in apart)) / 2 for end in ("low", "high")
+    )
+    method = f"{ends[0].method} on the effective number of rows"
     return [
         NNAA.at(
             value,
-            interval=Interval(
-                value - below, value + above, level, f"{ends[0].method} on the effective number of rows"
-            ),
+            interval=Interval(value - below, value + above, level, method),
             reference=Reference(0.5, "two samples of the same people"),
-            **_counted(of_train.n, of_release.n),
+            **_counted(m),
         ),
         NNAA_LOSS.at(
             loss,
-            interval=Interval(
-                loss - math.hypot(apart[0] - first.low, apart[1] - second.low) / 2,
-                loss + math.hypot(first.high - apart[0], second.high - apart[1]) / 2,
-                level,
-                first.method,
-            ),
+            interval=Interval(loss - low, loss + high, level, apart[0].interval.method),
             reference=Reference(0.0, _INDEPENDENT),
-            **_counted(of_train.n, of_control.n, near_train.n),
+            **_counted(m, min(max_rows, subject.control.n_rows), k),
         ),
     ]
 
@@ -252,22 +221,19 @@ def hits(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Meas
     tables = [subject.train, subject.control, subject.synthetic]
     asked = [drawn(np.arange(t.n_rows), max_rows, rng) for t in tables[:2]]
     *real, synthetic = cells(tables, told, rows=[*asked, None])
-    known, base = (_Share.of(nearly_copied(rows, synthetic)) for rows in real)
-    return [
-        HITTING_RATE.at(
-            known.value,
-            interval=known.interval(subject.level),
-            reference=Reference(base.value, "control rows", base.interval(subject.level)),
-            **_counted(known.n, base.n),
-        ),
-        _difference(HITTING_EXCESS, known, base, subject.level),
-    ]
+    known, base = (Proportion.of(nearly_copied(rows, synthetic)) for rows in real)
+    sizes = len(asked[0]), len(asked[1])
+    return _beside_control((HITTING_RATE, HITTING_EXCESS), known, base, sizes, subject.level)
 
 
 def _accuracy(
     encoder: GowerEncoder, tables: Sequence[Table], max_rows: int, rng: np.random.Generator
-) -> tuple[_Share, _Share, _Share]:
-    """Chance that the nearest row is of the own kind, for train and release; of train, for control."""
+) -> tuple[tuple[Proportion, Proportion, Proportion], int]:
+    """Chance that the nearest row is of the own kind, for train and release; of train, for control.
+
+    Returns:
+        These, and how many rows of train, and of the release, were asked.
+    """
     n_train, n_control, n_made = (t.n_rows for t in tables)
     m = min(n_train, n_made)
     cut = [drawn(np.arange(n), m, rng) for n in (n_train, n_made)]
@@ -287,35 +253,45 @@ def _accuracy(
         shares.append(_nearer(among, across, m, rows))
     to_release = nearest(queries, s, but=one_of_release)
     to_train = of_train.of_strangers(queries, t, one_of_train, rng)
-    return shares[0], shares[1], _nearer(to_train, to_release, m)
+    return (shares[0], shares[1], _nearer(to_train, to_release, m)), len(rows)
 
 
 def _release_side(
     encoder: GowerEncoder, tables: Sequence[Table], max_rows: int, rng: np.random.Generator
-) -> tuple[_Share, _Share]:
-    """Chance that a release row is nearer to its own than to train, and than to control, of equal sizes."""
+) -> tuple[list[Proportion], int]:
+    """Chance that a release row is nearer to its own than to train, and than to control, of equal sizes.
+
+    Returns:
+        These, and how many rows of the release were asked.
+    """
     n_train, n_control, n_made = (t.n_rows for t in tables)
     k = min(n_train, n_control, n_made)
     of_release, rows = drawn(np.arange(n_made), k, rng), drawn(np.arange(k), max_rows, rng)
     of_real = [drawn(np.arange(n), k, rng) for n in (n_train, n_control)]
     *real, s = encoder.encode(tables, [*of_real, of_release])
     among, queries = nearest_other(s, rows), s.take(rows)
-    shares = [_nearer(among, nearest(queries, other), k, rows) for other in real]
-    return shares[0], shares[1]
+    return [_nearer(among, nearest(queries, other), k, rows) for other in real], len(rows)
 
 
-def _nearer(one: Nearest, other: Nearest, n_one: int, own: Positions | None = None) -> _Share:
+def _nearer(one: Nearest, other: Nearest, n_one: int, own: Positions | None = None) -> Proportion:
     """Share of queries whose nearest row is of the first set."""
-    return _Share.of(part_nearer(one, other), independent_number(_nearest_row(one, other, n_one), own))
+    return _worth(part_nearer(one, other), independent_number(_nearest_row(one, other, n_one), own))
 
 
-def _difference(quantity: Quantity, known: _Share, base: _Share, level: float) -> Measurement:
-    return quantity.at(
-        known.value - base.value,
-        interval=known.less(base, level),
-        reference=Reference(0.0, _INDEPENDENT),
-        **_counted(known.n, base.n),
-    )
+def _beside_control(
+    quantities: tuple[Quantity, Quantity],
+    known: Proportion,
+    base: Proportion,
+    sizes: tuple[int, int],
+    level: float,
+) -> list[Measurement]:
+    """The share of train rows, with that of control rows as reference, and its excess over that."""
+    reference = Reference(base.share, "control rows", base.interval(level))
+    apart, counts = known.less(base, level), _counted(*sizes)
+    return [
+        quantities[0].at(known.estimate(level), reference=reference, **counts),
+        quantities[1].at(apart, reference=Reference(0.0, _INDEPENDENT), **counts),
+    ]
 
 
 def _counted(*sizes: int) -> SampleCounts:
