@@ -160,13 +160,18 @@ class Subject:
         """The columns that audits compare: all but identifiers and split keys."""
         return self.schema.features
 
+    @property
+    def real(self) -> tuple[Table, ...]:
+        """Train, and control where there are control rows."""
+        return (self.train,) if self.control is None else (self.train, self.control)
+
     @cached_property
     def own_coins(self) -> Bools:
         """Rows of train with equals that had coins of their own all the same, shape (n_train,)."""
         n = self.train.n_rows
         if self.random_split is None or not self.random_split.apart:
             return np.zeros(n, dtype=bool)
-        return chance_equals(joined([t for t in (self.train, self.control) if t is not None]))[:n]
+        return chance_equals(joined(self.real))[:n]
 
 
 class Status(StrEnum):

@@ -9,6 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
+from synth_audit.audits._quantities import distance
+from synth_audit.audits._settings import at_least
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.encode.cells import ColumnCells, readable_pairs, told_pairs
 from synth_audit.errors import NotApplicable
@@ -43,10 +45,9 @@ MOST_COLUMNS = 40
 DIGITS = 2
 """Decimals of a picture: enough to see, too few to work values out from."""
 
-DIFFERENCE = Quantity(
+DIFFERENCE = distance(
     "difference",
     "Mean difference of associations",
-    unit="distance",
     range=(0.0, 2.0),
     help="Over all pairs of columns, or those of one column: Spearman's correlation of numbers, Cramér's V "
     "of labels, correlation ratio of a label and a number; 0 is identical.",
@@ -61,64 +62,56 @@ LOST = Quantity(
     "release of independent columns loses. Fresh rows lose as much where the real ones are but chance.",
 )
 
-FROBENIUS = Quantity(
+FROBENIUS = distance(
     "frobenius",
     "Frobenius norm of the difference of associations",
-    unit="distance",
     range=(0.0, float("inf")),
     help="Root of the summed squares over both halves of the matrix; grows with the number of columns.",
 )
 
-PUBLISHED = Quantity(
+PUBLISHED = distance(
     "published_difference",
     "Correlation difference as published",
-    unit="distance",
     range=(0.0, float("inf")),
     help="Frobenius norm over all pairs of Pearson's r, V² and η², none corrected, as in table 3 of "
     "Disjoint Generative Models; grows with the number of columns.",
 )
 
-PEARSON = Quantity(
+PEARSON = distance(
     "pearson_difference",
     "Mean difference of Pearson correlations",
-    unit="distance",
     range=(0.0, 2.0),
     help="Over pairs of numbers; one extreme value can move it.",
 )
 
-SPEARMAN = Quantity(
+SPEARMAN = distance(
     "spearman_difference",
     "Mean difference of Spearman correlations",
-    unit="distance",
     range=(0.0, 2.0),
     help="Over pairs of numbers; ranks, so no extreme value moves it much.",
 )
 
-CRAMERS_V = Quantity(
+CRAMERS_V = distance(
     "cramers_v_difference",
     "Mean difference of Cramér's V",
-    unit="distance",
     help="Over pairs of labels, corrected for what chance adds.",
 )
 
-ETA = Quantity(
+ETA = distance(
     "eta_difference",
     "Mean difference of correlation ratios",
-    unit="distance",
     help="Over pairs of a label and a number, corrected for what chance adds.",
 )
 
-MUTUAL_INFORMATION = Quantity(
+MUTUAL_INFORMATION = distance(
     "mutual_information_difference",
     "Mean difference of normalised mutual information",
-    unit="distance",
     help="Over all pairs; sees relations of any shape, and those of missing values, which are a cell.",
 )
 
-NO_ASSOCIATION = Quantity(
+NO_ASSOCIATION = distance(
     "no_association",
     "Mean difference of a release whose columns are independent",
-    unit="distance",
     direction=Direction.NEUTRAL,
     help="Mean strength of the real associations: a release that comes near it has kept none of them.",
 )
@@ -183,8 +176,7 @@ class Associations:
     )
 
     def __post_init__(self) -> None:
-        if self.cells < 2 or self.most_labels < 2 or self.most_rows < 100:
-            raise ValueError("cells and most_labels must be at least 2 and most_rows at least 100")
+        at_least(self, cells=2, most_labels=2, most_rows=100)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Measure every pair of released columns against train, with control against train as reference."""
@@ -440,7 +432,7 @@ def _withheld(
 ) -> tuple[Bools, int]:
     """The pairs whose association tells no small count of training or control rows, and how many do."""
     told = np.zeros_like(pairs)
-    for table in (train, *([] if subject.control is None else [subject.control])):
+    for table in (train, *subject.real[1:]):
         columns = scale.values(table, missing_counts=missing_counts)
         told |= readable_pairs(columns, subject.suppression)
     return pairs & ~told, int(np.triu(pairs & told).sum())

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Labels
+from synth_audit.audits._quantities import descriptive
 from synth_audit.audits.fidelity._reference import measured
 from synth_audit.encode.cells import row_groups
 from synth_audit.encode.codes import codes
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
-    Direction,
     Estimate,
     Findings,
     Interval,
@@ -46,17 +46,15 @@ WORST = Quantity(
     help="The largest share over the rules, its interval corrected for their number.",
 )
 
-UNSEEN = Quantity(
+UNSEEN = descriptive(
     "unseen",
     "Rows whose determining values no training row holds together",
-    direction=Direction.NEUTRAL,
     help="What such rows determine cannot be compared, so they count neither as kept nor as broken.",
 )
 
-TRAIN_VIOLATIONS = Quantity(
+TRAIN_VIOLATIONS = descriptive(
     "train_violations",
     "Training rows that break a rule",
-    direction=Direction.NEUTRAL,
     help="Told where training rows break a rule themselves: then it is a habit and not a law.",
 )
 

@@ -10,6 +10,8 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats
+from synth_audit.audits._quantities import descriptive, distance
+from synth_audit.audits._settings import at_least
 from synth_audit.audits.fidelity._reference import Found, measured_together
 from synth_audit.encode.facets import SharedCells, facets
 from synth_audit.execution.context import RunContext
@@ -51,12 +53,11 @@ WORST_TOTAL_VARIATION = Quantity(
     help="The largest of all columns: one that is constant or empty in the release hides in their mean.",
 )
 
-HELLINGER = Quantity("hellinger", "Hellinger distance", unit="distance", help="0 identical, 1 disjoint.")
+HELLINGER = distance("hellinger", "Hellinger distance", help="0 identical, 1 disjoint.")
 
-KOLMOGOROV_SMIRNOV = Quantity(
+KOLMOGOROV_SMIRNOV = distance(
     "ks",
     "Kolmogorov–Smirnov distance",
-    unit="distance",
     help="Largest gap between the cumulative distributions of a numeric column.",
 )
 
@@ -74,19 +75,17 @@ MISSINGNESS = Quantity(
     help="By how much the share of missing values differs, for columns that have more than a few.",
 )
 
-CHI_SQUARE = Quantity(
+CHI_SQUARE = descriptive(
     "chi_square",
     "Inverted χ² test",
     unit="probability",
-    direction=Direction.NEUTRAL,
     help="1 − p of the test that labels have the real frequencies. It grows with the number of rows, and "
     "fresh real rows do not get 0 either: no measure of distance.",
 )
 
-MARGINAL_DISTANCE = Quantity(
+MARGINAL_DISTANCE = distance(
     "marginal_distance",
     "Marginal distance",
-    unit="distance",
     direction=Direction.NEUTRAL,
     help="Mean over columns of the Kolmogorov–Smirnov distance (numbers) and 1 − p of χ² (labels). It grows "
     "with the number of rows; kept for comparison with published figures.",
@@ -143,8 +142,7 @@ class Marginals:
     )
 
     def __post_init__(self) -> None:
-        if self.cells < 2 or self.n_bootstrap < 100:
-            raise ValueError("cells must be at least 2 and n_bootstrap at least 100")
+        at_least(self, cells=2, n_bootstrap=100)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Measure every released column against train, with control against train as reference."""
@@ -222,14 +220,14 @@ class ResampledTables:
     @property
     def in_cells(self) -> list[Table]:
         """The tables whose rows are put into cells: train, control where it is there, those to compare."""
-        return [*real_tables(self.subject), *self.tables]
+        return [*self.subject.real, *self.tables]
 
     def compared(self, column: Column, most_cells: int) -> ColumnFound:
         """Compare one column of every table with train.
 
         Cells are joined until enough real rows lie in each; where that leaves one, they are not compared.
         """
-        real = real_tables(self.subject)
+        real = self.subject.real
         cells = facets(column).shared_cells(
             self.in_cells, real, column, most=most_cells, fewest=self.subject.suppression
         )
@@ -318,11 +316,6 @@ class _JoinedCells:
         return {"chi_square": tested, "marginal_distance": tested}
 
 
-def real_tables(subject: Subject) -> list[Table]:
-    """Train, and control where it is there: they alone decide which cells are compared."""
-    return [subject.train] if subject.control is None else [subject.train, subject.control]
-
-
 def varies_enough(real: Sequence[SortedNumbers], fewest: int) -> bool:
     """Whether enough real rows differ from the most frequent number for sums over values to tell of nobody.
 
@@ -400,7 +393,7 @@ class _Cells:
 
     @classmethod
     def of(cls, subject: Subject, cells: SharedCells) -> _Cells:
-        release = len(real_tables(subject))
+        release = len(subject.real)
         places = {_REAL: 0, _SYNTHETIC: release} | ({_CONTROL: 1} if release > 1 else {})
         size = len(cells.names)
         return cls(cells, {k: np.bincount(cells.codes[i], minlength=size) for k, i in places.items()})

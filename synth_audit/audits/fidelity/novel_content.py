@@ -11,10 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes
+from synth_audit.audits._quantities import descriptive
 from synth_audit.encode.facets import Aspect, Novelty, facets
 from synth_audit.encode.texts import greatest_similarity
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Direction, Findings, Quantity
+from synth_audit.findings.measurement import Findings
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.proportions import chance_of_more
 from synth_audit.table.label_forms import column_forms
@@ -32,11 +33,10 @@ _MOST_RELEASED = 20_000
 _NEAR = 0.02
 """Share of control rows whose nearest text counts as near."""
 
-NOVEL = Quantity(
+NOVEL = descriptive(
     "novel",
     "Content that train cannot have had",
     unit="flag",
-    direction=Direction.NEUTRAL,
     help="1 where the release holds more that is new to a column than fresh rows of the same people would, "
     "0 where it does not. How much it is, is not told.",
 )

@@ -11,6 +11,8 @@ import numpy as np
 
 from synth_audit.arrays import Floats
 from synth_audit.audits import _density as trees
+from synth_audit.audits._quantities import excess_over_control
+from synth_audit.audits._settings import at_least
 from synth_audit.audits.fidelity._propensity import PropensityFit, propensity_terms, tree_features
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.errors import NotApplicable
@@ -37,12 +39,11 @@ C2ST_AUROC = Quantity(
     help="0.5 cannot be told apart, 1 can always be. Well below 0.5 the release repeats training rows.",
 )
 
-GIVEAWAY = Quantity(
+GIVEAWAY = excess_over_control(
     "giveaway",
     "What a column gives away",
     unit="score",
     direction=Direction.NEUTRAL,
-    range=(-1.0, 1.0),
     help="AUROC that the trees lose when the column is shuffled. Columns that say the same share it.",
 )
 
@@ -117,10 +118,7 @@ class Propensity:
     )
 
     def __post_init__(self) -> None:
-        if self.most_rows < 100:
-            raise ValueError("most_rows must be at least 100")
-        if self.folds < 2 or self.trees < 1:
-            raise ValueError("folds must be at least 2 and trees positive")
+        at_least(self, most_rows=100, folds=2, trees=1)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Tell the release, and control rows as its reference, from training rows."""

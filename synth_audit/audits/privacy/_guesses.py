@@ -50,10 +50,8 @@ class KnownRows:
         Args:
             chosen: positions in train and in control; None for all rows.
         """
-        assert subject.control is not None
-        encoder = GowerEncoder.anchored_on(subject.train, columns, beside=[subject.control])
-        tables = (subject.train, subject.control, subject.synthetic)
-        return cls(encoder.order, *encoder.encode(tables, [*chosen, None]))
+        encoder = GowerEncoder.anchored_on(subject.train, columns, beside=subject.real[1:])
+        return cls(encoder.order, *encoder.encode([*subject.real, subject.synthetic], [*chosen, None]))
 
     @property
     def varying(self) -> tuple[str, ...]:

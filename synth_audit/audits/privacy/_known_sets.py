@@ -171,8 +171,7 @@ class AskedPeople:
     @classmethod
     def drawn(cls, subject: Subject, most: int, rng: np.random.Generator) -> Self:
         """At most so many different people of either side, each side halved at random."""
-        assert subject.control is not None
-        chosen = [different_people(table, most, rng) for table in (subject.train, subject.control)]
+        chosen = [different_people(table, most, rng) for table in subject.real]
         halves = [rng.permutation(len(rows)) < len(rows) // 2 for rows in chosen]
         return cls(chosen[0], chosen[1], np.concatenate(halves))
 
@@ -345,8 +344,7 @@ def standing_out(
 
     All pairs of at most 50 columns are looked at in at most 4,000 rows of the release.
     """
-    assert subject.control is not None
-    real = (subject.train, subject.control)
+    real = subject.real
     kept = [columns[i] for i in drawn(np.arange(len(columns)), _MOST_COLUMNS, rng)]
     rows = drawn(np.arange(subject.synthetic.n_rows), _MOST_ROWS, rng)
     tables = [subject.synthetic.take(rows)]

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats
+from synth_audit.audits._settings import different
 from synth_audit.audits.privacy._attribute_secrets import (
     FEWEST_SCORED,
     FOLDS,
@@ -326,9 +327,8 @@ class SecretFinding:
         if not all(c.kind.finite(subject.synthetic.column(c.name)) for c in subject.features):
             raise PluginError("the release holds infinite numbers")
         rng = child_rng(seed, STREAM, "release", secret.name)
-        control = subject.control
-        apart = control is not None and control.n_rows >= FEWEST_SCORED
-        scored = _some(control if control is not None and apart else subject.train, _MOST_SCORED, rng)
+        apart = subject.control is not None and subject.control.n_rows >= FEWEST_SCORED
+        scored = _some(subject.real[apart], _MOST_SCORED, rng)
         tables = (*(_some(t, _MOST_LEARNT, rng) for t in (subject.synthetic, subject.train)), scored)
         groupings, draws = tuple(_groupings(subject, secret)), enough_draws(_DRAWS, subject.level)
 
@@ -478,8 +478,7 @@ class AttributeAttack:
     )
 
     def __post_init__(self) -> None:
-        if len(set(self.columns)) < len(self.columns):
-            raise ValueError("columns must not repeat a column")
+        different(self, "columns")
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack each secret; rows and bootstrap by the seed of the plan."""

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes, Codes32, Floats
+from synth_audit.audits._quantities import descriptive, excess_over_control, risk_over_control
 from synth_audit.encode.cells import row_groups, row_groups_but_one
 from synth_audit.encode.codes import codes, split_rows
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
-    Direction,
     Exposure,
     Findings,
     Interval,
@@ -56,38 +56,33 @@ SHARE = Quantity(
     help="Every released column agrees.",
 )
 
-CONTROL_SHARE = Quantity(
+CONTROL_SHARE = descriptive(
     "control_share",
     "Control rows equal to a training row",
-    direction=Direction.NEUTRAL,
     help="How often two different people agree in every column by nature.",
 )
 
-EXCESS = Quantity(
+EXCESS = excess_over_control(
     "excess",
     "Copies beyond the natural rate of duplicates",
-    range=(-1.0, 1.0),
     help="Share of synthetic rows equal to a training row, less the same share of control rows.",
 )
 
-UNIQUE_EXCESS = Quantity(
+UNIQUE_EXCESS = risk_over_control(
     "unique_excess",
     "Copies of records that occur once, beyond chance",
-    range=(float("-inf"), 1.0),
     help="Only real rows that no other real row equals count, so that natural duplicates hide nothing.",
 )
 
-RECORD_EXCESS = Quantity(
+RECORD_EXCESS = excess_over_control(
     "record_excess",
     "Training records with a copy in the release, beyond the natural rate",
-    range=(-1.0, 1.0),
     help="Counts people and not synthetic rows: a large release may hold everybody and much else.",
 )
 
-ALL_BUT_ONE_EXCESS = Quantity(
+ALL_BUT_ONE_EXCESS = excess_over_control(
     "all_but_one_excess",
     "Copies with one column changed, beyond the natural rate",
-    range=(-1.0, 1.0),
     help="The same when one column is left out of the comparison; the worst choice of that column.",
 )
 
@@ -107,9 +102,8 @@ def reused_identifiers(subject: Subject) -> Bools:
     somebody's key, says nothing and is passed over; so is one of numbers whose neighbours are keys so often
     (row numbers are) that chance explains as many.
     """
-    real = [table for table in (subject.train, subject.control) if table is not None]
     withheld = [column.name for column in subject.schema if not column.released]
-    forms = [column_forms(table.texts(name)) for name in withheld for table in real]
+    forms = [column_forms(table.texts(name)) for name in withheld for table in subject.real]
     every = pa.chunked_array([chunk for column in forms for chunk in column.chunks], pa.large_string())
     keys = every.unique().drop_null()
     whole = keys.filter(pc.match_substring_regex(keys, r"^-?\d{1,15}$"))
@@ -265,7 +259,7 @@ class ExactMatch:
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Count; nothing is drawn."""
-        tables = [subject.train, subject.synthetic, *([subject.control] if subject.control else [])]
+        tables = [subject.train, subject.synthetic, *subject.real[1:]]
         groups = row_groups(tables, subject.features)
         exposures: tuple[Exposure, ...] = ()
         found = [*_shares(groups, subject.level), _identifier_reuse(subject)]

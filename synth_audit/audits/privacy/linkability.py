@@ -9,6 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Positions
+from synth_audit.audits._quantities import descriptive, excess_over_control, risk_over_control
+from synth_audit.audits._settings import at_least, different
 from synth_audit.audits._targets import drawn, named
 from synth_audit.audits.privacy._guesses import KnownRows, exposure, rate, risk_and_rates, successes
 from synth_audit.audits.privacy._known_sets import AskedPeople, Trial, known_sets, worst_of_sets
@@ -16,7 +18,7 @@ from synth_audit.encode.codes import codes
 from synth_audit.encode.distances import varies
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Direction, Findings, Measurement, Quantity
+from synth_audit.findings.measurement import Findings, Measurement
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.distributions import entropy
 from synth_audit.stats.proportions import Proportion
@@ -28,35 +30,30 @@ _SHARED_OUT = (4, 5, 6)
 
 Sides = tuple[tuple[Column, ...], tuple[Column, ...]]
 
-RISK = Quantity(
+RISK = risk_over_control(
     "risk",
     "Linkability risk",
-    range=(float("-inf"), 1.0),
     help="Part of the people in the training data whose two halves only this release joins; 0 is none.",
 )
-TRAIN_RATE = Quantity(
+TRAIN_RATE = descriptive(
     "train_rate",
     "Training records whose halves were joined",
-    direction=Direction.NEUTRAL,
     help="Share of attacked training records for which both halves lead to the same synthetic row.",
 )
-CONTROL_RATE = Quantity(
+CONTROL_RATE = descriptive(
     "control_rate",
     "Control records whose halves were joined",
-    direction=Direction.NEUTRAL,
     help="The same for people the generator never saw: what belongs to the population, not to the release.",
 )
-NAIVE_RATE = Quantity(
+NAIVE_RATE = descriptive(
     "naive_rate",
     "Halves joined by picking rows at random",
-    direction=Direction.NEUTRAL,
     help="An attacker who looks at nothing. An attack that does no better tells little.",
 )
 
-EXCESS = Quantity(
+EXCESS = excess_over_control(
     "excess_people",
     "People whose partial records the worst of several pairs of sources join",
-    range=(-1.0, 1.0),
     proportional=False,  # chance joins control too, and how often differs by what the sources hold
     help="Share of people in the training data whose records in two sources are joined beyond what those of "
     "strangers are, for the worst of several pairs of sources; 0 is none.",
@@ -118,20 +115,15 @@ class Linkability:
     def __post_init__(self) -> None:
         if bool(self.columns_a) != bool(self.columns_b):
             raise ValueError("give both columns_a and columns_b, or neither")
-        both = (*self.columns_a, *self.columns_b)
-        if len(set(both)) < len(both):
-            raise ValueError("columns_a and columns_b must not share or repeat a column")
-        if min(self.n_neighbours, self.n_attacks) < 1 or self.source_pairs < 0:
-            raise ValueError("n_neighbours and n_attacks must be at least 1, source_pairs 0 or more")
+        different(self, "columns_a", "columns_b")
+        at_least(self, n_neighbours=1, n_attacks=1, source_pairs=0)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack at most ``n_attacks`` rows of train and of control."""
         rng, level = context.rng, subject.level
-        assert subject.control is not None
         sides = self._sides(subject)
         names = [[c.name for c in side] for side in sides]
-        tables = (subject.train, subject.control)
-        chosen = [drawn(np.arange(t.n_rows), self.n_attacks, rng) for t in tables]
+        chosen = [drawn(np.arange(t.n_rows), self.n_attacks, rng) for t in subject.real]
         known = KnownRows.of(subject, [c for side in sides for c in side], chosen)
         joined = self._joined(known, names, rng)
         exposed = exposure(

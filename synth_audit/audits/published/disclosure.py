@@ -9,12 +9,14 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes
+from synth_audit.audits._quantities import descriptive
+from synth_audit.audits._settings import at_least, different
 from synth_audit.audits._targets import named
 from synth_audit.encode.codes import codes
 from synth_audit.encode.facets import facets
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Direction, Findings, Measurement, Quantity, Reference
+from synth_audit.findings.measurement import Findings, Measurement, Quantity, Reference
 from synth_audit.neighbours.repeats import row_kinds
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.distributions import entropy
@@ -28,10 +30,9 @@ REP_U = Quantity(
     help="People whose keys are unique in train and unique in the release; read it beside that of strangers.",
 )
 
-UNIQUE_IN_ORIGINAL = Quantity(
+UNIQUE_IN_ORIGINAL = descriptive(
     "unique_in_original",
     "Uniques in train (UiO)",
-    direction=Direction.NEUTRAL,
     help="People whose keys nobody else in train has: those whom a copy of train would single out.",
 )
 
@@ -42,10 +43,9 @@ DISCO = Quantity(
     help="People whose keys lead to one value in the release, which is theirs; read it beside strangers'.",
 )
 
-DISCLOSIVE_IN_ORIGINAL = Quantity(
+DISCLOSIVE_IN_ORIGINAL = descriptive(
     "disclosive_in_original",
     "Disclosed by train itself (Dorig)",
-    direction=Direction.NEUTRAL,
     help="People whose keys lead to one value in train: what a copy of train would disclose.",
 )
 
@@ -143,11 +143,8 @@ class Disclosure:
     )
 
     def __post_init__(self) -> None:
-        for name, least in (("key_size", 1), ("bins", 2)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        if len({*self.keys, *self.targets}) < len(self.keys) + len(self.targets):
-            raise ValueError("keys and targets must differ from one another")
+        at_least(self, key_size=1, bins=2)
+        different(self, "keys", "targets")
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Count; nothing is drawn."""
@@ -193,7 +190,7 @@ def _cells(subject: Subject, bins: int) -> dict[str, list[Codes]]:
 
     Labels, and numbers as they are or, where they have more values, in so many parts.
     """
-    tables = (subject.train, subject.synthetic, *([subject.control] if subject.control else []))
+    tables = (subject.train, subject.synthetic, *subject.real[1:])
     numbers = quantitative(subject.features)
     found = {}
     for column in subject.features:

@@ -9,6 +9,7 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Positions
 from synth_audit.audits._density import tree_share
+from synth_audit.audits._settings import at_least
 from synth_audit.audits._targets import drawn
 from synth_audit.audits.privacy._known_sets import different_people
 from synth_audit.encode.codes import value_ranks
@@ -107,9 +108,7 @@ class MembershipDataOnly:
     )
 
     def __post_init__(self) -> None:
-        for name in ("max_members", "max_others", "max_reference", "max_learnt", "n_trees"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}")
+        at_least(self, max_members=1, max_others=1, max_reference=1, max_learnt=1, n_trees=1)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Score training and control rows by the trees, and count whom they name."""
@@ -146,14 +145,14 @@ class _TestedRows:
         cls, subject: Subject, most_members: int, most_others: int, beside: int, rng: np.random.Generator
     ) -> _TestedRows:
         """Draw the rows to test, and at most ``beside`` others."""
-        assert subject.control is not None
-        n_train, n_control = subject.train.n_rows, subject.control.n_rows
+        train, control = subject.real
+        n_train, n_control = train.n_rows, control.n_rows
         if n_control < _FEWEST_CONTROL:
             raise NotApplicable(f"fewer than {_FEWEST_CONTROL} control rows to tell from training rows")
         if n_train < 2 or subject.synthetic.n_rows < 2:
             raise NotApplicable("fewer than two training or synthetic rows")
-        members = different_people(subject.train, most_members, rng)
-        others = different_people(subject.control, most_others, rng)
+        members = different_people(train, most_members, rng)
+        others = different_people(control, most_others, rng)
         if len(others) < min(_FEWEST_CONTROL, most_others):
             raise NotApplicable(f"fewer than {_FEWEST_CONTROL} control people to tell from those of train")
         left = [np.setdiff1d(np.arange(n), x) for n, x in ((n_train, members), (n_control, others))]
@@ -170,15 +169,11 @@ def _tree_scores(
     Returns:
         Shape (tested rows,), those of train first, in [-1, 1]; higher for likelier training rows.
     """
-    assert subject.control is not None
     learnt = drawn(np.arange(subject.synthetic.n_rows), most_learnt, rng)
-    real = [subject.train, subject.control]
-    rows = [
-        np.concatenate([people.members, people.train]),
-        np.concatenate([people.others, people.control]),
-        learnt,
-    ]
-    train, control, made = value_ranks([*real, subject.synthetic], subject.features, real=real, rows=rows)
+    asked = (people.members, people.train), (people.others, people.control)
+    rows = [*map(np.concatenate, asked), learnt]
+    tables = [*subject.real, subject.synthetic]
+    train, control, made = value_ranks(tables, subject.features, real=subject.real, rows=rows)
     m, o = len(people.members), len(people.others)
     pool = np.concatenate([train[:m], control[:o], train[m:], control[o:]])
     second = rng.permutation(len(pool)) < len(pool) // 2

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits._settings import at_least
 from synth_audit.audits.utility._prediction_task import (
     ARMS,
     LEAST_AUROC,
@@ -83,8 +84,7 @@ class EachColumn:
     )
 
     def __post_init__(self) -> None:
-        if self.most_rows < 100 or self.n_bootstrap < 100 or self.most_columns < 1:
-            raise ValueError("most_rows and n_bootstrap must be at least 100, most_columns at least 1")
+        at_least(self, most_rows=100, n_bootstrap=100, most_columns=1)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Train on both arms for each column, and compare on the control rows."""

@@ -8,6 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits._quantities import gain
+from synth_audit.audits._settings import at_least, some_of
 from synth_audit.audits.fidelity._reference import Found, measured_together, sampling_note
 from synth_audit.audits.fidelity.coverage.balls import (
     CONTROL,
@@ -38,27 +40,21 @@ from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.table.table import Table
 
-ALPHA_PRECISION = Quantity(
+ALPHA_PRECISION = gain(
     "alpha_precision",
     "α-precision",
-    unit="score",
-    direction=Direction.HIGHER,
     help="1: each ball around the real centre holds as many synthetic rows as real; 0: none, or all.",
 )
 
-BETA_RECALL = Quantity(
+BETA_RECALL = gain(
     "beta_recall",
     "β-recall",
-    unit="score",
-    direction=Direction.HIGHER,
     help="1: each ball around the synthetic centre holds as many real rows as synthetic; 0: none, or all.",
 )
 
-AUPRC = Quantity(
+AUPRC = gain(
     "auprc",
     "α-precision times β-recall",
-    unit="score",
-    direction=Direction.HIGHER,
     help="Near 1 only where both are.",
 )
 
@@ -132,14 +128,10 @@ class Coverage:
     )
 
     def __post_init__(self) -> None:
-        if "features" not in self.spaces or not set(self.spaces) <= set(SPACES):
-            raise ValueError(f"spaces must be some of {', '.join(SPACES)}, and features among them")
-        if len(set(self.spaces)) < len(self.spaces):
-            raise ValueError("spaces must differ from one another")
-        if self.max_queries < 1 or min(self.most_rows, self.max_resampled, self.n_bootstrap) < 100:
-            raise ValueError(
-                "max_queries must be positive; most_rows, max_resampled and n_bootstrap at least 100"
-            )
+        some_of(self, "spaces", SPACES)
+        if "features" not in self.spaces:
+            raise ValueError("spaces must hold features")
+        at_least(self, max_queries=1, most_rows=100, max_resampled=100, n_bootstrap=100)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Compare the release, and control rows as its reference, with train in every space."""

@@ -19,8 +19,7 @@ from synth_audit.findings.measurement import Estimate, Interval, MeasurementId, 
 from synth_audit.neighbours.coordinates import Coordinates, add_unlike, drawn_in, small_codes
 from synth_audit.neighbours.search import Nearest, nearest, nearest_other
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.attack_success import SuccessCount
-from synth_audit.stats.proportions import unseen_share
+from synth_audit.stats.proportions import Proportion, unseen_share
 from synth_audit.stats.resampling import critical_value
 from synth_audit.table.table import Table
 
@@ -350,7 +349,7 @@ def authenticity(made: Coordinates, train: Coordinates, level: float, rng: np.ra
     _, owner = np.unique(found.nearest, return_inverse=True)
     tries = np.bincount(owner)
     hits = np.bincount(owner, found.authentic).astype(np.int64)
-    interval = SuccessCount.of_clusters(hits, tries).interval(level)
+    interval = Proportion.of_clusters(hits, tries).interval(level)
     return Estimate(float(found.authentic.mean()), interval)
 
 

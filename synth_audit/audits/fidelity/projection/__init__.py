@@ -9,6 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Counts, Floats
+from synth_audit.audits._quantities import distance
+from synth_audit.audits._settings import at_least
 from synth_audit.audits.fidelity._reference import Found, measured, sampled, sampling_note
 from synth_audit.audits.fidelity.projection import components as pca
 from synth_audit.audits.fidelity.projection.components import StandardisedCoordinates
@@ -19,18 +21,16 @@ from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.resampling import normal_interval
 from synth_audit.table.table import Table
 
-EIGENVALUE_DIFFERENCE = Quantity(
+EIGENVALUE_DIFFERENCE = distance(
     "eigenvalue_difference",
     "Difference of the principal components' variances",
-    unit="distance",
     help="How differently the variance is spread over the principal components: 0 alike; 1 if one "
     "component carries all of it in one table and no more than any other in the other.",
 )
 
-ANGLE = Quantity(
+ANGLE = distance(
     "angle",
     "Angle between the first principal components",
-    unit="distance",
     help="As a share of the right angle: 0 the same direction, 1 nothing in common. Where train's first two "
     "components carry nearly equal variance, real rows turn as much: read it beside its reference.",
 )
@@ -94,10 +94,7 @@ class Projection:
     )
 
     def __post_init__(self) -> None:
-        if self.n_bootstrap < 50 or self.most_coordinates < 10:
-            raise ValueError("n_bootstrap must be at least 50 and most_coordinates at least 10")
-        if self.most_rows < 1_000:
-            raise ValueError("most_rows must be at least 1,000")
+        at_least(self, n_bootstrap=50, most_coordinates=10, most_rows=1_000)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Compare the release, and control as its reference, with train.
@@ -108,7 +105,7 @@ class Projection:
         rng, n = context.rng, subject.synthetic.n_rows
         read = sampling_note(subject, self.most_rows)
         subject = sampled(subject, self.most_rows, rng)
-        tables = [subject.train, subject.synthetic, *([subject.control] if subject.control else [])]
+        tables = [subject.train, subject.synthetic, *subject.real[1:]]
         frame = StandardisedCoordinates.of(tables, subject.features, self.most_coordinates)
         if len(frame.parts) < 2:
             raise NotApplicable("fewer than two columns vary in train, so no directions can be told apart")

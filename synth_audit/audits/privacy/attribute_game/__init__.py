@@ -11,6 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats
+from synth_audit.audits._quantities import descriptive, excess_over_control, risk_over_control
+from synth_audit.audits._settings import at_least, different, share
 from synth_audit.audits._targets import AttackerLimit
 from synth_audit.audits.privacy._attribute_secrets import (
     FEWEST_ROWS,
@@ -51,18 +53,16 @@ MAB = Quantity(
     proportional=False,
     help="How much one other column tells of the secret, in standard deviations, averaged over columns.",
 )
-REAL_MAB = Quantity(
+REAL_MAB = descriptive(
     "real_mab",
     "Mean absolute coefficient in real rows",
     unit="standard deviations",
-    direction=Direction.NEUTRAL,
     range=(0.0, float("inf")),
     help="The same where the real reference rows are drawn again instead of a release.",
 )
-REAL_MR2 = Quantity(
+REAL_MR2 = descriptive(
     "real_mr2",
     "Explained share of the secret's variance in real rows",
-    direction=Direction.NEUTRAL,
     range=(float("-inf"), 1.0),
     help="The same where the real reference rows are drawn again instead of a release.",
 )
@@ -74,10 +74,9 @@ WCAB = Quantity(
     range=(0.0, float("inf")),
     help="The most that any column told of the secret in any set.",
 )
-MR2 = Quantity(
+MR2 = risk_over_control(
     "mr2",
     "Explained share of the secret's variance (MR²)",
-    range=(float("-inf"), 1.0),
     proportional=False,  # rises with the square of what is left of the coefficients
     help="Adjusted R², averaged over sets; 0 when other columns tell nothing of the secret.",
 )
@@ -89,19 +88,17 @@ MSE = Quantity(
     range=(0.0, float("inf")),
     help="A guess informs only where the error is below that of guessing the mean.",
 )
-ADVANTAGE = Quantity(
+ADVANTAGE = excess_over_control(
     "advantage",
     "Secrets of those learnt from guessed oftener than those of others",
     unit="probability",
     direction=Direction.NEUTRAL,  # what all people have in common is handed on without it
-    range=(-1.0, 1.0),
     help="Share of guesses nearer than the mean among rows the generator saw, less that among others.",
 )
-REAL_MSE = Quantity(
+REAL_MSE = descriptive(
     "real_mse",
     "Squared error of guesses at the secret, learnt from real rows",
     unit="variances",
-    direction=Direction.NEUTRAL,
     range=(0.0, float("inf")),
     help="The same where the attacker learns from the real reference rows, drawn with replacement (MSE_R).",
 )
@@ -399,16 +396,10 @@ class AttributeGame:
     )
 
     def __post_init__(self) -> None:
-        if self.iterations < 2:
-            raise ValueError("iterations must be at least 2, or nothing is known of how much they differ")
-        if self.reference < FEWEST_ROWS or self.rows < FEWEST_ROWS:
-            raise ValueError(f"reference and rows must be at least {FEWEST_ROWS}")
-        if self.sets < 1:
-            raise ValueError("sets must be at least 1")
-        if not 0 < self.tail < 1:
-            raise ValueError("tail must be in (0, 1)")
-        if len(set(self.columns)) < len(self.columns):
-            raise ValueError("columns must not repeat a column")
+        # Of fewer than two iterations nothing is known of how much they differ.
+        at_least(self, iterations=2, reference=FEWEST_ROWS, rows=FEWEST_ROWS, sets=1)
+        share(self, "tail")
+        different(self, "columns")
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Play the iterations: reference samples and fits by the seed, sets drawn from ``context.rng``."""

@@ -10,6 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Positions
+from synth_audit.audits._quantities import descriptive, excess_over_control, risk_over_control
+from synth_audit.audits._settings import at_least, different
 from synth_audit.audits._targets import drawn, named, named_or_sensitive
 from synth_audit.audits.privacy._guesses import (
     KnownRows,
@@ -61,72 +63,62 @@ _MOST_TOGETHER = 30
 _TREES, _MOST_RECONSTRUCTED = 10, 5_000
 """Trees of the model of the release, and release rows that it learns from at most."""
 
-OVERALL_RISK = Quantity(
+OVERALL_RISK = risk_over_control(
     "overall_risk",
     "Inference risk over all secrets",
-    range=(float("-inf"), 1.0),
     help="Part of the secrets of people in the training data that only this release gives away; 0 is none.",
 )
-WORST_RISK = Quantity(
+WORST_RISK = risk_over_control(
     "worst_risk",
     "Inference risk of the most exposed secret",
-    range=(float("-inf"), 1.0),
     help="The largest of the risks below, with an interval that allows for their number.",
 )
-RISK = Quantity(
+RISK = risk_over_control(
     "risk",
     "Inference risk",
-    range=(float("-inf"), 1.0),
     help="Part of the people in the training data whose secret only this release gives away; 0 is none.",
 )
-TRAIN_RATE = Quantity(
+TRAIN_RATE = descriptive(
     "train_rate",
     "Training records whose secret was guessed",
-    direction=Direction.NEUTRAL,
     help="Share of right guesses from the nearest synthetic row.",
 )
-CONTROL_RATE = Quantity(
+CONTROL_RATE = descriptive(
     "control_rate",
     "Control records whose secret was guessed",
-    direction=Direction.NEUTRAL,
     help="The same for people the generator never saw: what the population gives away, not the release.",
 )
-NAIVE_RATE = Quantity(
+NAIVE_RATE = descriptive(
     "naive_rate",
     "Training records guessed without looking",
-    direction=Direction.NEUTRAL,
     help="Right guesses of one who always says the commonest value, or the median, of control.",
 )
-MODEL_RATE = Quantity(
+MODEL_RATE = descriptive(
     "model_rate",
     "Training records guessed by a model of control",
-    direction=Direction.NEUTRAL,
     help="Right guesses of one who has real data of other people and no release. Inference that does no "
     "better is what the population gives away.",
 )
 
-EXCESS = Quantity(
+EXCESS = excess_over_control(
     "excess_people",
     "People given away to one who knows a few columns or half of them",
-    range=(-1.0, 1.0),
     proportional=False,  # a guess that is right by luck is no excess, and luck differs by secret
     help="Share of people in the training data whose secret is guessed rightly beyond what guesses about "
     "strangers come to, for the worst of several sets of known columns; 0 is none.",
 )
 
-RECONSTRUCTION_RISK = Quantity(
+RECONSTRUCTION_RISK = descriptive(
     "reconstruction_risk",
     "Inference risk by a model of the release",
     range=(float("-inf"), 1.0),
-    direction=Direction.NEUTRAL,
     help="Part of the people in the training data whose secret is remembered by a model learnt from the "
     "release; 0 is none. A plain number: no gate reads it.",
 )
 
-RECONSTRUCTION_RATE = Quantity(
+RECONSTRUCTION_RATE = descriptive(
     "reconstruction_rate",
     "Training records guessed by a model of the release",
-    direction=Direction.NEUTRAL,
     help="Right guesses of that model, from all known columns.",
 )
 
@@ -224,12 +216,9 @@ class Inference:
     )
 
     def __post_init__(self) -> None:
-        if any(len(set(names)) < len(names) for names in (self.secrets, self.known)):
-            raise ValueError("secrets and known must not repeat a column")
-        if min(self.n_attacks, self.max_secrets) < 1:
-            raise ValueError("n_attacks and max_secrets must be at least 1")
-        if min(self.n_trees, self.known_sets, self.max_reconstructed) < 0:
-            raise ValueError("n_trees, known_sets and max_reconstructed must not be negative")
+        different(self, "secrets")
+        different(self, "known")
+        at_least(self, n_attacks=1, max_secrets=1, n_trees=0, known_sets=0, max_reconstructed=0)
         if not 0 <= self.tolerance < 1:
             raise ValueError("tolerance must be in [0, 1)")
 

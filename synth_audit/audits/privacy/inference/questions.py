@@ -39,15 +39,14 @@ def many(known: KnownRows) -> bool:
 
 def bounds(subject: Subject, most: int) -> list[str]:
     """What the work over many known columns, or rows, is held to, where the tables have more rows."""
-    assert subject.control is not None
     notes = []
-    if max(subject.train.n_rows, subject.control.n_rows) > most:
+    if max(t.n_rows for t in subject.real) > most:
         notes.append(
             f"over more than {MOST_SEARCHED} known columns, or {MOST_CELLS:,} cells of the release, all "
             f"secrets are guessed at the same {most} records of either side, so that overall_risk rests "
             "on these alone"
         )
-    if subject.control.n_rows > MOST_LEARNT:
+    if subject.real[1].n_rows > MOST_LEARNT:
         notes.append(f"models of control learn from {MOST_LEARNT} of its rows, drawn at random")
     return notes
 
@@ -69,9 +68,7 @@ class HiddenColumn:
     @classmethod
     def of(cls, subject: Subject, column: Column, tolerance: float) -> HiddenColumn:
         """Read it."""
-        assert subject.control is not None
-        tables = (subject.train, subject.control, subject.synthetic)
-        cells, judge = facets(column).secret(tables, column, tolerance)
+        cells, judge = facets(column).secret([*subject.real, subject.synthetic], column, tolerance)
         return cls(column, *cells, judge)
 
     @property

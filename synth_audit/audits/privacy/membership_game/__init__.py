@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Positions
+from synth_audit.audits._settings import at_least, different, share, some_of
 from synth_audit.audits._targets import AttackerLimit
 from synth_audit.audits.privacy.membership_game import measures
 from synth_audit.audits.privacy.membership_game.measures import Played, played
@@ -114,20 +115,13 @@ class MembershipGame:
     )
 
     def __post_init__(self) -> None:
-        least = {"iterations": 2, "shadows": 1, "sets": 1, "evaluated": 1}
-        least |= {"attacker_rows": 20, "evaluation_rows": 20, "set_rows": 2}
-        for name, minimum in least.items():
-            if getattr(self, name) < minimum:
-                raise ValueError(f"{name} must be at least {minimum}, got {getattr(self, name)}")
+        at_least(self, iterations=2, shadows=1, sets=1, evaluated=1, set_rows=2)
+        at_least(self, attacker_rows=20, evaluation_rows=20)
         if min(getattr(self, kind) for kind in KINDS) < 0 or not any(getattr(self, kind) for kind in KINDS):
             raise ValueError(f"{', '.join(KINDS)} must not be negative, and one of them positive")
-        if not 0 < self.tail < 1:
-            raise ValueError("tail must lie between 0 and 1")
-        if not self.features or not set(self.features) <= set(FEATURE_SETS):
-            raise ValueError(f"features must be some of {', '.join(FEATURE_SETS)}")
-        for name in ("features", "columns"):
-            if len(set(getattr(self, name))) < len(getattr(self, name)):
-                raise ValueError(f"{name} must differ from one another")
+        share(self, "tail")
+        some_of(self, "features", FEATURE_SETS)
+        different(self, "columns")
         if self.classifier not in CLASSIFIERS:
             raise ValueError(f"classifier must be one of {', '.join(CLASSIFIERS)}")
 
@@ -138,11 +132,14 @@ class MembershipGame:
         wanted = {kind: int(getattr(self, kind)) for kind in KINDS}
         chosen = choose(subject, columns, wanted, self.tail, child_rng(context.seed, GAME, "targets"))
         targets = np.unique(np.concatenate(list(chosen.values())))
+        sizes = Sizes(
+            self.attacker_rows, self.evaluation_rows, self.shadows, self.sets, self.evaluated, self.set_rows
+        )
         game = ShadowGame(
             recipe=FitRecipe.of(subject),
             train=subject.train.released_only(),
             targets=targets,
-            sizes=self._sizes(subject.train.n_rows - len(targets)),
+            sizes=sizes.within(subject.train.n_rows - len(targets)),
             features=self.features,
             classifier=self.classifier,
             context=context,
@@ -164,17 +161,6 @@ class MembershipGame:
             ),
             notes=(*self._notes(game.sizes, chosen), *_promises(promise, found[0])),
             exposures=tuple(_exposures(games, chosen, subject.level)),
-        )
-
-    def _sizes(self, n: int) -> Sizes:
-        return Sizes.within(
-            n,
-            attacker=self.attacker_rows,
-            evaluation=self.evaluation_rows,
-            shadows=self.shadows,
-            sets=self.sets,
-            evaluated=self.evaluated,
-            rows=self.set_rows,
         )
 
     def _notes(self, sizes: Sizes, chosen: Mapping[str, Positions]) -> list[str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.audits._quantities import gain
 from synth_audit.audits._targets import AttackerLimit
 from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet, Scores
 from synth_audit.findings.measurement import (
@@ -38,11 +39,9 @@ FEWEST_GAMES = 10
 
 _LEAST_GAIN = 1e-300
 
-PRIVACY_GAIN = Quantity(
+PRIVACY_GAIN = gain(
     "privacy_gain",
     "Privacy gain against membership inference",
-    unit="score",
-    direction=Direction.HIGHER,
     range=(0.0, 2.0),
     proportional=False,  # it rests on a few people, most of them chosen for standing alone
     help="1: the attacker does no better than by guessing; 0: it always knows, as with the real table.",
@@ -57,11 +56,9 @@ MEDIAN_GAIN = Quantity(
     help="As TVineSynth reports it. The mean beside it is what is judged.",
 )
 
-WORST_TARGET = Quantity(
+WORST_TARGET = gain(
     "worst_target_gain",
     "Privacy gain of the target that is found most often",
-    unit="score",
-    direction=Direction.HIGHER,
     range=(0.0, 2.0),
     proportional=False,  # the least of many noisy numbers
     help="Least gain over single targets. By chance it is below 1; near 0 one of them is always found.",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Floats, Integers, Positions
-from synth_audit.audits._targets import drawn, most_isolated, named
+from synth_audit.audits._targets import drawn, most_isolated, named_or_sensitive
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.encode.codes import coded, label_counts
 from synth_audit.encode.distances import EuclideanEncoder
@@ -24,7 +24,7 @@ from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import FitRecipe, Fitted, draw, fit_shared
 from synth_audit.plugins.generator import Model
 from synth_audit.stats.resampling import iteration_rng, reference_rows
-from synth_audit.table.schema import Column, Role, quantitative
+from synth_audit.table.schema import Column, quantitative
 from synth_audit.table.table import Table
 
 MOST_LABELS = 64
@@ -246,11 +246,6 @@ _COMMON: Mapping[FeatureSet, Callable[[Floats, ReferenceScaler], Floats]] = {
 }
 
 
-def needed(names: Sequence[FeatureSet]) -> tuple[FeatureSet, ...]:
-    """The parts that these feature sets are made of."""
-    return tuple(part for part in PARTS if part in names or "all" in names)
-
-
 def parts_of(
     sets: Floats, scaler: ReferenceScaler, targets: Floats, names: Sequence[FeatureSet]
 ) -> dict[FeatureSet, Floats]:
@@ -261,7 +256,9 @@ def parts_of(
     """
     inside, towards = scaler.measured(sets), scaler.measured(targets)
     found: dict[FeatureSet, Floats] = {}
-    for part in needed(names):
+    for part in PARTS:
+        if part not in names and "all" not in names:
+            continue
         if part in _COMMON:
             common = _COMMON[part](inside, scaler)
             found[part] = np.broadcast_to(common, (len(targets), *common.shape))
@@ -331,37 +328,37 @@ class Sizes:
     """How large the samples and sets of a game are.
 
     Attributes:
-        attacker, evaluation: reference rows of the attacker and of the challenger. shadow: rows that each
-            shadow model is fitted to, drawn from the attacker's. sets, evaluated: sets drawn from each shadow
-            model and from each model under attack. rows: of a set. shadows: models with, and as many without.
+        attacker, evaluation: reference rows of the attacker and of the challenger.
+        shadows: models with a target, and as many without. sets, evaluated: drawn from each shadow model and
+            from each model under attack. rows: of a set.
     """
 
     attacker: int
     evaluation: int
-    shadow: int
     shadows: int
     sets: int
     evaluated: int
     rows: int
 
-    @classmethod
-    def within(
-        cls, n: int, *, attacker: int, evaluation: int, shadows: int, sets: int, evaluated: int, rows: int
-    ) -> Sizes:
-        """The sizes asked for, as far as ``n`` rows that are no targets allow.
-
-        Shadow models are fitted to as many rows as the models under attack, which the attacker knows, but to
-        no more than :data:`LARGEST_PART` of the attacker's.
+    def within(self, n: int) -> Sizes:
+        """The same as far as ``n`` rows that are no targets allow.
 
         Raises:
             NotApplicable: too few rows.
         """
         if n * LARGEST_PART * LARGEST_PART < FEWEST_ROWS:
             raise NotApplicable("too few training rows besides the targets to draw samples from")
-        evaluation = min(evaluation, int(LARGEST_PART * n))
-        attacker = min(attacker, n)
-        shadow = min(evaluation, int(LARGEST_PART * attacker))
-        return cls(attacker, evaluation, shadow, shadows, sets, evaluated, rows)
+        evaluation = min(self.evaluation, int(LARGEST_PART * n))
+        return replace(self, evaluation=evaluation, attacker=min(self.attacker, n))
+
+    @property
+    def shadow(self) -> int:
+        """Rows of the attacker's that a shadow model is fitted to.
+
+        As many as are behind the models under attack, which the attacker knows, but no more than
+        :data:`LARGEST_PART` of the attacker's.
+        """
+        return min(self.evaluation, int(LARGEST_PART * self.attacker))
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,26 +452,25 @@ class ShadowGame:
     def _parts(
         self, scaler: ReferenceScaler, model: Model, targets: Positions, place: str, sets: int
     ) -> Parts:
-        """Features of sets from a model towards these targets, shape (targets, sets, F) each."""
+        """Features of sets from a model towards these targets, shape (targets, sets, F) each.
+
+        Raises:
+            PluginError: the generator failed, or returned other columns, another number of rows, or infinite
+                numbers.
+        """
         columns = self.train.schema.columns
         wanted = coded(self.train.take(targets), columns)
         rng = child_rng(self.draws, GAME, place)
         at_once = max(1, _BLOCK // (self.sizes.rows * len(columns)))
         found = []
         for start in range(0, sets, at_once):
-            drawn = [self._set(model, rng) for _ in range(min(at_once, sets - start))]
-            found.append(parts_of(np.stack(drawn), scaler, wanted, self.features))
+            drawn = (
+                draw(model, self.sizes.rows, self.train.schema, rng)
+                for _ in range(min(at_once, sets - start))
+            )
+            rows = np.stack([coded(table, columns) for table in drawn])
+            found.append(parts_of(rows, scaler, wanted, self.features))
         return {part: np.concatenate([f[part] for f in found], axis=1) for part in found[0]}
-
-    def _set(self, model: Model, rng: np.random.Generator) -> Floats:
-        """One synthetic set, coded, shape (rows, C).
-
-        Raises:
-            PluginError: the generator failed, or returned other columns, another number of rows, or infinite
-                numbers.
-        """
-        drawn = draw(model, self.sizes.rows, self.train.schema, rng)
-        return coded(drawn, self.train.schema.columns)
 
     def _scores(self, shadows: Sequence[_Sides], asked: _Sides, place: str) -> Scores:
         """Train one classifier for each target and feature set on all shadow sets, and let it judge."""
@@ -500,11 +496,8 @@ def outlier_columns(subject: Subject, names: Sequence[str]) -> tuple[Column, ...
     Raises:
         NotApplicable: a named column is not in the table, or not released.
     """
-    if names:
-        return named(subject, names, "columns")
-    features = subject.features
-    sensitive = tuple(c for c in features if Role.SENSITIVE in c.roles)
-    return sensitive or quantitative(features) or features
+    chosen = named_or_sensitive(subject, names, "columns")
+    return chosen or quantitative(subject.features) or subject.features
 
 
 def choose(

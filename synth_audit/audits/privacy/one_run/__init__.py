@@ -10,6 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
+from synth_audit.audits._quantities import descriptive, excess_over_control
+from synth_audit.audits._settings import at_least
 from synth_audit.audits.privacy.one_run.people import ClaimablePeople, PeopleScores, gather, score
 from synth_audit.dp.composition import gaussian_epsilon
 from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
@@ -62,21 +64,19 @@ EMPIRICAL_EPSILON = Quantity(
     help="No smaller epsilon allows claims of who was in train to be right so often. 0 proves nothing.",
 )
 
-CEILING = Quantity(
+CEILING = descriptive(
     "epsilon_ceiling",
     "Largest epsilon that could be shown here",
     unit="epsilon",
-    direction=Direction.NEUTRAL,
     range=(0.0, LARGEST),
     proportional=False,
     help="What claims about everybody whose side was secret would prove if all were right.",
 )
 
-BEYOND_CHANCE = Quantity(
+BEYOND_CHANCE = excess_over_control(
     "beyond_chance",
     "Right claims beyond those of guessing",
     direction=Direction.NEUTRAL,
-    range=(-1.0, 1.0),
     proportional=False,  # claims are of those that look most like it
     help="Share of the claims that were right, less the share that guessing by the split's odds has right.",
 )
@@ -100,11 +100,10 @@ GAUSSIAN_MU = Quantity(
     help="If the generator protects people as Gaussian noise does, mu is at least this. 0 proves nothing.",
 )
 
-GAUSSIAN_MU_CONVERTED = Quantity(
+GAUSSIAN_MU_CONVERTED = descriptive(
     "gaussian_mu_converted",
     "The same, converted at a delta under the Gaussian model",
     unit="score",
-    direction=Direction.NEUTRAL,
     range=(0.0, math.inf),
     proportional=False,
     help="What Gaussian noise of this mu costs, at the delta in the notes. It bounds no other generator.",
@@ -459,10 +458,7 @@ class OneRun:
     )
 
     def __post_init__(self) -> None:
-        if self.max_rows < FEWEST_PEOPLE:
-            raise ValueError(f"max_rows must be at least {FEWEST_PEOPLE}, got {self.max_rows}")
-        if self.subsets < 0:
-            raise ValueError(f"subsets must not be negative, got {self.subsets}")
+        at_least(self, max_rows=FEWEST_PEOPLE, subsets=0)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Choose claims on one half of the people and count the right ones on the other."""

@@ -74,9 +74,9 @@ def gather(subject: Subject, most: int, beside: int, key: bytes, *, single: bool
     Raises:
         NotApplicable: one entity is on both sides, so it was not entities that were divided.
     """
-    assert subject.control is not None
-    tables = (subject.train, subject.control)
-    drawn, keyed = (np.concatenate(part) for part in zip(*(_draws(t, key) for t in tables), strict=True))
+    drawn, keyed = (
+        np.concatenate(part) for part in zip(*(_draws(t, key) for t in subject.real), strict=True)
+    )
     member = np.arange(len(drawn)) < subject.train.n_rows
     _, start, number = np.unique(drawn, return_index=True, return_inverse=True)
     size, inside = np.bincount(number), np.bincount(number, member)
@@ -114,10 +114,9 @@ def _draws(table: Table, key: bytes) -> tuple[npt.NDArray[np.uint64], Bools]:
 
 def _pooled(subject: Subject, rows: Positions) -> Table:
     """Rows of train and control, counted through both, as one table in this order."""
-    assert subject.control is not None
-    n = subject.train.n_rows
-    inside = rows < n
-    parts = [subject.train.take(rows[inside]), subject.control.take(rows[~inside] - n)]
+    train, control = subject.real
+    inside = rows < train.n_rows
+    parts = [train.take(rows[inside]), control.take(rows[~inside] - train.n_rows)]
     return joined(parts).take(np.argsort(np.argsort(~inside, kind="stable")))
 
 

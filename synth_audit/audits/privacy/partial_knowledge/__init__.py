@@ -8,6 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from synth_audit.audits._quantities import descriptive, excess_over_control
+from synth_audit.audits._settings import at_least, share
 from synth_audit.audits.privacy._guesses import exposure, rate, risk_at, successes
 from synth_audit.audits.privacy._known_columns import KnownColumn, differences, known_columns
 from synth_audit.audits.privacy._known_sets import AskedPeople, looked_at
@@ -39,33 +41,29 @@ from synth_audit.table.kind import TIME
 Found = tuple[Knowledge, int]
 """What was known, and the position of the secret that claims are about."""
 
-EXCESS = Quantity(
+EXCESS = excess_over_control(
     "excess_people",
     "People given away to one who knows a few columns",
-    range=(-1.0, 1.0),
     proportional=False,  # a claim that is right by luck is no excess, and luck differs by column
     help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
     "claims about strangers come to; 0 is none.",
 )
 
-CLAIMED = Quantity(
+CLAIMED = descriptive(
     "claimed",
     "Training people of whom a claim is made",
-    direction=Direction.NEUTRAL,
     help="Those as near to the release as the nearest strangers, on whom all nearest rows agree.",
 )
 
-TRAIN_RATE = Quantity(
+TRAIN_RATE = descriptive(
     "train_rate",
     "Training people claimed rightly",
-    direction=Direction.NEUTRAL,
     help="Share of training people of whom a claim is made that is right, in the worst set of columns.",
 )
 
-CONTROL_RATE = Quantity(
+CONTROL_RATE = descriptive(
     "control_rate",
     "Control people claimed rightly",
-    direction=Direction.NEUTRAL,
     help="The same for people the generator never saw: what the population gives away, not the release.",
 )
 
@@ -128,15 +126,12 @@ class PartialKnowledge:
     )
 
     def __post_init__(self) -> None:
-        if min(self.max_sets, self.max_people) < 1:
-            raise ValueError("max_sets and max_people must be at least 1")
-        if not 0 < self.alpha <= 0.5:
-            raise ValueError("alpha must be in (0, 0.5]")
+        at_least(self, max_sets=1, max_people=1)
+        share(self, "alpha", 0.5)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Look at most ``max_people`` people of train and of control up in the whole release."""
-        assert subject.control is not None
-        real = (subject.train, subject.control)
+        real = subject.real
         people = AskedPeople.drawn(subject, self.max_people, context.rng)
         if (n := min(len(people.train), len(people.control))) < 2:
             raise NotApplicable("people on either side are halved, so there must be two")

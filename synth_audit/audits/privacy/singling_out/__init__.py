@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Codes32, Positions
+from synth_audit.audits._settings import at_least
 from synth_audit.audits.privacy.singling_out import predicates
 from synth_audit.audits.privacy.singling_out.predicates import CodedRows, ColumnCodebook, Predicates, codebook
 from synth_audit.audits.privacy.singling_out.success import (
@@ -33,7 +34,8 @@ from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Findings, Measurement, Reference
 from synth_audit.neighbours.search import nearest_other
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.stats.attack_success import SuccessCount, corrected_level, paired_risk, risk, worst_interval
+from synth_audit.stats.attack_success import corrected_level, paired_risk, risk, worst_interval
+from synth_audit.stats.proportions import Proportion
 
 UNIVARIATE, EMBEDDING = "univariate", "embedding"
 
@@ -135,8 +137,7 @@ class SinglingOut:
                 raise ValueError(f"{name} must hold different numbers of columns, each at least 2")
         if not 1 <= self.n_minimum <= self.n_attacks:
             raise ValueError("n_minimum must lie between 1 and n_attacks")
-        if self.max_trials < 1 or self.n_bins < 2 or self.max_outliers < 1:
-            raise ValueError("max_trials and max_outliers must be positive and n_bins at least 2")
+        at_least(self, max_trials=1, n_bins=2, max_outliers=1)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Guess in each setting and try every guess on train and control.
@@ -144,10 +145,8 @@ class SinglingOut:
         Raises:
             NotApplicable: no predicate of any setting matches exactly one synthetic row.
         """
-        assert subject.control is not None
-        lexicon, (train, control, synthetic) = codebook(
-            [subject.train, subject.control, subject.synthetic], subject.features
-        )
+        tables = [*subject.real, subject.synthetic]
+        lexicon, (train, control, synthetic) = codebook(tables, subject.features)
         subject, synthetic = without_repeats(subject, synthetic)
         guesses = {}
         for setting, found in self._guesses(subject, synthetic, lexicon, context):
@@ -224,11 +223,11 @@ class SinglingOut:
         if not n:
             return
         hits, strangers = trial.in_train.single, trial.in_control.single
-        train, naive = SuccessCount.of(hits), SuccessCount.of(trial.naive)
+        train, naive = Proportion.of(hits), Proportion.of(trial.naive)
         rates = [
             (TRAIN_RATE, train.share, train.interval(level), self.n_attacks, n),
             (CONTROL_RATE, trial.control.share, trial.control.interval(level), self.n_attacks, n),
-            (NAIVE_RATE, naive.share, naive.interval(level), n, naive.guesses),
+            (NAIVE_RATE, naive.share, naive.interval(level), n, n),
         ]
         if trial.paired:
             paired = paired_risk(hits, strangers, level)
@@ -239,7 +238,7 @@ class SinglingOut:
     def _published(self, setting: str, trial: PredicateTrial, factor: float, level: float) -> Measurement:
         """The risk as the literature puts it; see :func:`published_factor`."""
         n, hits = len(trial), float(trial.in_control.single.sum())
-        found = risk(SuccessCount.of(trial.in_train.single), SuccessCount(min(n, factor * hits), n), level)
+        found = risk(Proportion.of(trial.in_train.single), Proportion(min(n, factor * hits), n), level)
         return PUBLISHED_RISK.at(
             found.value, setting=setting, interval=found.interval, n_requested=self.n_attacks, n_achieved=n
         )

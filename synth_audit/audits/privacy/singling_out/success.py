@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes32, Counts, Floats, Positions
+from synth_audit.audits._quantities import descriptive, risk_over_control
 from synth_audit.audits.privacy.singling_out.predicates import (
     CodedRows,
     ColumnCodebook,
@@ -18,13 +19,11 @@ from synth_audit.audits.privacy.singling_out.predicates import (
     match,
 )
 from synth_audit.findings.measurement import (
-    Direction,
     Exposure,
     Interval,
     IntervalEstimate,
     Measurement,
     MeasurementId,
-    Quantity,
     Reference,
     Series,
 )
@@ -33,63 +32,55 @@ from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import corrected_level, risk, worst_interval
 from synth_audit.stats.proportions import middle_and_half_width, proportion_interval, unknown_proportion
 
-RISK = Quantity(
+RISK = risk_over_control(
     "risk",
     "Singling-out risk",
-    range=(float("-inf"), 1.0),
     proportional=False,  # a joined guess at a copied row fits others in train too, unless all of it is copied
     help="0: guesses single out training rows no more often than strangers; 1: every guess does.",
 )
 
-WORST = Quantity(
+WORST = risk_over_control(
     "worst_risk",
     "Singling-out risk, worst attack",
-    range=(float("-inf"), 1.0),
     proportional=False,  # generators that draw exact values of single columns reach 1 without copying a row
     help="The riskiest of the attack's settings; its interval allows for their number.",
 )
 
-TRAIN_RATE = Quantity(
+TRAIN_RATE = descriptive(
     "train_rate",
     "Guesses that match exactly one training row",
-    direction=Direction.NEUTRAL,
     help="Includes what chance and general knowledge of the population achieve.",
 )
 
-CONTROL_RATE = Quantity(
+CONTROL_RATE = descriptive(
     "control_rate",
     "Guesses that would match exactly one of as many strangers",
-    direction=Direction.NEUTRAL,
     help="From control rows, at the size of the training table.",
 )
 
-NAIVE_RATE = Quantity(
+NAIVE_RATE = descriptive(
     "naive_rate",
     "Random guesses that match exactly one training row",
-    direction=Direction.NEUTRAL,
     help="Predicates of the same kind made without the release.",
 )
 
-PAIRED_RISK = Quantity(
+PAIRED_RISK = descriptive(
     "paired_risk",
     "Singling-out risk, guess by guess",
-    direction=Direction.NEUTRAL,
     range=(float("-inf"), 1.0),
     help="The same risk with each guess's outcome on train and control paired; where they are of equal size.",
 )
 
-PUBLISHED_RISK = Quantity(
+PUBLISHED_RISK = descriptive(
     "published_risk",
     "Singling-out risk, control rate corrected as published",
-    direction=Direction.NEUTRAL,
     range=(float("-inf"), 1.0),
     help="To compare with figures in the literature; it takes an honest release for a risk.",
 )
 
-EXACT_VALUES = Quantity(
+EXACT_VALUES = risk_over_control(
     "exact_values",
     "Values of a column that belong to exactly one training row, beyond strangers",
-    range=(float("-inf"), 1.0),
     proportional=False,
     help="Above 0 the column leaves with exact values of real people, whether or not their rows do.",
 )
@@ -112,12 +103,12 @@ class IsolationRate:
 
     Attributes:
         share: successes over guesses made, in [0, 1]; NaN without a guess.
-        guesses: made.
-        effective: independent guesses that would be as certain, at most ``guesses``; need not be whole.
+        trials: guesses made.
+        effective: independent guesses that would be as certain, at most ``trials``; need not be whole.
     """
 
     share: float
-    guesses: int
+    trials: int
     effective: float
 
     @classmethod
@@ -145,18 +136,18 @@ class IsolationRate:
 
     def at_most(self, bound: float) -> IsolationRate:
         """The same with its share cut at a bound that it cannot truly exceed."""
-        return IsolationRate(min(self.share, bound), self.guesses, self.effective) if self.guesses else self
+        return IsolationRate(min(self.share, bound), self.trials, self.effective) if self.trials else self
 
     def interval(self, level: float) -> Interval:
         """The interval on the effective number of guesses; the whole of [0, 1] without one."""
-        if not self.guesses:
+        if not self.trials:
             return _independent(unknown_proportion(level))
         successes = min(self.share, 1.0) * self.effective
         return _independent(proportion_interval(min(successes, self.effective), self.effective, level))
 
     def centre(self, level: float) -> float:
         """The middle of the interval of the guesses made, as in the published risk."""
-        return middle_and_half_width(self.share * self.guesses, self.guesses, level)[0]
+        return middle_and_half_width(self.share * self.trials, self.trials, level)[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,6 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats
+from synth_audit.audits._quantities import risk_over_control
+from synth_audit.audits._settings import at_least, share, some_of
 from synth_audit.audits._targets import drawn
 from synth_audit.audits.published.closest_record import neighbour_measures
 from synth_audit.audits.published.closest_record.distances import (
@@ -39,10 +41,9 @@ from synth_audit.neighbours.search import Nearest, most_queries, nearest, neares
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.resampling import enough_draws, percentile_interval, resampled_quantile
 
-PRIVACY_SCORE = Quantity(
+PRIVACY_SCORE = risk_over_control(
     "privacy_score",
     "DCR privacy score",
-    range=(float("-inf"), 1.0),
     help="0: as close to training rows as strangers are; 1: every row leaked; a little below 0 is harmless.",
 )
 NNDR = Quantity(
@@ -136,16 +137,9 @@ class ClosestRecord:
     )
 
     def __post_init__(self) -> None:
-        if not self.distances or not set(self.distances) <= set(DISTANCES):
-            raise ValueError(f"distances must be some of {', '.join(DISTANCES)}")
-        if len(set(self.distances)) < len(self.distances):
-            raise ValueError("distances must differ from one another")
-        if not 0 < self.alpha <= 0.5:
-            raise ValueError("alpha must be in (0, 0.5]")
-        if min(self.max_queries, self.max_within, self.max_compared) < 1 or self.n_bootstrap < 100:
-            raise ValueError(
-                "max_queries, max_within and max_compared must be positive and n_bootstrap at least 100"
-            )
+        some_of(self, "distances", DISTANCES)
+        share(self, "alpha", 0.5)
+        at_least(self, max_queries=1, max_within=1, max_compared=1, n_bootstrap=100)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Search neighbours among all train and control rows for at most ``max_queries`` rows each."""

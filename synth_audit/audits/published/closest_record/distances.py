@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from synth_audit.arrays import Floats, Positions
+from synth_audit.audits._quantities import excess_over_control
 from synth_audit.encode.distances import EuclideanEncoder, GowerEncoder
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.execution.context import RunContext
@@ -42,10 +43,9 @@ SHARE = Quantity(
     proportional=False,  # its scale depends on the sizes of train and control
 )
 
-SHARE_EXCESS = Quantity(
+SHARE_EXCESS = excess_over_control(
     "share_excess",
     "Closest-record share beyond chance",
-    range=(-1.0, 1.0),
     proportional=False,
     help="The share less what a release that is independent of train would show.",
 )
@@ -221,16 +221,15 @@ def in_space(
         NotApplicable: the embedding is asked for and has too little to learn from.
         PluginError: the embedding is asked for and torch is not installed.
     """
-    assert subject.control is not None
-    tables, columns = [subject.train, subject.control, subject.synthetic], subject.features
+    tables, columns = [*subject.real, subject.synthetic], subject.features
     match distance:
         case "gower":
-            encoder = GowerEncoder.anchored_on(subject.train, columns, beside=[subject.control])
+            encoder = GowerEncoder.anchored_on(subject.train, columns, beside=subject.real[1:])
             return encoder.encode(tables, (None, None, asked))
         case "euclidean":
             return EuclideanEncoder.anchored_on(subject.train, columns).encode(tables, (None, None, asked))
         case "embedding":
-            some = [subject.train, subject.control, subject.synthetic.take(asked)]
+            some = [*subject.real, subject.synthetic.take(asked)]
             return embed(subject.train, some, columns, settings=settings, context=context)
 
 

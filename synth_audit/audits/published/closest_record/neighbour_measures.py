@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Integers, Positions
+from synth_audit.audits._quantities import excess_over_control
 from synth_audit.audits._targets import drawn
 from synth_audit.audits.published.closest_record.distances import independent_number, part_nearer
 from synth_audit.encode.codes import codes
@@ -40,10 +41,9 @@ EPSILON = Quantity(
     help="About half for a faithful release of the same size; its reference is the same for control rows.",
 )
 
-EPSILON_LOSS = Quantity(
+EPSILON_LOSS = excess_over_control(
     "epsilon_identifiability_loss",
     "Identifiability beyond that of strangers",
-    range=(-1.0, 1.0),
     proportional=False,  # f / (2 − f) at a share f of copies
     help="0: training rows are no nearer to the release than strangers are; 1: every one of them is.",
 )
@@ -56,10 +56,9 @@ NNAA = Quantity(
     help="0.5: release and train mix like two samples; below: copies; above: easily told apart.",
 )
 
-NNAA_LOSS = Quantity(
+NNAA_LOSS = excess_over_control(
     "nnaa_loss",
     "Adversarial accuracy lost on train beside control",
-    range=(-1.0, 1.0),
     help="0: the release mixes with train no more closely than with control.",
 )
 
@@ -70,10 +69,9 @@ HITTING_RATE = Quantity(
     help="Within 1/30 of the range in every number and equal in every label.",
 )
 
-HITTING_EXCESS = Quantity(
+HITTING_EXCESS = excess_over_control(
     "hitting_excess",
     "Near copies of training rows beyond those of strangers",
-    range=(-1.0, 1.0),
     help="Share of training rows with a near copy, less the same share of control rows.",
 )
 
@@ -146,10 +144,9 @@ def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -
     in which all rows differ. A row in the release is never taken for the record itself.
     Source: Yoon et al. 2020; the comparison is ours.
     """
-    assert subject.control is not None
     told = [entropy(codes([subject.train], column)[0]) for column in subject.features]
     encoder = GowerEncoder.by_range(subject.train, subject.features, [1 / h if h else 0.0 for h in told])
-    tables = [subject.train, subject.control, subject.synthetic]
+    tables = [*subject.real, subject.synthetic]
     rows, strangers = (drawn(np.arange(t.n_rows), max_rows, rng) for t in tables[:2])
     train, queries, synthetic = encoder.encode(tables, [None, strangers, None])
     fellows = Fellows.of(subject.train)
@@ -160,7 +157,7 @@ def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -
     found = nearest(queries, synthetic)
     known_found = fellows.of_strangers(queries, train, _one(len(train), rng), rng)
     n = independent_number(_nearest_row(known_found, found, len(train)))
-    base = _worth(found.first < known_found.first, min(n, most_independent(subject.control, strangers)))
+    base = _worth(found.first < known_found.first, min(n, most_independent(tables[1], strangers)))
     sizes = len(rows), len(strangers)
     return _beside_control((EPSILON, EPSILON_LOSS), known, base, sizes, subject.level)
 
@@ -177,9 +174,8 @@ def adversarial_accuracy(subject: Subject, max_rows: int, rng: np.random.Generat
     expectation is 0 for an independent release, and the most, for a copy, ``¼ + ¼ · n_control / n_train``.
     Source: Yale et al. 2020; sizes and ties are ours.
     """
-    assert subject.control is not None
     encoder = GowerEncoder.by_range(subject.train, subject.features)
-    tables = [subject.train, subject.control, subject.synthetic]
+    tables = [*subject.real, subject.synthetic]
     shares, m = _accuracy(encoder, tables, max_rows, rng)
     of_train, of_release, of_control = shares
     level, value = subject.level, (of_train.share + of_release.share) / 2
@@ -204,7 +200,7 @@ def adversarial_accuracy(subject: Subject, max_rows: int, rng: np.random.Generat
             loss,
             interval=Interval(loss - low, loss + high, level, apart[0].interval.method),
             reference=Reference(0.0, _INDEPENDENT),
-            **_counted(m, min(max_rows, subject.control.n_rows), k),
+            **_counted(m, min(max_rows, tables[1].n_rows), k),
         ),
     ]
 
@@ -216,9 +212,8 @@ def hits(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Meas
     in train are left out. Real rows are asked, not synthetic ones: then a release that is independent of the
     split hits train and control alike, however faithful or poor it is.
     """
-    assert subject.control is not None
     told = [c for c in subject.features if varies(subject.train, c)]
-    tables = [subject.train, subject.control, subject.synthetic]
+    tables = [*subject.real, subject.synthetic]
     asked = [drawn(np.arange(t.n_rows), max_rows, rng) for t in tables[:2]]
     *real, synthetic = cells(tables, told, rows=[*asked, None])
     known, base = (Proportion.of(nearly_copied(rows, synthetic)) for rows in real)

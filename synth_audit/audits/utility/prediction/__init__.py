@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import numpy as np
 
 from synth_audit.arrays import Floats
+from synth_audit.audits._settings import at_least, some_of
 from synth_audit.audits.utility._prediction_task import ARMS, PredictionTask, prepare
 from synth_audit.audits.utility.prediction.groups import importances, worst_losses
 from synth_audit.audits.utility.prediction.numbers import (
@@ -88,12 +89,8 @@ class Prediction:
     )
 
     def __post_init__(self) -> None:
-        if not self.models or len(set(self.models)) != len(self.models):
-            raise ValueError("models must name at least one model, each once")
-        if self.repeats < 1 or self.n_bootstrap < 100:
-            raise ValueError("repeats must be positive and n_bootstrap at least 100")
-        if self.most_rows < 100:
-            raise ValueError("most_rows must be at least 100")
+        some_of(self, "models", get_args(ModelName))
+        at_least(self, repeats=1, n_bootstrap=100, most_rows=100)
         if self.folds == 1 or self.folds < 0:
             raise ValueError("folds must be 0 or at least 2")
 

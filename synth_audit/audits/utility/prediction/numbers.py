@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.arrays import Counts8, Floats, Integers, Positions, Target
+from synth_audit.audits._quantities import gain, score_loss
 from synth_audit.audits.utility._prediction_task import (
     ARMS,
     LEAST_AUROC,
@@ -22,7 +23,6 @@ from synth_audit.audits.utility._prediction_task import (
 from synth_audit.audits.utility.prediction.groups import Importances
 from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import (
-    Direction,
     Estimate,
     Interval,
     Measurement,
@@ -62,29 +62,23 @@ SCORES: dict[str, Score] = {
     "r2": r_squared,
 }
 
-LOSS = Quantity(
+LOSS = score_loss(
     "loss",
     "Main score lost by training on synthetic rows",
-    unit="score",
-    range=(-np.inf, np.inf),
     help="AUROC for a target of labels, R² for a number: one name for a gate on either. Left out where "
     "models trained on real rows may hardly predict, as there is little to lose.",
 )
 
-WORST_SUBGROUP_LOSS = Quantity(
+WORST_SUBGROUP_LOSS = score_loss(
     "worst_subgroup_loss",
     "Score lost in the category that loses most",
-    unit="score",
-    range=(-np.inf, np.inf),
     help="The loss of AUROC within each category of a column, or the part of the loss of R² that falls on "
     "it; the worst one, with an interval corrected for their number.",
 )
 
-IMPORTANCE_AGREEMENT = Quantity(
+IMPORTANCE_AGREEMENT = gain(
     "importance_agreement",
     "Agreement on which columns matter",
-    unit="score",
-    direction=Direction.HIGHER,
     range=(-1.0, 1.0),
     help="Cosine between the importances of the columns to models learnt from the release and from real "
     "rows; 1 is the same in the same proportions, 0 nothing in common.",
@@ -98,11 +92,9 @@ _BEST = {f"{key}_tstr": f"{key}_trtr" for key in TITLES}
 _TITLES = {"accuracy": "Accuracy", "f1": "F1 score", "r2": "R²"}
 
 CROSS_VALIDATED = {
-    key: Quantity(
+    key: score_loss(
         f"{key}_cross_validated_loss",
         f"{title} lost on train rows left out",
-        unit="score",
-        range=(-np.inf, np.inf),
         help="Cross-validated score of models learnt from real rows, less that of models learnt from the "
         "release, on the same train rows. The release has seen those rows: below 0 it may repeat them.",
     )
@@ -127,20 +119,16 @@ def _quantities() -> tuple[Quantity, ...]:
         low = float("-inf") if key == "r2" else 0.0
         for arm, words in (("tstr", "trained on synthetic"), ("trtr", "trained on real")):
             found.append(
-                Quantity(
+                gain(
                     f"{key}_{arm}",
                     f"{title}, {words}, tested on real",
-                    unit="score",
-                    direction=Direction.HIGHER,
                     range=(low, 1.0),
                 )
             )
         found.append(
-            Quantity(
+            score_loss(
                 f"{key}_loss",
                 f"{title} lost by training on synthetic rows",
-                unit="score",
-                range=(-np.inf, np.inf),
                 help="Real-trained less synthetic-trained score on the same control rows.",
             )
         )
