@@ -314,6 +314,11 @@ class IntervalEstimate:
     value: float
     interval: Interval
 
+    @property
+    def plain(self) -> Estimate:
+        """The same among estimates of which it need not be known."""
+        return Estimate(self.value, self.interval)
+
 
 @dataclass(frozen=True)
 class Reference:

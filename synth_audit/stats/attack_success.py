@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from synth_audit.arrays import Bools
-from synth_audit.findings.measurement import Interval, IntervalEstimate
+from synth_audit.findings.measurement import Estimate, Interval, IntervalEstimate
 from synth_audit.stats.resampling import critical_value
 
 
@@ -127,7 +127,7 @@ def worst_interval(
 
 
 def worst_estimate(
-    estimates: Sequence[Callable[[float], IntervalEstimate]],
+    estimates: Sequence[Callable[[float], Estimate | IntervalEstimate]],
     level: float,
     tried: str,
     *,
@@ -136,11 +136,11 @@ def worst_estimate(
     """The worst of several estimates; an unknown one widens the interval, and the value is of the others.
 
     Args:
-        estimates: each at whatever level it is asked for.
+        estimates: each at whatever level it is asked for, with an interval.
         tried: how many of what there were, for the reader.
     """
     each = corrected_level(level, len(estimates))
-    found = [estimate(each) for estimate in estimates]
-    interval = worst_interval([f.interval for f in found], level, tried, higher_is_safer=higher_is_safer)
+    intervals = [i for estimate in estimates if (i := estimate(each).interval) is not None]
     values = [v for estimate in estimates if not math.isnan(v := estimate(level).value)]
-    return IntervalEstimate((min if higher_is_safer else max)(values, default=math.nan), interval)
+    worst = (min if higher_is_safer else max)(values, default=math.nan)
+    return IntervalEstimate(worst, worst_interval(intervals, level, tried, higher_is_safer=higher_is_safer))

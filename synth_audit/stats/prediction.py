@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.arrays import Bools, Codes, Counts8, Floats, Integers, Target
+from synth_audit.arrays import Codes, Counts8, Floats, Integers, Target
 from synth_audit.execution.executor import single_threaded
 from synth_audit.stats.roc import resampled_auroc
 
@@ -67,11 +67,8 @@ class Predictor:
             with single_threaded():
                 return np.asarray(self.model.predict(x), dtype=np.float64)
         scores = np.zeros((len(x), self.n_classes))
-        if self.model is None:
-            scores[:, self.present] = 1.0
-            return scores
         with single_threaded():
-            scores[:, self.present] = self.model.predict_proba(x)
+            scores[:, self.present] = 1.0 if self.model is None else self.model.predict_proba(x)
         return scores
 
 
@@ -89,9 +86,12 @@ def fit(name: ModelName, x: Floats, y: Target, n_classes: int, seed: int) -> Pre
     present = np.unique(y).astype(np.int64) if n_classes else np.empty(0, dtype=np.int64)
     if len(present) == 1:
         return Predictor(n_classes, present, None)
-    model = _classifier(name, seed, len(x)) if n_classes else _regressor(name, seed, len(x))
+    model = _model(name, seed, len(x), classes=bool(n_classes))
+    from sklearn.exceptions import ConvergenceWarning
+
     with single_threaded(), warnings.catch_warnings():
-        _tolerate_slow_convergence()
+        # A fit that would gain another digit by more steps is good enough to be scored.
+        warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(x, y)
     if name == "random_forest":
         # A forest's trees are the same for any number of threads, but threads add their votes in the order
@@ -100,47 +100,26 @@ def fit(name: ModelName, x: Floats, y: Target, n_classes: int, seed: int) -> Pre
     return Predictor(n_classes, present, model)
 
 
-def _tolerate_slow_convergence() -> None:
-    """A fit that would gain another digit by more steps is good enough to be scored."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    warnings.simplefilter("ignore", ConvergenceWarning)
-
-
-def _classifier(name: ModelName, seed: int, n: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.neighbors import KNeighborsClassifier
+def _model(name: ModelName, seed: int, n: int, *, classes: bool) -> Any:
+    """An untrained model of n rows, of classes or of numbers."""
+    from sklearn import ensemble, neighbors
+    from sklearn.linear_model import LogisticRegression, Ridge
 
     match name:
         case "random_forest":
-            return RandomForestClassifier(
-                n_estimators=TREES, min_samples_leaf=2, n_jobs=-1, random_state=seed
-            )
+            forest = ensemble.RandomForestClassifier if classes else ensemble.RandomForestRegressor
+            tried = {} if classes else {"max_features": _TRIED}
+            return forest(n_estimators=TREES, min_samples_leaf=2, n_jobs=-1, random_state=seed, **tried)
         case "gradient_boosting":
-            return HistGradientBoostingClassifier(**_BOOSTING)
-        case "logistic":
-            return LogisticRegression(max_iter=500)
-        case "knn":
-            return KNeighborsClassifier(min(NEIGHBOURS, n), algorithm="brute")
-
-
-def _regressor(name: ModelName, seed: int, n: int) -> Any:
-    from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
-    from sklearn.linear_model import Ridge
-    from sklearn.neighbors import KNeighborsRegressor
-
-    match name:
-        case "random_forest":
-            return RandomForestRegressor(
-                n_estimators=TREES, min_samples_leaf=2, max_features=_TRIED, n_jobs=-1, random_state=seed
+            boosted = (
+                ensemble.HistGradientBoostingClassifier if classes else ensemble.HistGradientBoostingRegressor
             )
-        case "gradient_boosting":
-            return HistGradientBoostingRegressor(**_BOOSTING)
+            return boosted(**_BOOSTING)
         case "logistic":
-            return Ridge(alpha=1.0)
+            return LogisticRegression(max_iter=500) if classes else Ridge(alpha=1.0)
         case "knn":
-            return KNeighborsRegressor(min(NEIGHBOURS, n), algorithm="brute")
+            near = neighbors.KNeighborsClassifier if classes else neighbors.KNeighborsRegressor
+            return near(min(NEIGHBOURS, n), algorithm="brute")
 
 
 def resampled_counts(m: int, n_draws: int, rng: np.random.Generator) -> Counts8:
@@ -191,7 +170,8 @@ def sides(n_classes: int) -> range:
 
 def accuracy(scores: Floats, y: Codes, weights: Floats) -> Floats:
     """Share of rows whose most probable class is the true one, shape (d,)."""
-    return np.asarray(_total(weights, scores.argmax(axis=1) == y) / weights.sum(axis=1))
+    table = _confusion(scores, y, weights)
+    return np.einsum("dkk->d", table) / weights.sum(axis=1)
 
 
 def hard_label_auroc(scores: Floats, y: Codes, weights: Floats) -> Floats:
@@ -200,29 +180,32 @@ def hard_label_auroc(scores: Floats, y: Codes, weights: Floats) -> Floats:
     Its curve has one corner; of two classes it is the balanced accuracy. Several classes: the mean, as of
     :func:`one_against_rest_auroc`; a class without members, or without others, has no curve.
     """
-    guess, every = scores.argmax(axis=1), weights.sum(axis=1)
-    total, known = np.zeros(len(weights)), np.zeros(len(weights))
-    for k in sides(scores.shape[1]):
-        members = _total(weights, y == k)
-        there = (members > 0) & (members < every)
-        found = _total(weights, (guess == k) & (y == k)) / np.where(there, members, 1.0)
-        spared = _total(weights, (guess != k) & (y != k)) / np.where(there, every - members, 1.0)
-        total += np.where(there, (found + spared) / 2, 0.0)
-        known += there
+    table, every = _confusion(scores, y, weights), weights.sum(axis=1)[:, None]
+    hit, members, named = np.einsum("dkk->dk", table), table.sum(axis=2), table.sum(axis=1)
+    others = every - members
+    there = (members > 0) & (others > 0)
+    spared = every - members - named + hit
+    areas = (hit / np.where(there, members, 1.0) + spared / np.where(there, others, 1.0)) / 2
+    counted = there[:, sides(scores.shape[1])]
+    known = counted.sum(axis=1)
+    total = np.where(counted, areas[:, sides(scores.shape[1])], 0.0).sum(axis=1)
     return np.asarray(np.where(known, total / np.maximum(known, 1), np.nan))
 
 
 def f1(scores: Floats, y: Codes, weights: Floats) -> Floats:
     """``F1 = 2·TP / (2·TP + FP + FN)``, mean over the classes that occur in ``y`` (macro average)."""
-    guess = scores.argmax(axis=1)
-    total, occurring = np.zeros(len(weights)), np.zeros(len(weights))
-    for k in np.unique(y):
-        there = _total(weights, y == k) > 0
-        hit = _total(weights, (guess == k) & (y == k))
-        wrong = _total(weights, (guess == k) != (y == k))
-        total += np.where(there, 2 * hit / np.maximum(2 * hit + wrong, 1.0), 0.0)
-        occurring += there
-    return np.asarray(total / occurring)
+    table = _confusion(scores, y, weights)
+    hit, members, named = np.einsum("dkk->dk", table), table.sum(axis=2), table.sum(axis=1)
+    there = members > 0
+    each = np.where(there, 2 * hit / np.maximum(members + named, 1.0), 0.0)
+    return np.asarray(each.sum(axis=1) / there.sum(axis=1))
+
+
+def _confusion(scores: Floats, y: Codes, weights: Floats) -> Floats:
+    """Weight of the rows of each class, and among them of each most probable class, shape (d, k, k)."""
+    k = max(scores.shape[1], int(y.max(initial=0)) + 1)
+    cells = np.eye(k * k)[y * k + scores.argmax(axis=1)]
+    return (weights @ cells).reshape(len(weights), k, k)
 
 
 def r_squared(predicted: Floats, y: Floats, weights: Floats) -> Floats:
@@ -233,8 +216,3 @@ def r_squared(predicted: Floats, y: Floats, weights: Floats) -> Floats:
     missed = np.einsum("dm,m->d", weights, (y - predicted) ** 2)
     varies = around > _FLAT * n * np.var(y)
     return np.where(varies, 1.0 - missed / np.where(varies, around, 1.0), np.nan)
-
-
-def _total(weights: Floats, chosen: Bools) -> Floats:
-    """Weight of the chosen rows, shape (d,)."""
-    return np.asarray(weights @ chosen.astype(np.float64))

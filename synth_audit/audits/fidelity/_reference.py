@@ -8,7 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from synth_audit.execution.seeds import as_int_seed
-from synth_audit.findings.measurement import Estimate, Measurement, MeasurementId, Quantity, Reference
+from synth_audit.findings.measurement import (
+    Estimate,
+    Measurement,
+    MeasurementId,
+    Quantity,
+    Reference,
+)
 from synth_audit.plugins.audit import Subject
 from synth_audit.table.table import Table
 
@@ -58,18 +64,14 @@ def measured_together(
             tables.append(subject.synthetic.sample(subject.control.n_rows, rng))
     nothing: Found = {}
     own, reference, alike, *_ = (*compare(tables, seed), nothing, nothing)
-    return [
-        by_name[x.quantity].at(
-            found.value,
-            setting=x.setting,
-            column=x.column,
-            interval=found.interval,
-            n_requested=n,
-            n_achieved=n,
-            reference=_reference(reference.get(x), alike.get(x)),
-        )
-        for x, found in own.items()
-    ]
+    measured = []
+    for x, found in own.items():
+        known, null = reference.get(x), None
+        if known is not None:
+            null = Reference(known.value, MEANING, known.interval, alike.get(x))
+        quantity = by_name[x.quantity]
+        measured.append(quantity.at(found, setting=x.setting, column=x.column, n=n, reference=null))
+    return measured
 
 
 def sampled(subject: Subject, most_rows: int, rng: np.random.Generator) -> Subject:
@@ -90,7 +92,3 @@ def sampling_note(subject: Subject, most_rows: int, what: str = "Read from") -> 
         f"{what} {most_rows:,} random rows of each larger table; intervals are as wide as so few rows make "
         "them.",
     )
-
-
-def _reference(found: Estimate | None, alike: Estimate | None) -> Reference | None:
-    return None if found is None else Reference(found.value, MEANING, found.interval, alike)

@@ -27,7 +27,6 @@ from synth_audit.findings.measurement import (
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats import association as kernel
 from synth_audit.stats.association import JackknifeRows
-from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
 N_GROUPS = 20
@@ -277,8 +276,7 @@ def mean_gap(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -
     groups. The interval is for the number that two samples of these sizes give on average. Noise makes that
     larger than the distance of the populations, so the high end holds for that too and the low end does not.
     """
-    [found] = _mean_gaps(train, other, pairs, [slice(None)], level)
-    return found
+    return _mean_gaps(train, other, pairs, [slice(None)], level)[0]
 
 
 def column_gaps(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> dict[int, Estimate]:
@@ -392,39 +390,31 @@ def matrices(
 ) -> tuple[Series, ...]:
     """Real, synthetic and difference; withheld where few rows of either table stand apart."""
     shown = [scale.columns.index(c) for c in subject.schema.leading_features(MOST_COLUMNS)]
+    names = tuple(scale.columns[i].name for i in shown)
     rows = scale.rows(subject.synthetic.sample(most_rows, rng))
     made = AssociationMatrices.of(rows, scale.numeric).mixed.values
     told = pairs & (told_pairs(rows, scale, subject.suppression) | ~told_pairs(rows, scale, 1))
     # A column that does not vary at all in the release betrays nobody, and must be seen to be constant.
-    return tuple(
-        _matrix_series(shows, np.where(told, values, np.nan), shown, scale.columns, diagonal)
-        for shows, values, diagonal in (
-            ("train", real, 1.0),
-            ("synthetic", made, 1.0),
-            ("difference", made - real, 0.0),
+    found = []
+    for shows, values, diagonal in (
+        ("train", real, 1.0),
+        ("synthetic", made, 1.0),
+        ("difference", made - real, 0.0),
+    ):
+        values = np.clip(np.where(told, values, np.nan).round(DIGITS), -1.0, 1.0) + 0.0
+        np.fill_diagonal(values, diagonal)
+        found.append(
+            Series(
+                id=MeasurementId("", "associations", shows),
+                title="Associations between columns",
+                kind="matrix",
+                x_label="column",
+                y_label="column",
+                x=names,
+                lines={name: tuple(values[i, shown].tolist()) for name, i in zip(names, shown, strict=True)},
+            )
         )
-    )
-
-
-def _matrix_series(
-    shows: str,
-    values: Floats,
-    shown: list[int],
-    columns: tuple[Column, ...],
-    diagonal: float,
-) -> Series:
-    values = np.clip(values.round(DIGITS), -1.0, 1.0) + 0.0
-    np.fill_diagonal(values, diagonal)
-    names = tuple(columns[i].name for i in shown)
-    return Series(
-        id=MeasurementId("", "associations", shows),
-        title="Associations between columns",
-        kind="matrix",
-        x_label="column",
-        y_label="column",
-        x=names,
-        lines={name: tuple(values[i, shown].tolist()) for name, i in zip(names, shown, strict=True)},
-    )
+    return tuple(found)
 
 
 def _withheld(
@@ -454,19 +444,17 @@ def _compared(
     if share is not None:
         found[LOST.id()] = share
     found[FROBENIUS.id()] = norm
-    if cell_pairs.any():
-        information = (train.information, other.information)
-        found[MUTUAL_INFORMATION.id()] = mean_gap(*information, cell_pairs, level)
     number = scale.numeric
     both, neither = np.logical_and.outer(number, number), np.logical_and.outer(~number, ~number)
-    for quantity, sides, kind in (
-        (SPEARMAN, mixed, both),
-        (PEARSON, (train.pearson, other.pearson), both),
-        (CRAMERS_V, mixed, neither),
-        (ETA, mixed, ~both & ~neither),
+    for quantity, sides, told in (
+        (MUTUAL_INFORMATION, (train.information, other.information), cell_pairs),
+        (SPEARMAN, mixed, pairs & both),
+        (PEARSON, (train.pearson, other.pearson), pairs & both),
+        (CRAMERS_V, mixed, pairs & neither),
+        (ETA, mixed, pairs & ~both & ~neither),
     ):
-        if (pairs & kind).any():
-            found[quantity.id()] = mean_gap(*sides, pairs & kind, level)
+        if told.any():
+            found[quantity.id()] = mean_gap(*sides, told, level)
     for i, estimate in column_gaps(*mixed, pairs, level).items():
         found[DIFFERENCE.id(column=scale.columns[i].name)] = estimate
     return found

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Floats, Labels
+from synth_audit.arrays import Bools, Codes, Floats, Labels
 from synth_audit.audits._quantities import descriptive
-from synth_audit.audits.fidelity._reference import measured
+from synth_audit.audits.fidelity._reference import Found, measured
 from synth_audit.encode.cells import row_groups
 from synth_audit.encode.codes import codes
 from synth_audit.errors import NotApplicable
@@ -19,15 +20,14 @@ from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Estimate,
     Findings,
-    Interval,
     Measurement,
     MeasurementId,
     Quantity,
 )
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.plugins.audit import AuditInfo, Subject
-from synth_audit.stats.attack_success import corrected_level, worst_interval
-from synth_audit.stats.proportions import SOURCE, proportion_interval
+from synth_audit.stats.attack_success import worst_estimate
+from synth_audit.stats.proportions import SOURCE, Proportion
 from synth_audit.table.kind import NumberPart
 from synth_audit.table.rules import Determines, OneOf, Ordered, Rule, Within
 from synth_audit.table.schema import declared_rules
@@ -100,7 +100,7 @@ class Constraints:
             )
         tallied: list[_Tallies] = []
 
-        def compare(table: Table, rng: np.random.Generator) -> Mapping[MeasurementId, Estimate]:
+        def compare(table: Table, rng: np.random.Generator) -> Found:
             tallied.append(_Tallies.of(rules, table, subject.train))
             return tallied[-1].estimates(subject.level)
 
@@ -118,39 +118,24 @@ class Question:
     """One rule put to the rows of one table.
 
     Attributes:
-        operands: what is compared, one or two arrays of shape (n,): float64 with NaN, or labels with None.
-            Of a dependency, code numbers of the value found and of the value expected.
-        allowed: what a rule ``in`` allows, of the type of its operand; empty for the others.
         asked: True where all values that the rule needs are there, shape (n,).
+        broken: True where these do not obey it.
         whole: of a dependency, True where the determinants are there, shape (n,); else None.
         unseen: the part of these whose combination train does not hold.
     """
 
-    rule: Rule
-    operands: tuple[Floats | Labels, ...]
-    allowed: tuple[float | str, ...]
     asked: Bools
+    broken: Bools
     whole: Bools | None = None
     unseen: Bools | None = None
 
-    @property
-    def broken(self) -> Bools:
-        """True where the rule can be asked and does not hold, shape (n,)."""
-        fails: Bools = self.asked & self._fails()
-        return fails
+    @classmethod
+    def of(cls, operands: Sequence[Floats | Labels], fails: Any) -> Question:
+        """Rows that lack none of the operands, shape (n,) each, and those of them that fail."""
+        from pandas import isna  # here, since a code location must not load it
 
-    def _fails(self) -> Any:
-        first, last = self.operands[0], self.operands[-1]
-        match self.rule:
-            case Within():
-                return ~_inside(self.rule, np.asarray(first, dtype=np.float64))
-            case OneOf():
-                return ~_among(first, self.allowed)
-            case Ordered(operator="<"):
-                return first >= last
-            case Ordered(operator="<="):
-                return first > last
-        return first != last
+        asked = ~np.any([isna(x) for x in operands], axis=0)
+        return cls(asked, asked & fails)
 
 
 def put(rule: Rule, table: Table, train: Table) -> Question:
@@ -162,25 +147,17 @@ def put(rule: Rule, table: Table, train: Table) -> Question:
     """
     match rule:
         case Within():
-            return _question(rule, (_numbers(table, rule.column),))
+            values = _numbers(table, rule.column)
+            return Question.of([values], ~_inside(rule, values))
         case OneOf():
-            operand, values = _allowed(rule, table)
-            return _question(rule, (operand,), values)
+            return _among(rule, table)
         case Ordered():
             names = (rule.left, rule.right)
             ranked = rule.operator != "==" or all(table.schema[n].kind.order for n in names)
-            read = _numbers if ranked else Table.labels
-            return _question(rule, tuple(read(table, n) for n in names))
+            left, right = ((_numbers if ranked else Table.labels)(table, n) for n in names)
+            fails = {"<": operator.ge, "<=": operator.gt, "==": operator.ne}[rule.operator]
+            return Question.of([left, right], fails(left, right))
     return _determined(rule, table, train)
-
-
-def _question(
-    rule: Rule, operands: tuple[Floats | Labels, ...], allowed: tuple[float | str, ...] = ()
-) -> Question:
-    from pandas import isna  # here, since a code location must not load it
-
-    missing = np.any([isna(x) for x in operands], axis=0)
-    return Question(rule, operands, allowed, ~missing)
 
 
 def _numbers(table: Table, name: str) -> Floats:
@@ -200,77 +177,87 @@ def _inside(rule: Within, x: Floats) -> Bools:
     return inside
 
 
-def _among(x: Floats | Labels, values: Sequence[float | str]) -> Bools:
+def _among(rule: OneOf, table: Table) -> Question:
     from pandas import factorize
 
-    numbers, distinct = factorize(x)  # missing is −1, and then it does not matter what it is taken for
-    allowed = set(values)
-    known = np.array([v in allowed for v in distinct.tolist()] + [False])
-    return np.asarray(known[numbers], dtype=bool)
-
-
-def _allowed(rule: OneOf, table: Table) -> tuple[Floats | Labels, tuple[float | str, ...]]:
     kind = table.schema[rule.column].kind
-    meant = map(kind.meant, rule.allowed)
-    return kind.plain(table.column(rule.column)), tuple(x for x in meant if x is not None)
+    values = kind.plain(table.column(rule.column))
+    allowed = set(map(kind.meant, rule.allowed)) - {None}
+    numbers, distinct = factorize(values)  # missing is −1, and then it does not matter what it is taken for
+    known = np.array([v in allowed for v in distinct.tolist()] + [False])
+    return Question.of([values], ~known[numbers])
+
+
+@dataclass(frozen=True, eq=False)
+class _Habits:
+    """What values train holds beside each other, by the determinants' groups.
+
+    Attributes:
+        pairs: group and value of rows that hold both, as one number each, ascending; counts: how often.
+        most: rows with the most frequent value of each group.
+    """
+
+    width: int
+    pairs: Codes
+    counts: Codes
+    most: Codes
+
+    @classmethod
+    def of(cls, groups: Codes, values: Codes, known: Bools, others: Sequence[Codes] = ()) -> _Habits:
+        """Of the known rows of train, shape (n,) each.
+
+        Args:
+            others: groups and values of another table, which may be higher.
+        """
+        width = 1 + max(int(v.max(initial=0)) for v in (values, *others[1:]))
+        pairs, counts = np.unique(groups[known] * width + values[known], return_counts=True)
+        most = np.zeros(1 + max(int(g.max(initial=0)) for g in (groups, *others[:1])), dtype=np.int64)
+        np.maximum.at(most, pairs // width, counts)
+        return cls(width, pairs, counts, most)
+
+
+def _held(rule: Determines, table: Table) -> Bools:
+    """Rows that hold all determinants, shape (n,)."""
+    return ~np.any([table.missing(name) for name in rule.determinants], axis=0)
 
 
 def _determined(rule: Determines, table: Table, train: Table) -> Question:
-    """The dependent values found and expected as code numbers, NaN where there are none."""
-    columns = [table.schema[name] for name in rule.determinants]
-    of_train, groups = row_groups([train, table], columns)
+    """Rows whose value is none that train holds most often beside their determinants."""
+    of_train, groups = row_groups([train, table], [table.schema[name] for name in rule.determinants])
     learnt, found = codes([train, table], table.schema[rule.dependent])
-    complete, whole = (
-        ~np.any([t.missing(name) for name in rule.determinants], axis=0) for t in (train, table)
-    )
-    width = 1 + max(int(v.max(initial=0)) for v in (learnt, found))
-    known = complete & (learnt != MISSING)
-    pairs, counts = np.unique(of_train[known] * width + learnt[known], return_counts=True)
-    most = np.zeros(1 + max(int(g.max(initial=0)) for g in (of_train, groups)), dtype=np.int64)
-    np.maximum.at(most, pairs // width, counts)
-    usual = pairs[counts == most[pairs // width]]
-    expected = np.full(len(most), np.nan)
-    expected[usual // width] = usual % width
+    known, whole = _held(rule, train) & (learnt != MISSING), _held(rule, table)
+    habits = _Habits.of(of_train, learnt, known, (groups, found))
     # Where train holds several equally often, a row with any of them has what is expected of it.
-    fits = (found != MISSING) & np.isin(groups * width + found, usual)
-    operands = (
-        np.where(found == MISSING, np.nan, found),
-        np.where(fits, found, np.where(whole, expected[groups], np.nan)),
-    )
-    asked = whole & (found != MISSING) & (most[groups] > 0)
-    return Question(rule, operands, (), asked, whole, whole & (most[groups] == 0))
+    usual = habits.pairs[habits.counts == habits.most[habits.pairs // habits.width]]
+    seen = habits.most[groups] > 0
+    asked = whole & (found != MISSING) & seen
+    fits = np.isin(groups * habits.width + found, usual)
+    return Question(asked, asked & ~fits, whole, whole & ~seen)
 
 
-@dataclass(frozen=True)
-class _Tally:
+def _tally(counted: Bools, asked: Bools) -> Proportion:
     """How many rows could be asked, and how many of them were counted."""
+    return Proportion(int(counted.sum()), int(asked.sum()))
 
-    counted: int
-    asked: int
 
-    @property
-    def share(self) -> float:
-        return self.counted / self.asked if self.asked else math.nan
+def _estimate(tally: Proportion, level: float) -> Estimate:
+    return Estimate(tally.share, tally.interval(level) if tally.trials else None)
 
-    def estimate(self, level: float) -> Estimate:
-        return Estimate(
-            self.share, proportion_interval(self.counted, self.asked, level) if self.asked else None
-        )
 
-    def small(self, suppression: int) -> bool:
-        """True where it sets apart fewer rows than may be told; none and all set nobody apart."""
-        return _few(self.counted, suppression) or (
-            self.counted > 0 and _few(self.asked - self.counted, suppression)
-        )
+def _small(tally: Proportion, suppression: int) -> bool:
+    """True when it sets apart fewer rows than may be told; none and all set nobody apart."""
+    return _few(tally.successes, suppression) or (
+        tally.successes > 0 and _few(tally.trials - tally.successes, suppression)
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class _Tallies:
     """What became of every rule in one table, by the rule's text; ``any`` of rows that break any."""
 
-    broken: Mapping[str, _Tally]
-    unseen: Mapping[str, _Tally]
-    any: _Tally
+    broken: Mapping[str, Proportion]
+    unseen: Mapping[str, Proportion]
+    any: Proportion
     n_rows: int
 
     @classmethod
@@ -279,20 +266,18 @@ class _Tallies:
         asked_any, broken_any = np.zeros((2, table.n_rows), dtype=bool)
         for rule in rules:
             question = put(rule, table, train)
-            fails = question.broken
-            broken[rule.text] = _Tally(int(fails.sum()), int(question.asked.sum()))
+            broken[rule.text] = _tally(question.broken, question.asked)
             if question.whole is not None and question.unseen is not None:
-                unseen[rule.text] = _Tally(int(question.unseen.sum()), int(question.whole.sum()))
+                unseen[rule.text] = _tally(question.unseen, question.whole)
             asked_any |= question.asked
-            broken_any |= fails
-        any_rule = _Tally(int(broken_any.sum()), int(asked_any.sum()))
-        return cls(broken, unseen, any_rule, table.n_rows)
+            broken_any |= question.broken
+        return cls(broken, unseen, _tally(broken_any, asked_any), table.n_rows)
 
     @property
-    def worst(self) -> _Tally:
-        return max(self.broken.values(), key=lambda t: (t.share if t.asked else -1.0, t.asked))
+    def worst(self) -> Proportion:
+        return max(self.broken.values(), key=lambda t: (t.share if t.trials else -1.0, t.trials))
 
-    def by_key(self) -> Iterator[tuple[MeasurementId, _Tally]]:
+    def by_key(self) -> Iterator[tuple[MeasurementId, Proportion]]:
         yield VIOLATIONS.id(), self.any
         yield WORST.id(), self.worst
         for text, tally in self.broken.items():
@@ -301,16 +286,11 @@ class _Tallies:
             yield UNSEEN.id(text), tally
 
     def estimates(self, level: float) -> dict[MeasurementId, Estimate]:
-        found = {key: tally.estimate(level) for key, tally in self.by_key()}
-        found[WORST.id()] = Estimate(self.worst.share, self._worst_interval(level))
+        found = {key: _estimate(tally, level) for key, tally in self.by_key()}
+        if asked := [t.estimate for t in self.broken.values() if t.trials]:
+            tried = f"{len(asked)} rule{'s' * (len(asked) > 1)}"
+            found[WORST.id()] = worst_estimate(asked, level, tried).plain
         return found
-
-    def _worst_interval(self, level: float) -> Interval | None:
-        asked = [t for t in self.broken.values() if t.asked]
-        corrected = corrected_level(level, len(asked))
-        intervals = [proportion_interval(t.counted, t.asked, corrected) for t in asked]
-        tried = f"{len(asked)} rule{'s' * (len(asked) > 1)}"
-        return worst_interval(intervals, level, tried) if intervals else None
 
     def hidden(self, suppression: int) -> frozenset[MeasurementId]:
         """Keys whose number would tell of few rows; where a rule's would, so would those of all together.
@@ -319,25 +299,25 @@ class _Tallies:
         that break any rule, less those that break one, break only others; the sum over the rules, less those
         that break any, tells of rows that break several.
         """
-        small = {key for key, tally in self.by_key() if tally.small(suppression)}
-        found = small | {key for key, t in self.by_key() if _few(self.n_rows - t.asked, suppression)}
+        small = {key for key, tally in self.by_key() if _small(tally, suppression)}
+        found = small | {key for key, t in self.by_key() if _few(self.n_rows - t.trials, suppression)}
         if any(x.quantity == VIOLATIONS.name for x in found):
             found.add(WORST.id())
-        counts = [tally.counted for tally in self.broken.values()]
-        told = [*(self.any.counted - n for n in counts), sum(counts) - self.any.counted]
+        counts = [tally.successes for tally in self.broken.values()]
+        told = [*(self.any.successes - n for n in counts), sum(counts) - self.any.successes]
         if any(x.quantity == VIOLATIONS.name for x in small) or any(_few(n, suppression) for n in told):
             found.add(VIOLATIONS.id())
         return frozenset(found)
 
 
-def _few(n: int, suppression: int) -> bool:
+def _few(n: float, suppression: int) -> bool:
     """True for a number of rows that may not be told."""
     return 0 < n < suppression
 
 
 def _told(m: Measurement, release: _Tallies, hidden: frozenset[MeasurementId]) -> Measurement:
     """A measurement with the rows it rests on, and without a reference that would tell of a few people."""
-    asked = dict(release.by_key())[m.id].asked
+    asked = int(dict(release.by_key())[m.id].trials)
     reference = None if m.id in hidden else m.reference
     if reference is not None and math.isnan(reference.value):
         reference = None
@@ -362,37 +342,33 @@ def _habits(rules: Sequence[Rule], train: Table, suppression: int) -> tuple[list
     habits, notes, n = [], [], train.n_rows
     for rule in rules:
         tally = _in_train(rule, train)
-        if not tally.counted:
+        if not tally.successes:
             continue
         told = f"{tally.share:.2%}"
-        if tally.small(suppression):
-            told = f"fewer than {suppression}" if tally.counted < suppression else "nearly all"
-        elif _few(n - tally.asked, suppression):
+        if _small(tally, suppression):
+            told = f"fewer than {suppression}" if tally.successes < suppression else "nearly all"
+        elif _few(n - tally.trials, suppression):
             told = f"about {tally.share:.0%}"  # an exact share tells how many rows lack values
         else:
-            habits.append(TRAIN_VIOLATIONS.at(tally.share, setting=rule.text, n_requested=n, n_achieved=n))
+            habits.append(TRAIN_VIOLATIONS.at(tally.share, setting=rule.text, n=n))
         notes.append(f"training rows break {rule.text!r} themselves ({told})")
     return habits, notes
 
 
-def _in_train(rule: Rule, train: Table) -> _Tally:
+def _in_train(rule: Rule, train: Table) -> Proportion:
     """Training rows that break a rule; of a dependency all but one most frequent value per determinant."""
     if not isinstance(rule, Determines):
         question = put(rule, train, train)
-        return _Tally(int(question.broken.sum()), int(question.asked.sum()))
+        return _tally(question.broken, question.asked)
     [groups] = row_groups([train], [train.schema[name] for name in rule.determinants])
     [found] = codes([train], train.schema[rule.dependent])
-    known = (found != MISSING) & ~np.any([train.missing(name) for name in rule.determinants], axis=0)
-    width = 1 + int(found.max(initial=0))
-    pairs, counts = np.unique(groups[known] * width + found[known], return_counts=True)
-    most = np.zeros(1 + int(groups.max(initial=0)), dtype=np.int64)
-    np.maximum.at(most, pairs // width, counts)
+    known = (found != MISSING) & _held(rule, train)
     asked = int(known.sum())
-    return _Tally(asked - int(most.sum()), asked)
+    return Proportion(asked - int(_Habits.of(groups, found, known).most.sum()), asked)
 
 
 def _unasked(release: _Tallies) -> list[str]:
-    lacking = [text for text, tally in release.broken.items() if not tally.asked]
+    lacking = [text for text, tally in release.broken.items() if not tally.trials]
     if not lacking:
         return []
     return [f"no synthetic row holds all values that could be asked for: {'; '.join(lacking)}"]

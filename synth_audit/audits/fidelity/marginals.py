@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from synth_audit.arrays import Codes, Floats
+from synth_audit.arrays import Floats
 from synth_audit.audits._quantities import descriptive, distance
 from synth_audit.audits._settings import at_least
 from synth_audit.audits.fidelity._reference import Found, measured_together
@@ -26,7 +27,7 @@ from synth_audit.findings.measurement import (
 )
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats import distributions as dist
-from synth_audit.stats.attack_success import corrected_level, worst_interval
+from synth_audit.stats.attack_success import worst_estimate
 from synth_audit.stats.distributions import SortedNumbers, SortedPair, distance_interval, tellable
 from synth_audit.stats.proportions import proportion_difference, unseen_share
 from synth_audit.table.schema import Column, nominal, quantitative
@@ -253,9 +254,19 @@ class ResampledTables:
         found = []
         for table, codes, drawn in zip(self.tables, cells.codes[n_real:], self.drawn, strict=True):
             rows = numbers[codes]
-            joined = _JoinedCells(p, dist.shares(rows, k), (of_p, drawn.shares(rows % fold, fold)))
-            tested = joined.tested(table.n_rows) if nominal([column]) else {}
-            found.append(joined.distances() | tested)
+            q, of_q = dist.shares(rows, k), drawn.shares(rows % fold, fold)
+            found.append(
+                {
+                    quantity.name: Distance(float(apart(p, q)), apart(of_p, of_q))
+                    for quantity, apart in (
+                        (TOTAL_VARIATION, dist.total_variation),
+                        (HELLINGER, dist.hellinger),
+                    )
+                }
+            )
+            if nominal([column]):
+                tested = Distance(float(dist.inverted_chi_square(q, p, table.n_rows)), None)
+                found[-1] |= {"chi_square": tested, "marginal_distance": tested}
         return tuple(found)
 
     def _of_numbers(self, name: str, i: int, train: SortedNumbers, most_cells: int) -> dict[str, Distance]:
@@ -287,33 +298,6 @@ class ResampledTables:
             moved = np.divide(moved, unit, out=moved, where=unit > 0)
             found["wasserstein"] = Distance(pair.wasserstein(scaled), moved)
         return found
-
-
-@dataclass(frozen=True, eq=False)
-class _JoinedCells:
-    """Shares of the cells of one column.
-
-    Attributes:
-        train, table: shape (k,). drawn: of the resamples of either, shape (n_draws, at most k) each.
-    """
-
-    train: Floats
-    table: Floats
-    drawn: tuple[Floats, Floats]
-
-    def distances(self) -> dict[str, Distance]:
-        """Of shares, on any scale of measurement."""
-        return {
-            "total_variation": Distance(
-                float(dist.total_variation(self.train, self.table)), dist.total_variation(*self.drawn)
-            ),
-            "hellinger": Distance(float(dist.hellinger(self.train, self.table)), dist.hellinger(*self.drawn)),
-        }
-
-    def tested(self, n_rows: int) -> dict[str, Distance]:
-        """The χ² test of nominal values."""
-        tested = Distance(float(dist.inverted_chi_square(self.table, self.train, n_rows)), None)
-        return {"chi_square": tested, "marginal_distance": tested}
 
 
 def varies_enough(real: Sequence[SortedNumbers], fewest: int) -> bool:
@@ -354,11 +338,6 @@ def _tellable(table: Table, name: str, fewest: int) -> int:
     return n if n - missing < fewest else missing
 
 
-def has_gaps(tables: Sequence[Table], name: str, subject: Subject) -> bool:
-    """Whether some table lacks values in enough rows to tell of."""
-    return any(_tellable(t, name, subject.suppression) > 0 for t in tables)
-
-
 def picture(column: Column, subject: Subject, cells: SharedCells) -> Series:
     """Bars of the shares of real, synthetic and control rows; small cells are drawn together as one.
 
@@ -367,9 +346,20 @@ def picture(column: Column, subject: Subject, cells: SharedCells) -> Series:
     Args:
         cells: of the real tables, then of the release, and of whatever tables come after it.
     """
-    held = _Cells.of(subject, cells)
-    shown = held.shown(subject.suppression)
-    bars = held.bars(shown)
+    release, size = len(subject.real), len(cells.names)
+    places = {_REAL: 0, _SYNTHETIC: release} | ({_CONTROL: 1} if release > 1 else {})
+    counts = {label: np.bincount(cells.codes[i], minlength=size) for label, i in places.items()}
+    # The numbers join the same cells and more, so that none can be told from the two together.
+    shown = dist.tellable_cells([counts[_REAL]], subject.suppression, ordered=cells.ordered)
+    if not cells.ordered:
+        shown = sorted(shown, key=lambda i: -counts[_REAL][i])[:_MOST_BARS]
+    rest = np.setdiff1d(np.arange(size), shown)
+    more = any(counts[label][rest].any() for label in (_REAL, _SYNTHETIC))
+    bars = {
+        label: np.append(n[shown], n[rest].sum()) if more else n[shown]
+        for label, n in counts.items()
+        if more or not n[rest].any()
+    }
     if _CONTROL in bars and np.any(bars[_CONTROL] < subject.suppression):
         del bars[_CONTROL]
     others = ("all others",) if len(bars[_REAL]) > len(shown) else ()
@@ -377,45 +367,11 @@ def picture(column: Column, subject: Subject, cells: SharedCells) -> Series:
         id=MeasurementId("", "distribution", column=column.name),
         title=f"Distribution of {column.name}",
         kind="bar",
-        x_label=held.cells.axis,
+        x_label=cells.axis,
         y_label="share of rows",
-        x=(*(held.cells.names[i] for i in shown), *others),
+        x=(*(cells.names[i] for i in shown), *others),
         lines={label: tuple((counts / counts.sum()).tolist()) for label, counts in bars.items()},
     )
-
-
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """The cells of one column, the last for missing, and how many rows of each table lie in them."""
-
-    cells: SharedCells
-    counts: dict[str, Codes]
-
-    @classmethod
-    def of(cls, subject: Subject, cells: SharedCells) -> _Cells:
-        release = len(subject.real)
-        places = {_REAL: 0, _SYNTHETIC: release} | ({_CONTROL: 1} if release > 1 else {})
-        size = len(cells.names)
-        return cls(cells, {k: np.bincount(cells.codes[i], minlength=size) for k, i in places.items()})
-
-    def shown(self, suppression: int) -> list[int]:
-        """Cells of enough real rows, of categories the most frequent of them.
-
-        The numbers join the same cells and more, so that none can be told from the two together.
-        """
-        real, ordered = self.counts[_REAL], self.cells.ordered
-        shown = dist.tellable_cells([real], suppression, ordered=ordered)
-        return shown if ordered else sorted(shown, key=lambda i: -real[i])[:_MOST_BARS]
-
-    def bars(self, shown: list[int]) -> dict[str, Codes]:
-        """Rows in each shown cell, and in all others together where real or synthetic rows are there."""
-        rest = np.setdiff1d(np.arange(len(self.cells.names)), shown)
-        more = any(self.counts[label][rest].any() for label in (_REAL, _SYNTHETIC))
-        return {
-            label: np.append(counts[shown], counts[rest].sum()) if more else counts[shown]
-            for label, counts in self.counts.items()
-            if more or not counts[rest].any()
-        }
 
 
 def _estimates(
@@ -451,10 +407,8 @@ def _worst(found: Sequence[Distance], n: int, level: float) -> dict[MeasurementI
     """The largest total variation of all columns that have one."""
     if not found:
         return {}
-    each = corrected_level(level, len(found))
-    known = [_estimate(TOTAL_VARIATION.name, d, n, each).interval for d in found]
-    interval = worst_interval([i for i in known if i is not None], level, f"{len(found)} columns")
-    return {WORST_TOTAL_VARIATION.id(): Estimate(max(d.value for d in found), interval)}
+    at = [partial(_estimate, TOTAL_VARIATION.name, d, n) for d in found]
+    return {WORST_TOTAL_VARIATION.id(): worst_estimate(at, level, f"{len(found)} columns").plain}
 
 
 def _left_out(subject: Subject, compared: Collection[str], still: int) -> tuple[str, ...]:
@@ -489,7 +443,9 @@ def _means(by_column: Mapping[str, Mapping[str, Distance]]) -> dict[str, Distanc
 def _missingness(subject: Subject, table: Table) -> dict[MeasurementId, Estimate]:
     """Differences of the columns with gaps, and their mean; over all columns where none has any."""
     names = [c.name for c in subject.features]
-    gaps = [name for name in names if has_gaps([subject.train, table], name, subject)]
+    gaps = [
+        name for name in names if any(_tellable(t, name, subject.suppression) for t in (subject.train, table))
+    ]
     found = {name: missing_difference(subject.train, table, name, subject) for name in gaps or names}
     mean = _averaged(list(found.values()))
     return {MISSINGNESS.id(): mean} | {MISSINGNESS.id(column=name): found[name] for name in gaps}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import Estimate, Interval, Measurement, Quantity, Reference
 from synth_audit.plugins.audit import Subject
+from synth_audit.stats.attack_success import worst_estimate
 from synth_audit.stats.prediction import ModelName, Predictor, fit
 from synth_audit.stats.resampling import critical_value
 from synth_audit.table.people import persons
@@ -204,19 +206,24 @@ class Loss:
     value: float
     error: float
 
+    def estimate(self, level: float, over: str = "control rows") -> Estimate:
+        """With its interval, by an error over what is said."""
+        half = critical_value(level) * self.error
+        interval = Interval(self.value - half, self.value + half, level, f"standard error over {over}")
+        return Estimate(self.value, interval)
 
-def worst_loss(losses: Sequence[Loss], level: float, over: str) -> Estimate:
+
+def worst_loss(losses: Sequence[Loss], level: float, over: str, tried: str) -> Estimate:
     """The largest loss, corrected for their number by Bonferroni.
 
-    With z at the level ``1 − (1 − level)/K`` for K losses, the largest of the true ones is between the
-    largest of the lower ends and the largest of the upper ends.
-
     Args:
-        over: what the errors are over and what the losses are of, for a reader.
+        over: what the errors are over. tried: what the losses are of, for a reader.
     """
-    z = critical_value(1 - (1 - level) / len(losses))
-    low, high = (max(x.value + sign * z * x.error for x in losses) for sign in (-1, 1))
-    return Estimate(max(x.value for x in losses), Interval(low, high, level, f"standard error over {over}"))
+    at = [partial(loss.estimate, over=over) for loss in losses]
+    found = worst_estimate(at, level, tried).plain
+    assert found.interval is not None
+    method = f"standard error over {over}, Bonferroni over {len(losses)} {tried}"
+    return replace(found, interval=replace(found.interval, method=method))
 
 
 def on_control(
@@ -230,12 +237,5 @@ def on_control(
 ) -> Measurement:
     """A measurement that rests on ``n`` tested rows."""
     return quantity.at(
-        found.value,
-        setting=setting,
-        column=column,
-        interval=found.interval,
-        n_requested=n,
-        n_achieved=n,
-        n_minimum=FEWEST_TESTED,
-        reference=reference,
+        found, setting=setting, column=column, n=n, n_minimum=FEWEST_TESTED, reference=reference
     )

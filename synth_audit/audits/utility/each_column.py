@@ -22,7 +22,7 @@ from synth_audit.audits.utility._prediction_task import (
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed
-from synth_audit.findings.measurement import Estimate, Findings, Interval, Measurement, Quantity
+from synth_audit.findings.measurement import Findings, Measurement, Quantity
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.prediction import one_against_rest_auroc, r_squared, resampled_counts, scored
 from synth_audit.stats.resampling import critical_value, enough_draws
@@ -147,17 +147,9 @@ def _measured(
     gain = sum(x.gain for x in losses)
     share, error = sum(x.value for x in losses) / gain, sum(x.error for x in losses) / gain
     fewest = min(x.n for x in losses)
-    worst = worst_loss(losses, level, f"control rows, Bonferroni over {len(losses)} columns")
+    worst = worst_loss(losses, level, "control rows", "columns")
     return (
-        on_control(LOST, _around(share, error, level), fewest, NOTHING_LOST),
+        on_control(LOST, Loss(share, error).estimate(level), fewest, NOTHING_LOST),
         on_control(WORST_LOSS, worst, fewest, NOTHING_LOST),
-        *(
-            on_control(LOSS, _around(x.value, x.error, level), x.n, NOTHING_LOST, column=name)
-            for name, x in lost.items()
-        ),
+        *(on_control(LOSS, x.estimate(level), x.n, NOTHING_LOST, column=name) for name, x in lost.items()),
     )
-
-
-def _around(value: float, error: float, level: float) -> Estimate:
-    half = critical_value(level) * error
-    return Estimate(value, Interval(value - half, value + half, level, "standard error over control rows"))

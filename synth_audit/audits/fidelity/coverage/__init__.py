@@ -30,10 +30,8 @@ from synth_audit.findings.measurement import (
     Direction,
     Estimate,
     Findings,
-    Measurement,
     MeasurementId,
     Quantity,
-    Series,
 )
 from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.search import most_queries
@@ -149,17 +147,29 @@ class Coverage:
                 return [x.estimates for x in found]
 
             measurements = measured_together(subject, compare, self.info.quantities, context.rng)
-        counted = tuple(
-            self._counted(m, subject.synthetic.n_rows, subject.train.n_rows) for m in measurements
+        n = subject.synthetic.n_rows
+        asked = min(most_queries(self.max_queries, subject.train.n_rows), n)
+        counted = (
+            replace(m, n_requested=asked, n_achieved=asked)
+            if m.id.quantity == AUTHENTICITY.name
+            else replace(m, n_achieved=min(self.most_rows, n))
+            for m in measurements
         )
-        pictures = [p for s in self.spaces for p in _pictures([c[s] for c in seen], subject, _setting(s))]
+        # The release is compared first, control rows next; a third may be a part of the first.
+        labels = ("synthetic rows", CONTROL)[: len(subject.real)]
+        pictures = [
+            picture
+            for s in self.spaces
+            for picture in curves(dict(zip(labels, (c[s] for c in seen), strict=False)), subject, _setting(s))
+        ]
         read = sampling_note(subject, self.most_rows, "All but authenticity is read from")
-        return Findings(counted, tuple(pictures), (*_doubles(subject), *read))
+        return Findings(tuple(counted), tuple(pictures), (*_doubles(subject), *read))
 
     def _compare(self, space: AnchoredSpace, tables: Sequence[Table], found: Sequence[_Compared]) -> None:
         """Add what each table shows in a space; all are asked of the same rows of train, put there once."""
         train, level = space.subject.train, space.subject.level
-        most, asked, pairs = self._asked(train.n_rows), list[Table](), list[tuple[Coordinates, Coordinates]]()
+        most, asked = most_queries(self.max_queries, train.n_rows), list[Table]()
+        pairs = list[tuple[Coordinates, Coordinates]]()
         for table, one in zip(tables, found, strict=True):
             known, part = (t.sample(self.most_rows, one.draws) for t in (train, table))
             pair = space.rows(known, part)
@@ -176,17 +186,6 @@ class Coverage:
         for one, (other, every) in zip(found, pairs, strict=True):
             made = drawn_part(other, most, one.draws)
             one.add(space.name, {AUTHENTICITY.name: authenticity(made, every, level, one.draws)})
-
-    def _asked(self, n_train: int) -> int:
-        """How many rows are asked for authenticity at most."""
-        return most_queries(self.max_queries, n_train)
-
-    def _counted(self, found: Measurement, n: int, n_train: int) -> Measurement:
-        """With the rows of the release that it rests on."""
-        if found.id.quantity == AUTHENTICITY.name:
-            n = min(self._asked(n_train), n)
-            return replace(found, n_requested=n, n_achieved=n)
-        return replace(found, n_achieved=min(self.most_rows, n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,14 +207,6 @@ class _Compared:
 
 def _setting(space: SpaceName) -> str:
     return "" if space == "features" else space
-
-
-def _pictures(seen: Sequence[Curves], subject: Subject, setting: str) -> tuple[Series, ...]:
-    """Curves of the release, which is compared first, and of control rows, compared next."""
-    labels = ("synthetic rows", CONTROL) if subject.control is not None else ("synthetic rows",)
-    return curves(
-        dict(zip(labels, seen, strict=False)), subject, setting
-    )  # a third may be a part of the first
 
 
 def _doubles(subject: Subject) -> tuple[str, ...]:

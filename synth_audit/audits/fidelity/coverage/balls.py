@@ -181,30 +181,21 @@ def bootstrap_weights(n: int, size: int, draws: int, rng: np.random.Generator) -
     return scaled
 
 
-@dataclass(frozen=True, eq=False)
-class Strangers:
-    """Which rows are no near copies, shape (n,) each.
-
-    Attributes:
-        authentic: true where ``d(s, t) > d(t, nearest other training row)``, t the training row nearest to s.
-        nearest: position of t; where several are as near, one of them by lot.
-    """
-
-    authentic: Bools
-    nearest: Positions
-
-
-def strangers(made: Coordinates, train: Coordinates, rng: np.random.Generator) -> Strangers:
+def strangers(made: Coordinates, train: Coordinates, rng: np.random.Generator) -> tuple[Bools, Positions]:
     """Ask of each made row whether it is farther from its training row than that one's own neighbour is.
 
     A row that equals a training row is never authentic, also where that row has a double. ``train`` needs two
     rows or more.
+
+    Returns:
+        True where ``d(s, t) > d(t, nearest other training row)``, t the training row nearest to s; and the
+        position of t, where several are as near, one of them by lot; shape (n,) each.
     """
     found = nearest(made, train)
     owner = _by_lot(made, train, found, rng)
     owners, position = np.unique(owner, return_inverse=True)
     own_neighbour = nearest_other(train, owners).first[position]
-    return Strangers(found.first > own_neighbour, owner)
+    return found.first > own_neighbour, owner
 
 
 def _by_lot(
@@ -314,30 +305,20 @@ def resampled(pair: RowsInSpace, most: int, n_draws: int, rng: np.random.Generat
     Centres and radii move with the weights. At most ``most`` rows of each table are weighted, in a way that
     makes their scores vary as those of the whole table do.
     """
-    known, known_weights = _weighted(pair.train, most, n_draws, rng)
-    made, made_weights = _weighted(pair.other, most, n_draws, rng)
-    around_known = _without_own(known, known_weights), squared_radii(made, known, known_weights)
-    around_made = _without_own(made, made_weights), squared_radii(known, made, made_weights)
-    found = np.empty((n_draws, 3))
-    for draw, (w, v) in enumerate(zip(known_weights, made_weights, strict=True)):
-        precision = Support.of(around_known[0][draw], around_known[1][draw], w, v).integral()
-        recall = Support.of(around_made[0][draw], around_made[1][draw], v, w).integral()
-        found[draw] = precision, recall, precision * recall
-    return found
-
-
-def _without_own(rows: Coordinates, weights: Floats) -> Floats:
-    """Squared distance of each row from the weighted mean of the others, shape (sets, n)."""
-    others = np.where(weights < 1, 1 - weights, 1.0)
-    distances: Floats = squared_radii(rows, rows, weights) / others**2
-    return distances
-
-
-def _weighted(
-    rows: Coordinates, most: int, n_draws: int, rng: np.random.Generator
-) -> tuple[Coordinates, Floats]:
-    part = drawn_part(rows, most, rng)
-    return part, bootstrap_weights(len(rows), len(part), n_draws, rng)
+    parts, weights = [], []
+    for rows in (pair.train, pair.other):
+        parts.append(drawn_part(rows, most, rng))
+        weights.append(bootstrap_weights(len(rows), len(parts[-1]), n_draws, rng))
+    found = []
+    for home, away in ((0, 1), (1, 0)):
+        own, other = weights[home], weights[away]
+        # Each row is seen from the weighted mean of the others.
+        others = np.where(own < 1, 1 - own, 1.0)
+        inside = squared_radii(parts[home], parts[home], own) / others**2
+        outside = squared_radii(parts[away], parts[home], own)
+        draws = zip(inside, outside, own, other, strict=True)
+        found.append(np.array([Support.of(*draw).integral() for draw in draws]))
+    return np.column_stack([*found, found[0] * found[1]])
 
 
 def authenticity(made: Coordinates, train: Coordinates, level: float, rng: np.random.Generator) -> Estimate:
@@ -345,12 +326,11 @@ def authenticity(made: Coordinates, train: Coordinates, level: float, rng: np.ra
 
     The interval takes the training rows as given.
     """
-    found = strangers(made, train, rng)
-    _, owner = np.unique(found.nearest, return_inverse=True)
-    tries = np.bincount(owner)
-    hits = np.bincount(owner, found.authentic).astype(np.int64)
-    interval = Proportion.of_clusters(hits, tries).interval(level)
-    return Estimate(float(found.authentic.mean()), interval)
+    authentic, nearest_row = strangers(made, train, rng)
+    _, owner = np.unique(nearest_row, return_inverse=True)
+    hits = np.bincount(owner, authentic).astype(np.int64)
+    interval = Proportion.of_clusters(hits, np.bincount(owner)).interval(level)
+    return Estimate(float(authentic.mean()), interval)
 
 
 def drawn_part(rows: Coordinates, most: int, rng: np.random.Generator) -> Coordinates:
@@ -425,30 +405,28 @@ def curves(seen: Mapping[str, Curves], subject: Subject, setting: str) -> tuple[
         compared = min(subject.control.n_rows, subject.synthetic.n_rows)
         inside[CONTROL] = _in_steps(inside[CONTROL], compared, fewest)
     covered = {label: _in_steps(pair.recall.share_within(alphas), n, fewest) for label, pair in seen.items()}
+
+    def picture(name: str, title: str, x_label: str, y_label: str, found: Mapping[str, Floats]) -> Series:
+        lines = {label: tuple(ys.tolist()) for label, ys in found.items()}
+        x = tuple(alphas.tolist())
+        return Series(MeasurementId("", name, setting), title, "line", x_label, y_label, x, lines)
+
     return (
-        Series(
-            id=MeasurementId("", "precision_curve", setting),
-            title="Rows inside the balls of the real ones",
-            kind="line",
-            x_label="most typical share of train",
-            y_label="share of rows in the same ball",
-            x=tuple(alphas.tolist()),
-            lines=_lines(inside),
+        picture(
+            "precision_curve",
+            "Rows inside the balls of the real ones",
+            "most typical share of train",
+            "share of rows in the same ball",
+            inside,
         ),
-        Series(
-            id=MeasurementId("", "recall_curve", setting),
-            title="Real rows inside the balls of others",
-            kind="line",
-            x_label="most typical share of the synthetic or control rows",
-            y_label="share of train in the same ball",
-            x=tuple(alphas.tolist()),
-            lines=_lines(covered),
+        picture(
+            "recall_curve",
+            "Real rows inside the balls of others",
+            "most typical share of the synthetic or control rows",
+            "share of train in the same ball",
+            covered,
         ),
     )
-
-
-def _lines(found: Mapping[str, Floats]) -> dict[str, tuple[float, ...]]:
-    return {label: tuple(ys.tolist()) for label, ys in found.items()}
 
 
 def _in_steps(shares: Floats, n: int, step: int) -> Floats:

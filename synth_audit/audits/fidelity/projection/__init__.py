@@ -16,7 +16,7 @@ from synth_audit.audits.fidelity.projection import components as pca
 from synth_audit.audits.fidelity.projection.components import StandardisedCoordinates
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Estimate, Findings, Interval, MeasurementId, Quantity, Series
+from synth_audit.findings.measurement import Estimate, Findings, Interval, MeasurementId, Series
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.resampling import normal_interval
 from synth_audit.table.table import Table

@@ -44,11 +44,9 @@ from synth_audit.encode.predictors import predicted
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
-    Direction,
     Exposure,
     Findings,
     Measurement,
-    Quantity,
     Reference,
 )
 from synth_audit.neighbours.search import most_queries

@@ -26,11 +26,9 @@ from synth_audit.audits.privacy.partial_knowledge.column_sets import (
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
-    Direction,
     Exposure,
     Findings,
     IntervalEstimate,
-    Quantity,
     Reference,
 )
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject

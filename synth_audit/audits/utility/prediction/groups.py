@@ -38,8 +38,6 @@ MOST_PREDICTIONS = 20_000
 FEWEST_TESTED = 100
 """Tested rows, if there are as many, however wide the table."""
 
-SYNTHETIC, REAL, OTHER_REAL = "synthetic", "real", "other real"
-
 _MOST_NUMBERS = 2**22
 """Features of rows asked about at a time: 32 MiB."""
 
@@ -58,7 +56,8 @@ def worst_losses(task: PredictionTask, predicted: Predicted, subject: Subject) -
     """
     fewest = max(subject.suppression, FEWEST)
     found = {}
-    for column in _columns(subject):
+    labelled = [c for c in nominal(subject.features) if c != subject.schema.target]
+    for column in sorted(labelled, key=lambda c: Role.SENSITIVE not in c.roles)[:MOST_COLUMNS]:
         losses = [
             loss
             for rows in _categories(task, column, fewest)
@@ -68,14 +67,8 @@ def worst_losses(task: PredictionTask, predicted: Predicted, subject: Subject) -
             found[column.name] = losses
     if found:
         found[""] = [loss for losses in found.values() for loss in losses]
-    method = "control rows and repeats, Bonferroni over {} categories"
-    return {n: worst_loss(losses, subject.level, method.format(len(losses))) for n, losses in found.items()}
-
-
-def _columns(subject: Subject) -> list[Column]:
-    target = subject.schema.target
-    labelled = [c for c in nominal(subject.features) if c != target]
-    return sorted(labelled, key=lambda c: Role.SENSITIVE not in c.roles)[:MOST_COLUMNS]
+    over = "control rows and repeats"
+    return {name: worst_loss(losses, subject.level, over, "categories") for name, losses in found.items()}
 
 
 def _categories(task: PredictionTask, column: Column, fewest: int) -> Iterator[Bools]:
@@ -181,31 +174,21 @@ def importances(
     """
     sizes = [len(task.target[arm]) for arm in ("train", "synthetic")]
     half = min(task.most_rows // 2, sizes[0] // 2, sizes[1])
-    asked = _asked(task, rng)
+    affordable = max(FEWEST_TESTED, MOST_PREDICTIONS // len(task.blocks))
+    n = len(task.y_test)
+    asked = np.sort(rng.choice(n, min(n, MOST_TESTED, affordable), replace=False))
     if half < 2 or len(np.unique(task.y_test[asked])) < 2:
         return None
     counts = resampled_counts(len(asked), n_draws, rng)
-    found: dict[str, list[Floats]] = {SYNTHETIC: [], REAL: [], OTHER_REAL: []}
+    found = []
     for _ in range(repeats):
         seed = as_int_seed(rng)
         order = rng.permutation(len(asked))
         real, made = rng.permutation(sizes[0]), rng.permutation(sizes[1])
-        for key, arm, rows in (
-            (SYNTHETIC, "synthetic", made[:half]),
-            (REAL, "train", real[:half]),
-            (OTHER_REAL, "train", real[half : 2 * half]),
-        ):
-            model = task.fit(name, arm, np.sort(rows), seed)
-            found[key].append(_lost(task, model, score, asked, order, counts))
-    stacked = [np.stack(found[key]) for key in (SYNTHETIC, REAL, OTHER_REAL)]
-    return Importances(tuple(task.blocks), len(asked), *stacked)
-
-
-def _asked(task: PredictionTask, rng: np.random.Generator) -> Positions:
-    n = len(task.y_test)
-    affordable = max(FEWEST_TESTED, MOST_PREDICTIONS // len(task.blocks))
-    most = min(n, MOST_TESTED, affordable)
-    return np.sort(rng.choice(n, most, replace=False))
+        learnt = ("synthetic", made[:half]), ("train", real[:half]), ("train", real[half : 2 * half])
+        models = [task.fit(name, arm, np.sort(rows), seed) for arm, rows in learnt]
+        found.append([_lost(task, model, score, asked, order, counts) for model in models])
+    return Importances(tuple(task.blocks), len(asked), *np.stack(found, axis=1))
 
 
 def _lost(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -84,21 +84,14 @@ IMPORTANCE_AGREEMENT = gain(
     "rows; 1 is the same in the same proportions, 0 nothing in common.",
 )
 
-_LOSSES = {LOSS.name, *(f"{key}_loss" for key in TITLES)}
-
-_BEST = {f"{key}_tstr": f"{key}_trtr" for key in TITLES}
-"""The score that real rows reach, by that of synthetic ones."""
-
-_TITLES = {"accuracy": "Accuracy", "f1": "F1 score", "r2": "R²"}
-
 CROSS_VALIDATED = {
     key: score_loss(
         f"{key}_cross_validated_loss",
-        f"{title} lost on train rows left out",
+        f"{TITLES[key]} lost on train rows left out",
         help="Cross-validated score of models learnt from real rows, less that of models learnt from the "
         "release, on the same train rows. The release has seen those rows: below 0 it may repeat them.",
     )
-    for key, title in _TITLES.items()
+    for key in ("accuracy", "f1", "r2")
 }
 """By score, what is lost of it."""
 
@@ -113,26 +106,16 @@ _MODEL_TITLES: dict[ModelName, str] = {
 }
 
 
-def _quantities() -> tuple[Quantity, ...]:
-    found = []
+def _quantities() -> Iterator[Quantity]:
     for key, title in TITLES.items():
-        low = float("-inf") if key == "r2" else 0.0
-        for arm, words in (("tstr", "trained on synthetic"), ("trtr", "trained on real")):
-            found.append(
-                gain(
-                    f"{key}_{arm}",
-                    f"{title}, {words}, tested on real",
-                    range=(low, 1.0),
-                )
-            )
-        found.append(
-            score_loss(
-                f"{key}_loss",
-                f"{title} lost by training on synthetic rows",
-                help="Real-trained less synthetic-trained score on the same control rows.",
-            )
+        ends = (float("-inf") if key == "r2" else 0.0, 1.0)
+        yield gain(f"{key}_tstr", f"{title}, trained on synthetic, tested on real", range=ends)
+        yield gain(f"{key}_trtr", f"{title}, trained on real, tested on real", range=ends)
+        yield score_loss(
+            f"{key}_loss",
+            f"{title} lost by training on synthetic rows",
+            help="Real-trained less synthetic-trained score on the same control rows.",
         )
-    return tuple(found)
 
 
 QUANTITIES = (LOSS, *_quantities(), WORST_SUBGROUP_LOSS, IMPORTANCE_AGREEMENT)
@@ -195,9 +178,7 @@ class Resampled:
         draws = self.draws(values)
         if not len(draws):
             return None
-        value = float(values[:, 0].mean())
-        found = percentile_interval(draws, self.level, "bootstrap percentile over control rows and repeats")
-        return Interval(min(found.low, value), max(found.high, value), found.level, found.method)
+        return _holding(float(values[:, 0].mean()), draws, self.level, "control rows and repeats")
 
     def measured(self, found: Mapping[str, Floats], model: str = "") -> list[Measurement]:
         """Every quantity of :func:`score_all`, TSTR beside its TRTR and a loss beside none."""
@@ -214,11 +195,12 @@ class Resampled:
         ]
 
     def _reference(self, key: str, found: Mapping[str, Floats]) -> Reference | None:
-        if key in _LOSSES:
+        """Nothing lost of a loss; of a score of synthetic rows the one that real rows reach."""
+        if key.endswith("loss"):
             return NOTHING_LOST
-        if key not in _BEST:
+        if not key.endswith("_tstr"):
             return None
-        best = found[_BEST[key]]
+        best = found[key.replace("_tstr", "_trtr")]
         return Reference(
             float(best[:, 0].mean()), "the same models trained on real rows", self.interval(best)
         )
@@ -313,10 +295,15 @@ class CrossValidation:
         return found
 
     def _as(self, key: str, values: Floats, setting: str) -> Measurement:
-        value, draws, n = float(values[0]), values[1:], self.counts.shape[1]
-        found = percentile_interval(draws, self.level, "bootstrap percentile over people")
-        interval = Interval(min(found.low, value), max(found.high, value), found.level, found.method)
-        return on_control(CROSS_VALIDATED[key], Estimate(value, interval), n, NOTHING_LOST, setting=setting)
+        interval = _holding(float(values[0]), values[1:], self.level, "people")
+        found, n = Estimate(float(values[0]), interval), self.counts.shape[1]
+        return on_control(CROSS_VALIDATED[key], found, n, NOTHING_LOST, setting=setting)
+
+
+def _holding(value: float, draws: Floats, level: float, over: str) -> Interval:
+    """The central interval of bootstrap draws over what is said; holds the value in any case."""
+    found = percentile_interval(draws, level, f"bootstrap percentile over {over}")
+    return replace(found, low=min(found.low, value), high=max(found.high, value))
 
 
 def _dealt(person: Positions, y: Target, folds: int, rng: np.random.Generator) -> Positions:
