@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits._density import log_density_ratio, tree_share
+from synth_audit.audits.privacy.one_run.people import log_density_ratio
+from synth_audit.audits.published.membership_data_only import tree_share
 from synth_audit.encode.codes import value_ranks
 from synth_audit.neighbours.search import Nearest
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits._density import log_density_ratio, log_frequency_ratio
 from synth_audit.audits.privacy.one_run import (
     FEWEST_PEOPLE,
     GAUSSIAN_MU,
@@ -18,7 +17,13 @@ from synth_audit.audits.privacy.one_run import (
     gaussian_bound,
     mu_at_least,
 )
-from synth_audit.audits.privacy.one_run.people import ClaimablePeople, gather, score
+from synth_audit.audits.privacy.one_run.people import (
+    ClaimablePeople,
+    gather,
+    log_density_ratio,
+    log_frequency_ratio,
+    score,
+)
 from synth_audit.dp.composition import gaussian_epsilon
 from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee, Unit
 from synth_audit.encode.distances import GowerEncoder

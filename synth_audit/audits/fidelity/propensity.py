@@ -10,10 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits import _density as trees
 from synth_audit.audits._quantities import excess_over_control
 from synth_audit.audits._settings import at_least
-from synth_audit.audits.fidelity._propensity import PropensityFit, propensity_terms, tree_features
+from synth_audit.audits.fidelity._propensity import (
+    PropensityFit,
+    discriminate,
+    propensity_terms,
+    tree_features,
+)
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
@@ -157,7 +161,7 @@ class Propensity:
         first, second = (t.n_rows for t in tables)
         features = tree_features(tables, subject.features)
         folds = min(self.folds, first // 2, second // 2)
-        told = trees.discriminate(features, first, folds, self.trees, rng)
+        told = discriminate(features, first, folds, self.trees, rng)
         placed = told.folds
         curves.append(_Curve(1 - np.concatenate([f.members for f in placed]), first))
         found = {C2ST_AUROC.id(): _area(placed, subject.level)}

@@ -10,12 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.audits._density import log_density_ratio, log_frequency_ratio
 from synth_audit.encode.distances import GowerEncoder
 from synth_audit.errors import NotApplicable
 from synth_audit.hashing import KeyedHash
 from synth_audit.neighbours.gower import Mixed
-from synth_audit.neighbours.search import nearest, nearest_other
+from synth_audit.neighbours.search import Nearest, nearest, nearest_other
 from synth_audit.plugins.audit import Subject
 from synth_audit.table.kind import Clues
 from synth_audit.table.people import entities_of, has_key
@@ -32,6 +31,10 @@ _FEWEST, _MOST = 2, 5
 
 _CELLS = 20
 """Cells of a number's robust range in which two numbers agree that are near."""
+
+
+_TOUCHING = 1e-9
+"""Added to every distance, as little as distances are rounded to, so that a copy has a finite logarithm."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -223,3 +226,47 @@ def _agreeing(codes: list[Codes]) -> Codes:
             1
         ]
     return total
+
+
+def log_density_ratio(to_synthetic: Nearest, to_reference: Nearest, n_columns: int) -> Floats:
+    """How much denser the release is around each record than the population, in log units up to a constant.
+
+    The nearest-neighbour estimate of a density is ``k / (n r^d)`` with r the distance to the nearest of n
+    rows, k the rows at that distance and d the number of columns, so
+    ``log ratio = log k_s − log k_r + d · (log r_r − log r_s)``. Counting k keeps it an estimate where records
+    repeat and r is 0 in both tables. The constant log n_r − log n_s is left out: it moves no rank.
+    On Adult with a blurred copy of train this tells members better than more neighbours do, and much better
+    than kernels on principal components, which smooth the copies away.
+    Source: van Breugel et al. 2023 (DOMIAS), with Loftsgaarden & Quesenberry 1965 as density.
+
+    Args:
+        to_synthetic, to_reference: neighbours of the same n records. n_columns: d ≥ 1.
+
+    Returns:
+        Shape (n,), higher for likelier members; rounded to nine decimals.
+    """
+    counts = np.log(to_synthetic.ties) - np.log(to_reference.ties)
+    distances = np.log(to_reference.first + _TOUCHING) - np.log(to_synthetic.first + _TOUCHING)
+    ratio: Floats = np.round(counts + n_columns * distances, 9)
+    return ratio
+
+
+def log_frequency_ratio(of_synthetic: Codes, of_reference: Codes) -> Floats:
+    """How much more often the release holds what a record holds than the population without it does.
+
+    ``log((n_s + ½) / N_s) − log((n_r − 1 + ½) / (N_r − 1))`` with n the rows that agree with the record:
+    the density ratio on columns of which one only asks whether they agree. The halves keep it finite where
+    nobody does (Haldane 1956).
+
+    Args:
+        of_synthetic, of_reference: numbers ≥ 0 that rows share exactly when they agree, shape (N_s,) and
+            (N_r,); the records are the rows of the reference, at least two.
+
+    Returns:
+        Shape (N_r,), higher for likelier members; rounded to nine decimals.
+    """
+    size = 1 + max(int(of_synthetic.max(initial=0)), int(of_reference.max(initial=0)))
+    made, real = (np.bincount(x, minlength=size)[of_reference] for x in (of_synthetic, of_reference))
+    scale = np.log((len(of_reference) - 1) / len(of_synthetic))
+    ratio: Floats = np.round(np.log(made + 0.5) - np.log(real - 0.5) + scale, 9)
+    return ratio
