@@ -15,7 +15,6 @@ from synth_audit.audits.privacy.singling_out.predicates import (
     CodedRows,
     Predicates,
     codebook,
-    crowded,
     fresh,
     match,
 )
@@ -80,7 +79,6 @@ def test_counts_are_those_of_a_loop_over_rows(k, prepared):
     early = match(rows, predicates)
     assert np.array_equal(early.single, found.single)
     assert np.array_equal(early.rows[early.single], found.rows[found.single])
-    assert np.array_equal(crowded(rows, np.arange(len(rows)), predicates), found.counts > 1)
 
 
 def test_counting_goes_on_over_many_chunks():
@@ -260,10 +258,6 @@ def test_any_small_table(cells, seed):
     predicates = Predicates(rng.integers(0, 2, (20, 2)).astype(np.int32), low, high)
     expected = [len(m) for m in matched_slowly(rows, predicates)]
     assert match(rows, predicates, limit=100).counts.tolist() == expected
-    some = np.arange(0, len(cells), 2)
-    few = CodedRows.of(np.ascontiguousarray(rows.codes[:, some]), [3, 3])
-    sifted = np.array([len(m) for m in matched_slowly(few, predicates)])
-    assert np.array_equal(crowded(rows, some, predicates), sifted > 1)
 
 
 @pytest.mark.parametrize("last", [2**16 - 1, 2**16, 2**17])

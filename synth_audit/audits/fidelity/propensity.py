@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits._quantities import excess_over_control
+from synth_audit.audits._quantities import descriptive
 from synth_audit.audits._settings import at_least
 from synth_audit.audits.fidelity._propensity import (
     PropensityFit,
@@ -43,11 +43,11 @@ C2ST_AUROC = Quantity(
     help="0.5 cannot be told apart, 1 can always be. Well below 0.5 the release repeats training rows.",
 )
 
-GIVEAWAY = excess_over_control(
+GIVEAWAY = descriptive(
     "giveaway",
     "What a column gives away",
     unit="score",
-    direction=Direction.NEUTRAL,
+    range=(-1.0, 1.0),
     help="AUROC that the trees lose when the column is shuffled. Columns that say the same share it.",
 )
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.audits._targets import named
+from synth_audit.audits._targets import named_or_sensitive
 from synth_audit.encode.facets import Coding, facets
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import child_rng
@@ -144,12 +144,33 @@ class AttackedSecrets:
         n = subject.train.n_rows
         if n < FEWEST_ROWS:
             raise NotApplicable(f"train has {n} rows; the attack needs {FEWEST_ROWS}")
+        columns = named_or_sensitive(subject, names, "columns")
+        if not columns:
+            raise NotApplicable("needs a sensitive column, or a secret that `columns` names")
+        if target := next((c.name for c in columns if Role.TARGET in c.roles), None):
+            raise NotApplicable(
+                f"column {target!r} is both a secret and the target: a release that serves to predict it "
+                "must tell of it"
+            )
         design = DesignMatrix.anchored_on(subject.train, subject.features)
-        columns = _columns(subject, names)
-        secrets, notes = _secrets(design, columns)
-        missed = _missed(subject, columns, secrets)
-        unjudged = (f"{name} varies and is not attacked, so the whole is not judged" for name in missed)
-        return cls(design, tuple(secrets), not missed, (*notes, *unjudged))
+        secrets, notes = dict[str, Secret](), list[str]()
+        for column in columns:
+            secret = design.secret(column.name)
+            if secret is None:
+                why = "no value or label of it is frequent and varies"
+            elif not len(secret.predictors):
+                why = "no other column varies in train"
+            else:
+                secrets[column.name] = secret
+                continue
+            notes.append(f"{column.name} is not attacked: {why}")
+        if not secrets:
+            raise NotApplicable("; ".join(notes))
+        sensitive = (c for c in subject.schema.with_role(Role.SENSITIVE) if c.released)
+        wanted = dict.fromkeys(c.name for c in (*columns, *sensitive))
+        missed = [name for name in wanted if name not in secrets and _varies(subject, name)]
+        notes += [f"{name} varies and is not attacked, so the whole is not judged" for name in missed]
+        return cls(design, tuple(secrets.values()), not missed, tuple(notes))
 
 
 class _Learnt(Protocol):
@@ -206,49 +227,6 @@ class SecretRows:
         return guesses
 
 
-def _columns(subject: Subject, names: Sequence[str]) -> tuple[Column, ...]:
-    chosen = named(subject, names, "columns") or tuple(
-        c for c in subject.schema.with_role(Role.SENSITIVE) if c.released
-    )
-    if not chosen:
-        raise NotApplicable("needs a sensitive column, or a secret that `columns` names")
-    for column in chosen:
-        if Role.TARGET in column.roles:
-            raise NotApplicable(
-                f"column {column.name!r} is both a secret and the target: a release that serves to "
-                "predict it must tell of it"
-            )
-    return chosen
-
-
-def _secrets(design: DesignMatrix, columns: Sequence[Column]) -> tuple[list[Secret], list[str]]:
-    """What can be attacked, and why the others cannot.
-
-    Raises:
-        NotApplicable: nothing can.
-    """
-    found, notes = [], []
-    for column in columns:
-        secret = design.secret(column.name)
-        if secret is None:
-            notes.append(f"{column.name} is not attacked: no value or label of it is frequent and varies")
-        elif not len(secret.predictors):
-            notes.append(f"{column.name} is not attacked: no other column varies in train")
-        else:
-            found.append(secret)
-    if not found:
-        raise NotApplicable("; ".join(notes))
-    return found, notes
-
-
-def _missed(subject: Subject, columns: Sequence[Column], secrets: Sequence[Secret]) -> list[str]:
-    """Secrets of the table, named or not, that vary and are not attacked."""
-    attacked = {secret.name for secret in secrets}
-    sensitive = [c for c in subject.schema.with_role(Role.SENSITIVE) if c.released]
-    wanted = {c.name: c for c in (*columns, *sensitive)}
-    return [name for name in wanted if name not in attacked and _varies(subject, name)]
-
-
 def _varies(subject: Subject, name: str) -> bool:
     labels = subject.train.labels(name)
     return len(set(labels[~subject.train.missing(name)])) > 1
@@ -290,24 +268,33 @@ def retained(found: Sequence[Judged], level: float, *, complete: bool) -> Iterat
     yield from each
 
 
+def chance_of(statistic: Callable[[Floats], float], y: Floats, n: int, rng: np.random.Generator) -> float:
+    """p-value of a permutation test: ``(1 + #{statistic of shuffled rows ≥ that of y}) / (1 + n)``.
+
+    Args:
+        y: shape (rows, c). n: shuffles.
+    """
+    found = [statistic(z) for z in (y, *(rng.permutation(y) for _ in range(n)))]
+    observed, *others = np.round(found, 12)
+    return float((1 + np.sum(np.array(others) >= observed)) / (1 + n))
+
+
 def associated(subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> bool:
     """True when the other columns tell more of the secret in train than chance would, by a permutation test.
 
-    ``p = (1 + #{R² of the shuffled secret ≥ R²}) / (1 + #shuffles) ≤ 1 − level``.
+    The test is of R², ``p ≤ 1 − level``.
     """
     rng = child_rng(seed, STREAM, "association", secret.name)
     rows = reference_rows(subject.train.n_rows, (), MOST_TESTED, rng)
     table = subject.train.take(rows)
     values = design.encode(table)[design.present(table, secret.name)]
     z = Scaling.of(values).apply(values)
-    answer = z[:, secret.responses]
-    shuffles = round(10 / (1 - subject.level)) - 1
     regression = Regression.on(correlation(z[:, secret.predictors]), secret.groups, len(z))
     known = z[:, secret.predictors] / max(len(z) - 1, 1)
-    found = [
-        float((regression.coefficients(r) * r).sum(axis=0) @ secret.weights)
-        for y in (answer, *(rng.permutation(answer) for _ in range(shuffles)))
-        for r in (known.T @ y,)
-    ]
-    observed, *others = np.round(found, 12)
-    return bool((1 + np.sum(np.array(others) >= observed)) / (1 + shuffles) <= 1 - subject.level + 1e-12)
+
+    def explained(y: Floats) -> float:
+        r = known.T @ y
+        return float((regression.coefficients(r) * r).sum(axis=0) @ secret.weights)
+
+    shuffles = round(10 / (1 - subject.level)) - 1
+    return chance_of(explained, z[:, secret.responses], shuffles, rng) <= 1 - subject.level + 1e-12

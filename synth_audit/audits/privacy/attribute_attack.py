@@ -23,6 +23,7 @@ from synth_audit.audits.privacy._attribute_secrets import (
     Secret,
     SecretRows,
     associated,
+    chance_of,
     retained,
 )
 from synth_audit.encode.codes import Vocabulary
@@ -31,7 +32,7 @@ from synth_audit.errors import PluginError
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.execution.seeds import child_rng
-from synth_audit.findings.measurement import Findings, Interval, Measurement
+from synth_audit.findings.measurement import Estimate, Findings, Interval, Measurement
 from synth_audit.plugins.audit import AuditInfo, Leak, Subject
 from synth_audit.stats.regression import (
     GroupMeans,
@@ -281,10 +282,7 @@ def unseen(subject: Subject, design: DesignMatrix, secret: Secret, seed: int) ->
         return False
     y = design.encode(table)[:, secret.responses]
     y = np.hstack([y, np.abs(y - np.median(y, axis=0))])
-    y = Scaling.of(y).apply(y)
-    found = [_between(groups, z) for z in (y, *(rng.permutation(y) for _ in range(199)))]
-    observed, *others = np.round(found, 12)
-    return bool((1 + np.sum(np.array(others) >= observed)) / 200 <= CHANCE)
+    return chance_of(partial(_between, groups), Scaling.of(y).apply(y), 199, rng) <= CHANCE
 
 
 def _between(groups: list[Codes], y: Floats) -> float:
@@ -412,15 +410,8 @@ class SecretFinding:
             )
 
     def _at(self, skill: SkillEstimate, setting: str, level: float) -> Measurement:
-        return RETAINED.at(
-            skill.retained,
-            setting=setting,
-            column=self.secret.name,
-            interval=skill.interval(level),
-            n_requested=skill.rows,
-            n_achieved=skill.rows,
-            n_minimum=FEWEST_SCORED,
-        )
+        found, name = Estimate(skill.retained, skill.interval(level)), self.secret.name
+        return RETAINED.at(found, setting=setting, column=name, n=skill.rows, n_minimum=FEWEST_SCORED)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits._quantities import descriptive, excess_over_control, risk_over_control
+from synth_audit.audits._quantities import descriptive, excess_over_control
 from synth_audit.audits._settings import at_least, different, share
 from synth_audit.audits._targets import AttackerLimit
 from synth_audit.audits.privacy._attribute_secrets import (
@@ -34,6 +34,7 @@ from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.findings.measurement import (
     Direction,
+    Estimate,
     Findings,
     Interval,
     Measurement,
@@ -74,9 +75,10 @@ WCAB = Quantity(
     range=(0.0, float("inf")),
     help="The most that any column told of the secret in any set.",
 )
-MR2 = risk_over_control(
+MR2 = Quantity(
     "mr2",
     "Explained share of the secret's variance (MR²)",
+    range=(float("-inf"), 1.0),
     proportional=False,  # rises with the square of what is left of the coefficients
     help="Adjusted R², averaged over sets; 0 when other columns tell nothing of the secret.",
 )
@@ -215,15 +217,8 @@ class SecretResult:
         interval: Interval | None = None,
         reference: Reference | None = None,
     ) -> Measurement:
-        return quantity.at(
-            value,
-            column=self.name,
-            interval=interval,
-            n_requested=len(self.iterations),
-            n_achieved=len(self.iterations),
-            n_minimum=FEWEST_ITERATIONS,
-            reference=reference,
-        )
+        found, n = Estimate(value, interval), len(self.iterations)
+        return quantity.at(found, column=self.name, n=n, n_minimum=FEWEST_ITERATIONS, reference=reference)
 
 
 def measured(results: Sequence[SecretResult], level: float, *, complete: bool) -> Iterator[Measurement]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -20,12 +21,13 @@ from synth_audit.findings.measurement import (
     MeasurementId,
     Quantity,
     Reference,
+    SampleCounts,
     Series,
 )
 from synth_audit.stats import roc
-from synth_audit.stats.attack_success import corrected_level, worst_interval
+from synth_audit.stats.attack_success import worst_estimate
 from synth_audit.stats.epsilon import most_advantage
-from synth_audit.stats.proportions import proportion_difference, proportion_interval
+from synth_audit.stats.proportions import Proportion, proportion_interval
 from synth_audit.stats.resampling import box_lines, critical_value, mean_interval
 from synth_audit.stats.roc import auroc
 
@@ -175,14 +177,10 @@ def gain(game: Played, level: float) -> IntervalEstimate:
 
     All sets of one model, and all targets of one iteration, share reference rows: iterations are the units.
     """
-    per_iteration = game.gains.mean(axis=1)
-    hits, alarms = np.sum(game.inside > SURE), np.sum(game.outside > SURE)
-    n = game.n_sets
-    apart = proportion_difference(float(alarms), n, float(hits), n, level)
-    counted = Interval(1 + apart.low, 1 + apart.high, level, apart.method)
-    return IntervalEstimate(
-        float(per_iteration.mean()), _widest(mean_interval(per_iteration, level), counted, level)
-    )
+    hits, alarms = (Proportion.of((x > SURE).ravel()) for x in (game.inside, game.outside))
+    apart = alarms.less(hits, level).interval
+    counted = replace(apart, low=1 + apart.low, high=1 + apart.high)
+    return _over_iterations(game.gains.mean(axis=1), counted, level)
 
 
 def area(game: Played, level: float) -> IntervalEstimate:
@@ -196,9 +194,8 @@ def area(game: Played, level: float) -> IntervalEstimate:
         for with_target, without in zip(game.inside, game.outside, strict=True)
     ]
     per_iteration = np.mean(pairs, axis=1)
-    value = float(per_iteration.mean())
-    counted = proportion_interval(value * game.n_sets, game.n_sets, level)
-    return IntervalEstimate(value, _widest(mean_interval(per_iteration, level), counted, level))
+    counted = proportion_interval(float(per_iteration.mean()) * game.n_sets, game.n_sets, level)
+    return _over_iterations(per_iteration, counted, level)
 
 
 def rate(game: Played, false_alarms: float, level: float) -> IntervalEstimate:
@@ -225,19 +222,15 @@ def rate(game: Played, false_alarms: float, level: float) -> IntervalEstimate:
     if n <= 0:  # no set, or every set, in every iteration
         n = float(game.n_sets)
     ends = proportion_interval(value * n, n, level)
-    return IntervalEstimate(
-        value, Interval(ends.low, ends.high, level, f"{ends.method}, jackknife over iterations")
-    )
+    return IntervalEstimate(value, replace(ends, method=f"{ends.method}, jackknife over iterations"))
 
 
-def _widest(over_iterations: Interval, counted: Interval, level: float) -> Interval:
-    """The wider at each end: iterations that happen to agree are no surer than independent sets."""
-    return Interval(
-        min(over_iterations.low, counted.low),
-        max(over_iterations.high, counted.high),
-        level,
-        f"{over_iterations.method}, at least {counted.method}",
-    )
+def _over_iterations(values: Floats, counted: Interval, level: float) -> IntervalEstimate:
+    """Their mean; at each end the wider: iterations that agree are no surer than independent sets."""
+    own = mean_interval(values, level)
+    method = f"{own.method}, at least {counted.method}"
+    interval = Interval(min(own.low, counted.low), max(own.high, counted.high), level, method)
+    return IntervalEstimate(float(values.mean()), interval)
 
 
 _ESTIMATORS: Mapping[Quantity, Callable[[Played, float], IntervalEstimate]] = {
@@ -280,15 +273,18 @@ def median_gain(
     """
     gains = np.concatenate([g.gains for g in games], axis=1)
     value, ends = float(np.median(gains)), mean_interval(np.median(gains, axis=1), level)
+    interval = replace(ends, low=min(ends.low, value), high=max(ends.high, value))
+    null, counts = _REFERENCES[PRIVACY_GAIN], _counts(games, requested)
+    return MEDIAN_GAIN.at(value, setting=setting, interval=interval, reference=null, **counts)
+
+
+def _counts(games: Sequence[Played], requested: Mapping[str, int]) -> SampleCounts:
+    """Games about all kinds of targets, those with several feature sets once."""
     kinds = {g.kind: g for g in games}
-    return MEDIAN_GAIN.at(
-        value,
-        setting=setting,
-        interval=replace(ends, low=min(ends.low, value), high=max(ends.high, value)),
+    return SampleCounts(
         n_requested=sum(requested[kind] for kind in kinds),
         n_achieved=sum(g.gains.size for g in kinds.values()),
         n_minimum=FEWEST_GAMES * len(kinds),
-        reference=_REFERENCES[PRIVACY_GAIN],
     )
 
 
@@ -314,11 +310,11 @@ def refuted(headline: Measurement, epsilon: float, delta: float) -> Measurement:
         ratio = 2 * (1 - delta) / max(gain, _LEAST_GAIN) - 1
         return (math.log(ratio) if ratio > 1 else 0.0) - epsilon
 
-    assert headline.interval is not None
     given = headline.interval
+    assert given is not None
     return EPSILON_REFUTED.at(
         beyond(headline.value),
-        interval=Interval(beyond(given.high), beyond(given.low), given.level, given.method),
+        interval=replace(given, low=beyond(given.high), high=beyond(given.low)),
         n_requested=headline.n_requested,
         n_achieved=headline.n_achieved,
         n_minimum=headline.n_minimum,
@@ -343,23 +339,11 @@ def _worst(
     quantity: Quantity, setting: str, games: Sequence[Played], requested: Mapping[str, int], level: float
 ) -> Measurement:
     """The worst of several games; both ends of its interval are the worst of intervals that hold for all."""
-    each = corrected_level(level, len(games))
-    found = [_ESTIMATORS[quantity](game, each) for game in games]
+    at = [partial(_ESTIMATORS[quantity], game) for game in games]
     safer = quantity.direction is Direction.HIGHER
-    worst = min if safer else max
-    interval = found[0].interval
-    if len(games) > 1:
-        interval = worst_interval([f.interval for f in found], level, str(len(games)), higher_is_safer=safer)
-    kinds = {g.kind: g for g in games}
-    return quantity.at(
-        worst(f.value for f in found),
-        setting=setting,
-        interval=interval,
-        n_requested=sum(requested[kind] for kind in kinds),
-        n_achieved=sum(g.gains.size for g in kinds.values()),
-        n_minimum=FEWEST_GAMES * len(kinds),
-        reference=_REFERENCES[quantity],
-    )
+    worst = at[0](level) if len(at) == 1 else worst_estimate(at, level, str(len(at)), higher_is_safer=safer)
+    counts = _counts(games, requested)
+    return quantity.at(worst, setting=setting, reference=_REFERENCES[quantity], **counts)
 
 
 def boxes(games: Sequence[Played], suppression: int) -> Iterator[Series]:

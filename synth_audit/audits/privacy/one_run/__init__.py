@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.audits._quantities import descriptive, excess_over_control
+from synth_audit.audits._quantities import descriptive
 from synth_audit.audits._settings import at_least
 from synth_audit.audits.privacy.one_run.people import ClaimablePeople, PeopleScores, gather, score
 from synth_audit.dp.composition import gaussian_epsilon
@@ -73,10 +73,10 @@ CEILING = descriptive(
     help="What claims about everybody whose side was secret would prove if all were right.",
 )
 
-BEYOND_CHANCE = excess_over_control(
+BEYOND_CHANCE = descriptive(
     "beyond_chance",
     "Right claims beyond those of guessing",
-    direction=Direction.NEUTRAL,
+    range=(-1.0, 1.0),
     proportional=False,  # claims are of those that look most like it
     help="Share of the claims that were right, less the share that guessing by the split's odds has right.",
 )
@@ -258,13 +258,11 @@ def gaussian_bound(
     n, inside = int(secret.sum()), int(people.members[secret].sum())
     sides = Coins(p, pool=n) if p is not None else FixedSizes(inside, n - inside)
     sizes = [n >> k for k in range(1, n.bit_length()) if n >> k >= FEWEST_GUESSES]
-    right = [
-        *_right(scores, people.members, people.known, sizes),
-        *_right(-scores, ~people.members, people.known, sizes),
-    ]
-    each = alpha / max(len(right), 1)
-    made = [Claims(g, 0, r) for g, r in zip(sizes, right[: len(sizes)], strict=True)]
-    made += [Claims(0, g, r) for g, r in zip(sizes, right[len(sizes) :], strict=True)]
+    right = _right(scores, people.members, people.known, sizes)
+    right_others = _right(-scores, ~people.members, people.known, sizes)
+    made = [Claims(g, 0, r) for g, r in zip(sizes, right, strict=True)]
+    made += [Claims(0, g, r) for g, r in zip(sizes, right_others, strict=True)]
+    each = alpha / max(len(made), 1)
     perfect = [Claims(g.members, g.others, min(g.made, inside if g.members else n - inside)) for g in made]
     mu, guesses = max(((mu_at_least(sides, g, each), g.made) for g in made), default=(0.0, 0))
     return GaussianBound(
@@ -317,11 +315,6 @@ class Judgement:
         return epsilon_at_least(self.chances, self.claims, self.alpha)
 
     @property
-    def of_these(self) -> float:
-        """The same if all of them had been right."""
-        return epsilon_at_least(self.chances, self.claims.perfect, self.alpha)
-
-    @property
     def ceiling(self) -> float:
         """The same if everybody had been claimed, and rightly; of a split of fixed sizes all of train."""
         others = 0 if self.fixed else self.pool - self.members
@@ -340,18 +333,14 @@ def measured(judged: Judgement, level: float) -> tuple[Measurement, ...]:
     claims, epsilon = judged.claims, judged.epsilon
     middle, high = (max(epsilon, epsilon_usual(judged.chances, claims, x)) for x in (0.5, level))
     counts = SampleCounts(n_requested=judged.pool, n_achieved=claims.made, n_minimum=FEWEST_JUDGED)
+    interval, null = Interval(epsilon, high, level, _METHOD), "a release that nobody's presence has changed"
     found = [
-        EMPIRICAL_EPSILON.at(
-            epsilon,
-            interval=Interval(epsilon, high, level, _METHOD),
-            reference=Reference(0.0, "a release that nobody's presence has changed"),
-            **counts,
-        ),
+        EMPIRICAL_EPSILON.at(epsilon, interval=interval, reference=Reference(0.0, null), **counts),
         CEILING.at(judged.ceiling, **counts),
     ]
     if claims.made:
         share, chance = proportion_interval(claims.right, claims.made, level), judged.by_chance
-        interval = Interval(share.low - chance, share.high - chance, level, share.method)
+        interval = replace(share, low=share.low - chance, high=share.high - chance)
         reference = Reference(0.0, "guessing")
         value = claims.right / claims.made - chance
         found.append(BEYOND_CHANCE.at(value, interval=interval, reference=reference, **counts))
@@ -374,19 +363,14 @@ def told(judged: Judgement, names: Sequence[str]) -> tuple[str, ...]:
         for threshold, n, what in sides
         if threshold is not None and n
     ]
+    of_these = epsilon_at_least(judged.chances, claims.perfect, judged.alpha)
     how = "sizes were fixed, train had a share of" if judged.fixed else "every entity went to train with"
     return (
         f"{'; '.join(made) or 'nobody was claimed to be in train'}; score and threshold were chosen on "
         "people who are not counted",
         f"{how} {judged.p:.3g}; α = {judged.alpha:.3g}, δ = {judged.delta:g}; had all of these claims been "
-        f"right, they would have shown an epsilon of {judged.of_these:.2f}",
+        f"right, they would have shown an epsilon of {of_these:.2f}",
     )
-
-
-def gaussian_measured(found: GaussianBound) -> tuple[Measurement, ...]:
-    """μ under the Gaussian model, and its conversion."""
-    counts = SampleCounts(n_requested=found.pool, n_achieved=found.guesses, n_minimum=FEWEST_GUESSES)
-    return GAUSSIAN_MU.at(found.mu, **counts), GAUSSIAN_MU_CONVERTED.at(found.converted, **counts)
 
 
 def gaussian_told(found: GaussianBound, level: float, *, fixed: bool) -> str:
@@ -478,10 +462,14 @@ class OneRun:
         judged = _judge(subject, people, scores)
         p = None if judged.fixed else judged.p
         gaussian = gaussian_bound(scores.values, people, p, judged.alpha, judged.delta)
-        return Findings(
-            (*measured(judged, subject.level), *gaussian_measured(gaussian)),
-            notes=(*told(judged, scores.names), gaussian_told(gaussian, subject.level, fixed=judged.fixed)),
+        found = [*measured(judged, subject.level)]
+        counts = SampleCounts(
+            n_requested=gaussian.pool, n_achieved=gaussian.guesses, n_minimum=FEWEST_GUESSES
         )
+        found.append(GAUSSIAN_MU.at(gaussian.mu, **counts))
+        found.append(GAUSSIAN_MU_CONVERTED.at(gaussian.converted, **counts))
+        assumed = gaussian_told(gaussian, subject.level, fixed=judged.fixed)
+        return Findings(tuple(found), notes=(*told(judged, scores.names), assumed))
 
 
 def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> Judgement:
@@ -490,7 +478,8 @@ def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> J
     assert split is not None
     by_replacing = guarantee is not None and guarantee.neighbouring is Neighbouring.REPLACE
     fixed = split.train is None or by_replacing
-    p = split.train or _share(people.members[people.known])
+    members = people.members[people.known]
+    p = split.train or (float(members.sum()) + 0.5) / (len(members) + 1)  # within (0, 1) even if all are
     delta = guarantee.delta if guarantee else 0.0
     asked = _asked(scores, people, p, guarantee, _SPENT_ON_DELTA * alpha)
     known, secret = people.known & asked, ~people.known & asked
@@ -525,8 +514,3 @@ def _asked(
         return np.ones(len(people), dtype=bool)
     allowed = allowed_pool(p, guarantee.epsilon, guarantee.delta, most)
     return beyond_most(scores.isolation, scores.isolation[~people.known], allowed)
-
-
-def _share(members: Bools) -> float:
-    """The share of members, within (0, 1) even if all are."""
-    return (float(members.sum()) + 0.5) / (len(members) + 1)

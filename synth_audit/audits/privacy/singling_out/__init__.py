@@ -15,6 +15,7 @@ from synth_audit.audits.privacy.singling_out.predicates import CodedRows, Column
 from synth_audit.audits.privacy.singling_out.success import (
     CONTROL_RATE,
     EXACT_VALUES,
+    HONEST,
     NAIVE_RATE,
     PAIRED_RISK,
     PUBLISHED_RISK,
@@ -31,15 +32,18 @@ from synth_audit.audits.privacy.singling_out.success import (
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Findings, Measurement, Reference
+from synth_audit.findings.measurement import (
+    Findings,
+    IntervalEstimate,
+    Measurement,
+    SampleCounts,
+)
 from synth_audit.neighbours.search import nearest_other
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.attack_success import corrected_level, paired_risk, risk, worst_interval
 from synth_audit.stats.proportions import Proportion
 
 UNIVARIATE, EMBEDDING = "univariate", "embedding"
-
-_HONEST = Reference(0.0, "a release that is independent of the training rows")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,38 +214,30 @@ class SinglingOut:
 
     def _measured(self, setting: str, trial: PredicateTrial, level: float) -> Iterator[Measurement]:
         """Risk of one setting, the rates it is made of, and the paired risk where the sizes allow it."""
-        found, n = trial.risk(level), len(trial)
-        yield RISK.at(
-            found.value,
-            setting=setting,
-            interval=found.interval,
-            n_requested=self.n_attacks,
-            n_achieved=n,
-            n_minimum=self.n_minimum,
-            reference=_HONEST,
+        n, counts = (
+            len(trial),
+            SampleCounts(n_requested=self.n_attacks, n_achieved=len(trial), n_minimum=self.n_minimum),
         )
+        yield RISK.at(trial.risk(level), setting=setting, reference=HONEST, **counts)
         if not n:
             return
         hits, strangers = trial.in_train.single, trial.in_control.single
-        train, naive = Proportion.of(hits), Proportion.of(trial.naive)
+        control = IntervalEstimate(trial.control.share, trial.control.interval(level))
         rates = [
-            (TRAIN_RATE, train.share, train.interval(level), self.n_attacks, n),
-            (CONTROL_RATE, trial.control.share, trial.control.interval(level), self.n_attacks, n),
-            (NAIVE_RATE, naive.share, naive.interval(level), n, n),
+            (TRAIN_RATE, Proportion.of(hits).estimate(level), self.n_attacks),
+            (CONTROL_RATE, control, self.n_attacks),
+            (NAIVE_RATE, Proportion.of(trial.naive).estimate(level), n),
         ]
         if trial.paired:
-            paired = paired_risk(hits, strangers, level)
-            rates.append((PAIRED_RISK, paired.value, paired.interval, self.n_attacks, n))
-        for quantity, value, interval, asked, made in rates:
-            yield quantity.at(value, setting=setting, interval=interval, n_requested=asked, n_achieved=made)
+            rates.append((PAIRED_RISK, paired_risk(hits, strangers, level), self.n_attacks))
+        for quantity, found, asked in rates:
+            yield quantity.at(found, setting=setting, n_requested=asked, n_achieved=n)
 
     def _published(self, setting: str, trial: PredicateTrial, factor: float, level: float) -> Measurement:
         """The risk as the literature puts it; see :func:`published_factor`."""
         n, hits = len(trial), float(trial.in_control.single.sum())
         found = risk(Proportion.of(trial.in_train.single), Proportion(min(n, factor * hits), n), level)
-        return PUBLISHED_RISK.at(
-            found.value, setting=setting, interval=found.interval, n_requested=self.n_attacks, n_achieved=n
-        )
+        return PUBLISHED_RISK.at(found, setting=setting, n_requested=self.n_attacks, n_achieved=n)
 
     def _worst(self, made: Collection[PredicateTrial], level: float) -> Measurement:
         """The riskiest setting; the class says what becomes of those that fell short."""
@@ -254,14 +250,9 @@ class SinglingOut:
             or len(trial) >= self.n_minimum
             or most < self.n_minimum
         ]
-        return WORST.at(
-            max(value for value, _ in judged),
-            interval=worst_interval([i for _, i in judged], level, f"{len(made)} settings"),
-            n_requested=self.n_attacks,
-            n_achieved=most,
-            n_minimum=self.n_minimum,
-            reference=_HONEST,
-        )
+        counts = SampleCounts(n_requested=self.n_attacks, n_achieved=most, n_minimum=self.n_minimum)
+        interval = worst_interval([i for _, i in judged], level, f"{len(made)} settings")
+        return WORST.at(max(v for v, _ in judged), interval=interval, reference=HONEST, **counts)
 
     def _notes(self, tried: Mapping[str, PredicateTrial], n_train: int, n_control: int) -> tuple[str, ...]:
         few = [setting for setting, trial in tried.items() if len(trial) < self.n_minimum]

@@ -19,9 +19,6 @@ from synth_audit.table.table import Table
 ABSENT = 0
 """Code of a missing value."""
 
-_BITS = 2**22
-"""Outcomes of conditions held at a time, a byte each."""
-
 _FIRST = 64
 """Rows looked at for each predicate before it is asked whether they are enough; then eight times as many."""
 
@@ -30,9 +27,6 @@ _PAIRS = 2**20
 
 _BATCH = 4096
 """Most predicates drawn at a time."""
-
-_SIEVES = (512, 2**13)
-"""Synthetic rows among which predicates that are not unique mostly show it, before all rows are asked."""
 
 _ROUNDS = 8
 """How often each outlier is described, every time by other columns."""
@@ -78,13 +72,15 @@ class CodedRows:
     Attributes:
         codes: shape (d, n).
         order: row positions by ascending code, shape (d, n).
-        starts: for each column, how many rows have a code below 0, 1, … last + 1, shape (last + 2,); a column
-            may have as many codes as there are rows.
+        starts: how many rows have a code below 0, 1, … last + 1, one column after the other; a column may
+            have as many codes as there are rows.
+        firsts: where each column begins in ``starts``, and their end, shape (d + 1,).
     """
 
     codes: Codes32
     order: Codes32
-    starts: tuple[Counts32, ...]
+    starts: Counts32
+    firsts: Positions
 
     @classmethod
     def of(cls, codes: Codes32, lasts: Sequence[int]) -> CodedRows:
@@ -94,10 +90,22 @@ class CodedRows:
             # Two bytes are sorted digit by digit, several times as fast and into the same order.
             short = column.astype(np.uint16) if last < 2**16 else column
             order[j] = np.argsort(short, kind="stable")
-        return cls(codes, order, tuple(map(_starts, codes, lasts)))
+        counts = [
+            np.append(0, np.bincount(c, minlength=last + 1)) for c, last in zip(codes, lasts, strict=True)
+        ]
+        starts = np.concatenate([np.cumsum(n, dtype=np.int32) for n in counts])
+        return cls(codes, order, starts, np.cumsum([0, *map(len, counts)]))
 
     def __len__(self) -> int:
         return int(self.codes.shape[1])
+
+    def below(self, columns: Codes32, codes: Codes32) -> Counts32:
+        """How many rows have a code of a column below these, shape of both."""
+        return self.starts[self.firsts[columns] + codes]
+
+    def counts(self, j: int) -> Counts32:
+        """How many rows have each code of column j, shape (last + 1,)."""
+        return np.diff(self.starts[self.firsts[j] : self.firsts[j + 1]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,12 +186,13 @@ def match(rows: CodedRows, predicates: Predicates, limit: int = 2) -> Matches:
     Args:
         limit: counting may stop there; exact below it.
     """
-    reach = _reach(rows, predicates)
+    upto, begin = (rows.below(predicates.columns, x) for x in (predicates.high + 1, predicates.low))
+    reach = np.maximum(upto - begin, 0).astype(np.int64)
     by_reach = np.argsort(reach, axis=1, kind="stable")
     columns, low, high = (
         np.take_along_axis(x, by_reach, axis=1) for x in (predicates.columns, predicates.low, predicates.high)
     )
-    begin = _start_of(rows, columns[:, 0], low[:, 0])
+    begin = rows.below(columns[:, 0], low[:, 0]).astype(np.int64)
     end = begin + reach.min(axis=1, initial=len(rows))
     counts, found = np.zeros(len(reach), dtype=np.int64), np.full(len(reach), -1, dtype=np.intp)
     if reach.shape[1] == 1:  # the slice itself is the answer
@@ -215,30 +224,6 @@ def fresh(predicates: Predicates, seen: set[bytes]) -> Predicates:
     return alike.take(keep)
 
 
-def crowded(rows: CodedRows, some: Positions, predicates: Predicates) -> Bools:
-    """True where at least two of some rows are matched, shape (p,): a cheap sieve before :func:`match`.
-
-    Each distinct condition becomes one bit per row, and a conjunction is the "and" of its conditions' bits.
-    """
-    sample = rows.codes[:, some]
-    size = max(len(starts) for starts in rows.starts) + 1
-    keys = (predicates.columns.astype(np.int64) * size + predicates.low + 1) * size + predicates.high + 1
-    _, first, condition = np.unique(keys, return_index=True, return_inverse=True)
-    columns, low, high = (x.ravel()[first] for x in (predicates.columns, predicates.low, predicates.high))
-    bits = np.zeros((len(first), -(-len(some) // 64) * 8), dtype=np.uint8)
-    for j in np.unique(columns):
-        of_column = np.flatnonzero(columns == j)
-        for here in np.array_split(of_column, -(-len(of_column) * len(some) // _BITS)):
-            inside = (sample[j] >= low[here, None]) & (sample[j] <= high[here, None])
-            bits[here, : -(-len(some) // 8)] = np.packbits(inside, axis=1)
-    condition = condition.reshape(keys.shape)
-    words = bits.view(np.uint64)
-    together = words[condition[:, 0]]
-    for i in range(1, keys.shape[1]):
-        together &= words[condition[:, i]]
-    return np.asarray(np.bitwise_count(together).sum(axis=1) > 1, dtype=np.bool_)
-
-
 def _hits(
     rows: CodedRows, conditions: tuple[Codes32, Codes32, Codes32], begin: Integers, end: Integers
 ) -> tuple[Positions, Codes32]:
@@ -254,32 +239,6 @@ def _hits(
         inside = (codes >= low[which, i]) & (codes <= high[which, i])
         which, hits = which[inside], hits[inside]
     return which, hits
-
-
-def _starts(codes: Codes32, last: int) -> Counts32:
-    """How many of these codes are below 0, 1, … last + 1, shape (last + 2,)."""
-    starts = np.zeros(last + 2, dtype=np.int32)
-    np.cumsum(np.bincount(codes, minlength=last + 1), dtype=np.int32, out=starts[1:])
-    return starts
-
-
-def _start_of(rows: CodedRows, columns: Codes32, low: Codes32) -> Integers:
-    """How many rows of a column have a code below ``low``, shape (p,)."""
-    start = np.zeros(len(columns), dtype=np.int64)
-    for j in np.unique(columns):
-        here = columns == j
-        start[here] = rows.starts[j][low[here]]
-    return start
-
-
-def _reach(rows: CodedRows, predicates: Predicates) -> Integers:
-    """How many rows meet each condition alone, shape (p, k)."""
-    reach = np.zeros(predicates.columns.shape, dtype=np.int64)
-    for j in np.unique(predicates.columns):
-        here = predicates.columns == j
-        starts = rows.starts[j]
-        reach[here] = starts[predicates.high[here] + 1] - starts[predicates.low[here]]
-    return np.maximum(reach, 0)
 
 
 def univariate(synthetic: CodedRows, lexicon: ColumnCodebook, n: int, rng: np.random.Generator) -> Predicates:
@@ -356,7 +315,7 @@ def guided(
         grown = [_grown(synthetic, row, rng.permutation(d).tolist(), bins) for row in outliers]
         unique = [g for g in grown if g is not None]
         if unique:
-            stacked = Predicates(*np.array(unique, dtype=np.int32).transpose(1, 0, 2))
+            stacked = Predicates(*np.stack(unique, axis=1))
             found = found.joined(fresh(stacked, seen))
         if len(found) >= n:
             break
@@ -422,15 +381,12 @@ def _searched(
     """Draw until n distinct predicates match exactly one synthetic row, or trials run out."""
     seen: set[bytes] = set()
     found, trials = Predicates.none(k), 0
-    sieves = [np.linspace(0, len(synthetic) - 1, m).astype(np.intp) for m in _SIEVES if m < len(synthetic)]
     while len(found) < n and trials < max_trials:
         size = min(_BATCH, max(256, 2 * n), max_trials - trials)
         trials += size
         new = fresh(draw(size), seen)
         if not len(new):
             break  # as good as all that can be drawn have been
-        for some in sieves:
-            new = new.take(~crowded(synthetic, some, new))
         found = found.joined(new.take(match(synthetic, new).single))
     return found.take(np.arange(min(n, len(found))))
 
@@ -439,7 +395,7 @@ def _single_values(
     synthetic: CodedRows, lexicon: ColumnCodebook, j: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Ranges of codes of column j that hold exactly one synthetic row: one value, or up to an extreme."""
-    counts, last = np.diff(synthetic.starts[j]), lexicon.last(j)
+    counts, last = synthetic.counts(j), lexicon.last(j)
     single = np.flatnonzero(counts == 1).astype(np.int32)
     present = np.flatnonzero(counts[1:]) + 1
     if not lexicon.numeric[j] or not len(present):
@@ -452,8 +408,7 @@ def _single_values(
 
 def _median_code(rows: CodedRows, j: int) -> int:
     """Code of the lower of the two middle values: a value is above the median when its code is larger."""
-    starts = rows.starts[j]
-    missing, total = int(starts[1]), len(rows)
+    missing, total = int(rows.counts(j)[0]), len(rows)
     if missing == total:
         return ABSENT
     middle = missing + (total - missing - 1) // 2
@@ -467,7 +422,7 @@ def _subsets(d: int, k: int, size: int, rng: np.random.Generator) -> npt.NDArray
 
 def _bins(rows: CodedRows, lexicon: ColumnCodebook, j: int, n_bins: int) -> Bins:
     """Bins of column j that hold about as many synthetic rows each."""
-    missing = int(rows.starts[j][1])
+    missing = int(rows.counts(j)[0])
     if not lexicon.numeric[j] or missing == len(rows):
         return _each_its_own(lexicon.last(j))
     ranks = missing + (np.arange(1, n_bins) * (len(rows) - missing)) // n_bins
@@ -476,7 +431,7 @@ def _bins(rows: CodedRows, lexicon: ColumnCodebook, j: int, n_bins: int) -> Bins
 
 def _range_bins(rows: CodedRows, lexicon: ColumnCodebook, j: int, n_bins: int) -> Bins:
     """Bins of column j that are equally wide in the range of its synthetic values."""
-    present = np.flatnonzero(np.diff(rows.starts[j])[1:])
+    present = np.flatnonzero(rows.counts(j)[1:])
     if not lexicon.numeric[j] or not len(present):
         return _each_its_own(lexicon.last(j))
     values, part = lexicon.values[j], np.arange(1, n_bins) / n_bins
@@ -498,10 +453,8 @@ def _between(firsts: npt.NDArray[np.integer], last: int) -> Bins:
     return low, high
 
 
-def _grown(
-    rows: CodedRows, row: int, columns: list[int], bins: list[Bins]
-) -> tuple[list[int], list[int], list[int]] | None:
-    """Conditions on this row, added until no other row meets them, and the first repeated to fill up."""
+def _grown(rows: CodedRows, row: int, columns: list[int], bins: list[Bins]) -> Codes32 | None:
+    """Conditions on this row until no other row meets them, the first repeated to fill up; shape (3, d)."""
     conditions: list[tuple[int, int, int]] = []
     matched: npt.NDArray[np.int32] | None = None
     for j in columns:
@@ -509,14 +462,13 @@ def _grown(
         low, high = int(bins[j][0][code]), int(bins[j][1][code])
         conditions.append((j, low, high))
         if matched is None:
-            matched = rows.order[j, rows.starts[j][low] : rows.starts[j][high + 1]]
+            first = rows.firsts[j]
+            matched = rows.order[j, rows.starts[first + low] : rows.starts[first + high + 1]]
         else:
             codes = rows.codes[j][matched]
             matched = matched[(codes >= low) & (codes <= high)]
         if len(matched) == 1:
-            filled = conditions + [conditions[0]] * (len(columns) - len(conditions))
-            j_s, lows, highs = zip(*filled, strict=True)
-            return list(j_s), list(lows), list(highs)
+            return np.array(conditions + [conditions[0]] * (len(columns) - len(conditions)), np.int32).T
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -91,7 +92,7 @@ _FEWEST = 20
 _NAMED = 10
 """Columns that the note names."""
 
-_HONEST = Reference(0.0, "a release that is independent of the training rows")
+HONEST = Reference(0.0, "a release that is independent of the training rows")
 
 _MOST_COLUMNS = 5
 """An exposure names at most this many columns."""
@@ -158,7 +159,6 @@ class PredicateTrial:
         predicates: the guesses, p of them.
         in_train, in_control: what each matches; counts of train are exact where one control row is matched,
             those of control where train has fewer rows.
-        train, control: success rates, the latter at the size of train.
         naive: which guesses made without the release match one training row; p of them.
         sizes: rows of train and of control.
     """
@@ -166,8 +166,6 @@ class PredicateTrial:
     predicates: Predicates
     in_train: Matches
     in_control: Matches
-    train: IsolationRate
-    control: IsolationRate
     naive: Bools
     sizes: tuple[int, int]
 
@@ -207,27 +205,35 @@ class PredicateTrial:
     ) -> PredicateTrial:
         """Try guesses on train, counting no further than the rates need."""
         in_train, n = match(train, predicates), len(train)
-        if len(crowded := np.flatnonzero(in_control.single & (in_train.counts > 1))):
-            in_train.counts[crowded] = match(train, predicates.take(crowded), limit=n + 1).counts
-        control_share = control_rate(in_control.counts, in_control.rows, in_train.counts, n_control, n)
-        train_share = IsolationRate.of(in_train.single, in_train.rows)
+        if len(many := np.flatnonzero(in_control.single & (in_train.counts > 1))):
+            in_train.counts[many] = match(train, predicates.take(many), limit=n + 1).counts
         by_luck = match(train, without).single
-        return cls(predicates, in_train, in_control, train_share, control_share, by_luck, (n, n_control))
+        return cls(predicates, in_train, in_control, by_luck, (n, n_control))
+
+    @cached_property
+    def train(self) -> IsolationRate:
+        """Success rate of all guesses."""
+        return self.rates(slice(None))[0]
+
+    @cached_property
+    def control(self) -> IsolationRate:
+        """Success rate at the size of train among people that the generator never saw."""
+        return self.rates(slice(None))[1]
+
+    def rates(self, some: Bools | slice) -> tuple[IsolationRate, IsolationRate]:
+        """Success rates of some of the guesses, on train and on control."""
+        (n_t, n_c), here, there = self.sizes, self.in_train, self.in_control
+        strangers = control_rate(there.counts[some], there.rows[some], here.counts[some], n_c, n_t)
+        return IsolationRate.of(here.single[some], here.rows[some]), strangers
 
     @property
     def paired(self) -> bool:
         """Train and control have as many rows, so that each guess had the same chance on both."""
         return self.sizes[0] == self.sizes[1]
 
-    def risk_of(self, some: Bools, level: float) -> IntervalEstimate:
-        """The risk of some of the guesses, given as a mask of shape (p,)."""
-        (n_t, n_c), here, there = self.sizes, self.in_train, self.in_control
-        strangers = control_rate(there.counts[some], there.rows[some], here.counts[some], n_c, n_t)
-        return isolation_risk(IsolationRate.of(here.single[some], here.rows[some]), strangers, level)
-
-    def risk(self, level: float) -> IntervalEstimate:
-        """See :func:`isolation_risk`."""
-        return isolation_risk(self.train, self.control, level)
+    def risk(self, level: float, some: Bools | slice = slice(None)) -> IntervalEstimate:
+        """Of all guesses, or some given as a mask of shape (p,); see :func:`isolation_risk`."""
+        return isolation_risk(*self.rates(some), level)
 
     def most_used(self) -> list[int]:
         """Columns of the predicates that single out a training row, the most used first."""
@@ -350,14 +356,10 @@ def exact_values(
     found, proven = [], []
     for j in asked:
         some = of_column == j
-        left = trial.risk_of(some, corrected_level(level, len(asked)))
+        left = trial.risk(corrected_level(level, len(asked)), some)
         interval = worst_interval([left.interval], level, f"{len(asked)} columns")
         name, n = lexicon.names[j], int(some.sum())
-        found.append(
-            EXACT_VALUES.at(
-                left.value, column=name, interval=interval, n_requested=n, n_achieved=n, reference=_HONEST
-            )
-        )
+        found.append(EXACT_VALUES.at(left.value, column=name, interval=interval, n=n, reference=HONEST))
         if left.interval.low > 0:
             proven.append((-left.value, name))
     return found, _note([name for _, name in sorted(proven)])
