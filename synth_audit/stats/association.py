@@ -249,9 +249,10 @@ class Contingency:
 def contingency(rows: JackknifeRows) -> Contingency:
     """Cross every column with every other, cells by cells."""
     d, out = len(rows.sizes), rows.left_out
-    n = np.array([len(rows.cells) - _rows_of(s) for s in out], dtype=np.float64)
+    n = np.array([len(rows.cells) - (s.stop - s.start) for s in out], dtype=np.float64)
     margins = [cell_counts(rows, j) for j in range(d)]
-    logs = _times_log(len(rows.cells))
+    upto = np.arange(len(rows.cells) + 1, dtype=np.float64)
+    logs = upto * np.log(np.maximum(upto, 1.0))  # n log n of each count
     entropy = np.stack([np.log(n) - logs[m].sum(axis=1) / n for m in margins], axis=1)
     levels = np.stack([(m > 0).sum(axis=1) for m in margins], axis=1).astype(np.float64)
     found = np.zeros((2, len(out), d, d))
@@ -410,10 +411,10 @@ def _crossed(rows: JackknifeRows, a: slice, b: slice, margins: list[Counts32], l
     parts = np.stack([pair_counts(rows, a, b, group) for group in rows.groups])
     found = []
     for t, counts in enumerate(differences(parts)):
-        of_a, of_b = (_inverse(np.concatenate([m[t] for m in margins[block]])) for block in (a, b))
+        of_a, of_b = (np.concatenate([m[t] for m in margins[block]]).astype(float) for block in (a, b))
         squares = counts.astype(np.float64)
-        squares *= squares * of_a[:, None]
-        squares *= of_b
+        squares *= squares * divided(np.ones(len(of_a)), of_a)[:, None]
+        squares *= divided(np.ones(len(of_b)), of_b)
         found.append([over_pairs(cells, first, second) for cells in (squares, logs[counts])])
     return np.array(found).transpose(1, 0, 2, 3)
 
@@ -455,20 +456,6 @@ def _between(of_labels: Floats, totals: Floats, first: Codes) -> Floats:
     spread = squares - total**2 / rows
     between = np.add.reduceat(divided(total_of**2, held), first, axis=0) - total**2 / rows
     return np.clip(divided(between, np.where(spread > _NO_SPREAD * rows, spread, 0.0)), 0.0, 1.0)
-
-
-def _times_log(most: int) -> Floats:
-    """``n log n`` of 0 … most."""
-    n = np.arange(most + 1, dtype=np.float64)
-    return n * np.log(np.maximum(n, 1.0))
-
-
-def _inverse(counts: Counts32) -> Floats:
-    return divided(np.ones(len(counts)), counts.astype(np.float64))
-
-
-def _rows_of(group: slice) -> int:
-    return int(group.stop - group.start)
 
 
 def kendall(x: Floats, y: Floats) -> float:

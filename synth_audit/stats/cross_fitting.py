@@ -10,7 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats
 from synth_audit.findings.measurement import Interval, IntervalEstimate
-from synth_audit.stats.proportions import proportion_difference, proportion_interval, unknown_proportion
+from synth_audit.stats.proportions import Proportion, proportion_interval
 
 CAUTION = 1.0
 """Standard errors by which an attack must stand out on the half that chooses."""
@@ -40,15 +40,16 @@ class ClaimCount:
         if not self.claims:
             room = proportion_interval(0, self.people, level)
             return IntervalEstimate(0.0, Interval(-room.high, room.high, level, room.method))
-        share, s_t = self.claims / self.people, self.right / self.claims
-        if not self.control_claims:
-            own, anything = proportion_interval(self.right, self.claims, level), unknown_proportion(level)
+        share = self.claims / self.people
+        s_t = Proportion(self.right, self.claims)
+        s_c = Proportion(self.control_right, self.control_claims)
+        if not s_c.trials:
+            own, anything = s_t.interval(level), s_c.interval(level)
             ends = share * (own.low - anything.high), share * (own.high - anything.low)
             return IntervalEstimate(0.0, Interval(*ends, level, own.method))
-        s_c = self.control_right / self.control_claims
-        apart = proportion_difference(self.right, self.claims, self.control_right, self.control_claims, level)
-        interval = Interval(share * apart.low, share * apart.high, level, apart.method)
-        return IntervalEstimate(share * (s_t - s_c), interval)
+        apart = s_t.less(s_c, level)
+        ends = share * apart.interval.low, share * apart.interval.high
+        return IntervalEstimate(share * apart.value, Interval(*ends, level, apart.interval.method))
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -260,10 +260,15 @@ def _largest(chance: Callable[[Floats], Floats], alpha: float, most: float) -> f
 
 @dataclass(frozen=True)
 class ClaimThreshold:
-    """A score, by its position, and the value from which on it is claimed (up to which, of low scores)."""
+    """A score, by its position, and the value from which on it is claimed (up to which, of low scores).
+
+    Attributes:
+        refuted: the ε that it refutes where it was chosen, not cut at 0.
+    """
 
     score: int
     value: float
+    refuted: float = field(default=-math.inf, compare=False)
 
 
 @dataclass(frozen=True)
@@ -313,43 +318,27 @@ def choose_rule(
     outside = _best(-scores, ~members, 1 - p, alpha, fewest)
     if inside is None or outside is None:
         return ClaimRule()
-    high, low = ClaimThreshold(inside.score, inside.value), ClaimThreshold(outside.score, -outside.value)
-    one = ClaimRule(members=high) if inside.refuted >= outside.refuted else ClaimRule(others=low)
-    two = ClaimRule(high, low)
-    if not both or max(inside.refuted, outside.refuted) <= 0:
+    outside = replace(outside, value=-outside.value)
+    one = ClaimRule(members=inside) if inside.refuted >= outside.refuted else ClaimRule(others=outside)
+    two, alone = ClaimRule(inside, outside), max(inside.refuted, outside.refuted)
+    if not both or alone <= 0:
         return one
-    counted = two.counted(scores, members)
-    alone = max(inside.refuted, outside.refuted)
-    return two if epsilon_at_least(Coins(p), counted, alpha) > alone else one
+    return two if epsilon_at_least(Coins(p), two.counted(scores, members), alpha) > alone else one
 
 
-@dataclass(frozen=True)
-class _BestThreshold:
-    """A threshold for high scores, and the ε that it refutes, not cut at 0."""
-
-    score: int
-    value: float
-    refuted: float
-
-
-def _best(scores: Floats, wanted: Bools, p: float, alpha: float, fewest: int) -> _BestThreshold | None:
-    """Of two that refute as much the one of the first score, with the fewer claims."""
-    return max(_candidates(scores, wanted, p, alpha, fewest), key=lambda c: c.refuted, default=None)
-
-
-def _candidates(
-    scores: Floats, wanted: Bools, p: float, alpha: float, fewest: int
-) -> Iterator[_BestThreshold]:
+def _best(scores: Floats, wanted: Bools, p: float, alpha: float, fewest: int) -> ClaimThreshold | None:
+    """A threshold for high scores; of two that refute as much that of the first score, with fewer claims."""
+    found = []
     for i, score in enumerate(scores):
         order = np.argsort(-score, kind="stable")
         ranked, right = score[order], np.cumsum(wanted[order])
         last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], True)[: len(ranked)])
-        if not len(last):
-            continue
-        tried = _spaced(last, fewest)
-        refuted = refuted_by(p, (tried + 1).astype(np.float64), right[tried].astype(np.float64), alpha)
-        at = int(np.argmax(refuted))
-        yield _BestThreshold(i, float(ranked[tried[at]]), float(refuted[at]))
+        if len(last):
+            tried = _spaced(last, fewest)
+            refuted = refuted_by(p, (tried + 1).astype(np.float64), right[tried].astype(np.float64), alpha)
+            at = int(np.argmax(refuted))
+            found.append(ClaimThreshold(i, float(ranked[tried[at]]), float(refuted[at])))
+    return max(found, key=lambda threshold: threshold.refuted, default=None)
 
 
 def _spaced(last: Positions, fewest: int) -> Positions:

@@ -152,21 +152,3 @@ def test_mixed_rows_are_spread_out_in_parts_that_add_up(tables_of):
     np.testing.assert_allclose(
         pca.positions(rows, axes, moments.mean), (whole - whole.mean(axis=0)) @ axes, atol=1e-8
     )
-
-
-@pytest.mark.parametrize("shared", [0.0, 0.5])
-def test_a_first_component_computed_alone_is_that_of_all(shared, monkeypatch):
-    """Where it stands apart; where it does not, all are computed."""
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(400, 40)) + shared * rng.normal(size=(400, 1))
-    covariance = np.cov(values.T)
-    expected = pca.Spectrum.of(covariance)
-    alone = []
-    own = pca._vector_of
-    monkeypatch.setattr(pca, "_vector_of", lambda c, v: alone.append(v) or own(c, v))
-    monkeypatch.setattr(pca, "_LARGE", 40)
-    monkeypatch.setattr(pca, "_APART", 0.3)
-    found = pca.Spectrum.of(covariance)
-    assert len(alone) == (shared > 0)
-    assert found.shares == pytest.approx(expected.shares, abs=1e-12)
-    assert pca.first_angle(found, expected) == pytest.approx(0, abs=1e-9)

@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.audits._quantities import distance
-from synth_audit.audits._settings import at_least
+from synth_audit.audits._declarations import at_least, distance
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.encode.cells import ColumnCells, readable_pairs, told_pairs
 from synth_audit.errors import NotApplicable

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Labels
-from synth_audit.audits._quantities import descriptive
+from synth_audit.audits._declarations import descriptive
 from synth_audit.audits.fidelity._reference import Found, measured
 from synth_audit.encode.cells import row_groups
 from synth_audit.encode.codes import codes

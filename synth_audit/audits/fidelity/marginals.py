@@ -11,8 +11,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits._quantities import descriptive, distance
-from synth_audit.audits._settings import at_least
+from synth_audit.audits._declarations import at_least, descriptive, distance
 from synth_audit.audits.fidelity._reference import Found, measured_together
 from synth_audit.encode.facets import SharedCells, facets
 from synth_audit.execution.context import RunContext

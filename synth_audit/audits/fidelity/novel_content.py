@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes
-from synth_audit.audits._quantities import descriptive
+from synth_audit.audits._declarations import descriptive
 from synth_audit.encode.facets import Aspect, Novelty, facets
 from synth_audit.encode.texts import greatest_similarity
 from synth_audit.execution.context import RunContext

@@ -10,8 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits._quantities import descriptive
-from synth_audit.audits._settings import at_least
+from synth_audit.audits._declarations import at_least, descriptive
 from synth_audit.audits.fidelity._propensity import (
     PropensityFit,
     discriminate,

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats
-from synth_audit.audits._settings import different
+from synth_audit.audits._declarations import different
 from synth_audit.audits.privacy._attribute_secrets import (
     FEWEST_SCORED,
     FOLDS,

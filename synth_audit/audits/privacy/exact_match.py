@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes, Codes32, Floats
-from synth_audit.audits._quantities import descriptive, excess_over_control, risk_over_control
+from synth_audit.audits._declarations import descriptive, excess_over_control, risk_over_control
 from synth_audit.encode.cells import row_groups, row_groups_but_one
 from synth_audit.encode.codes import codes, split_rows
 from synth_audit.execution.context import RunContext

@@ -9,8 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Positions
-from synth_audit.audits._quantities import descriptive, excess_over_control, risk_over_control
-from synth_audit.audits._settings import at_least, different
+from synth_audit.audits._declarations import (
+    at_least,
+    descriptive,
+    different,
+    excess_over_control,
+    risk_over_control,
+)
 from synth_audit.audits._targets import drawn, named
 from synth_audit.audits.privacy._guesses import KnownRows, exposure, rate, risk_and_rates, successes
 from synth_audit.audits.privacy._known_sets import AskedPeople, Trial, known_sets, worst_of_sets

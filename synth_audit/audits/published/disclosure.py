@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes
-from synth_audit.audits._quantities import descriptive
-from synth_audit.audits._settings import at_least, different
+from synth_audit.audits._declarations import at_least, descriptive, different
 from synth_audit.audits._targets import named
 from synth_audit.encode.codes import codes
 from synth_audit.encode.facets import facets

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
-from synth_audit.audits._settings import at_least
+from synth_audit.audits._declarations import at_least
 from synth_audit.audits._targets import drawn
 from synth_audit.audits.privacy._known_sets import different_people
 from synth_audit.encode.codes import value_ranks

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits._settings import at_least
+from synth_audit.audits._declarations import at_least
 from synth_audit.audits.utility._prediction_task import (
     ARMS,
     LEAST_AUROC,

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits._quantities import gain
-from synth_audit.audits._settings import at_least, some_of
+from synth_audit.audits._declarations import at_least, gain, some_of
 from synth_audit.audits.fidelity._reference import Found, measured_together, sampling_note
 from synth_audit.audits.fidelity.coverage.balls import (
     CONTROL,

@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Counts, Floats
-from synth_audit.audits._quantities import distance
-from synth_audit.audits._settings import at_least
+from synth_audit.audits._declarations import at_least, distance
 from synth_audit.audits.fidelity._reference import Found, measured, sampled, sampling_note
 from synth_audit.audits.fidelity.projection import components as pca
 from synth_audit.audits.fidelity.projection.components import StandardisedCoordinates
@@ -211,10 +210,7 @@ class _Pictures:
         self, name: str, counts: Counts, n: int, edges: tuple[Floats, Floats], carried: Floats
     ) -> Series:
         told = pca.told(counts, self.subject.suppression)
-        shares = [
-            tuple(float(c) / n if known else math.nan for c, known in zip(*row, strict=True))
-            for row in zip(counts, told, strict=True)
-        ]
+        shares = np.where(told, counts / n, math.nan)
         across, up = (_centres(e) for e in edges)
         first, second = (f"{_ORDINALS[i]} component ({_percent(carried[i])} of variance)" for i in (0, 1))
         return Series(
@@ -224,7 +220,7 @@ class _Pictures:
             x_label=first,
             y_label=second,
             x=tuple(across),
-            lines={f"{y:g}": row for y, row in zip(up, shares, strict=True)},
+            lines={f"{y:g}": tuple(row.tolist()) for y, row in zip(up, shares, strict=True)},
         )
 
 

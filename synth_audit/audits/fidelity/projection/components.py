@@ -22,10 +22,6 @@ _FLAT = 1e-12
 _TIED = 1e-9
 """Directions share the first place when their variances differ by less than this share of the largest."""
 
-_LARGE, _APART = 128, 1e-2
-"""Coordinates from which on a first component is computed alone, if the next one's variance is less by so
-much."""
-
 _BUDGET = 2**22
 """Numbers that the moments of one table may take: 32 MiB."""
 
@@ -140,15 +136,7 @@ class Spectrum:
 
     @classmethod
     def of(cls, covariance: Floats) -> Spectrum:
-        """By eigendecomposition of a covariance or correlation matrix, shape (d, d).
-
-        Of a large one whose first component stands apart, all eigenvalues and that one vector are computed,
-        which takes two thirds of the time.
-        """
-        if len(covariance) >= _LARGE:
-            values = np.maximum(np.linalg.eigvalsh(covariance)[::-1], 0.0)
-            if values[1] < values[0] * (1 - _APART):
-                return cls(values / values.sum(), _vector_of(covariance, float(values[0]))[:, None])
+        """By eigendecomposition of a covariance or correlation matrix, shape (d, d)."""
         values, vectors = np.linalg.eigh(covariance)
         values = np.maximum(values[::-1], 0.0)
         total = float(values.sum())
@@ -156,22 +144,6 @@ class Spectrum:
             return cls(np.zeros(len(values)), np.empty((len(values), 0)))
         tied = int((values >= values[0] * (1 - _TIED)).sum())
         return cls(values / total, vectors[:, ::-1][:, :tied].copy())  # a view would keep all vectors
-
-
-def _vector_of(covariance: Floats, value: float) -> Floats:
-    """The unit vector of a largest eigenvalue that stands apart, shape (d,), by inverse iteration.
-
-    Each step shrinks what else is in it by the factor ``1e-9 / _APART`` or more.
-    """
-    from scipy.linalg import lu_factor, lu_solve  # here, since a code location must not load it
-
-    d = len(covariance)
-    factors = lu_factor(covariance - value * (1 + 1e-9) * np.eye(d))
-    vector = np.random.default_rng(0).standard_normal(d)
-    for _ in range(4):
-        vector = lu_solve(factors, vector)
-        vector /= np.linalg.norm(vector)
-    return np.asarray(vector)
 
 
 def correlation(covariance: Floats) -> Floats:
@@ -329,9 +301,8 @@ class StandardisedCoordinates:
         varying = [c for c in columns if c.name not in scales.constant]
         numeric = [c for c in varying if c.name in scales.scale]
         numeric.sort(key=lambda c: not np.isfinite(scales.scale[c.name]))
-        places = _Allocation([], [])
         n_numeric = sum(bool(np.isfinite(scales.scale[c.name])) for c in numeric)
-        places.numbers([c.name for c in numeric[:n_numeric]])
+        places = _Indicators([0.0] * n_numeric, [c.name for c in numeric[:n_numeric]])
         parts = [_numeric_part(tables, c, i, n_numeric, scales, places) for i, c in enumerate(numeric)]
         discrete = [c for c in varying if c.name not in scales.scale]
         sizes = [len(Vocabulary.of(c.name, tables[0]).labels) for c in discrete]
@@ -364,18 +335,13 @@ class StandardisedCoordinates:
 
 
 @dataclass(frozen=True, eq=False)
-class _Allocation:
-    """Coordinates as they are given out."""
+class _Indicators:
+    """Coordinates as they are given out: weight and column of each."""
 
     weights: list[float]
     owners: list[str]
 
-    def numbers(self, names: Sequence[str]) -> None:
-        """One coordinate for the numbers of each column."""
-        self.weights.extend(0.0 for _ in names)
-        self.owners.extend(names)
-
-    def indicator(self, name: str, weight: float) -> int:
+    def add(self, name: str, weight: float) -> int:
         """One more coordinate that is ``weight`` or 0; returns its place."""
         self.weights.append(weight)
         self.owners.append(name)
@@ -383,7 +349,7 @@ class _Allocation:
 
 
 def _numeric_part(
-    tables: Sequence[Table], column: Column, i: int, n: int, scales: EuclideanEncoder, places: _Allocation
+    tables: Sequence[Table], column: Column, i: int, n: int, scales: EuclideanEncoder, places: _Indicators
 ) -> _ColumnPart:
     """With a share m of missing values: the numbers have variance 1 − m, the indicator m (1 − m)."""
     absent = float(tables[0].missing(column.name).mean())
@@ -394,12 +360,12 @@ def _numeric_part(
         number=i if i < n else NOWHERE,
         centre=scales.centre[column.name],
         scale=scales.scale[column.name] * root,
-        missing=places.indicator(column.name, 1 / root) if gaps else NOWHERE,
+        missing=places.add(column.name, 1 / root) if gaps else NOWHERE,
     )
 
 
 def _discrete_part(
-    tables: Sequence[Table], column: Column, kept: int, places: _Allocation
+    tables: Sequence[Table], column: Column, kept: int, places: _Indicators
 ) -> _ColumnPart | None:
     """None where nothing but labels too rare to tell apart remains."""
     vocabulary = Vocabulary.of(column.name, tables[0]).by_frequency(tables[0])
@@ -414,8 +380,8 @@ def _discrete_part(
         return None
     weight = 1 / float(np.sqrt(total))
     labels = np.full(len(counts) + 2, NOWHERE, dtype=np.intp)
-    labels[:-2][frequent] = [places.indicator(column.name, weight) for _ in range(int(frequent.sum()))]
-    others = places.indicator(column.name, weight) if merged else NOWHERE
+    labels[:-2][frequent] = [places.add(column.name, weight) for _ in range(int(frequent.sum()))]
+    others = places.add(column.name, weight) if merged else NOWHERE
     labels[:-2][~frequent] = others
-    labels[-2:] = others, places.indicator(column.name, weight) if gaps else NOWHERE
+    labels[-2:] = others, places.add(column.name, weight) if gaps else NOWHERE
     return _ColumnPart(column, vocabulary=vocabulary, labels=labels)

@@ -11,8 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits._quantities import descriptive, excess_over_control
-from synth_audit.audits._settings import at_least, different, share
+from synth_audit.audits._declarations import at_least, descriptive, different, excess_over_control, share
 from synth_audit.audits._targets import AttackerLimit
 from synth_audit.audits.privacy._attribute_secrets import (
     FEWEST_ROWS,

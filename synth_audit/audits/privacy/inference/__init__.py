@@ -10,8 +10,13 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Positions
-from synth_audit.audits._quantities import descriptive, excess_over_control, risk_over_control
-from synth_audit.audits._settings import at_least, different
+from synth_audit.audits._declarations import (
+    at_least,
+    descriptive,
+    different,
+    excess_over_control,
+    risk_over_control,
+)
 from synth_audit.audits._targets import drawn, named, named_or_sensitive
 from synth_audit.audits.privacy._guesses import (
     KnownRows,

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Positions
-from synth_audit.audits._settings import at_least, different, share, some_of
+from synth_audit.audits._declarations import at_least, different, share, some_of
 from synth_audit.audits._targets import AttackerLimit
 from synth_audit.audits.privacy.membership_game import measures
 from synth_audit.audits.privacy.membership_game.measures import Played, played

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.audits._quantities import gain
+from synth_audit.audits._declarations import gain
 from synth_audit.audits._targets import AttackerLimit
 from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet, Scores
 from synth_audit.findings.measurement import (

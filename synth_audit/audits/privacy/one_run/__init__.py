@@ -10,8 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.audits._quantities import descriptive
-from synth_audit.audits._settings import at_least
+from synth_audit.audits._declarations import at_least, descriptive
 from synth_audit.audits.privacy.one_run.people import ClaimablePeople, PeopleScores, gather, score
 from synth_audit.dp.composition import gaussian_epsilon
 from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee

@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits._quantities import descriptive, excess_over_control
-from synth_audit.audits._settings import at_least, share
+from synth_audit.audits._declarations import at_least, descriptive, excess_over_control, share
 from synth_audit.audits.privacy._guesses import exposure, rate, risk_at, successes
 from synth_audit.audits.privacy._known_columns import KnownColumn, differences, known_columns
 from synth_audit.audits.privacy._known_sets import AskedPeople, looked_at

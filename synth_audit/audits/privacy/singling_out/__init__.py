@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Codes32, Positions
-from synth_audit.audits._settings import at_least
+from synth_audit.audits._declarations import at_least
 from synth_audit.audits.privacy.singling_out import predicates
 from synth_audit.audits.privacy.singling_out.predicates import CodedRows, ColumnCodebook, Predicates, codebook
 from synth_audit.audits.privacy.singling_out.success import (

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes32, Counts, Floats, Positions
-from synth_audit.audits._quantities import descriptive, risk_over_control
+from synth_audit.audits._declarations import descriptive, risk_over_control
 from synth_audit.audits.privacy.singling_out.predicates import (
     CodedRows,
     ColumnCodebook,

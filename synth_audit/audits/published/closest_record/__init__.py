@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits._quantities import risk_over_control
-from synth_audit.audits._settings import at_least, share, some_of
+from synth_audit.audits._declarations import at_least, risk_over_control, share, some_of
 from synth_audit.audits._targets import drawn
 from synth_audit.audits.published.closest_record import neighbour_measures
 from synth_audit.audits.published.closest_record.distances import (
@@ -32,6 +31,7 @@ from synth_audit.findings.measurement import (
     Direction,
     Findings,
     Interval,
+    IntervalEstimate,
     Measurement,
     Quantity,
     Reference,
@@ -195,17 +195,12 @@ class ClosestRecord:
         draws = bootstrap_privacy_score(made, real, self.alpha, enough_draws(self.n_bootstrap, level), rng)
         resampled = percentile_interval(draws, level)
         counted = proportion_privacy_score(made, real, self.alpha, level)
+        ends = min(resampled.low, counted.low), max(resampled.high, counted.high)
         return PRIVACY_SCORE.at(
             privacy_score(made, real, self.alpha),
             setting=setting,
-            interval=Interval(
-                min(resampled.low, counted.low),
-                max(resampled.high, counted.high),
-                level,
-                f"bootstrap and {counted.method}",
-            ),
-            n_requested=len(made),
-            n_achieved=len(made),
+            interval=Interval(*ends, level, f"bootstrap and {counted.method}"),
+            n=len(made),
             n_minimum=FEWEST_ROWS,
             reference=Reference(0.0, "a release that is independent of the training rows"),
         )
@@ -215,14 +210,10 @@ class ClosestRecord:
     ) -> Measurement:
         """A median with its bootstrap interval, beside the same for control rows."""
 
-        def interval(sample: Floats) -> Interval:
+        def median(sample: Floats) -> IntervalEstimate:
             draws = resampled_quantile(np.sort(sample), 0.5, enough_draws(self.n_bootstrap, level), rng)
-            return percentile_interval(draws, level)
+            return IntervalEstimate(float(np.median(sample)), percentile_interval(draws, level))
 
-        return quantity.at(
-            float(np.median(values)),
-            interval=interval(values),
-            n_requested=len(values),
-            n_achieved=len(values),
-            reference=Reference(float(np.median(real)), "control rows", interval(real)),
-        )
+        found, beside = median(values), median(real)
+        reference = Reference(beside.value, "control rows", beside.interval)
+        return quantity.at(found, n=len(values), reference=reference)

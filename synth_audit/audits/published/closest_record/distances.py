@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from synth_audit.arrays import Floats, Positions
-from synth_audit.audits._quantities import excess_over_control
+from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.audits._declarations import excess_over_control
 from synth_audit.encode.distances import EuclideanEncoder, GowerEncoder
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.execution.context import RunContext
@@ -27,7 +27,7 @@ from synth_audit.neighbours import gower
 from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.search import Nearest
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.proportions import proportion_interval
+from synth_audit.stats.proportions import Proportion, proportion_interval
 from synth_audit.stats.resampling import quantile_rank
 
 Distance = Literal["euclidean", "gower", "embedding"]
@@ -144,14 +144,7 @@ def bootstrap_privacy_score(
     return draws
 
 
-class ClosestShare(NamedTuple):
-    """Share of synthetic rows whose nearest real row is in train, and how many rows that is worth."""
-
-    share: float
-    n_effective: float
-
-
-def closest_share(to_train: Nearest, to_control: Nearest, n_train: int) -> ClosestShare:
+def closest_share(to_train: Nearest, to_control: Nearest, n_train: int) -> Proportion:
     """P(the nearest real row is a training row), a tie counting by how many of the tied rows are.
 
     Picking one of the tied rows at random makes the expectation exactly n_train / (n_train + n_control)
@@ -163,7 +156,13 @@ def closest_share(to_train: Nearest, to_control: Nearest, n_train: int) -> Close
     """
     in_train = part_nearer(to_train, to_control)
     whose = np.where(in_train >= 0.5, to_train.index, n_train + to_control.index)
-    return ClosestShare(float(in_train.mean()), independent_number(whose))
+    return worth(in_train, independent_number(whose))
+
+
+def worth(parts: Bools | Floats, n_effective: float) -> Proportion:
+    """A mean of zeros and ones (ties in part), and how many independent draws it is worth."""
+    # Rounding must not pass the whole.
+    return Proportion(min(float(np.mean(parts)) * n_effective, n_effective), n_effective)
 
 
 def part_nearer(one: Nearest, other: Nearest) -> Floats:
@@ -237,32 +236,19 @@ def shares(
     to_train: Nearest, to_control: Nearest, n_train: int, n_control: int, level: float
 ) -> list[Measurement]:
     """Share of synthetic rows nearest to train, with its interval on the independent number of rows."""
-    share, n_effective = closest_share(to_train, to_control, n_train)
-    null = n_train / (n_train + n_control)
-    around = proportion_interval(min(share * n_effective, n_effective), n_effective, level)
-    z = (share - null) / math.sqrt(null * (1 - null) / n_effective)
-    n = len(to_train.first)
-
-    def less(quantity: Quantity, origin: float) -> Measurement:
-        return quantity.at(
-            share - origin,
-            interval=Interval(
-                around.low - origin,
-                around.high - origin,
-                level,
-                f"{around.method} on the effective number of rows",
-            ),
-            n_requested=n,
-            n_achieved=n,
-            n_minimum=FEWEST_ROWS,
-            reference=Reference(null - origin, _INDEPENDENT),
+    found, n = closest_share(to_train, to_control, n_train), len(to_train.first)
+    null, around = n_train / (n_train + n_control), found.interval(level)
+    measured = []
+    for quantity, origin in ((SHARE, 0.0), (SHARE_EXCESS, null)):
+        ends = around.low - origin, around.high - origin
+        interval = Interval(*ends, level, f"{around.method} on the effective number of rows")
+        reference = Reference(null - origin, _INDEPENDENT)
+        value = found.share - origin
+        measured.append(
+            quantity.at(value, interval=interval, n=n, n_minimum=FEWEST_ROWS, reference=reference)
         )
-
-    return [
-        less(SHARE, 0.0),
-        less(SHARE_EXCESS, null),
-        SHARE_P_VALUE.at(NormalDist().cdf(-z), n_requested=n, n_achieved=n),
-    ]
+    z = (found.share - null) / math.sqrt(null * (1 - null) / found.trials)
+    return [*measured, SHARE_P_VALUE.at(NormalDist().cdf(-z), n=n)]
 
 
 def distance_curve(to_train: Nearest, real: Nearest, suppression: int) -> Series:

@@ -9,10 +9,10 @@ from typing import Self
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Floats, Integers, Positions
-from synth_audit.audits._quantities import excess_over_control
+from synth_audit.arrays import Integers, Positions
+from synth_audit.audits._declarations import excess_over_control
 from synth_audit.audits._targets import drawn
-from synth_audit.audits.published.closest_record.distances import independent_number, part_nearer
+from synth_audit.audits.published.closest_record.distances import independent_number, part_nearer, worth
 from synth_audit.encode.codes import codes
 from synth_audit.encode.distances import GowerEncoder, cells, varies
 from synth_audit.findings.measurement import (
@@ -125,12 +125,6 @@ def most_independent(table: Table, rows: Positions) -> float:
     return float(len(np.unique(persons(table.take(rows))))) if key_columns(table.schema) else np.inf
 
 
-def _worth(parts: Bools | Floats, n_effective: float) -> Proportion:
-    """A mean of zeros and ones (ties in part), and how many independent draws it is worth."""
-    # Rounding must not pass the whole.
-    return Proportion(min(float(np.mean(parts)) * n_effective, n_effective), n_effective)
-
-
 def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Measurement]:
     """``ε = share of train rows t with d(t, synthetic) < d(t, train \\ t)``, and the loss beside control.
 
@@ -153,11 +147,11 @@ def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -
     among, to_release = fellows.of_members(train, rows), nearest(train.take(rows), synthetic)
     exposed = to_release.first < among.first
     n = independent_number(_nearest_row(among, to_release, len(train)), rows)
-    known = _worth(exposed, min(n, most_independent(subject.train, rows)))
+    known = worth(exposed, min(n, most_independent(subject.train, rows)))
     found = nearest(queries, synthetic)
     known_found = fellows.of_strangers(queries, train, _one(len(train), rng), rng)
     n = independent_number(_nearest_row(known_found, found, len(train)))
-    base = _worth(found.first < known_found.first, min(n, most_independent(tables[1], strangers)))
+    base = worth(found.first < known_found.first, min(n, most_independent(tables[1], strangers)))
     sizes = len(rows), len(strangers)
     return _beside_control((EPSILON, EPSILON_LOSS), known, base, sizes, subject.level)
 
@@ -270,7 +264,7 @@ def _release_side(
 
 def _nearer(one: Nearest, other: Nearest, n_one: int, own: Positions | None = None) -> Proportion:
     """Share of queries whose nearest row is of the first set."""
-    return _worth(part_nearer(one, other), independent_number(_nearest_row(one, other, n_one), own))
+    return worth(part_nearer(one, other), independent_number(_nearest_row(one, other, n_one), own))
 
 
 def _beside_control(

@@ -9,7 +9,7 @@ from typing import ClassVar, get_args
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits._settings import at_least, some_of
+from synth_audit.audits._declarations import at_least, some_of
 from synth_audit.audits.utility._prediction_task import ARMS, PredictionTask, prepare
 from synth_audit.audits.utility.prediction.groups import importances, worst_losses
 from synth_audit.audits.utility.prediction.numbers import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synth_audit.arrays import Counts8, Floats, Integers, Positions, Target
-from synth_audit.audits._quantities import gain, score_loss
+from synth_audit.audits._declarations import gain, score_loss
 from synth_audit.audits.utility._prediction_task import (
     ARMS,
     LEAST_AUROC,
