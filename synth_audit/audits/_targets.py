@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from synth_audit.arrays import Floats, Positions
+from synth_audit.arrays import Positions
 from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
 from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.errors import NotApplicable
@@ -20,7 +20,7 @@ from synth_audit.table.table import Table
 FEWEST_GUESSES = 100
 """With fewer guesses on either side a success rate may be more than ten points off, which decides nothing."""
 
-_ISOLATED_FROM = 5
+ISOLATED_FROM = 5
 """Nearest other rows to which the mean distance says how isolated a row is."""
 
 
@@ -38,28 +38,33 @@ def random_places(n: int, rng: np.random.Generator) -> Positions:
     return places
 
 
-def isolation(table: Table, columns: Sequence[Column], rows: Positions) -> Floats:
-    """Mean Euclidean distance of a table's rows to their five nearest other rows, shape (n,).
+def most_isolated(
+    table: Table,
+    columns: Sequence[Column],
+    rows: Positions,
+    most: int,
+    rng: np.random.Generator,
+    *,
+    others: int = ISOLATED_FROM,
+) -> Positions:
+    """The rows of a table with the largest mean Euclidean distance to their nearest other rows.
 
-    The most isolated rows are Achilles' heels: whether they were learnt from is guessed best. A mean over
-    five, since the nearest row alone may be a twin. Published, the distance is a cosine between rows, by
-    which a row far out in the direction of others is near them; standardised columns without bounds let one
-    wild value count too.
+    Such rows are Achilles' heels: whether they were learnt from is guessed best. A mean over five, since the
+    nearest row alone may be a twin. Published, the distance is a cosine between rows, by which a row far out
+    in the direction of others is near them; standardised columns without bounds let one wild value count too.
+
+    Args:
+        rows: among which they are looked for. others: how many nearest rows.
+
+    Returns:
+        Ties at random, ascending.
+
     Source: Meeus et al. 2023.
     """
-    if table.n_rows < 2:
-        return np.zeros(len(rows))
-    [coded] = EuclideanEncoder.anchored_on(table, columns).encode([table])
-    found: Floats = nearest_others(coded, rows, _ISOLATED_FROM).mean(axis=1)
-    return found
-
-
-def most_isolated(
-    table: Table, columns: Sequence[Column], rows: Positions, most: int, rng: np.random.Generator
-) -> Positions:
-    """The most isolated of these rows, ties at random, ascending; see :func:`isolation`."""
-    asked = rng.permutation(rows)
-    apart = isolation(table, columns, asked)
+    asked, apart = rng.permutation(rows), np.zeros(len(rows))
+    if table.n_rows > 1:
+        [coded] = EuclideanEncoder.anchored_on(table, columns).encode([table])
+        apart = nearest_others(coded, asked, others).mean(axis=1)
     return np.sort(asked[np.argsort(-apart, kind="stable")[:most]])
 
 

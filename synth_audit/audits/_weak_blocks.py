@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from synth_audit.arrays import Codes, Floats, Floats32, Positions
 from synth_audit.encode.codes import by_frequency
+from synth_audit.stats.association import one_hot, starts
 
 Labels = npt.NDArray[Any]
 """Codes of labels in whatever type of whole numbers."""
@@ -128,15 +129,14 @@ class _BlockSearch:
     @classmethod
     def of(cls, release: Labels, people: Labels, rng: np.random.Generator) -> Self:
         widths = _widths(release, people)
-        starts = np.cumsum(widths) - widths
         n = min(len(release), len(people), _ROWS)
         rows, order = rng.permutation(len(release))[:n], rng.permutation(len(people))
         # From the other end, so that few of those asked stand among the rows that they are compared with.
         most = int(np.clip(_ASKED * _LABELS / widths.sum(), _ASKED // 5, _ASKED))
         asked = np.arange(len(people))[::-1][:most]
-        rows_release, rows_others = (_one_hot(x, widths) for x in (release[rows], people[order[:n]]))
+        rows_release, rows_others = (one_hot(x, widths) for x in (release[rows], people[order[:n]]))
         shares = (rows_release.sum(axis=0) + rows_others.sum(axis=0) + 1) / (2 * n + 2)
-        places = people[order[asked]] + starts
+        places = people[order[asked]] + starts(widths)
         own = np.where(asked < n, asked, -1)
         return cls(widths, rows_release, rows_others, places, own, shares[places].astype(np.float64))
 
@@ -177,13 +177,6 @@ class _BlockSearch:
         return agreed, (np.log(total) + most)[:, 0].astype(np.float64)
 
 
-def _one_hot(codes: Labels, widths: Positions) -> Floats32:
-    """A column of zeros and ones for each label of each column; shape (n, labels)."""
-    found = np.zeros((len(codes), int(widths.sum())), dtype=np.float32)
-    np.put_along_axis(found, codes + np.cumsum(widths) - widths, 1.0, axis=1)
-    return found
-
-
 def _widths(release: Labels, people: Labels) -> Positions:
     """Labels of each column."""
     widths: Positions = np.maximum(release.max(axis=0), people.max(axis=0)).astype(np.intp) + 1
@@ -204,7 +197,7 @@ def _lost_association(release: Labels, people: Labels) -> Floats:
     """
     widths = _widths(release, people)
     most = max(_FEWEST_COUNTED, int(_COUNTING / widths.sum() ** 2))
-    sides = [_one_hot(codes[:: -(-len(codes) // most)], widths) for codes in (release, people)]
+    sides = [one_hot(codes[:: -(-len(codes) // most)], widths) for codes in (release, people)]
     pooled = sum(side.sum(axis=0) for side in sides) / sum(map(len, sides))
     covariances = [
         side.T @ side / len(side) - np.outer(side.mean(axis=0), side.mean(axis=0)) for side in sides

@@ -37,17 +37,12 @@ def risk(train: SuccessRate, control: SuccessRate, level: float) -> IntervalEsti
         Part of the targets that only knowledge of the release puts at risk, unclipped: 0 none, 1 all, below 0
         by chance. NaN with an infinite interval without a guess on either side.
     """
-    method = risk_method(train.interval(level).method)
+    method = f"mover on {train.interval(level).method}"
     if not train.trials or not control.trials:
         return IntervalEstimate(math.nan, Interval(-math.inf, math.inf, level, method))
     r_t, r_c = train.centre(level), control.centre(level)
     low, high = risk_interval(r_t, train.interval(level), r_c, control.interval(level))
     return IntervalEstimate((r_t - r_c) / (1 - r_c), Interval(low, high, level, method))
-
-
-def risk_method(rates: str) -> str:
-    """What the interval of a risk is called, after those of its rates."""
-    return f"mover on {rates}"
 
 
 def risk_interval(r_t: float, of_train: Interval, r_c: float, of_control: Interval) -> tuple[float, float]:

@@ -210,10 +210,6 @@ class Proportion:
         """The middle of the interval; of Wilson's ``r = (N_S + z²/2) / (N_A + z²)``."""
         return middle_and_half_width(self.successes, self.trials, level)[0]
 
-    def half_width(self, level: float) -> float:
-        """Half its width; of Wilson's ``δ = z / (N_A + z²) · sqrt(N_S (N_A − N_S) / N_A + z² / 4)``."""
-        return middle_and_half_width(self.successes, self.trials, level)[1]
-
 
 def chance_of_more(new: int, usual: int, n_new: int, n_usual: int) -> float:
     """How likely so many of ``new + usual`` rare events fall on the first sample, if each row may have one.

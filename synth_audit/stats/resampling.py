@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Codes, Floats, Positions
-from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import BOX_LINES, Interval
 
 
@@ -63,15 +62,6 @@ def resampled_quantile(ordered: Floats, q: float, n_draws: int, rng: np.random.G
 def quantile_rank(n: int, q: float) -> int:
     """Rank k = ⌈q·n⌉ of the order statistic used as q-quantile, at least 1."""
     return min(n, max(1, math.ceil(q * n - 1e-9)))
-
-
-def iteration_rng(seed: int, game: str, iteration: int) -> np.random.Generator:
-    """Draws of one iteration that every candidate of a sweep must share: reference rows, the seed of a fit.
-
-    They depend on the arguments alone, so that the truncation levels of one generator are fitted once and
-    met by the same rows.
-    """
-    return child_rng(seed, game, str(iteration))
 
 
 def reference_rows(n_rows: int, excluded: npt.ArrayLike, size: int, rng: np.random.Generator) -> Positions:

@@ -17,7 +17,6 @@ def test_the_middle_of_wilson_s_interval_is_the_rate_of_the_literature():
     tally, level = Proportion(30, 500), 0.95
     around = tally.interval(level)
     assert tally.centre(level) == pytest.approx((around.low + around.high) / 2)
-    assert tally.half_width(level) == pytest.approx((around.high - around.low) / 2)
     assert tally.share == 0.06
 
 

@@ -11,7 +11,6 @@ from scipy import stats
 from synth_audit.findings.measurement import BOX_LINES, Series
 from synth_audit.stats.resampling import (
     box_lines,
-    iteration_rng,
     mean_interval,
     outlying,
     rarest,
@@ -36,15 +35,6 @@ def test_every_row_is_as_likely_to_be_a_reference():
     counts = np.bincount(np.concatenate([reference_rows(10, [3], 4, rng) for _ in range(3000)]), minlength=10)
     assert counts[3] == 0
     assert np.abs(np.delete(counts, 3) / 3000 - 4 / 9).max() < 0.05
-
-
-def test_iterations_have_streams_of_their_own():
-    first = [
-        iteration_rng(*key).integers(2**60)
-        for key in ((0, "a", 0), (0, "a", 0), (0, "a", 1), (0, "b", 0), (1, "a", 0))
-    ]
-    assert first[0] == first[1]
-    assert len(set(first)) == 4
 
 
 def test_outlying_values_lie_beyond_the_outer_quantiles():

@@ -10,18 +10,7 @@ import numpy as np
 
 from synth_audit.audits._declarations import at_least, gain, some_of
 from synth_audit.audits.fidelity._reference import Found, measured_together, sampling_note
-from synth_audit.audits.fidelity.coverage.balls import (
-    CONTROL,
-    SPACES,
-    AnchoredSpace,
-    Curves,
-    SpaceName,
-    authenticity,
-    curves,
-    drawn_part,
-    resampled,
-    scored,
-)
+from synth_audit.audits.fidelity.coverage import balls
 from synth_audit.encode.cells import row_groups
 from synth_audit.encode.embedding import EmbeddingSettings
 from synth_audit.execution.context import RunContext
@@ -102,7 +91,7 @@ class Coverage:
     Source: Alaa et al. 2022; TableDiffusion thesis, section 6.8.3; TVineSynth, appendix I.
     """
 
-    spaces: tuple[SpaceName, ...] = ("features",)
+    spaces: tuple[balls.SpaceName, ...] = ("features",)
     embedding_settings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     most_rows: int = 100_000
     max_queries: int = 3000
@@ -125,17 +114,18 @@ class Coverage:
     )
 
     def __post_init__(self) -> None:
-        some_of(self, "spaces", SPACES)
+        some_of(self, "spaces", balls.SPACES)
         if "features" not in self.spaces:
             raise ValueError("spaces must hold features")
         at_least(self, max_queries=1, most_rows=100, max_resampled=100, n_bootstrap=100)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Compare the release, and control rows as its reference, with train in every space."""
-        seen: list[dict[SpaceName, Curves]] = []
+        seen: list[dict[balls.SpaceName, balls.Curves]] = []
         with context.keeping() as keeping:  # or the embedding would be learnt anew for every table
             spaces = [
-                AnchoredSpace.on(name, subject, self.embedding_settings, keeping) for name in self.spaces
+                balls.AnchoredSpace.on(name, subject, self.embedding_settings, keeping)
+                for name in self.spaces
             ]
 
             def compare(tables: Sequence[Table], seed: int) -> list[Found]:
@@ -155,16 +145,20 @@ class Coverage:
             for m in measurements
         )
         # The release is compared first, control rows next; a third may be a part of the first.
-        labels = ("synthetic rows", CONTROL)[: len(subject.real)]
+        labels = ("synthetic rows", balls.CONTROL)[: len(subject.real)]
         pictures = [
             picture
             for s in self.spaces
-            for picture in curves(dict(zip(labels, (c[s] for c in seen), strict=False)), subject, _setting(s))
+            for picture in balls.curves(
+                dict(zip(labels, (c[s] for c in seen), strict=False)), subject, _setting(s)
+            )
         ]
         read = sampling_note(subject, self.most_rows, "All but authenticity is read from")
         return Findings(tuple(counted), tuple(pictures), (*_doubles(subject), *read))
 
-    def _compare(self, space: AnchoredSpace, tables: Sequence[Table], found: Sequence[_Compared]) -> None:
+    def _compare(
+        self, space: balls.AnchoredSpace, tables: Sequence[Table], found: Sequence[_Compared]
+    ) -> None:
         """Add what each table shows in a space; all are asked of the same rows of train, put there once."""
         train, level = space.subject.train, space.subject.level
         most, asked = most_queries(self.max_queries, train.n_rows), list[Table]()
@@ -172,9 +166,9 @@ class Coverage:
         for table, one in zip(tables, found, strict=True):
             known, part = (t.sample(self.most_rows, one.draws) for t in (train, table))
             pair = space.rows(known, part)
-            one.curves[space.name] = Curves.of(pair)
-            drawn = resampled(pair, self.max_resampled, self.n_bootstrap, one.draws)
-            one.add(space.name, scored(one.curves[space.name], pair.least, drawn, level))
+            one.curves[space.name] = balls.Curves.of(pair)
+            drawn = balls.resampled(pair, self.max_resampled, self.n_bootstrap, one.draws)
+            one.add(space.name, balls.scored(one.curves[space.name], pair.least, drawn, level))
             if known is train:
                 pairs.append((pair.other, pair.train))
             else:
@@ -183,8 +177,8 @@ class Coverage:
             *others, every = space.coordinates([*asked, train])
             pairs = [(other, every) for other in others]
         for one, (other, every) in zip(found, pairs, strict=True):
-            made = drawn_part(other, most, one.draws)
-            one.add(space.name, {AUTHENTICITY.name: authenticity(made, every, level, one.draws)})
+            made = balls.drawn_part(other, most, one.draws)
+            one.add(space.name, {AUTHENTICITY.name: balls.authenticity(made, every, level, one.draws)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,15 +190,15 @@ class _Compared:
     """
 
     estimates: dict[MeasurementId, Estimate]
-    curves: dict[SpaceName, Curves]
+    curves: dict[balls.SpaceName, balls.Curves]
     draws: np.random.Generator
 
-    def add(self, space: SpaceName, estimates: Mapping[str, Estimate]) -> None:
+    def add(self, space: balls.SpaceName, estimates: Mapping[str, Estimate]) -> None:
         """Keep estimates by quantity as those of a space."""
         self.estimates.update({MeasurementId("", n, _setting(space)): e for n, e in estimates.items()})
 
 
-def _setting(space: SpaceName) -> str:
+def _setting(space: balls.SpaceName) -> str:
     return "" if space == "features" else space
 
 

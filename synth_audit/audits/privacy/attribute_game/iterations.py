@@ -22,11 +22,11 @@ from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.encode.facets import facets
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
-from synth_audit.execution.seeds import as_int_seed
+from synth_audit.execution.seeds import as_int_seed, child_rng
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import FitRecipe, draw, fit_shared
 from synth_audit.stats.regression import Regression, Scaling, correlation
-from synth_audit.stats.resampling import iteration_rng, reference_rows
+from synth_audit.stats.resampling import reference_rows
 from synth_audit.table.table import Table
 
 TARGETS = 4
@@ -191,50 +191,38 @@ def play(
     What the attacker has, fit included, depends on the plan's seed and the iteration alone, so that the
     candidates of a sweep meet the same reference rows; only the sets are drawn from the generator.
     """
-    with single_threaded_algebra():  # here, since it holds for one process
-        return _played(subject, context, design, secrets, sizes, *turn)
-
-
-def _played(
-    subject: Subject,
-    context: RunContext,
-    design: DesignMatrix,
-    secrets: Sequence[Secret],
-    sizes: GameSizes,
-    iteration: int,
-    rng: np.random.Generator,
-) -> list[IterationResult]:
-    assert subject.generator is not None
-    shared = iteration_rng(context.seed, STREAM, iteration)
+    iteration, rng = turn
+    shared = child_rng(context.seed, STREAM, str(iteration))
     rows = reference_rows(subject.train.n_rows, (), sizes.reference, shared)
     reference = subject.train.released_only().take(rows)
-    fitted = fit_shared(FitRecipe.of(subject), reference, as_int_seed(shared), context)
-    values = design.encode(reference)
-    present = [design.present(reference, secret.name) for secret in secrets]
-    targets = [_targets(reference, secret, sizes, shared) for secret in secrets]
-    real: list[list[FittedAttack]] = [[] for _ in secrets]
-    for _ in range(sizes.sets):  # as many real sets, drawn from the reference with replacement
-        drawn = shared.integers(len(values), size=sizes.rows)
-        for found, held, secret in zip(real, present, secrets, strict=True):
-            found.append(FittedAttack.learnt(SecretRows.of(values[drawn], held[drawn], secret), secret))
-    tests = _guess_tests(subject.train, design, secrets, rows, (values, present), shared)
-    made: list[list[FittedAttack]] = [[] for _ in secrets]
-    for _ in range(sizes.sets):
-        table = draw(fitted.model, sizes.rows, reference.schema, rng)
-        encoded = design.encode(table)
-        for found, secret in zip(made, secrets, strict=True):
-            people = SecretRows.of(encoded, design.present(table, secret.name), secret)
-            found.append(FittedAttack.learnt(people, secret, rng))
-    of_holder = Scaling.of(values)
-    results = []
-    for i, secret in enumerate(secrets):
-        guesses = {}
-        for kind, chosen in targets[i].items():
-            if len(chosen):
-                asked = SecretRows.of(values[chosen], present[i][chosen], secret, of_holder)
-                guesses[kind] = _guessed(made[i], real[i], secret, asked, rows[chosen])
-        taught = tests[i].taught(values, present[i], secret)
-        results.append(_result(made[i], real[i], guesses, tests[i], taught, fitted.guarantee))
+    with single_threaded_algebra():  # here, since it holds for one process
+        fitted = fit_shared(FitRecipe.of(subject), reference, as_int_seed(shared), context)
+        values = design.encode(reference)
+        present = [design.present(reference, secret.name) for secret in secrets]
+        targets = [_targets(reference, secret, sizes, shared) for secret in secrets]
+        real: list[list[FittedAttack]] = [[] for _ in secrets]
+        for _ in range(sizes.sets):  # as many real sets, drawn from the reference with replacement
+            drawn = shared.integers(len(values), size=sizes.rows)
+            for found, held, secret in zip(real, present, secrets, strict=True):
+                found.append(FittedAttack.learnt(SecretRows.of(values[drawn], held[drawn], secret), secret))
+        tests = _guess_tests(subject.train, design, secrets, rows, (values, present), shared)
+        made: list[list[FittedAttack]] = [[] for _ in secrets]
+        for _ in range(sizes.sets):
+            table = draw(fitted.model, sizes.rows, reference.schema, rng)
+            encoded = design.encode(table)
+            for found, secret in zip(made, secrets, strict=True):
+                people = SecretRows.of(encoded, design.present(table, secret.name), secret)
+                found.append(FittedAttack.learnt(people, secret, rng))
+        of_holder = Scaling.of(values)
+        results = []
+        for i, secret in enumerate(secrets):
+            guesses = {}
+            for kind, chosen in targets[i].items():
+                if len(chosen):
+                    asked = SecretRows.of(values[chosen], present[i][chosen], secret, of_holder)
+                    guesses[kind] = _guessed(made[i], real[i], secret, asked, rows[chosen])
+            taught = tests[i].taught(values, present[i], secret)
+            results.append(_result(made[i], real[i], guesses, tests[i], taught, fitted.guarantee))
     return results
 
 

@@ -35,14 +35,7 @@ from synth_audit.audits.privacy._known_sets import (
     known_sets,
     worst_of_sets,
 )
-from synth_audit.audits.privacy.inference.questions import (
-    HiddenColumn,
-    SecretQuestion,
-    answered,
-    bounds,
-    drawn_questions,
-    many,
-)
+from synth_audit.audits.privacy.inference import questions
 from synth_audit.audits.privacy.inference.reconstruction import reconstructed
 from synth_audit.encode.codes import codes
 from synth_audit.encode.predictors import predicted
@@ -238,17 +231,17 @@ class Inference:
         if not attacked:
             raise NotApplicable("; ".join(notes))
         most = most_queries(self.n_attacks, subject.synthetic.n_rows)
-        if many(known):
-            notes += bounds(subject, most)
+        if questions.many(known):
+            notes += questions.bounds(subject, most)
         # Streams of their own: the draws of the other attacks stay what they are.
         sets_rng, models_rng = context.rng.spawn(2)
         people, sets, nearest = self._sets(known, subject, attacked, context, sets_rng)
         modelled = drawn(np.arange(len(attacked)), self.max_reconstructed, models_rng)
         exposures, trials = list[Exposure](), list[Trial]()
         of_secrets, of_models = list[Measurement](), list[Measurement]()
-        hidden = [HiddenColumn.of(subject, secret, self.tolerance) for secret in attacked]
-        asked = list(drawn_questions(known, hidden, most, context.rng))
-        for i, (question, found) in enumerate(answered(known, asked)):
+        hidden = [questions.HiddenColumn.of(subject, secret, self.tolerance) for secret in attacked]
+        asked = list(questions.drawn_questions(known, hidden, most, context.rng))
+        for i, (question, found) in enumerate(questions.answered(known, asked)):
             secret, level = question.secret, subject.level
             guesses = (secret.release[rows] for rows in found)
             hits = list(map(secret.judge.right, guesses, secret.asked(question.chosen)))
@@ -320,7 +313,7 @@ class Inference:
         return people, sets, [known.nearest(columns, asked, 1, rng)[:, 0] for (columns,) in sets.sets]
 
     def _without_release(
-        self, known: KnownRows, question: SecretQuestion, level: float
+        self, known: KnownRows, question: questions.SecretQuestion, level: float
     ) -> Iterator[Measurement]:
         """What attackers guess at the train rows who have control rows and no release."""
         secret, judge = question.secret, question.secret.judge
@@ -337,13 +330,13 @@ class Inference:
                 known.without(secret.name, known.train.take(question.chosen[0])),
                 self.n_trees,
                 question.seed,
-                randomised=many(known),
+                randomised=questions.many(known),
             )
             model = Proportion.of(judge.right(answers, truth))
             yield rate(MODEL_RATE, model, self.n_attacks, level, column=secret.name)
 
     def _by_model(
-        self, known: KnownRows, question: SecretQuestion, level: float, rng: np.random.Generator
+        self, known: KnownRows, question: questions.SecretQuestion, level: float, rng: np.random.Generator
     ) -> Iterator[Measurement]:
         """Guesses of a model of the release at the same records; none where the release lacks the secret."""
         secret, truth = question.secret, question.secret.asked(question.chosen)
@@ -414,7 +407,7 @@ def _joint_sets(
 
 
 def _trials(
-    secret: HiddenColumn, people: AskedPeople, sets: KnownSets, nearest: Sequence[Positions]
+    secret: questions.HiddenColumn, people: AskedPeople, sets: KnownSets, nearest: Sequence[Positions]
 ) -> Iterator[Trial]:
     """The guesses at one secret by all sets without it; nobody is asked whose secret is missing."""
     truth = np.concatenate(secret.asked((people.train, people.control)))

@@ -11,19 +11,8 @@ import numpy as np
 from synth_audit.arrays import Positions
 from synth_audit.audits._declarations import at_least, different, share, some_of
 from synth_audit.audits._targets import AttackerLimit
-from synth_audit.audits.privacy.membership_game import measures
+from synth_audit.audits.privacy.membership_game import measures, shadow_game
 from synth_audit.audits.privacy.membership_game.measures import Played, played
-from synth_audit.audits.privacy.membership_game.shadow_game import (
-    CLASSIFIERS,
-    FEATURE_SETS,
-    GAME,
-    Classifier,
-    FeatureSet,
-    ShadowGame,
-    Sizes,
-    choose,
-    outlier_columns,
-)
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed, child_rng
@@ -89,8 +78,8 @@ class MembershipGame:
     achilles: int = 4
     columns: tuple[str, ...] = ()
     tail: float = 0.05
-    features: tuple[FeatureSet, ...] = FEATURE_SETS
-    classifier: Classifier = "random_forest"
+    features: tuple[shadow_game.FeatureSet, ...] = shadow_game.FEATURE_SETS
+    classifier: shadow_game.Classifier = "random_forest"
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Membership game",
@@ -120,22 +109,24 @@ class MembershipGame:
         if min(getattr(self, kind) for kind in KINDS) < 0 or not any(getattr(self, kind) for kind in KINDS):
             raise ValueError(f"{', '.join(KINDS)} must not be negative, and one of them positive")
         share(self, "tail")
-        some_of(self, "features", FEATURE_SETS)
+        some_of(self, "features", shadow_game.FEATURE_SETS)
         different(self, "columns")
-        if self.classifier not in CLASSIFIERS:
-            raise ValueError(f"classifier must be one of {', '.join(CLASSIFIERS)}")
+        if self.classifier not in shadow_game.CLASSIFIERS:
+            raise ValueError(f"classifier must be one of {', '.join(shadow_game.CLASSIFIERS)}")
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Play all iterations; only draws from the models, and the classifiers, depend on ``context.rng``."""
         assert subject.generator is not None
-        columns = outlier_columns(subject, self.columns)
+        columns = shadow_game.outlier_columns(subject, self.columns)
         wanted = {kind: int(getattr(self, kind)) for kind in KINDS}
-        chosen = choose(subject, columns, wanted, self.tail, child_rng(context.seed, GAME, "targets"))
+        chosen = shadow_game.choose(
+            subject, columns, wanted, self.tail, child_rng(context.seed, shadow_game.GAME, "targets")
+        )
         targets = np.unique(np.concatenate(list(chosen.values())))
-        sizes = Sizes(
+        sizes = shadow_game.Sizes(
             self.attacker_rows, self.evaluation_rows, self.shadows, self.sets, self.evaluated, self.set_rows
         )
-        game = ShadowGame(
+        game = shadow_game.ShadowGame(
             recipe=FitRecipe.of(subject),
             train=subject.train.released_only(),
             targets=targets,
@@ -163,7 +154,7 @@ class MembershipGame:
             exposures=tuple(_exposures(games, chosen, subject.level)),
         )
 
-    def _notes(self, sizes: Sizes, chosen: Mapping[str, Positions]) -> list[str]:
+    def _notes(self, sizes: shadow_game.Sizes, chosen: Mapping[str, Positions]) -> list[str]:
         """What could not be played as asked for."""
         notes = []
         if (sizes.attacker, sizes.evaluation) != (self.attacker_rows, self.evaluation_rows):

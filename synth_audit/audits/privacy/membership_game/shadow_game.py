@@ -10,20 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Floats, Integers, Positions
-from synth_audit.audits._targets import drawn, most_isolated, named_or_sensitive
+from synth_audit.audits._targets import ISOLATED_FROM, drawn, most_isolated, named_or_sensitive
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.encode.codes import coded, label_counts
-from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.encode.facets import facets
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.execution.seeds import as_int_seed, child_rng
-from synth_audit.neighbours.search import nearest_other
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import FitRecipe, Fitted, draw, fit_shared
 from synth_audit.plugins.generator import Model
-from synth_audit.stats.resampling import iteration_rng, reference_rows
+from synth_audit.stats.resampling import reference_rows
 from synth_audit.table.schema import Column, quantitative
 from synth_audit.table.table import Table
 
@@ -410,25 +408,22 @@ class ShadowGame:
 
     def play(self, iteration: int) -> Scores:
         """One iteration: the attacker trains on its own reference rows and is then challenged."""
-        with single_threaded_algebra():  # here, since it holds for one process
-            return self._play(iteration)
-
-    def _play(self, iteration: int) -> Scores:
-        rng = iteration_rng(self.context.seed, GAME, iteration)
+        rng = child_rng(self.context.seed, GAME, str(iteration))
         own = reference_rows(self.train.n_rows, self.targets, self.sizes.attacker, rng)
         challenge = reference_rows(self.train.n_rows, self.targets, self.sizes.evaluation, rng)
         samples = [
             np.sort(rng.choice(own, self.sizes.shadow, replace=False)) for _ in range(self.sizes.shadows)
         ]
         columns = self.train.schema.columns
-        scaler = ReferenceScaler.of(coded(self.train.take(own), columns), label_counts(columns))
-        place = f"iteration {iteration}"
-        shadows = [
-            self._sides(scaler, rows, f"{place}, shadow {i}", self.sizes.sets)
-            for i, rows in enumerate(samples)
-        ]
-        asked = self._sides(scaler, challenge, f"{place}, challenge", self.sizes.evaluated)
-        return self._scores(shadows, asked, place)
+        with single_threaded_algebra():  # here, since it holds for one process
+            scaler = ReferenceScaler.of(coded(self.train.take(own), columns), label_counts(columns))
+            place = f"iteration {iteration}"
+            shadows = [
+                self._sides(scaler, rows, f"{place}, shadow {i}", self.sizes.sets)
+                for i, rows in enumerate(samples)
+            ]
+            asked = self._sides(scaler, challenge, f"{place}, challenge", self.sizes.evaluated)
+            return self._scores(shadows, asked, place)
 
     def _sides(self, scaler: ReferenceScaler, rows: Positions, place: str, sets: int) -> _Sides:
         """Fit without and with each target, and draw from every model."""
@@ -523,11 +518,10 @@ def choose(
         found["outlying"] = _in_turn(
             [facets(c).outlying(subject.train, c, tail) for c in columns], wanted["outlying"], rng
         )
-    if wanted["vulnerable"]:
-        found["vulnerable"] = _lonely(subject, wanted["vulnerable"], rng)
-    if wanted["achilles"]:
-        asked = drawn(np.arange(n), MOST_SEARCHED, rng)
-        found["achilles"] = most_isolated(subject.train, subject.features, asked, wanted["achilles"], rng)
+    for kind, others in (("vulnerable", 1), ("achilles", ISOLATED_FROM)):
+        if most := wanted[kind]:
+            asked = drawn(np.arange(n), MOST_SEARCHED, rng)
+            found[kind] = most_isolated(subject.train, subject.features, asked, most, rng, others=others)
     if wanted["random"]:
         taken = np.concatenate([np.empty(0, dtype=np.intp), *found.values()])
         found["random"] = drawn(np.setdiff1d(np.arange(n), taken), wanted["random"], rng)
@@ -548,11 +542,3 @@ def _in_turn(candidates: Sequence[Positions], most: int, rng: np.random.Generato
             if rows and len(chosen) < most:
                 chosen.add(rows.pop())
     return np.array(sorted(chosen), dtype=np.intp)
-
-
-def _lonely(subject: Subject, most: int, rng: np.random.Generator) -> Positions:
-    """The rows with the largest Euclidean distance to their nearest other row, ties at random."""
-    [rows] = EuclideanEncoder.anchored_on(subject.train, subject.features).encode([subject.train])
-    asked = rng.permutation(drawn(np.arange(len(rows)), MOST_SEARCHED, rng))
-    apart = nearest_other(rows, asked).first
-    return np.sort(asked[np.argsort(-apart, kind="stable")[:most]])

@@ -14,6 +14,7 @@ from synth_audit.encode.distances import GowerEncoder
 from synth_audit.errors import NotApplicable
 from synth_audit.hashing import KeyedHash
 from synth_audit.neighbours.gower import Mixed
+from synth_audit.neighbours.repeats import row_kinds
 from synth_audit.neighbours.search import Nearest, nearest, nearest_other
 from synth_audit.plugins.audit import Subject
 from synth_audit.table.kind import Clues
@@ -185,7 +186,7 @@ def score(subject: Subject, people: ClaimablePeople, subsets: int, rng: np.rando
         codes = [_codes(real, made, j, cells) for j in range(len(order))]
         ratios = []
         for subset in _subsets(sorted(set(encoder.order)), subsets, rng):
-            groups = _agreeing([codes[j] for j in np.flatnonzero(np.isin(order, subset))])
+            groups = row_kinds(np.column_stack([codes[j] for j in np.flatnonzero(np.isin(order, subset))]))
             of_real, of_made = groups[: len(real)], groups[len(real) :]
             ratios.append(log_frequency_ratio(of_made, of_real)[people.rows])
             found[f"few columns, {how}, {len(ratios)}"] = ratios[-1]
@@ -215,17 +216,6 @@ def _codes(real: Mixed, made: Mixed, part: int, cells: int | None) -> Codes:
         return np.concatenate([x.labels[:, part - p] for x in (real, made)])
     values = np.concatenate([x.numbers[:, part] for x in (real, made)])
     return np.unique(values if cells is None else np.floor(values * cells), return_inverse=True)[1]
-
-
-def _agreeing(codes: list[Codes]) -> Codes:
-    """Numbers that rows share exactly when they share all of these codes, shape (n,)."""
-    total = np.zeros(len(codes[0]), dtype=np.int64)
-    for code in codes:
-        least = int(code.min(initial=0))
-        total = np.unique(total * (int(code.max(initial=0)) - least + 1) + code - least, return_inverse=True)[
-            1
-        ]
-    return total
 
 
 def log_density_ratio(to_synthetic: Nearest, to_reference: Nearest, n_columns: int) -> Floats:

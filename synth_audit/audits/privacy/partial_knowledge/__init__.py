@@ -12,16 +12,8 @@ from synth_audit.audits._declarations import at_least, descriptive, excess_over_
 from synth_audit.audits.privacy._guesses import exposure, rate, risk_at, successes
 from synth_audit.audits.privacy._known_columns import KnownColumn, differences, known_columns
 from synth_audit.audits.privacy._known_sets import AskedPeople, looked_at
+from synth_audit.audits.privacy.partial_knowledge import column_sets
 from synth_audit.audits.privacy.partial_knowledge.attacks import Adversary, pooled_excess
-from synth_audit.audits.privacy.partial_knowledge.column_sets import (
-    ColumnSets,
-    Knowledge,
-    column_sets,
-    derived_sets,
-    together_sets,
-    weak_columns,
-    weak_sets,
-)
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
@@ -35,7 +27,7 @@ from synth_audit.stats.cross_fitting import ClaimTable, held_out_excess
 from synth_audit.stats.proportions import Proportion
 from synth_audit.table.kind import TIME
 
-Found = tuple[Knowledge, int]
+Found = tuple[column_sets.Knowledge, int]
 """What was known, and the position of the secret that claims are about."""
 
 EXCESS = excess_over_control(
@@ -180,25 +172,27 @@ class PartialKnowledge:
         subject: Subject,
         people: AskedPeople,
         context: RunContext,
-    ) -> tuple[ColumnSets, tuple[tuple[int, ...], ...]]:
+    ) -> tuple[column_sets.ColumnSets, tuple[tuple[int, ...], ...]]:
         """Sets of known columns; and blocks of columns that tell little each, each the secret in turn."""
         n, d = subject.synthetic.n_rows, len(columns)
 
         def stream(name: str) -> np.random.Generator:
             return context.child("partial knowledge", name).rng
 
-        drawn, guided = column_sets(
+        drawn, guided = column_sets.column_sets(
             d, self.max_sets, lambda half: looked_at(columns, n, people, half), stream("sets")
         )
-        blocks, weak = weak_sets(columns, weak_columns(columns), n, stream("weak"))
+        blocks, weak = column_sets.weak_sets(columns, column_sets.weak_columns(columns), n, stream("weak"))
         at = {column.name: i for i, column in enumerate(columns)}
         groups = [[at[name] for name in group if name in at] for group in subject.column_groups]
-        together = together_sets(groups, self.max_sets, stream("together"))
+        together = column_sets.together_sets(groups, self.max_sets, stream("together"))
         # The only interval there is may be told to the minute, and give away what else was copied.
         alone = len(derived) == 1 and derived[0].unit == TIME
         parents = [column.parents for column in derived]
-        with_derived = derived_sets(d, parents, self.max_sets // 4, stream("derived"), alone=alone)
-        return ColumnSets(d, drawn, guided, weak, with_derived, together), blocks
+        with_derived = column_sets.derived_sets(
+            d, parents, self.max_sets // 4, stream("derived"), alone=alone
+        )
+        return column_sets.ColumnSets(d, drawn, guided, weak, with_derived, together), blocks
 
 
 def _worst(
@@ -215,7 +209,7 @@ def _worst(
     return excess, [tried[i] for i in chosen]
 
 
-def _told(adversary: Adversary, knowledge: Knowledge, secret: int) -> str:
+def _told(adversary: Adversary, knowledge: column_sets.Knowledge, secret: int) -> str:
     """What is claimed by which columns, for a reader."""
     known = ", ".join(dict.fromkeys(adversary.name(i) for i in knowledge.known))
     gap = secret >= len(adversary.columns)

@@ -10,25 +10,8 @@ import numpy as np
 
 from synth_audit.arrays import Codes32, Positions
 from synth_audit.audits._declarations import at_least
-from synth_audit.audits.privacy.singling_out import predicates
+from synth_audit.audits.privacy.singling_out import predicates, success
 from synth_audit.audits.privacy.singling_out.predicates import CodedRows, ColumnCodebook, Predicates, codebook
-from synth_audit.audits.privacy.singling_out.success import (
-    CONTROL_RATE,
-    EXACT_VALUES,
-    HONEST,
-    NAIVE_RATE,
-    PAIRED_RISK,
-    PUBLISHED_RISK,
-    RISK,
-    TRAIN_RATE,
-    WORST,
-    PredicateTrial,
-    exact_values,
-    exposure_of,
-    pictured,
-    published_factor,
-    without_repeats,
-)
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
@@ -117,14 +100,14 @@ class SinglingOut:
             "of exact copies. Guesses weaken when the release is much smaller than the training table."
         ),
         quantities=(
-            RISK,
-            WORST,
-            EXACT_VALUES,
-            TRAIN_RATE,
-            CONTROL_RATE,
-            NAIVE_RATE,
-            PAIRED_RISK,
-            PUBLISHED_RISK,
+            success.RISK,
+            success.WORST,
+            success.EXACT_VALUES,
+            success.TRAIN_RATE,
+            success.CONTROL_RATE,
+            success.NAIVE_RATE,
+            success.PAIRED_RISK,
+            success.PUBLISHED_RISK,
         ),
         risk="singling out",
         needs=(Need.CONTROL,),
@@ -151,12 +134,12 @@ class SinglingOut:
         """
         tables = [*subject.real, subject.synthetic]
         lexicon, (train, control, synthetic) = codebook(tables, subject.features)
-        subject, synthetic = without_repeats(subject, synthetic)
+        subject, synthetic = success.without_repeats(subject, synthetic)
         guesses = {}
         for setting, found in self._guesses(subject, synthetic, lexicon, context):
             width = int(np.median(found.widths)) if len(found) else 1
             guesses[setting] = (found, predicates.naive(lexicon, width, len(found), context.rng))
-        trials = PredicateTrial.of_each(list(guesses.values()), lexicon, train, control)
+        trials = success.PredicateTrial.of_each(list(guesses.values()), lexicon, train, control)
         tried = dict(zip(guesses, trials, strict=True))
         made = {setting: trial for setting, trial in tried.items() if len(trial)}
         if not made:
@@ -167,15 +150,18 @@ class SinglingOut:
             m for setting, trial in tried.items() for m in self._measured(setting, trial, subject.level)
         ]
         if self.published:
-            factor = published_factor(control.shape[1], train.shape[1])
+            factor = success.published_factor(control.shape[1], train.shape[1])
             measured += [self._published(*item, factor, subject.level) for item in made.items()]
-        betrayed, notes = exact_values(made.get(UNIVARIATE), lexicon, subject.level)
+        betrayed, notes = success.exact_values(made.get(UNIVARIATE), lexicon, subject.level)
         sizes = train.shape[1], control.shape[1]
         return Findings(
             (self._worst(made.values(), subject.level), *measured, *betrayed),
-            (pictured(made),),
+            (success.pictured(made),),
             (*notes, *self._notes(tried, *sizes)),
-            tuple(exposure_of(RISK.id(setting), trial, lexicon, sizes[0]) for setting, trial in made.items()),
+            tuple(
+                success.exposure_of(success.RISK.id(setting), trial, lexicon, sizes[0])
+                for setting, trial in made.items()
+            ),
         )
 
     def _guesses(
@@ -212,34 +198,36 @@ class SinglingOut:
         apart = nearest_other(points, few).second
         return few[np.argsort(-apart, kind="stable")][: self.n_attacks]
 
-    def _measured(self, setting: str, trial: PredicateTrial, level: float) -> Iterator[Measurement]:
+    def _measured(self, setting: str, trial: success.PredicateTrial, level: float) -> Iterator[Measurement]:
         """Risk of one setting, the rates it is made of, and the paired risk where the sizes allow it."""
         n, counts = (
             len(trial),
             SampleCounts(n_requested=self.n_attacks, n_achieved=len(trial), n_minimum=self.n_minimum),
         )
-        yield RISK.at(trial.risk(level), setting=setting, reference=HONEST, **counts)
+        yield success.RISK.at(trial.risk(level), setting=setting, reference=success.HONEST, **counts)
         if not n:
             return
         hits, strangers = trial.in_train.single, trial.in_control.single
         control = IntervalEstimate(trial.control.share, trial.control.interval(level))
         rates = [
-            (TRAIN_RATE, Proportion.of(hits).estimate(level), self.n_attacks),
-            (CONTROL_RATE, control, self.n_attacks),
-            (NAIVE_RATE, Proportion.of(trial.naive).estimate(level), n),
+            (success.TRAIN_RATE, Proportion.of(hits).estimate(level), self.n_attacks),
+            (success.CONTROL_RATE, control, self.n_attacks),
+            (success.NAIVE_RATE, Proportion.of(trial.naive).estimate(level), n),
         ]
         if trial.paired:
-            rates.append((PAIRED_RISK, paired_risk(hits, strangers, level), self.n_attacks))
+            rates.append((success.PAIRED_RISK, paired_risk(hits, strangers, level), self.n_attacks))
         for quantity, found, asked in rates:
             yield quantity.at(found, setting=setting, n_requested=asked, n_achieved=n)
 
-    def _published(self, setting: str, trial: PredicateTrial, factor: float, level: float) -> Measurement:
+    def _published(
+        self, setting: str, trial: success.PredicateTrial, factor: float, level: float
+    ) -> Measurement:
         """The risk as the literature puts it; see :func:`published_factor`."""
         n, hits = len(trial), float(trial.in_control.single.sum())
         found = risk(Proportion.of(trial.in_train.single), Proportion(min(n, factor * hits), n), level)
-        return PUBLISHED_RISK.at(found, setting=setting, n_requested=self.n_attacks, n_achieved=n)
+        return success.PUBLISHED_RISK.at(found, setting=setting, n_requested=self.n_attacks, n_achieved=n)
 
-    def _worst(self, made: Collection[PredicateTrial], level: float) -> Measurement:
+    def _worst(self, made: Collection[success.PredicateTrial], level: float) -> Measurement:
         """The riskiest setting; the class says what becomes of those that fell short."""
         each = corrected_level(level, len(made))
         most = max(len(trial) for trial in made)
@@ -252,9 +240,13 @@ class SinglingOut:
         ]
         counts = SampleCounts(n_requested=self.n_attacks, n_achieved=most, n_minimum=self.n_minimum)
         interval = worst_interval([i for _, i in judged], level, f"{len(made)} settings")
-        return WORST.at(max(v for v, _ in judged), interval=interval, reference=HONEST, **counts)
+        return success.WORST.at(
+            max(v for v, _ in judged), interval=interval, reference=success.HONEST, **counts
+        )
 
-    def _notes(self, tried: Mapping[str, PredicateTrial], n_train: int, n_control: int) -> tuple[str, ...]:
+    def _notes(
+        self, tried: Mapping[str, success.PredicateTrial], n_train: int, n_control: int
+    ) -> tuple[str, ...]:
         few = [setting for setting, trial in tried.items() if len(trial) < self.n_minimum]
         notes = []
         if few:

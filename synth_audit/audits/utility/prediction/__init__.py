@@ -11,22 +11,8 @@ import numpy as np
 from synth_audit.arrays import Floats
 from synth_audit.audits._declarations import at_least, some_of
 from synth_audit.audits.utility._prediction_task import ARMS, PredictionTask, prepare
+from synth_audit.audits.utility.prediction import numbers
 from synth_audit.audits.utility.prediction.groups import importances, worst_losses
-from synth_audit.audits.utility.prediction.numbers import (
-    CROSS_VALIDATED,
-    LOSS,
-    QUANTITIES,
-    SCORES,
-    CrossValidation,
-    Resampled,
-    importance_bars,
-    little_to_lose,
-    main_score,
-    notes,
-    score_all,
-    score_bars,
-    subgroups,
-)
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import Findings
@@ -81,7 +67,7 @@ class Prediction:
         "trained on the real data?",
         threat_model="An analyst who trains on the release would be let down by what it lost.",
         not_covered="Other targets and other models than the ones tried.",
-        quantities=(*QUANTITIES, *CROSS_VALIDATED.values()),
+        quantities=(*numbers.QUANTITIES, *numbers.CROSS_VALIDATED.values()),
         risk="utility",
         needs=(Need.CONTROL, Need.TARGET),
         cost="seconds",
@@ -99,35 +85,38 @@ class Prediction:
         rng = context.rng
         task = prepare(subject, self.most_rows, self.repeats, rng)
         n, n_draws = len(task.y_test), enough_draws(self.n_bootstrap, subject.level)
-        resampled = Resampled.of(n, self.repeats, n_draws, subject.level, rng)
+        resampled = numbers.Resampled.of(n, self.repeats, n_draws, subject.level, rng)
         predicted: dict[str, list[list[Floats]]] = {arm: [] for arm in ARMS}
         for name in self.models:
             seeds = [as_int_seed(rng) for _ in range(self.repeats)]
             for arm in ARMS:
                 predicted[arm].append(_predictions(task, arm, name, seeds))
         per_model = [
-            score_all(task, {arm: predicted[arm][i] for arm in ARMS}, resampled.counts)
+            numbers.score_all(task, {arm: predicted[arm][i] for arm in ARMS}, resampled.counts)
             for i in range(len(self.models))
         ]
         overall = {key: np.mean([s[key] for s in per_model], axis=0) for key in per_model[0]}
-        main = main_score(task)
+        main = numbers.main_score(task)
         found = resampled.measured(overall)
         whole = {m.id.quantity: m for m in found}
-        little = little_to_lose(whole[f"{main}_trtr"])
+        little = numbers.little_to_lose(whole[f"{main}_trtr"])
         if not little:
-            found = [*resampled.measured({LOSS.name: overall[f"{main}_loss"]}), *found]
+            found = [*resampled.measured({numbers.LOSS.name: overall[f"{main}_loss"]}), *found]
         if len(self.models) > 1:
             for name, of_model in zip(self.models, per_model, strict=True):
                 found += resampled.measured(of_model, name)
-        found += subgroups(worst_losses(task, predicted, subject), whole[f"{main}_loss"].value, n)
-        weighed = importances(task, self.models[0], SCORES[main], self.repeats, n_draws, rng)
+        found += numbers.subgroups(worst_losses(task, predicted, subject), whole[f"{main}_loss"].value, n)
+        weighed = importances(task, self.models[0], numbers.SCORES[main], self.repeats, n_draws, rng)
         if weighed is not None:
             found.append(resampled.agreement(weighed))
         if self.folds:
-            parts = CrossValidation.of(task, subject, self.folds, n_draws, rng)
+            parts = numbers.CrossValidation.of(task, subject, self.folds, n_draws, rng)
             found += parts.measured(self.models, rng)
-        pictures = (score_bars(self.models, per_model, main), *importance_bars(weighed, main, self.models[0]))
-        return Findings(tuple(found), pictures, (*notes(task, subject), *little))
+        pictures = (
+            numbers.score_bars(self.models, per_model, main),
+            *numbers.importance_bars(weighed, main, self.models[0]),
+        )
+        return Findings(tuple(found), pictures, (*numbers.notes(task, subject), *little))
 
 
 def _predictions(task: PredictionTask, arm: str, name: ModelName, seeds: Sequence[int]) -> list[Floats]:
