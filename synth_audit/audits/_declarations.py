@@ -20,7 +20,7 @@ excess_over_control = partial(Quantity, range=(-1.0, 1.0))
 distance = partial(Quantity, unit="distance")
 """0 for what is the same."""
 
-gain = partial(Quantity, unit="score", direction=Direction.HIGHER)
+merit = partial(Quantity, unit="score", direction=Direction.HIGHER)
 """The more, the better."""
 
 score_loss = partial(Quantity, unit="score", range=(-math.inf, math.inf))

@@ -428,7 +428,7 @@ class Quantity:
             n: requested and achieved, where these are the same.
         """
         if isinstance(found, Estimate | IntervalEstimate):
-            found, interval = found.value, found.interval
+            interval, found = found.interval, found.value
         return Measurement(
             id=self.id(setting, column),
             value=float(found),

@@ -171,7 +171,7 @@ def sides(n_classes: int) -> range:
 def accuracy(scores: Floats, y: Codes, weights: Floats) -> Floats:
     """Share of rows whose most probable class is the true one, shape (d,)."""
     table = _confusion(scores, y, weights)
-    return np.einsum("dkk->d", table) / weights.sum(axis=1)
+    return np.asarray(np.einsum("dkk->d", table) / weights.sum(axis=1))
 
 
 def hard_label_auroc(scores: Floats, y: Codes, weights: Floats) -> Floats:
@@ -205,7 +205,7 @@ def _confusion(scores: Floats, y: Codes, weights: Floats) -> Floats:
     """Weight of the rows of each class, and among them of each most probable class, shape (d, k, k)."""
     k = max(scores.shape[1], int(y.max(initial=0)) + 1)
     cells = np.eye(k * k)[y * k + scores.argmax(axis=1)]
-    return (weights @ cells).reshape(len(weights), k, k)
+    return np.asarray((weights @ cells).reshape(len(weights), k, k))
 
 
 def r_squared(predicted: Floats, y: Floats, weights: Floats) -> Floats:

@@ -108,7 +108,8 @@ class Constraints:
         release, control = tallied[0], tallied[1] if len(tallied) > 1 else None
         hidden = control.hidden(subject.suppression) if control else frozenset()
         habits, notes = _habits(rules, subject.train, subject.suppression)
-        notes += _unasked(release)
+        if lacking := [text for text, tally in release.broken.items() if not tally.trials]:
+            notes.append(f"no synthetic row holds all values that could be asked for: {'; '.join(lacking)}")
         notes += _withheld(hidden, subject.suppression)
         return Findings((*(_told(m, release, hidden) for m in found), *habits), notes=tuple(notes))
 
@@ -218,7 +219,8 @@ class _Habits:
 
 def _held(rule: Determines, table: Table) -> Bools:
     """Rows that hold all determinants, shape (n,)."""
-    return ~np.any([table.missing(name) for name in rule.determinants], axis=0)
+    held: Bools = ~np.any([table.missing(name) for name in rule.determinants], axis=0)
+    return held
 
 
 def _determined(rule: Determines, table: Table, train: Table) -> Question:
@@ -365,10 +367,3 @@ def _in_train(rule: Rule, train: Table) -> Proportion:
     known = (found != MISSING) & _held(rule, train)
     asked = int(known.sum())
     return Proportion(asked - int(_Habits.of(groups, found, known).most.sum()), asked)
-
-
-def _unasked(release: _Tallies) -> list[str]:
-    lacking = [text for text, tally in release.broken.items() if not tally.trials]
-    if not lacking:
-        return []
-    return [f"no synthetic row holds all values that could be asked for: {'; '.join(lacking)}"]

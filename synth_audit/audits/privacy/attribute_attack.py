@@ -11,21 +11,7 @@ import numpy as np
 
 from synth_audit.arrays import Codes, Floats
 from synth_audit.audits._declarations import different
-from synth_audit.audits.privacy._attribute_secrets import (
-    FEWEST_SCORED,
-    FOLDS,
-    MOST_TESTED,
-    RETAINED,
-    ROWS_EACH,
-    STREAM,
-    AttackedSecrets,
-    DesignMatrix,
-    Secret,
-    SecretRows,
-    associated,
-    chance_of,
-    retained,
-)
+from synth_audit.audits.privacy import _attribute_secrets as secrets
 from synth_audit.encode.codes import Vocabulary
 from synth_audit.encode.facets import Grouping, facets
 from synth_audit.errors import PluginError
@@ -34,14 +20,7 @@ from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Estimate, Findings, Interval, Measurement
 from synth_audit.plugins.audit import AuditInfo, Leak, Subject
-from synth_audit.stats.regression import (
-    GroupMeans,
-    Regression,
-    Scaling,
-    chance_of_share,
-    correlation,
-    share_overlooked,
-)
+from synth_audit.stats import regression
 from synth_audit.stats.resampling import critical_value, enough_draws, normal_interval, reference_rows
 from synth_audit.table.table import Table
 
@@ -85,12 +64,12 @@ class Attack:
 
     line: Floats
     used: tuple[int, ...]
-    means: tuple[GroupMeans, ...]
+    means: tuple[regression.GroupMeans, ...]
     slopes: Floats
     tests: tuple[Test, ...]
 
     @classmethod
-    def learnt(cls, rows: SecretRows, weights: Floats, sizes: Sequence[int] = ()) -> Attack:
+    def learnt(cls, rows: secrets.SecretRows, weights: Floats, sizes: Sequence[int] = ()) -> Attack:
         """Learn from rows.
 
         Guesses from chance coefficients correlate with the truth by anything, either way: many sets even that
@@ -99,14 +78,14 @@ class Attack:
         Args:
             weights: of the answers, shape (c,). sizes: numbers of groups; left out, only β is learnt.
         """
-        x, y = (Scaling.of(v).apply(v) for v in (rows.known, rows.answers))
+        x, y = (regression.Scaling.of(v).apply(v) for v in (rows.known, rows.answers))
         line, free = _least_squares(x, y), max(len(x) - 1, 0)
         explained = float((line * (x.T @ y)).sum(axis=0) @ weights) / max(free, 1)
-        if chance_of_share(explained, x.shape[1], free) > CHANCE:
+        if regression.chance_of_share(explained, x.shape[1], free) > CHANCE:
             line = np.zeros_like(line)
         left = y - x @ line
         grouped = rows.groups[: len(sizes)]
-        means = [GroupMeans.of(g, left, size) for g, size in zip(grouped, sizes, strict=True)]
+        means = [regression.GroupMeans.of(g, left, size) for g, size in zip(grouped, sizes, strict=True)]
         each = CHANCE / max(len(means), 1)
         used = tuple(j for j, m in enumerate(means) if len(x) and m.chance(left, weights) <= each)
         told = [means[j].of_others(rows.groups[j], left) for j in used]
@@ -129,7 +108,7 @@ class Attack:
         """The tests by which this attack does not believe what another does."""
         return tuple(self.tests[part] for part in sorted(other.parts - self.parts))
 
-    def guess(self, rows: SecretRows) -> Floats:
+    def guess(self, rows: secrets.SecretRows) -> Floats:
         """Guesses at the answers, shape (n, c), in standard deviations of those who were learnt from."""
         guesses: Floats = rows.known @ self.line
         for j, means, slope in zip(self.used, self.means, self.slopes, strict=True):
@@ -142,9 +121,9 @@ def _least_squares(x: Floats, y: Floats) -> Floats:
     if not x.shape[1]:
         return np.zeros((0, y.shape[1]))
     n = max(len(x) - 1, 1)
-    return Regression.on(correlation(x), np.zeros(x.shape[1], dtype=np.intp), len(x)).coefficients(
-        x.T @ y / n
-    )
+    return regression.Regression.on(
+        regression.correlation(x), np.zeros(x.shape[1], dtype=np.intp), len(x)
+    ).coefficients(x.T @ y / n)
 
 
 @dataclass(frozen=True)
@@ -178,14 +157,14 @@ class SkillEstimate:
         found = normal_interval(self.retained, around, level)
         if not self.overlooked:
             return found
-        missed = max(share_overlooked(*test, level) for test in self.overlooked)
+        missed = max(regression.share_overlooked(*test, level) for test in self.overlooked)
         method = f"{found.method}, and what a test overlooks"
         return Interval(found.low, found.high + missed / self.real_skill, level, method)
 
     def measurable(self, level: float) -> bool:
         """Real rows teach the attack something, beyond what the choice of scored rows explains."""
         spread = float(np.std(self.draws[:, 1], ddof=1))
-        return self.rows >= FEWEST_SCORED and self.real_skill > critical_value(level) * spread
+        return self.rows >= secrets.FEWEST_SCORED and self.real_skill > critical_value(level) * spread
 
 
 @dataclass(frozen=True)
@@ -200,9 +179,9 @@ class ReleaseTest:
         draws: of the bootstrap.
     """
 
-    made: SecretRows
-    train: SecretRows
-    scored: SecretRows
+    made: secrets.SecretRows
+    train: secrets.SecretRows
+    scored: secrets.SecretRows
     weights: Floats
     apart: bool
     draws: int
@@ -214,7 +193,7 @@ class ReleaseTest:
         if self.apart:
             real = train.guess(self.scored)
         else:
-            folds = rng.permutation(n) % FOLDS
+            folds = rng.permutation(n) % secrets.FOLDS
             real = self.scored.cross_fitted(lambda others: learn(self.scored.take(others)), folds)
         guesses = (made.guess(self.scored), real)
         counts = [
@@ -227,8 +206,12 @@ class ReleaseTest:
 
 
 def _rows(
-    table: Table, design: DesignMatrix, secret: Secret, groupings: Sequence[Grouping], rare: Sequence[str]
-) -> SecretRows:
+    table: Table,
+    design: secrets.DesignMatrix,
+    secret: secrets.Secret,
+    groupings: Sequence[Grouping],
+    rare: Sequence[str],
+) -> secrets.SecretRows:
     """The rows of a table that hold the secret.
 
     Args:
@@ -236,16 +219,18 @@ def _rows(
             these.
     """
     table = table.take(design.present(table, secret.name))
-    rows = SecretRows.of(design.encode(table), np.ones(table.n_rows, dtype=np.bool_), secret)
+    rows = secrets.SecretRows.of(design.encode(table), np.ones(table.n_rows, dtype=np.bool_), secret)
     answers = rows.answers
     if rare:
         places = Vocabulary(secret.name, tuple(rare)).places(table)
         marks = (places[:, None] == np.arange(len(rare))).astype(np.float64)
-        answers = Scaling.of(marks).apply(marks)
-    return SecretRows(rows.known, answers, tuple(g.of(table) for g in groupings))
+        answers = regression.Scaling.of(marks).apply(marks)
+    return secrets.SecretRows(rows.known, answers, tuple(g.of(table) for g in groupings))
 
 
-def _rare_labels(subject: Subject, design: DesignMatrix, secret: Secret) -> tuple[list[str], Floats]:
+def _rare_labels(
+    subject: Subject, design: secrets.DesignMatrix, secret: secrets.Secret
+) -> tuple[list[str], Floats]:
     """Labels of the secret that share one number, commonest first, and their weights.
 
     Together they would hide what each hangs on.
@@ -257,7 +242,7 @@ def _rare_labels(subject: Subject, design: DesignMatrix, secret: Secret) -> tupl
     return rare, counts / max(counts.sum(), 1.0)
 
 
-def _groupings(subject: Subject, secret: Secret) -> Iterator[Grouping]:
+def _groupings(subject: Subject, secret: secrets.Secret) -> Iterator[Grouping]:
     """Of the other columns, as train has them."""
     for column in subject.features:
         if column.name != secret.name:
@@ -268,21 +253,21 @@ def _some(table: Table, most: int, rng: np.random.Generator) -> Table:
     return table.take(reference_rows(table.n_rows, (), most, rng))
 
 
-def unseen(subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> bool:
+def unseen(subject: Subject, design: secrets.DesignMatrix, secret: secrets.Secret, seed: int) -> bool:
     """True when groups of another column differ in the secret, which no line may tell.
 
     A permutation test of the largest ``η²`` of the secret, or of its distance from its median, between the
     labels of another column, or the quantile bins of its numbers; ``p ≤ 0.01`` for all together.
     """
-    rng = child_rng(seed, STREAM, "unseen", secret.name)
-    table = _some(subject.train, MOST_TESTED, rng)
+    rng = child_rng(seed, secrets.STREAM, "unseen", secret.name)
+    table = _some(subject.train, secrets.MOST_TESTED, rng)
     table = table.take(design.present(table, secret.name))
     groups = [grouping.of(table) for grouping in _groupings(subject, secret)]
-    if not groups or table.n_rows < FEWEST_SCORED:
+    if not groups or table.n_rows < secrets.FEWEST_SCORED:
         return False
     y = design.encode(table)[:, secret.responses]
     y = np.hstack([y, np.abs(y - np.median(y, axis=0))])
-    return chance_of(partial(_between, groups), Scaling.of(y).apply(y), 199, rng) <= CHANCE
+    return secrets.chance_of(partial(_between, groups), regression.Scaling.of(y).apply(y), 199, rng) <= CHANCE
 
 
 def _between(groups: list[Codes], y: Floats) -> float:
@@ -309,7 +294,7 @@ class SecretFinding:
         rows: of train.
     """
 
-    secret: Secret
+    secret: secrets.Secret
     told: SkillEstimate
     grouped: bool
     rare: SkillEstimate | None
@@ -319,13 +304,15 @@ class SecretFinding:
     level: float
 
     @classmethod
-    def of(cls, subject: Subject, design: DesignMatrix, secret: Secret, seed: int) -> SecretFinding:
+    def of(
+        cls, subject: Subject, design: secrets.DesignMatrix, secret: secrets.Secret, seed: int
+    ) -> SecretFinding:
         """Score on control, or on train where there is none worth it."""
-        linear = associated(subject, design, secret, seed)
+        linear = secrets.associated(subject, design, secret, seed)
         if not all(c.kind.finite(subject.synthetic.column(c.name)) for c in subject.features):
             raise PluginError("the release holds infinite numbers")
-        rng = child_rng(seed, STREAM, "release", secret.name)
-        apart = subject.control is not None and subject.control.n_rows >= FEWEST_SCORED
+        rng = child_rng(seed, secrets.STREAM, "release", secret.name)
+        apart = subject.control is not None and subject.control.n_rows >= secrets.FEWEST_SCORED
         scored = _some(subject.real[apart], _MOST_SCORED, rng)
         tables = (*(_some(t, _MOST_LEARNT, rng) for t in (subject.synthetic, subject.train)), scored)
         groupings, draws = tuple(_groupings(subject, secret)), enough_draws(_DRAWS, subject.level)
@@ -363,7 +350,7 @@ class SecretFinding:
     @property
     def explained(self) -> bool:
         """There are rows enough for what predicts the secret."""
-        return ROWS_EACH * len(self.secret.predictors) <= self.rows
+        return secrets.ROWS_EACH * len(self.secret.predictors) <= self.rows
 
     @property
     def measured(self) -> bool:
@@ -400,8 +387,8 @@ class SecretFinding:
             yield f"no linear association of {name} is beyond chance, so nothing of it can be retained"
         elif not self.explained:
             yield (
-                f"{name}: {ROWS_EACH} training rows are needed for each number that predicts it, so the "
-                "whole is not judged"
+                f"{name}: {secrets.ROWS_EACH} training rows are needed for each number that predicts it, so "
+                "the whole is not judged"
             )
         elif self.open:
             yield (
@@ -411,7 +398,9 @@ class SecretFinding:
 
     def _at(self, skill: SkillEstimate, setting: str, level: float) -> Measurement:
         found, name = Estimate(skill.retained, skill.interval(level)), self.secret.name
-        return RETAINED.at(found, setting=setting, column=name, n=skill.rows, n_minimum=FEWEST_SCORED)
+        return secrets.RETAINED.at(
+            found, setting=setting, column=name, n=skill.rows, n_minimum=secrets.FEWEST_SCORED
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -461,7 +450,7 @@ class AttributeAttack:
             "What the population has in common counts as well: a release that hands on a true association "
             "is useful for it and tells of everybody to whom it applies."
         ),
-        quantities=(RETAINED,),
+        quantities=(secrets.RETAINED,),
         risk="inference",
         leak=Leak.ASSOCIATIONS,  # it needs a secret: one of role sensitive, or one that `columns` names
         default=False,
@@ -473,10 +462,10 @@ class AttributeAttack:
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack each secret; rows and bootstrap by the seed of the plan."""
-        attacked = AttackedSecrets.of(subject, self.columns)
+        attacked = secrets.AttackedSecrets.of(subject, self.columns)
         design = attacked.design
         with single_threaded_algebra():
             found = [SecretFinding.of(subject, design, secret, context.seed) for secret in attacked.secrets]
         notes = (note for finding in found for note in finding.remarks())
-        measured = retained(found, subject.level, complete=attacked.complete)
+        measured = secrets.retained(found, subject.level, complete=attacked.complete)
         return Findings(tuple(measured), notes=(*attacked.notes, *notes))

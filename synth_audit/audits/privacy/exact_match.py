@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes, Codes32, Floats
 from synth_audit.audits._declarations import descriptive, excess_over_control, risk_over_control
+from synth_audit.audits.privacy._guesses import exposure
 from synth_audit.encode.cells import row_groups, row_groups_but_one
 from synth_audit.encode.codes import codes, split_rows
 from synth_audit.execution.context import RunContext
@@ -262,15 +263,20 @@ class ExactMatch:
         tables = [subject.train, subject.synthetic, *subject.real[1:]]
         groups = row_groups(tables, subject.features)
         exposures: tuple[Exposure, ...] = ()
-        found = [*_shares(groups, subject.level), _identifier_reuse(subject)]
+        n, level = subject.synthetic.n_rows, subject.level
+        reused = IDENTIFIER_REUSE.at(float(reused_identifiers(subject).mean()), n=n)  # exact: no interval
+        found = [*_shares(groups, level), reused]
         if subject.control is not None:
             rows = CodedOnce(tables)
             told = telling(rows, subject.features, groups)
-            excess = _Matches.of(groups, told).excess(subject.level)
-            found.append(EXCESS.at(excess, n=subject.synthetic.n_rows, reference=_NATURAL))
-            found.append(_unique_excess(groups, told, subject.level))
-            found.append(_record_excess(groups, told, subject.level))
-            found.append(_worst_but_one(rows, subject))
+            choices = [choice.excess for choice in _choices(rows, subject.features)]
+            worst = worst_estimate(choices, level, f"{len(choices)} choices")
+            found += [
+                EXCESS.at(_Matches.of(groups, told).excess(level), n=n, reference=_NATURAL),
+                _unique_excess(groups, told, level),
+                _record_excess(groups, told, level),
+                ALL_BUT_ONE_EXCESS.at(worst, n=n, reference=_NATURAL),
+            ]
             exposures = (_exposure(groups, subject),)
         return Findings(tuple(found), exposures=exposures)
 
@@ -339,14 +345,9 @@ def _unique_excess(groups: list[Codes], told: Telling, level: float) -> Measurem
 def _exposure(groups: list[Codes], subject: Subject) -> Exposure:
     """The real rows that stand in the release."""
     train, synthetic, control = groups
-    return Exposure(
-        measurement=RECORD_EXCESS.id(),
-        columns=tuple(c.name for c in subject.features),
-        train_tried=np.arange(len(train)),
-        train_hit=np.flatnonzero(np.isin(train, synthetic)),
-        control_tried=np.arange(len(control)),
-        control_hit=np.flatnonzero(np.isin(control, synthetic)),
-    )
+    names = [c.name for c in subject.features]
+    every = [np.arange(len(rows)) for rows in (train, control)]
+    return exposure(RECORD_EXCESS.id(), names, every, [np.isin(rows, synthetic) for rows in (train, control)])
 
 
 def _record_excess(groups: list[Codes], told: Telling, level: float) -> Measurement:
@@ -360,16 +361,11 @@ def _record_excess(groups: list[Codes], told: Telling, level: float) -> Measurem
     return RECORD_EXCESS.at(a.less(b, level), n=len(train), reference=_NATURAL)
 
 
-def _worst_but_one(rows: CodedOnce, subject: Subject) -> Measurement:
-    """The largest excess over the choices of a column to leave out; a table of one column has nothing to
-    leave out and is compared whole."""
-    choices = [choice.excess for choice in _choices(rows, subject.features)]
-    worst = worst_estimate(choices, subject.level, f"{len(choices)} choices")
-    return ALL_BUT_ONE_EXCESS.at(worst, n=subject.synthetic.n_rows, reference=_NATURAL)
-
-
 def _choices(rows: CodedOnce, columns: Sequence[Column]) -> Iterator[_Matches]:
-    """The matches on all columns but one, for each; by how much they tell where they are many by nature."""
+    """The matches on all columns but one, for each; by how much they tell where they are many by nature.
+
+    A table of one column has nothing to leave out and is compared whole.
+    """
     sizes = [t.n_rows for t in rows.tables[1:]]
     if len(columns) == 1:
         groups = row_groups(rows.tables, columns)
@@ -383,8 +379,3 @@ def _choices(rows: CodedOnce, columns: Sequence[Column]) -> Iterator[_Matches]:
             yield _Matches.of(groups, telling(rows, others, groups))
         else:
             yield plain
-
-
-def _identifier_reuse(subject: Subject) -> Measurement:
-    """Share of synthetic rows that hold an identifier or split key of a real row; exact, so no interval."""
-    return IDENTIFIER_REUSE.at(float(reused_identifiers(subject).mean()), n=subject.synthetic.n_rows)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Positions
+from synth_audit.arrays import Bools
 from synth_audit.audits._declarations import (
     at_least,
     descriptive,
@@ -163,8 +163,10 @@ class Linkability:
 
     def _joined(self, known: KnownRows, sides: Sequence[Collection[str]], rng: np.random.Generator) -> Bools:
         """Whether the rows nearest by each source's columns meet, for train, then for control rows."""
-        asked = known.asked()
-        return _share_a_row(*(known.nearest(side, asked, self.n_neighbours, rng) for side in sides))
+        asked, n = known.asked(), len(known.release)
+        one, other = (known.nearest(side, asked, self.n_neighbours, rng) for side in sides)
+        of_record = np.arange(len(one))[:, None] * n
+        return np.asarray(np.isin(one + of_record, other + of_record).any(axis=1), dtype=np.bool_)
 
     def _other_pairs(self, subject: Subject, context: RunContext) -> tuple[Measurement, list[str]]:
         """What the worst of several pairs of sources joins, and what they hold."""
@@ -205,10 +207,3 @@ def _halves(train: Table, columns: Sequence[Column]) -> Sides:
         sides[side].append(column)
         totals[side] += bits[column]
     return tuple(sides[0]), tuple(sides[1])
-
-
-def _share_a_row(one: Positions, other: Positions) -> Bools:
-    """Whether the two sets of synthetic rows of each record meet; shapes (n, k) each, result (n,)."""
-    most = int(max(one.max(initial=0), other.max(initial=0))) + 1
-    of_record = np.arange(len(one))[:, None] * most
-    return np.asarray(np.isin(one + of_record, other + of_record).any(axis=1), dtype=np.bool_)

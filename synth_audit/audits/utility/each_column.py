@@ -9,16 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits._declarations import at_least
-from synth_audit.audits.utility._prediction_task import (
-    ARMS,
-    LEAST_AUROC,
-    LEAST_R2,
-    NOTHING_LOST,
-    Loss,
-    on_control,
-    prepare,
-    worst_loss,
-)
+from synth_audit.audits.utility import _prediction_task as tasks
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed
@@ -102,7 +93,7 @@ class EachColumn:
 
     def _lost(self, subject: Subject, column: Column, rng: np.random.Generator) -> _ColumnLoss:
         """What is lost in predicting a column."""
-        task = prepare(subject, self.most_rows, 1, rng, column)
+        task = tasks.prepare(subject, self.most_rows, 1, rng, column)
         score = one_against_rest_auroc if task.n_classes else r_squared
         counts = resampled_counts(len(task.y_test), enough_draws(self.n_bootstrap, subject.level), rng)
         seed = as_int_seed(rng)
@@ -113,10 +104,10 @@ class EachColumn:
                 task.y_test,
                 counts,
             )
-            for arm in ARMS
+            for arm in tasks.ARMS
         )
         low = real[0] - critical_value(subject.level) * np.nanstd(real[1:], ddof=1)
-        least, chance = (LEAST_AUROC, 0.5) if task.n_classes else (LEAST_R2, 0.0)
+        least, chance = (tasks.LEAST_AUROC, 0.5) if task.n_classes else (tasks.LEAST_R2, 0.0)
         each = real - made
         if not np.isfinite(each[0]):
             raise NotApplicable("the column has no score among the control rows")
@@ -127,7 +118,7 @@ class EachColumn:
 
 
 @dataclass(frozen=True)
-class _ColumnLoss(Loss):
+class _ColumnLoss(tasks.Loss):
     """Of one column.
 
     Attributes:
@@ -147,9 +138,12 @@ def _measured(
     gain = sum(x.gain for x in losses)
     share, error = sum(x.value for x in losses) / gain, sum(x.error for x in losses) / gain
     fewest = min(x.n for x in losses)
-    worst = worst_loss(losses, level, "control rows", "columns")
+    worst = tasks.worst_loss(losses, level, "control rows", "columns")
     return (
-        on_control(LOST, Loss(share, error).estimate(level), fewest, NOTHING_LOST),
-        on_control(WORST_LOSS, worst, fewest, NOTHING_LOST),
-        *(on_control(LOSS, x.estimate(level), x.n, NOTHING_LOST, column=name) for name, x in lost.items()),
+        tasks.on_control(LOST, tasks.Loss(share, error).estimate(level), fewest, tasks.NOTHING_LOST),
+        tasks.on_control(WORST_LOSS, worst, fewest, tasks.NOTHING_LOST),
+        *(
+            tasks.on_control(LOSS, x.estimate(level), x.n, tasks.NOTHING_LOST, column=name)
+            for name, x in lost.items()
+        ),
     )

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits._declarations import at_least, gain, some_of
+from synth_audit.audits._declarations import at_least, merit, some_of
 from synth_audit.audits.fidelity._reference import Found, measured_together, sampling_note
 from synth_audit.audits.fidelity.coverage import balls
 from synth_audit.encode.cells import row_groups
@@ -26,19 +26,19 @@ from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.table.table import Table
 
-ALPHA_PRECISION = gain(
+ALPHA_PRECISION = merit(
     "alpha_precision",
     "α-precision",
     help="1: each ball around the real centre holds as many synthetic rows as real; 0: none, or all.",
 )
 
-BETA_RECALL = gain(
+BETA_RECALL = merit(
     "beta_recall",
     "β-recall",
     help="1: each ball around the synthetic centre holds as many real rows as synthetic; 0: none, or all.",
 )
 
-AUPRC = gain(
+AUPRC = merit(
     "auprc",
     "α-precision times β-recall",
     help="Near 1 only where both are.",

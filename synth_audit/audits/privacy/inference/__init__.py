@@ -223,11 +223,11 @@ class Inference:
         columns = named(subject, self.known, "known") or subject.features
         secrets, notes = self._secrets(subject, context)
         known, attacked = KnownRows.of(subject, columns), []
-        for secret in secrets:
-            if reason := _hindrance(known, subject, secret):
-                notes.append(f"{secret.name} is not attacked: {reason}")
+        for column in secrets:
+            if reason := _hindrance(known, subject, column):
+                notes.append(f"{column.name} is not attacked: {reason}")
             else:
-                attacked.append(secret)
+                attacked.append(column)
         if not attacked:
             raise NotApplicable("; ".join(notes))
         most = most_queries(self.n_attacks, subject.synthetic.n_rows)
@@ -239,7 +239,7 @@ class Inference:
         modelled = drawn(np.arange(len(attacked)), self.max_reconstructed, models_rng)
         exposures, trials = list[Exposure](), list[Trial]()
         of_secrets, of_models = list[Measurement](), list[Measurement]()
-        hidden = [questions.HiddenColumn.of(subject, secret, self.tolerance) for secret in attacked]
+        hidden = [questions.HiddenColumn.of(subject, column, self.tolerance) for column in attacked]
         asked = list(questions.drawn_questions(known, hidden, most, context.rng))
         for i, (question, found) in enumerate(questions.answered(known, asked)):
             secret, level = question.secret, subject.level

@@ -68,8 +68,9 @@ class HiddenColumn:
     @classmethod
     def of(cls, subject: Subject, column: Column, tolerance: float) -> HiddenColumn:
         """Read it."""
-        cells, judge = facets(column).secret([*subject.real, subject.synthetic], column, tolerance)
-        return cls(column, *cells, judge)
+        tables = [*subject.real, subject.synthetic]
+        (train, control, release), judge = facets(column).secret(tables, column, tolerance)
+        return cls(column, train, control, release, judge)
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.audits._declarations import gain
+from synth_audit.audits._declarations import merit
 from synth_audit.audits._targets import AttackerLimit
 from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet, Scores
 from synth_audit.findings.measurement import (
@@ -41,7 +41,7 @@ FEWEST_GAMES = 10
 
 _LEAST_GAIN = 1e-300
 
-PRIVACY_GAIN = gain(
+PRIVACY_GAIN = merit(
     "privacy_gain",
     "Privacy gain against membership inference",
     range=(0.0, 2.0),
@@ -58,7 +58,7 @@ MEDIAN_GAIN = Quantity(
     help="As TVineSynth reports it. The mean beside it is what is judged.",
 )
 
-WORST_TARGET = gain(
+WORST_TARGET = merit(
     "worst_target_gain",
     "Privacy gain of the target that is found most often",
     range=(0.0, 2.0),

@@ -200,10 +200,8 @@ class SinglingOut:
 
     def _measured(self, setting: str, trial: success.PredicateTrial, level: float) -> Iterator[Measurement]:
         """Risk of one setting, the rates it is made of, and the paired risk where the sizes allow it."""
-        n, counts = (
-            len(trial),
-            SampleCounts(n_requested=self.n_attacks, n_achieved=len(trial), n_minimum=self.n_minimum),
-        )
+        n = len(trial)
+        counts = SampleCounts(n_requested=self.n_attacks, n_achieved=n, n_minimum=self.n_minimum)
         yield success.RISK.at(trial.risk(level), setting=setting, reference=success.HONEST, **counts)
         if not n:
             return

@@ -101,7 +101,8 @@ class CodedRows:
 
     def below(self, columns: Codes32, codes: Codes32) -> Counts32:
         """How many rows have a code of a column below these, shape of both."""
-        return self.starts[self.firsts[columns] + codes]
+        found: Counts32 = self.starts[self.firsts[columns] + codes]
+        return found
 
     def counts(self, j: int) -> Counts32:
         """How many rows have each code of column j, shape (last + 1,)."""
@@ -186,8 +187,8 @@ def match(rows: CodedRows, predicates: Predicates, limit: int = 2) -> Matches:
     Args:
         limit: counting may stop there; exact below it.
     """
-    upto, begin = (rows.below(predicates.columns, x) for x in (predicates.high + 1, predicates.low))
-    reach = np.maximum(upto - begin, 0).astype(np.int64)
+    upto, least = (rows.below(predicates.columns, x) for x in (predicates.high + 1, predicates.low))
+    reach = np.maximum(upto - least, 0).astype(np.int64)
     by_reach = np.argsort(reach, axis=1, kind="stable")
     columns, low, high = (
         np.take_along_axis(x, by_reach, axis=1) for x in (predicates.columns, predicates.low, predicates.high)

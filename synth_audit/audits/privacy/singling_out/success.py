@@ -142,9 +142,11 @@ class IsolationRate:
     def interval(self, level: float) -> Interval:
         """The interval on the effective number of guesses; the whole of [0, 1] without one."""
         if not self.trials:
-            return _independent(unknown_proportion(level))
-        successes = min(self.share, 1.0) * self.effective
-        return _independent(proportion_interval(min(successes, self.effective), self.effective, level))
+            found = unknown_proportion(level)
+        else:
+            successes = min(min(self.share, 1.0) * self.effective, self.effective)
+            found = proportion_interval(successes, self.effective, level)
+        return replace(found, method=f"{found.method} on independent guesses")
 
     def centre(self, level: float) -> float:
         """The middle of the interval of the guesses made, as in the published risk."""
@@ -272,7 +274,8 @@ def gains_among_strangers(control: Counts, train: Counts, n_control: int, n_trai
     """
     if n_control >= n_train:
         return _one_of(control, n_train, n_control)
-    alone = _none_of(train, n_train - n_control, n_train)
+    stay = n_train - n_control  # C(n − t, stay) / C(n, stay): none of the matched training rows stays
+    alone = np.exp(_log_choose(n_train - train, stay) - _log_choose(np.array(n_train), stay))
     return np.asarray(np.where(control == 1, n_train / n_control * alone, 0.0), dtype=np.float64)
 
 
@@ -314,11 +317,6 @@ def isolation_risk(train: IsolationRate, control: IsolationRate, level: float) -
     return replace(found, interval=replace(found.interval, low=low, high=high))
 
 
-def _none_of(marked: Counts, drawn: int, n: int) -> Floats:
-    """P(no marked row among ``drawn`` of n rows), ``C(n − m, drawn) / C(n, drawn)``, shape (p,)."""
-    return np.asarray(np.exp(_log_choose(n - marked, drawn) - _log_choose(np.array(n), drawn)))
-
-
 def _one_of(marked: Counts, drawn: int, n: int) -> Floats:
     """P(exactly one marked row among ``drawn`` of n), ``m·C(n − m, drawn − 1) / C(n, drawn)``, shape (p,)."""
     if drawn == n:
@@ -334,10 +332,6 @@ def _log_choose(n: Counts | npt.NDArray[np.int_], k: int) -> Floats:
     known = np.maximum(n, k)
     value = gammaln(known + 1.0) - gammaln(k + 1.0) - gammaln(known - k + 1.0)
     return np.asarray(np.where(n >= k, value, -np.inf), dtype=np.float64)
-
-
-def _independent(found: Interval) -> Interval:
-    return Interval(found.low, found.high, found.level, f"{found.method} on independent guesses")
 
 
 def exact_values(
@@ -362,14 +356,11 @@ def exact_values(
         found.append(EXACT_VALUES.at(left.value, column=name, interval=interval, n=n, reference=HONEST))
         if left.interval.low > 0:
             proven.append((-left.value, name))
-    return found, _note([name for _, name in sorted(proven)])
-
-
-def _note(columns: list[str]) -> tuple[str, ...]:
+    columns = [name for _, name in sorted(proven)]
     if not columns:
-        return ()
+        return found, ()
     more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
-    return (
+    return found, (
         f"columns that leave with exact values of real people: {', '.join(columns[:_NAMED])}{more}. No row "
         "need be copied for that: a value that one person alone has tells that the person was in train. "
         "Round these columns or put their values into coarser classes",

@@ -96,7 +96,7 @@ class Prediction:
             for i in range(len(self.models))
         ]
         overall = {key: np.mean([s[key] for s in per_model], axis=0) for key in per_model[0]}
-        main = numbers.main_score(task)
+        main = "auroc" if task.n_classes else "r2"  # stands for all where there is room for one
         found = resampled.measured(overall)
         whole = {m.id.quantity: m for m in found}
         little = numbers.little_to_lose(whole[f"{main}_trtr"])

@@ -8,18 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synth_audit.arrays import Counts8, Floats, Integers, Positions, Target
-from synth_audit.audits._declarations import gain, score_loss
-from synth_audit.audits.utility._prediction_task import (
-    ARMS,
-    LEAST_AUROC,
-    LEAST_R2,
-    MOST_CLASSES,
-    NOTHING_LOST,
-    PredictionTask,
-    joined,
-    on_control,
-    untold,
-)
+from synth_audit.audits._declarations import merit, score_loss
+from synth_audit.audits.utility import _prediction_task as tasks
 from synth_audit.audits.utility.prediction.groups import Importances
 from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import (
@@ -32,18 +22,7 @@ from synth_audit.findings.measurement import (
     Series,
 )
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.prediction import (
-    ModelName,
-    Score,
-    accuracy,
-    f1,
-    fit,
-    hard_label_auroc,
-    one_against_rest_auroc,
-    r_squared,
-    resampled_counts,
-    scored,
-)
+from synth_audit.stats import prediction
 from synth_audit.stats.resampling import normal_interval, percentile_interval
 
 TITLES = {
@@ -54,12 +33,12 @@ TITLES = {
     "r2": "R²",
 }
 
-SCORES: dict[str, Score] = {
-    "auroc": one_against_rest_auroc,
-    "auroc_labels": hard_label_auroc,
-    "accuracy": accuracy,
-    "f1": f1,
-    "r2": r_squared,
+SCORES: dict[str, prediction.Score] = {
+    "auroc": prediction.one_against_rest_auroc,
+    "auroc_labels": prediction.hard_label_auroc,
+    "accuracy": prediction.accuracy,
+    "f1": prediction.f1,
+    "r2": prediction.r_squared,
 }
 
 LOSS = score_loss(
@@ -76,7 +55,7 @@ WORST_SUBGROUP_LOSS = score_loss(
     "it; the worst one, with an interval corrected for their number.",
 )
 
-IMPORTANCE_AGREEMENT = gain(
+IMPORTANCE_AGREEMENT = merit(
     "importance_agreement",
     "Agreement on which columns matter",
     range=(-1.0, 1.0),
@@ -98,7 +77,7 @@ CROSS_VALIDATED = {
 MOST_BARS = 10
 """Columns in the picture of importances."""
 
-_MODEL_TITLES: dict[ModelName, str] = {
+_MODEL_TITLES: dict[prediction.ModelName, str] = {
     "random_forest": "random forest",
     "logistic": "logistic or linear",
     "gradient_boosting": "gradient boosting",
@@ -109,8 +88,8 @@ _MODEL_TITLES: dict[ModelName, str] = {
 def _quantities() -> Iterator[Quantity]:
     for key, title in TITLES.items():
         ends = (float("-inf") if key == "r2" else 0.0, 1.0)
-        yield gain(f"{key}_tstr", f"{title}, trained on synthetic, tested on real", range=ends)
-        yield gain(f"{key}_trtr", f"{title}, trained on real, tested on real", range=ends)
+        yield merit(f"{key}_tstr", f"{title}, trained on synthetic, tested on real", range=ends)
+        yield merit(f"{key}_trtr", f"{title}, trained on real, tested on real", range=ends)
         yield score_loss(
             f"{key}_loss",
             f"{title} lost by training on synthetic rows",
@@ -123,13 +102,8 @@ QUANTITIES = (LOSS, *_quantities(), WORST_SUBGROUP_LOSS, IMPORTANCE_AGREEMENT)
 _BY_NAME = {q.name: q for q in QUANTITIES}
 
 
-def main_score(task: PredictionTask) -> str:
-    """The score that stands for all where there is room for one."""
-    return "auroc" if task.n_classes else "r2"
-
-
 def score_all(
-    task: PredictionTask, arms: Mapping[str, Sequence[Floats]], counts: Counts8
+    task: tasks.PredictionTask, arms: Mapping[str, Sequence[Floats]], counts: Counts8
 ) -> dict[str, Floats]:
     """Each quantity for every repeat and every resample of the tested rows, shape (repeats, 1 + draws).
 
@@ -138,14 +112,16 @@ def score_all(
     """
     found: dict[str, Floats] = {}
     for key in ("auroc", "auroc_labels", "accuracy", "f1") if task.n_classes else ("r2",):
-        tstr, trtr = (_score_repeats(SCORES[key], arms[arm], task, counts) for arm in ARMS)
+        tstr, trtr = (_score_repeats(SCORES[key], arms[arm], task, counts) for arm in tasks.ARMS)
         found |= {f"{key}_tstr": tstr, f"{key}_trtr": trtr, f"{key}_loss": trtr - tstr}
     return found
 
 
-def _score_repeats(score: Score, repeats: Sequence[Floats], task: PredictionTask, counts: Counts8) -> Floats:
+def _score_repeats(
+    score: prediction.Score, repeats: Sequence[Floats], task: tasks.PredictionTask, counts: Counts8
+) -> Floats:
     alike = all(p is repeats[0] for p in repeats)
-    each = [scored(score, p, task.y_test, counts) for p in (repeats[:1] if alike else repeats)]
+    each = [prediction.scored(score, p, task.y_test, counts) for p in (repeats[:1] if alike else repeats)]
     return np.stack(each * len(repeats) if alike else each)
 
 
@@ -165,7 +141,7 @@ class Resampled:
     @classmethod
     def of(cls, m: int, repeats: int, n_draws: int, level: float, rng: np.random.Generator) -> Resampled:
         """Draw for m tested rows."""
-        counts = resampled_counts(m, n_draws, rng)
+        counts = prediction.resampled_counts(m, n_draws, rng)
         return cls(counts, rng.integers(0, repeats, (n_draws, max(repeats - 1, 1))), level)
 
     def draws(self, values: Floats) -> Floats:
@@ -184,7 +160,7 @@ class Resampled:
         """Every quantity of :func:`score_all`, TSTR beside its TRTR and a loss beside none."""
         n = self.counts.shape[1]
         return [
-            on_control(
+            tasks.on_control(
                 _BY_NAME[key],
                 Estimate(float(values[:, 0].mean()), self.interval(values)),
                 n,
@@ -197,7 +173,7 @@ class Resampled:
     def _reference(self, key: str, found: Mapping[str, Floats]) -> Reference | None:
         """Nothing lost of a loss; of a score of synthetic rows the one that real rows reach."""
         if key.endswith("loss"):
-            return NOTHING_LOST
+            return tasks.NOTHING_LOST
         if not key.endswith("_tstr"):
             return None
         best = found[key.replace("_tstr", "_trtr")]
@@ -210,7 +186,7 @@ class Resampled:
         own, best = found.agreement, found.best
         reference = Reference(float(best[:, 0].mean()), "another half of train", self._around(best))
         agreed = Estimate(float(own[:, 0].mean()), self._around(own))
-        return on_control(IMPORTANCE_AGREEMENT, agreed, found.n_tested, reference)
+        return tasks.on_control(IMPORTANCE_AGREEMENT, agreed, found.n_tested, reference)
 
     def _around(self, values: Floats) -> Interval | None:
         """Of a mean that resampling pulls to one side."""
@@ -224,7 +200,9 @@ def subgroups(worst: Mapping[str, Estimate], overall: float, n: int) -> list[Mea
     All of them count as asked and answered: less would tell how many are in the categories left out.
     """
     reference = Reference(overall, "the loss over all control rows")
-    return [on_control(WORST_SUBGROUP_LOSS, loss, n, reference, column=name) for name, loss in worst.items()]
+    return [
+        tasks.on_control(WORST_SUBGROUP_LOSS, loss, n, reference, column=name) for name, loss in worst.items()
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,56 +226,59 @@ class CrossValidation:
 
     @classmethod
     def of(
-        cls, task: PredictionTask, subject: Subject, folds: int, n_draws: int, rng: np.random.Generator
+        cls, task: tasks.PredictionTask, subject: Subject, folds: int, n_draws: int, rng: np.random.Generator
     ) -> CrossValidation:
         """Deal people to ``folds`` parts, each class evenly; rows of one person fall into one part.
 
         Raises:
             NotApplicable: of the classes too few have enough rows.
         """
-        rows = {arm: task.pick(arm, 0) for arm in ARMS}
-        rows["train"] = untold(rows["train"], subject.train.n_rows, subject.suppression, rng)
-        each = [*(task.target[arm] for arm in ARMS), task.target["train"][rows["train"]]]
-        y, n_classes, _ = joined(each, task.n_classes, subject.suppression)
+        rows = {arm: task.pick(arm, 0) for arm in tasks.ARMS}
+        rows["train"] = tasks.untold(rows["train"], subject.train.n_rows, subject.suppression, rng)
+        each = [*(task.target[arm] for arm in tasks.ARMS), task.target["train"][rows["train"]]]
+        y, n_classes, _ = tasks.joined(each, task.n_classes, subject.suppression)
         person = np.unique(task.people[rows["train"]], return_inverse=True)[1]
         fold = {
             "synthetic": rng.permutation(len(rows["synthetic"])) % folds,
             "train": _dealt(person, y[-1] if n_classes else np.zeros(len(person)), folds, rng),
         }
-        counts = resampled_counts(int(person.max()) + 1, n_draws, rng)[:, person]
-        target = dict(zip(ARMS, y, strict=False))
+        counts = prediction.resampled_counts(int(person.max()) + 1, n_draws, rng)[:, person]
+        target = dict(zip(tasks.ARMS, y, strict=False))
         return cls(task.features, target, n_classes, rows, fold, counts, subject.level)
 
-    def measured(self, models: Sequence[ModelName], rng: np.random.Generator) -> list[Measurement]:
+    def measured(self, models: Sequence[prediction.ModelName], rng: np.random.Generator) -> list[Measurement]:
         """The losses over all models, then each model's own where there are several."""
         lost = [self._losses(name, as_int_seed(rng)) for name in models]
         mean = {key: np.mean([found[key] for found in lost], axis=0) for key in lost[0]}
         every = [("", mean), *(zip(models, lost, strict=True) if len(models) > 1 else ())]
         return [self._as(key, values, name) for name, found in every for key, values in found.items()]
 
-    def _losses(self, name: ModelName, seed: int) -> dict[str, Floats]:
+    def _losses(self, name: prediction.ModelName, seed: int) -> dict[str, Floats]:
         """What each score loses in every resample, shape (1 + draws,)."""
         y = self.target["train"][self.rows["train"]]
         real, made = (self._predicted(name, arm, seed) for arm in ("train", "synthetic"))
         return {
-            key: scored(SCORES[key], real, y, self.counts) - scored(SCORES[key], made, y, self.counts)
+            key: prediction.scored(SCORES[key], real, y, self.counts)
+            - prediction.scored(SCORES[key], made, y, self.counts)
             for key in (("accuracy", "f1") if self.n_classes else ("r2",))
         }
 
-    def _predicted(self, name: ModelName, arm: str, seed: int) -> Floats:
+    def _predicted(self, name: prediction.ModelName, arm: str, seed: int) -> Floats:
         """What models of an arm say of the tested rows, each part's by the model that left this part out."""
         tested, n_classes = self.rows["train"], self.n_classes
         found = np.empty((len(tested), n_classes) if n_classes else len(tested))
         for k in np.unique(self.fold["train"]):
             learnt, asked = self.rows[arm][self.fold[arm] != k], self.fold["train"] == k
-            model = fit(name, self.features[arm][learnt], self.target[arm][learnt], n_classes, seed)
+            model = prediction.fit(
+                name, self.features[arm][learnt], self.target[arm][learnt], n_classes, seed
+            )
             found[asked] = model.predict(self.features["train"][tested[asked]])
         return found
 
     def _as(self, key: str, values: Floats, setting: str) -> Measurement:
         interval = _holding(float(values[0]), values[1:], self.level, "people")
         found, n = Estimate(float(values[0]), interval), self.counts.shape[1]
-        return on_control(CROSS_VALIDATED[key], found, n, NOTHING_LOST, setting=setting)
+        return tasks.on_control(CROSS_VALIDATED[key], found, n, tasks.NOTHING_LOST, setting=setting)
 
 
 def _holding(value: float, draws: Floats, level: float, over: str) -> Interval:
@@ -315,7 +296,9 @@ def _dealt(person: Positions, y: Target, folds: int, rng: np.random.Generator) -
     return part[person]
 
 
-def score_bars(models: Sequence[ModelName], per_model: Sequence[Mapping[str, Floats]], main: str) -> Series:
+def score_bars(
+    models: Sequence[prediction.ModelName], per_model: Sequence[Mapping[str, Floats]], main: str
+) -> Series:
     """The main score of each model on both arms."""
     words = {"tstr": "trained on synthetic", "trtr": "trained on real"}
     return Series(
@@ -332,7 +315,7 @@ def score_bars(models: Sequence[ModelName], per_model: Sequence[Mapping[str, Flo
     )
 
 
-def importance_bars(found: Importances | None, main: str, name: ModelName) -> list[Series]:
+def importance_bars(found: Importances | None, main: str, name: prediction.ModelName) -> list[Series]:
     """The columns that matter most to models of real rows; nothing where none were weighed."""
     if found is None:
         return []
@@ -350,13 +333,13 @@ def importance_bars(found: Importances | None, main: str, name: ModelName) -> li
     ]
 
 
-def notes(task: PredictionTask, subject: Subject) -> tuple[str, ...]:
+def notes(task: tasks.PredictionTask, subject: Subject) -> tuple[str, ...]:
     """What a reader must know of the rows and classes that were used."""
     notes = []
     if subject.train.n_rows > task.most_rows or subject.synthetic.n_rows > task.most_rows:
         notes.append(f"Each model was trained on at most {task.most_rows:,} rows, others in each repeat.")
-    if task.n_classes == MOST_CLASSES:
-        notes.append(f"Classes beyond the {MOST_CLASSES - 1} most frequent in train count as one.")
+    if task.n_classes == tasks.MOST_CLASSES:
+        notes.append(f"Classes beyond the {tasks.MOST_CLASSES - 1} most frequent in train count as one.")
     if task.joined:
         notes.append(
             f"Classes of fewer than {subject.suppression} control rows count as one, with others where these "
@@ -367,7 +350,7 @@ def notes(task: PredictionTask, subject: Subject) -> tuple[str, ...]:
 
 def little_to_lose(real: Measurement) -> tuple[str, ...]:
     """A note where models trained on real rows may hardly predict the target either."""
-    least = {"auroc_trtr": LEAST_AUROC, "r2_trtr": LEAST_R2}[real.id.quantity]
+    least = {"auroc_trtr": tasks.LEAST_AUROC, "r2_trtr": tasks.LEAST_R2}[real.id.quantity]
     if real.interval is not None and real.interval.low >= least:
         return ()
     return (
