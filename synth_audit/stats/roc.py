@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,8 +92,6 @@ def auroc_interval(members: Floats, others: Floats, level: float) -> Interval:
     ``V(θ) = θ(1 − θ) [2N − 1 − (3N − 3) / ((2 − θ)(1 + θ))] / (m n)`` with ``N = (m + n) / 2``, so it has
     some at either end. Sources: DeLong et al. 1988; Hanley & McNeil 1982; Newcombe 2006.
     """
-    from scipy.optimize import brentq  # here, since a code location must not load it
-
     placed, z = PlacementValues.of(members, others), critical_value(level)
     value, half = placed.auroc, z * math.sqrt(placed.variance)
     m, n = len(members), len(others)
@@ -103,7 +101,7 @@ def auroc_interval(members: Floats, others: Floats, level: float) -> Interval:
         inside = 2 * half_sum - 1 - (3 * half_sum - 3) / ((2 - theta) * (1 + theta))
         return abs(theta - value) - z * math.sqrt(max(0.0, theta * (1 - theta) * inside / (m * n)))
 
-    low, high = (end if end == value else float(brentq(apart, end, value)) for end in (0.0, 1.0))
+    low, high = _crossing(apart, 0.0, value), _crossing(apart, 1.0, value)
     ends = max(0.0, min(low, value - half)), min(1.0, max(high, value + half))
     return Interval(*ends, level, "delong and newcombe")
 
@@ -148,6 +146,19 @@ def cross_fitted_interval(folds: Sequence[PlacementValues], level: float) -> Int
     rows = min(sum(len(f.members) for f in folds), sum(len(f.others) for f in folds))
     room = unseen_share(rows, level)
     return Interval(value - room, value + room, level, nothing_seen())
+
+
+def _crossing(apart: Callable[[float], float], outer: float, inner: float) -> float:
+    """Where ``apart`` turns from negative at ``inner`` to positive towards ``outer``, by halving.
+
+    At an ``inner`` of 0 or 1 it is 0 as well, which a search for roots would take for the answer.
+    """
+    if outer == inner:
+        return outer
+    for _ in range(60):
+        middle = (outer + inner) / 2
+        outer, inner = (middle, inner) if apart(middle) > 0 else (outer, middle)
+    return outer
 
 
 def alarm(scores: Floats, others: Floats, rate: float) -> Floats:

@@ -141,8 +141,8 @@ def test_a_copy_has_share_one_and_ties_count_by_rows():
 
 def test_one_row_repeated_is_worth_one_draw():
     many = closest_share(neighbours([0] * 50, index=[3] * 50), neighbours([1] * 50), 10)
-    assert (many.share, many.n_effective) == (1, 1)
-    assert closest_share(neighbours([0] * 50), neighbours([1] * 50), 50).n_effective == 50
+    assert (many.share, many.trials) == (1, 1)
+    assert closest_share(neighbours([0] * 50), neighbours([1] * 50), 50).trials == 50
 
 
 def test_distance_ratio_of_a_duplicated_record_is_one():

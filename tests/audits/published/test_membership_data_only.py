@@ -100,7 +100,7 @@ def test_samples_are_of_the_size_asked_for(subject_of, measure):
 
 @pytest.mark.parametrize("bad", ["max_members", "max_others", "max_reference", "max_learnt", "n_trees"])
 def test_bad_settings_are_refused(bad):
-    with pytest.raises(ValueError, match="must be positive"):
+    with pytest.raises(ValueError, match="must be at least 1"):
         MembershipDataOnly(**{bad: 0})
 
 
