@@ -10,7 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Counts, Floats
 from synth_audit.audits._declarations import at_least, distance
-from synth_audit.audits.fidelity._reference import Found, measured, sampled, sampling_note
+from synth_audit.audits.fidelity._reference import Compare, Found, measured, sampled, sampling_note
 from synth_audit.audits.fidelity.projection import components as pca
 from synth_audit.audits.fidelity.projection.components import StandardisedCoordinates
 from synth_audit.errors import NotApplicable
@@ -109,58 +109,36 @@ class Projection:
         if len(frame.parts) < 2:
             raise NotApplicable("fewer than two columns vary in train, so no directions can be told apart")
         train = pca.Moments.of(frame.read(subject.train), rng)
-        comparison = _Comparison.of(frame, train, self.n_bootstrap, subject.level, rng)
-        found = measured(subject, comparison.compare, self.info.quantities, rng)
+        compare = _compared(frame, train, self.n_bootstrap, subject.level, rng)
+        found = measured(subject, compare, self.info.quantities, rng)
         series, notes = _Pictures(subject, frame, train).drawn()
         return Findings(tuple(replace(m, n_requested=n) for m in found), series, (*notes, *read))
 
 
-@dataclass(frozen=True, eq=False)
-class _Comparison:
-    """Train's components and those of its resamples, which every comparison shares.
+def _compared(
+    frame: StandardisedCoordinates, train: pca.Moments, n_draws: int, level: float, rng: np.random.Generator
+) -> Compare:
+    """A comparison of both quantities in every view; all share train's components and its resamples."""
+    n = frame.n_numeric
+    views: dict[str, pca.View] = {"": lambda c: c}
+    if n >= 2:
+        views[NUMERIC] = lambda c: pca.correlation(c[:n, :n])
+    seen = tuple(views.values())
+    known, known_draws = pca.components(train, seen), pca.resampled(train, seen, n_draws, rng)
 
-    Attributes:
-        views: what is decomposed, by setting.
-        train: components of train by view. draws: of each resample by view.
-    """
-
-    frame: StandardisedCoordinates
-    views: dict[str, pca.View]
-    train: tuple[pca.Spectrum, ...]
-    draws: list[tuple[pca.Spectrum, ...]]
-    level: float
-
-    @classmethod
-    def of(
-        cls,
-        frame: StandardisedCoordinates,
-        train: pca.Moments,
-        n_draws: int,
-        level: float,
-        rng: np.random.Generator,
-    ) -> _Comparison:
-        n = frame.n_numeric
-        views: dict[str, pca.View] = {"": lambda c: c}
-        if n >= 2:
-            views[NUMERIC] = lambda c: pca.correlation(c[:n, :n])
-        seen = tuple(views.values())
-        return cls(frame, views, pca.components(train, seen), pca.resampled(train, seen, n_draws, rng), level)
-
-    def compare(self, table: Table, rng: np.random.Generator) -> Found:
-        """Both quantities for every view."""
-        moments = pca.Moments.of(self.frame.read(table), rng)
-        views = tuple(self.views.values())
-        own = pca.components(moments, views)
-        draws = pca.resampled(moments, views, len(self.draws), rng)
+    def compare(table: Table, rng: np.random.Generator) -> Found:
+        moments = pca.Moments.of(frame.read(table), rng)
+        own, draws = pca.components(moments, seen), pca.resampled(moments, seen, n_draws, rng)
         found = {}
-        for i, setting in enumerate(self.views):
+        for i, setting in enumerate(views):
             for quantity, measure in _MEASURES.items():
-                value = measure(self.train[i], own[i])
-                drawn = [measure(a[i], b[i]) for a, b in zip(self.draws, draws, strict=True)]
-                found[MeasurementId("", quantity, setting)] = Estimate(
-                    value, _interval(value, np.array(drawn), self.level)
-                )
+                value = measure(known[i], own[i])
+                drawn = [measure(a[i], b[i]) for a, b in zip(known_draws, draws, strict=True)]
+                interval = _interval(value, np.array(drawn), level)
+                found[MeasurementId("", quantity, setting)] = Estimate(value, interval)
         return found
+
+    return compare
 
 
 def _interval(value: float, draws: Floats, level: float) -> Interval:

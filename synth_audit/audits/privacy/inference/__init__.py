@@ -18,6 +18,7 @@ from synth_audit.audits._declarations import (
     risk_over_control,
 )
 from synth_audit.audits._targets import drawn, named, named_or_sensitive
+from synth_audit.audits.privacy import _known_sets as knowledge
 from synth_audit.audits.privacy._guesses import (
     KnownRows,
     exposure,
@@ -25,15 +26,6 @@ from synth_audit.audits.privacy._guesses import (
     risk_and_rates,
     risk_at,
     successes,
-)
-from synth_audit.audits.privacy._known_sets import (
-    FEW,
-    AskedPeople,
-    Known,
-    KnownSets,
-    Trial,
-    known_sets,
-    worst_of_sets,
 )
 from synth_audit.audits.privacy.inference import questions
 from synth_audit.audits.privacy.inference.reconstruction import reconstructed
@@ -237,7 +229,7 @@ class Inference:
         sets_rng, models_rng = context.rng.spawn(2)
         people, sets, nearest = self._sets(known, subject, attacked, context, sets_rng)
         modelled = drawn(np.arange(len(attacked)), self.max_reconstructed, models_rng)
-        exposures, trials = list[Exposure](), list[Trial]()
+        exposures, trials = list[Exposure](), list[knowledge.Trial]()
         of_secrets, of_models = list[Measurement](), list[Measurement]()
         hidden = [questions.HiddenColumn.of(subject, column, self.tolerance) for column in attacked]
         asked = list(questions.drawn_questions(known, hidden, most, context.rng))
@@ -255,7 +247,9 @@ class Inference:
             trials += _trials(secret, people, sets, nearest)
         by_sets = []
         if trials:
-            excess, told = worst_of_sets(EXCESS, sets, people, trials, self.n_attacks, subject.level)
+            excess, told = knowledge.worst_of_sets(
+                EXCESS, sets, people, trials, self.n_attacks, subject.level
+            )
             by_sets.append(excess)
             notes.append(f"beside all other columns, sets of known columns tried: {sets.told}")
             notes += [f"of these most is given away where {' and '.join(told)}"] if told else []
@@ -283,7 +277,7 @@ class Inference:
         secrets: Sequence[Column],
         context: RunContext,
         rng: np.random.Generator,
-    ) -> tuple[AskedPeople, KnownSets, list[Positions]]:
+    ) -> tuple[knowledge.AskedPeople, knowledge.KnownSets, list[Positions]]:
         """People, sets of known columns, and for each set the release row nearest to each of the people.
 
         Where some columns are no secrets, and two of them vary, sets are of these. Where a generator drew
@@ -291,7 +285,7 @@ class Inference:
         people are asked, since each set takes a search. The sets are the same for the planted leaks.
         """
         most = most_queries(self.n_attacks, subject.synthetic.n_rows * self.known_sets // 4)
-        people = AskedPeople.drawn(subject, most, rng)
+        people = knowledge.AskedPeople.drawn(subject, most, rng)
         hidden = {secret.name for secret in secrets}
         others = tuple(name for name in known.varying if name not in hidden)
         names = others if len(others) > 1 else known.varying
@@ -299,14 +293,14 @@ class Inference:
         if len(together) > _MOST_TOGETHER:
             draws = context.child("inference", "drawn together").rng
             together = [together[i] for i in np.sort(draws.permutation(len(together))[:_MOST_TOGETHER])]
-        sets = known_sets(
+        sets = knowledge.known_sets(
             subject,
             names,
             people,
             self.known_sets,
             context.child("inference", "known sets").rng,
             sources=1,
-            sizes=[min(size, len(names) - 1) for size in FEW],
+            sizes=[min(size, len(names) - 1) for size in knowledge.FEW],
             together=together,
         )
         asked = known.asked(people.train, people.control)
@@ -390,13 +384,13 @@ def _joint_count(tried: Sequence[tuple[Positions, Positions]]) -> Proportion:
 
 def _joint_sets(
     varying: Sequence[str], names: Sequence[str], secrets: Sequence[Column], subject: Subject
-) -> list[Known]:
+) -> list[knowledge.Known]:
     """All that is known of a group of columns that the generator drew together, less each secret in it.
 
     Args:
         varying: columns that are known. names: those of them that sets are of.
     """
-    found: dict[Known, None] = {}
+    found: dict[knowledge.Known, None] = {}
     for group in subject.column_groups:
         for secret in secrets:
             if secret.name in group:
@@ -407,12 +401,15 @@ def _joint_sets(
 
 
 def _trials(
-    secret: questions.HiddenColumn, people: AskedPeople, sets: KnownSets, nearest: Sequence[Positions]
-) -> Iterator[Trial]:
+    secret: questions.HiddenColumn,
+    people: knowledge.AskedPeople,
+    sets: knowledge.KnownSets,
+    nearest: Sequence[Positions],
+) -> Iterator[knowledge.Trial]:
     """The guesses at one secret by all sets without it; nobody is asked whose secret is missing."""
     truth = np.concatenate(secret.asked((people.train, people.control)))
     made = ~np.isnan(truth)
     for i, ((names,), rows) in enumerate(zip(sets.sets, nearest, strict=True)):
         if secret.name not in names:
             told = f"{', '.join(names)} tell {secret.name}"
-            yield Trial(i, told, made, secret.judge.right(secret.release[rows], truth) & made)
+            yield knowledge.Trial(i, told, made, secret.judge.right(secret.release[rows], truth) & made)

@@ -27,19 +27,7 @@ from synth_audit.findings.measurement import (
     SampleCounts,
 )
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.stats.epsilon import (
-    LARGEST,
-    Chances,
-    ClaimRule,
-    Claims,
-    Coins,
-    FixedSizes,
-    allowed_pool,
-    beyond_most,
-    choose_rule,
-    epsilon_at_least,
-    epsilon_usual,
-)
+from synth_audit.stats import epsilon as bounds
 from synth_audit.stats.proportions import proportion_interval
 
 LARGEST_MU = 8.0
@@ -58,7 +46,7 @@ EMPIRICAL_EPSILON = Quantity(
     "empirical_epsilon",
     "Epsilon that this release costs at least",
     unit="epsilon",
-    range=(0.0, LARGEST),
+    range=(0.0, bounds.LARGEST),
     proportional=False,  # a logarithm
     help="No smaller epsilon allows claims of who was in train to be right so often. 0 proves nothing.",
 )
@@ -67,7 +55,7 @@ CEILING = descriptive(
     "epsilon_ceiling",
     "Largest epsilon that could be shown here",
     unit="epsilon",
-    range=(0.0, LARGEST),
+    range=(0.0, bounds.LARGEST),
     proportional=False,
     help="What claims about everybody whose side was secret would prove if all were right.",
 )
@@ -133,7 +121,7 @@ _SPENT_ON_DELTA = 0.2
 """Share of α that δ may take; the pool of people is cut down until it does."""
 
 
-def mu_at_least(sides: Coins | FixedSizes, guesses: Claims, alpha: float) -> float:
+def mu_at_least(sides: bounds.Coins | bounds.FixedSizes, guesses: bounds.Claims, alpha: float) -> float:
     """Return the largest μ refuted at level α: a lower bound on μ under the Gaussian model.
 
     If the mechanism is μ-GDP, the result exceeds μ with probability at most α. It is no bound on ε, because
@@ -174,13 +162,13 @@ def mu_at_least(sides: Coins | FixedSizes, guesses: Claims, alpha: float) -> flo
     return low
 
 
-def _weights(sides: Coins | FixedSizes, guesses: Claims) -> tuple[Floats, Floats]:
+def _weights(sides: bounds.Coins | bounds.FixedSizes, guesses: bounds.Claims) -> tuple[Floats, Floats]:
     """a_w and b_w for w = 0, …, right; shape (right + 1,) each."""
     w, c, both = np.arange(guesses.right + 1.0), guesses.made, bool(guesses.members and guesses.others)
-    people = sides.pool if isinstance(sides, Coins) else sides.members + sides.others
+    people = sides.pool if isinstance(sides, bounds.Coins) else sides.members + sides.others
     if c > people:
         raise ValueError(f"{c} guesses about {people} people")
-    if isinstance(sides, FixedSizes):
+    if isinstance(sides, bounds.FixedSizes):
         k, rest = (sides.others, sides.members) if guesses.others else (sides.members, sides.others)
         if both or guesses.right > k:
             raise ValueError(
@@ -255,14 +243,16 @@ def gaussian_bound(
     """
     secret = ~people.known
     n, inside = int(secret.sum()), int(people.members[secret].sum())
-    sides = Coins(p, pool=n) if p is not None else FixedSizes(inside, n - inside)
+    sides = bounds.Coins(p, pool=n) if p is not None else bounds.FixedSizes(inside, n - inside)
     sizes = [n >> k for k in range(1, n.bit_length()) if n >> k >= FEWEST_GUESSES]
     right = _right(scores, people.members, people.known, sizes)
     right_others = _right(-scores, ~people.members, people.known, sizes)
-    made = [Claims(g, 0, r) for g, r in zip(sizes, right, strict=True)]
-    made += [Claims(0, g, r) for g, r in zip(sizes, right_others, strict=True)]
+    made = [bounds.Claims(g, 0, r) for g, r in zip(sizes, right, strict=True)]
+    made += [bounds.Claims(0, g, r) for g, r in zip(sizes, right_others, strict=True)]
     each = alpha / max(len(made), 1)
-    perfect = [Claims(g.members, g.others, min(g.made, inside if g.members else n - inside)) for g in made]
+    perfect = [
+        bounds.Claims(g.members, g.others, min(g.made, inside if g.members else n - inside)) for g in made
+    ]
     mu, guesses = max(((mu_at_least(sides, g, each), g.made) for g in made), default=(0.0, 0))
     return GaussianBound(
         mu=mu,
@@ -293,9 +283,9 @@ class Judgement:
         claimed: the ε that is guaranteed; None where none is that could be compared.
     """
 
-    chances: Chances
-    claims: Claims
-    rule: ClaimRule
+    chances: bounds.Chances
+    claims: bounds.Claims
+    rule: bounds.ClaimRule
     alpha: float
     p: float
     delta: float
@@ -306,19 +296,19 @@ class Judgement:
     @property
     def fixed(self) -> bool:
         """Whether the sizes of train and control were fixed."""
-        return isinstance(self.chances, FixedSizes)
+        return isinstance(self.chances, bounds.FixedSizes)
 
     @property
     def epsilon(self) -> float:
         """The largest ε that the claims refute."""
-        return epsilon_at_least(self.chances, self.claims, self.alpha)
+        return bounds.epsilon_at_least(self.chances, self.claims, self.alpha)
 
     @property
     def ceiling(self) -> float:
         """The same if everybody had been claimed, and rightly; of a split of fixed sizes all of train."""
         others = 0 if self.fixed else self.pool - self.members
-        everybody = Claims(self.members, others, self.members + others)
-        return epsilon_at_least(self.chances, everybody, self.alpha)
+        everybody = bounds.Claims(self.members, others, self.members + others)
+        return bounds.epsilon_at_least(self.chances, everybody, self.alpha)
 
     @property
     def by_chance(self) -> float:
@@ -330,7 +320,7 @@ class Judgement:
 def measured(judged: Judgement, level: float) -> tuple[Measurement, ...]:
     """All quantities; a guarantee is only compared where there is one."""
     claims, epsilon = judged.claims, judged.epsilon
-    middle, high = (max(epsilon, epsilon_usual(judged.chances, claims, x)) for x in (0.5, level))
+    middle, high = (max(epsilon, bounds.epsilon_usual(judged.chances, claims, x)) for x in (0.5, level))
     counts = SampleCounts(n_requested=judged.pool, n_achieved=claims.made, n_minimum=FEWEST_JUDGED)
     interval, null = Interval(epsilon, high, level, _METHOD), "a release that nobody's presence has changed"
     found = [
@@ -362,7 +352,7 @@ def told(judged: Judgement, names: Sequence[str]) -> tuple[str, ...]:
         for threshold, n, what in sides
         if threshold is not None and n
     ]
-    of_these = epsilon_at_least(judged.chances, claims.perfect, judged.alpha)
+    of_these = bounds.epsilon_at_least(judged.chances, claims.perfect, judged.alpha)
     how = "sizes were fixed, train had a share of" if judged.fixed else "every entity went to train with"
     return (
         f"{'; '.join(made) or 'nobody was claimed to be in train'}; score and threshold were chosen on "
@@ -482,7 +472,7 @@ def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> J
     delta = guarantee.delta if guarantee else 0.0
     asked = _asked(scores, people, p, guarantee, _SPENT_ON_DELTA * alpha)
     known, secret = people.known & asked, ~people.known & asked
-    rule = choose_rule(
+    rule = bounds.choose_rule(
         scores.values[:, known],
         people.members[known],
         p,
@@ -493,8 +483,8 @@ def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> J
     claims = rule.counted(scores.values[:, secret], people.members[secret])
     n, inside = int(secret.sum()), int(people.members[secret].sum())
     return Judgement(
-        chances=FixedSizes(inside, n - inside, delta) if fixed else Coins(p, delta, n),
-        claims=claims if claims.made >= FEWEST_JUDGED else Claims(0, 0, 0),
+        chances=bounds.FixedSizes(inside, n - inside, delta) if fixed else bounds.Coins(p, delta, n),
+        claims=claims if claims.made >= FEWEST_JUDGED else bounds.Claims(0, 0, 0),
         rule=rule,
         alpha=alpha,
         p=p,
@@ -511,5 +501,5 @@ def _asked(
     """Of whom claims may be made so that the δ of the guarantee takes no more than ``most``, shape (n,)."""
     if guarantee is None or guarantee.delta == 0:
         return np.ones(len(people), dtype=bool)
-    allowed = allowed_pool(p, guarantee.epsilon, guarantee.delta, most)
-    return beyond_most(scores.isolation, scores.isolation[~people.known], allowed)
+    allowed = bounds.allowed_pool(p, guarantee.epsilon, guarantee.delta, most)
+    return bounds.beyond_most(scores.isolation, scores.isolation[~people.known], allowed)
