@@ -406,13 +406,13 @@ def test_samples_shrink_with_the_table_and_say_so():
 
 
 def test_sizes_keep_samples_apart_and_shadows_like_the_model_under_attack():
-    more = {"shadows": 1, "sets": 1, "evaluated": 1, "rows": 1}
-    paper = Sizes.within(876, attacker=500, evaluation=400, **more)
+    asked = Sizes(attacker=500, evaluation=400, shadows=1, sets=1, evaluated=1, rows=1)
+    paper = asked.within(876)
     assert (paper.attacker, paper.evaluation, paper.shadow) == (500, 400, 400)
-    few = Sizes.within(100, attacker=500, evaluation=400, **more)
+    few = asked.within(100)
     assert (few.attacker, few.evaluation, few.shadow) == (100, 80, 80)
     with pytest.raises(NotApplicable, match="too few"):
-        Sizes.within(31, attacker=500, evaluation=400, **more)
+        asked.within(31)
 
 
 def test_a_table_of_few_rows_is_not_applicable():

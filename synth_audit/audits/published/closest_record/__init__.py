@@ -10,20 +10,8 @@ import numpy as np
 from synth_audit.arrays import Floats
 from synth_audit.audits._declarations import at_least, risk_over_control, share, some_of
 from synth_audit.audits._targets import drawn
+from synth_audit.audits.published.closest_record import distances as dcr
 from synth_audit.audits.published.closest_record import neighbour_measures
-from synth_audit.audits.published.closest_record.distances import (
-    DISTANCES,
-    FEWEST_ROWS,
-    QUANTITIES,
-    Distance,
-    bootstrap_privacy_score,
-    distance_curve,
-    distance_ratio,
-    in_space,
-    privacy_score,
-    proportion_privacy_score,
-    shares,
-)
 from synth_audit.audits.published.closest_record.neighbour_measures import Fellows
 from synth_audit.encode.embedding import EmbeddingSettings
 from synth_audit.execution.context import RunContext
@@ -100,7 +88,7 @@ class ClosestRecord:
     Source: contrastive privacy metrics, equations 1–4; Platzer & Reutterer 2021; Yoon et al. 2020.
     """
 
-    distances: tuple[Distance, ...] = ("euclidean", "gower")
+    distances: tuple[dcr.Distance, ...] = ("euclidean", "gower")
     embedding_settings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
     alpha: float = 0.02
     max_queries: int = 10_000
@@ -122,7 +110,7 @@ class ClosestRecord:
         ),
         quantities=(
             PRIVACY_SCORE,
-            *QUANTITIES,
+            *dcr.QUANTITIES,
             NNDR,
             MEDIAN_DCR,
             *neighbour_measures.QUANTITIES,
@@ -137,7 +125,7 @@ class ClosestRecord:
     )
 
     def __post_init__(self) -> None:
-        some_of(self, "distances", DISTANCES)
+        some_of(self, "distances", dcr.DISTANCES)
         share(self, "alpha", 0.5)
         at_least(self, max_queries=1, max_within=1, max_compared=1, n_bootstrap=100)
 
@@ -157,30 +145,30 @@ class ClosestRecord:
         return Findings(tuple(found), tuple(series), tuple(notes))
 
     def _in_space(
-        self, name: Distance, subject: Subject, rng: np.random.Generator, context: RunContext
+        self, name: dcr.Distance, subject: Subject, rng: np.random.Generator, context: RunContext
     ) -> Findings:
         """What one distance shows; its space goes with it, so that no two are held at a time."""
         n_train, level = subject.train.n_rows, subject.level
         most = most_queries(self.max_queries, n_train)
         chosen = drawn(np.arange(subject.synthetic.n_rows), most, rng)
-        train, control, made = in_space(subject, name, chosen, self.embedding_settings, context)
+        train, control, made = dcr.in_space(subject, name, chosen, self.embedding_settings, context)
         to_train = nearest(made, train)
         real = nearest(control.take(drawn(np.arange(len(control)), most, rng)), train)
         score = self._score(to_train.first, real.first, "" if name == "euclidean" else name, level, rng)
         if name != "euclidean":
             return Findings((score,))
-        share = shares(to_train, nearest(made, control), len(train), len(control), level)
+        share = dcr.shares(to_train, nearest(made, control), len(train), len(control), level)
         asked = drawn(np.arange(n_train), most_queries(self.max_within, n_train), rng)
         within = nearest_other(train, asked, Fellows.of(subject.train).whose)
         medians, notes = self._medians(to_train, real, within.first, level, rng)
-        curve = distance_curve(to_train, real, subject.suppression)
+        curve = dcr.distance_curve(to_train, real, subject.suppression)
         return Findings((score, *share, *medians), (curve,), notes)
 
     def _medians(
         self, to_train: Nearest, real: Nearest, within: Floats, level: float, rng: np.random.Generator
     ) -> tuple[list[Measurement], tuple[str, ...]]:
         """The two medians, or a note where the second has no unit."""
-        ratios = distance_ratio(to_train), distance_ratio(real)
+        ratios = dcr.distance_ratio(to_train), dcr.distance_ratio(real)
         found = [self._median(NNDR, *ratios, level, rng)]
         if not 0 < (typical := float(np.median(within))) < np.inf:
             what = "most training rows have a duplicate" if typical == 0 else "train is of one person"
@@ -192,16 +180,18 @@ class ClosestRecord:
         self, made: Floats, real: Floats, setting: str, level: float, rng: np.random.Generator
     ) -> Measurement:
         """The score with a bootstrap interval, widened to the share's where resampling sees no spread."""
-        draws = bootstrap_privacy_score(made, real, self.alpha, enough_draws(self.n_bootstrap, level), rng)
+        draws = dcr.bootstrap_privacy_score(
+            made, real, self.alpha, enough_draws(self.n_bootstrap, level), rng
+        )
         resampled = percentile_interval(draws, level)
-        counted = proportion_privacy_score(made, real, self.alpha, level)
+        counted = dcr.proportion_privacy_score(made, real, self.alpha, level)
         ends = min(resampled.low, counted.low), max(resampled.high, counted.high)
         return PRIVACY_SCORE.at(
-            privacy_score(made, real, self.alpha),
+            dcr.privacy_score(made, real, self.alpha),
             setting=setting,
             interval=Interval(*ends, level, f"bootstrap and {counted.method}"),
             n=len(made),
-            n_minimum=FEWEST_ROWS,
+            n_minimum=dcr.FEWEST_ROWS,
             reference=Reference(0.0, "a release that is independent of the training rows"),
         )
 
