@@ -185,7 +185,7 @@ class ColumnFound:
     Attributes:
         distances: of each table from train, by quantity; ``marginal_distance`` is the column's part of that
             mean. Those that would tell of somebody are left out.
-        cells: of the tables of :meth:`ResampledTables.in_cells`, in which they were compared.
+        cells: of train, of control where it is there, and of the tables to compare.
         varies: for numbers, whether enough real rows differ from the most frequent one.
     """
 
@@ -217,20 +217,14 @@ class ResampledTables:
             drawn.append(dist.Resamples.of(table.n_rows, n_draws, rng))
         return cls(subject, tuple(tables), of_train, tuple(drawn))
 
-    @property
-    def in_cells(self) -> list[Table]:
-        """The tables whose rows are put into cells: train, control where it is there, those to compare."""
-        return [*self.subject.real, *self.tables]
-
     def compared(self, column: Column, most_cells: int) -> ColumnFound:
         """Compare one column of every table with train.
 
         Cells are joined until enough real rows lie in each; where that leaves one, they are not compared.
         """
-        real = self.subject.real
-        cells = facets(column).shared_cells(
-            self.in_cells, real, column, most=most_cells, fewest=self.subject.suppression
-        )
+        real, fewest = self.subject.real, self.subject.suppression
+        tables = [*real, *self.tables]
+        cells = facets(column).shared_cells(tables, real, column, most=most_cells, fewest=fewest)
         found = self._of_cells(column, cells, len(real))
         if not quantitative([column]):
             return ColumnFound(found, cells)
@@ -446,13 +440,9 @@ def _missingness(subject: Subject, table: Table) -> dict[MeasurementId, Estimate
         name for name in names if any(_tellable(t, name, subject.suppression) for t in (subject.train, table))
     ]
     found = {name: missing_difference(subject.train, table, name, subject) for name in gaps or names}
-    mean = _averaged(list(found.values()))
-    return {MISSINGNESS.id(): mean} | {MISSINGNESS.id(column=name): found[name] for name in gaps}
-
-
-def _averaged(found: Sequence[Estimate]) -> Estimate:
-    """Mean of estimates; the mean of both ends covers the mean however dependent the columns are."""
-    known = [e.interval for e in found if e.interval is not None]
+    known = [e.interval for e in found.values() if e.interval is not None]
+    # The mean of both ends covers the mean however dependent the columns are.
     ends = (float(np.mean([i.low for i in known])), float(np.mean([i.high for i in known])))
-    method = f"{known[0].method}, mean over columns"
-    return Estimate(float(np.mean([e.value for e in found])), Interval(*ends, known[0].level, method))
+    interval = Interval(*ends, subject.level, f"{known[0].method}, mean over columns")
+    mean = Estimate(float(np.mean([e.value for e in found.values()])), interval)
+    return {MISSINGNESS.id(): mean} | {MISSINGNESS.id(column=name): found[name] for name in gaps}

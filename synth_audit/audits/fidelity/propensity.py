@@ -130,7 +130,12 @@ class Propensity:
         curves: list[_Curve] = []
 
         def compare(table: Table, rng: np.random.Generator) -> Found:
-            return self._compare(subject, table, rng, curves)
+            """Both models on a table and train; nothing where the table has too few rows for one."""
+            if table.n_rows < FEWEST_ROWS:
+                return {}
+            tables = [t.sample(self.most_rows, rng) for t in (subject.train, table)]
+            found = self._by_trees(tables, subject, rng, curves)
+            return found | _by_logistic(tables, subject)
 
         taken = min(subject.synthetic.n_rows, self.most_rows)
         found = [
@@ -142,16 +147,6 @@ class Propensity:
         pictured = dict(zip((_RELEASE, _CONTROL), curves, strict=False))  # in the order of the comparisons
         notes = sampling_note(subject, self.most_rows, "Models were fitted to")
         return Findings(tuple(found), (_picture(pictured, subject),), notes)
-
-    def _compare(
-        self, subject: Subject, table: Table, rng: np.random.Generator, curves: list[_Curve]
-    ) -> Found:
-        """Both models on a table and train; nothing where the table has too few rows for one."""
-        if table.n_rows < FEWEST_ROWS:
-            return {}
-        tables = [t.sample(self.most_rows, rng) for t in (subject.train, table)]
-        found = self._by_trees(tables, subject, rng, curves)
-        return found | _by_logistic(tables, subject)
 
     def _by_trees(
         self, tables: Sequence[Table], subject: Subject, rng: np.random.Generator, curves: list[_Curve]

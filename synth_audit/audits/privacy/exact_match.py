@@ -265,7 +265,12 @@ class ExactMatch:
         exposures: tuple[Exposure, ...] = ()
         n, level = subject.synthetic.n_rows, subject.level
         reused = IDENTIFIER_REUSE.at(float(reused_identifiers(subject).mean()), n=n)  # exact: no interval
-        found = [*_shares(groups, level), reused]
+        real, *others = groups
+        found = [
+            quantity.at(Proportion.of(np.isin(rows, real)).estimate(level), n=len(rows))
+            for quantity, rows in zip((SHARE, CONTROL_SHARE), others, strict=False)
+        ]
+        found.append(reused)
         if subject.control is not None:
             rows = CodedOnce(tables)
             told = telling(rows, subject.features, groups)
@@ -277,17 +282,11 @@ class ExactMatch:
                 _record_excess(groups, told, level),
                 ALL_BUT_ONE_EXCESS.at(worst, n=n, reference=_NATURAL),
             ]
-            exposures = (_exposure(groups, subject),)
+            names, both = [c.name for c in subject.features], (groups[0], groups[2])
+            hits = [np.isin(rows, groups[1]) for rows in both]
+            every = [np.arange(len(rows)) for rows in both]
+            exposures = (exposure(RECORD_EXCESS.id(), names, every, hits),)
         return Findings(tuple(found), exposures=exposures)
-
-
-def _shares(groups: list[Codes], level: float) -> list[Measurement]:
-    """How many rows of the release, and how many control rows, equal a training row."""
-    train, *others = groups
-    return [
-        quantity.at(Proportion.of(np.isin(rows, train)).estimate(level), n=len(rows))
-        for quantity, rows in zip((SHARE, CONTROL_SHARE), others, strict=False)
-    ]
 
 
 @dataclass(frozen=True)
@@ -340,14 +339,6 @@ def _unique_excess(groups: list[Codes], told: Telling, level: float) -> Measurem
         n=n,
         reference=Reference(0.0, "a release that is independent of the split"),
     )
-
-
-def _exposure(groups: list[Codes], subject: Subject) -> Exposure:
-    """The real rows that stand in the release."""
-    train, synthetic, control = groups
-    names = [c.name for c in subject.features]
-    every = [np.arange(len(rows)) for rows in (train, control)]
-    return exposure(RECORD_EXCESS.id(), names, every, [np.isin(rows, synthetic) for rows in (train, control)])
 
 
 def _record_excess(groups: list[Codes], told: Telling, level: float) -> Measurement:

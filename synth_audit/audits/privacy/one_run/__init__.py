@@ -298,37 +298,25 @@ class Judgement:
         """Whether the sizes of train and control were fixed."""
         return isinstance(self.chances, bounds.FixedSizes)
 
-    @property
-    def epsilon(self) -> float:
-        """The largest ε that the claims refute."""
-        return bounds.epsilon_at_least(self.chances, self.claims, self.alpha)
-
-    @property
-    def ceiling(self) -> float:
-        """The same if everybody had been claimed, and rightly; of a split of fixed sizes all of train."""
-        others = 0 if self.fixed else self.pool - self.members
-        everybody = bounds.Claims(self.members, others, self.members + others)
-        return bounds.epsilon_at_least(self.chances, everybody, self.alpha)
-
-    @property
-    def by_chance(self) -> float:
-        """The share of the claims that guessing has right."""
-        c = self.claims
-        return (c.members * self.p + c.others * (1 - self.p)) / max(c.made, 1)
-
 
 def measured(judged: Judgement, level: float) -> tuple[Measurement, ...]:
     """All quantities; a guarantee is only compared where there is one."""
-    claims, epsilon = judged.claims, judged.epsilon
+    claims = judged.claims
+    epsilon = bounds.epsilon_at_least(judged.chances, claims, judged.alpha)
+    # What everybody claimed rightly would have refuted; of a split of fixed sizes, all of train.
+    others = 0 if judged.fixed else judged.pool - judged.members
+    everybody = bounds.Claims(judged.members, others, judged.members + others)
+    ceiling = bounds.epsilon_at_least(judged.chances, everybody, judged.alpha)
     middle, high = (max(epsilon, bounds.epsilon_usual(judged.chances, claims, x)) for x in (0.5, level))
     counts = SampleCounts(n_requested=judged.pool, n_achieved=claims.made, n_minimum=FEWEST_JUDGED)
     interval, null = Interval(epsilon, high, level, _METHOD), "a release that nobody's presence has changed"
     found = [
         EMPIRICAL_EPSILON.at(epsilon, interval=interval, reference=Reference(0.0, null), **counts),
-        CEILING.at(judged.ceiling, **counts),
+        CEILING.at(ceiling, **counts),
     ]
     if claims.made:
-        share, chance = proportion_interval(claims.right, claims.made, level), judged.by_chance
+        share = proportion_interval(claims.right, claims.made, level)
+        chance = (claims.members * judged.p + claims.others * (1 - judged.p)) / claims.made
         interval = replace(share, low=share.low - chance, high=share.high - chance)
         reference = Reference(0.0, "guessing")
         value = claims.right / claims.made - chance
