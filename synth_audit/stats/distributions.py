@@ -38,6 +38,7 @@ _FREQUENT = 3
 """An isolated extreme that occurs less often is a number that lies far away."""
 
 _MOST_LABELS = 16
+"""Values of a column of numbers that may be labels; codes such as 9999 are few."""
 
 _MOST_EXTREMES = 64
 """Values at either end that are looked at."""

@@ -15,6 +15,7 @@ LARGEST = 32.0
 """No ε above this is told: more claims would be needed than there are people."""
 
 _STEPS, _ROUNDS = 32, 4
+"""Steps of a search for ε, each round between two of the last: to five decimals of 32."""
 
 _FINENESS = 1.25
 """Numbers of claims that are tried grow by this factor. With smaller steps the best one reaches beyond those

@@ -39,6 +39,7 @@ _NOTHING_TOLD = 2
 """New cells where all real rows are joined: theirs, and the one of the release alone."""
 
 _MOST_BARS = 20
+"""Categories of a picture; more bars cannot be read."""
 _REAL, _SYNTHETIC, _CONTROL = "real", "synthetic", "control rows"
 
 TOTAL_VARIATION = Quantity(

@@ -78,6 +78,7 @@ FEWEST_ROWS = 10
 """Of either table, fewer than which no model is fitted."""
 
 _POINTS = 20
+"""Steps of the pictured curves, fewer where train is small."""
 _RELEASE, _CONTROL = "the release", "control rows"
 Found = dict[MeasurementId, Estimate]
 

@@ -33,14 +33,15 @@ CHANCE = 0.01
 """What tests find with this probability by chance is not believed."""
 
 _MOST_LEARNT = 20_000
+"""Rows that the attack learns from at most; the time of learning is bounded."""
 
 _MOST_SCORED = 5_000
+"""Rows that guesses are scored at, at most; the bootstrap says how surely."""
 
 _DRAWS = 200
+"""Bootstrap draws: a standard deviation is known to 5 %."""
 
-_FEWEST_RARE = 10
-
-_MOST_RARE = 50
+_FEWEST_RARE, _MOST_RARE = 10, 50
 """A rare label of a secret is attacked if it has so many training rows, and no more labels than these."""
 
 _LEAST_TOLD = 0.1

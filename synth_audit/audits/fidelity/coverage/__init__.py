@@ -53,6 +53,7 @@ AUTHENTICITY = Quantity(
 )
 
 _MANY_DOUBLES = 0.01
+"""Share of training rows with a double from which on a reader is told."""
 
 
 @dataclass(frozen=True, kw_only=True)

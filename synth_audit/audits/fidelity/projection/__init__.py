@@ -43,7 +43,9 @@ _FEWEST_CELLS, _MOST_CELLS = 4, 24
 """Of the picture along each axis; fewer where train has few rows."""
 
 _CUT = 0.005
+"""Share of train's rows beyond either edge of a picture: extremes would leave all others in one cell."""
 _MOST_CUT = 0.1
+"""Where more would have to lie beyond an edge, so that no few are told of, there is no picture."""
 
 _ROWS_PER_CELL = 2
 """Train has as many times the suppression limit of rows per cell, or the picture would be empty."""

@@ -26,8 +26,11 @@ _BUDGET = 2**22
 """Numbers that the moments of one table may take: 32 MiB."""
 
 _MOST_GROUPS, _FEWEST_GROUPS = 200, 30
+"""Groups of rows that a bootstrap draws: of 200 a deviation is known to 5 %, of 30 to 13 %."""
 _ROWS_AT_ONCE = 2**12
+"""Rows spread out at a time: 10 MiB at 300 coordinates."""
 _DRAWS_AT_ONCE = 8
+"""Resamples that one thread decomposes at a time."""
 
 _DIGITS = 9
 """Decimals of a position, so that rounding decides no cell."""

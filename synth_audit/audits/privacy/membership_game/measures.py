@@ -40,6 +40,7 @@ FEWEST_GAMES = 10
 """With fewer games of one kind, an iteration and a target each, single models decide the number."""
 
 _LEAST_GAIN = 1e-300
+"""A gain of 0 is read as this, so that its logarithm is finite."""
 
 PRIVACY_GAIN = merit(
     "privacy_gain",

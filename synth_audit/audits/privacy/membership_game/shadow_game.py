@@ -48,6 +48,7 @@ NEIGHBOURS = (1, 2, 5, 10)
 """Which of the nearest synthetic rows of a target are measured."""
 
 _DECIMALS = 9
+"""Of features, beyond which digits are rounding."""
 
 _DECIMALS_OF_GUESSES = 6
 """An iterative fit is no more exact than this."""

@@ -22,7 +22,9 @@ _SPACE = 1e4
 """Distance between groups of rows whose labels differ, in a search that only looks half as far."""
 
 _WIDEST = 2**62
+"""Combined codes stay below this, so that they fit 64 bits."""
 _MOST_GROUPS = 2**32
+"""Combined labels stay below this, so that their distance is exact as a float."""
 _SAME = 1e-9
 """Distances that differ by less are tied."""
 
