@@ -300,7 +300,7 @@ def test_naive_guesses_do_not_read_the_release(subject_of, measure):
     ],
 )
 def test_settings_are_checked(bad):
-    with pytest.raises(ValueError, match=r"choose|multivariate|embedding_columns|n_minimum|max_"):
+    with pytest.raises(ValueError, match=r"choose|multivariate|embedding_columns|n_minimum|max_|n_bins"):
         SinglingOut(**bad)
 
 

@@ -25,7 +25,7 @@ ONE = 0.268051
 
 def test_the_example_holds():
     assert doctest.testmod(one_run).failed == 0
-    assert doctest.testmod(one_run).attempted == 1
+    assert doctest.testmod(one_run).attempted == 2
 
 
 def largest_chance(mu, sides, guesses):

@@ -145,7 +145,8 @@ def mu_at_least(sides: bounds.Coins | bounds.FixedSizes, guesses: bounds.Claims,
     Example: 10,000 people, fair coins, 654 right guesses of 1,000. Gaussian noise of this μ has ε = 0.7 at
     δ = 1e-5.
 
-        >>> round(mu_at_least(Coins(0.5, pool=10_000), Claims(500, 500, 654), 0.05), 3)
+        >>> sides, guesses = bounds.Coins(0.5, pool=10_000), bounds.Claims(500, 500, 654)
+        >>> round(mu_at_least(sides, guesses, 0.05), 3)
         0.195
     """
     if not 0 < alpha < 1:
