@@ -18,9 +18,9 @@ from synth_audit.generators._deep.transforms import (
     RowLayout,
 )
 from synth_audit.generators._marginal.binning import (
-    KnownColumn,
+    ColumnDomain,
     bought_counts,
-    known_columns,
+    column_domains,
     settled,
 )
 from synth_audit.plugins.generator import FitContext
@@ -118,7 +118,7 @@ def on_declared(train: Table, domain: PublicDomain) -> Transformer:
 
 
 def _transformer(train: Table, domain: PublicDomain | None, of_numbers: OfNumbers | None) -> Transformer:
-    def transform(column: Column, known: KnownColumn) -> ColumnTransform:
+    def transform(column: Column, known: ColumnDomain) -> ColumnTransform:
         name, ends = column.name, known.bounds
         if known.labels is not None:
             return LabelTransform(name, known.labels, known.gap)
@@ -126,7 +126,7 @@ def _transformer(train: Table, domain: PublicDomain | None, of_numbers: OfNumber
             return RangeTransform(name, ends, known.gap)
         return of_numbers(name, train.numbers(name), ends)
 
-    known = known_columns(train, domain, "learnt by a network")
+    known = column_domains(train, domain, "learnt by a network")
     return Transformer(train.schema, tuple(map(transform, train.schema, known)))
 
 

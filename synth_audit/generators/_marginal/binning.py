@@ -375,7 +375,7 @@ def label_codes(table: Table, name: str, labels: tuple[str, ...], *, gap: bool) 
 
 
 @dataclass(frozen=True)
-class KnownColumn:
+class ColumnDomain:
     """What values a column may hold.
 
     Attributes:
@@ -389,7 +389,7 @@ class KnownColumn:
     gap: bool
 
 
-def known_columns(train: Table, domain: PublicDomain | None, doing: str) -> tuple[KnownColumn, ...]:
+def column_domains(train: Table, domain: PublicDomain | None, doing: str) -> tuple[ColumnDomain, ...]:
     """What the columns of train may hold: as declared, and where nothing is declared as train holds it.
 
     Args:
@@ -399,15 +399,15 @@ def known_columns(train: Table, domain: PublicDomain | None, doing: str) -> tupl
         DataError: a column holds free text, or more labels than are read off.
     """
 
-    def known(column: Column) -> KnownColumn:
+    def known(column: Column) -> ColumnDomain:
         declared = None if domain is None else domain.columns[column.name]
         if declared is not None and declared.bounds is not None:
-            return KnownColumn(declared.bounds, None, declared.nullable)
+            return ColumnDomain(declared.bounds, None, declared.nullable)
         if declared is not None and declared.labels:
-            return KnownColumn(None, tuple(declared.labels), declared.nullable)
+            return ColumnDomain(None, tuple(declared.labels), declared.nullable)
         gap = train.n_missing(column.name) > 0
         if quantitative([column]):
-            return KnownColumn(ends_of(train.numbers(column.name)), None, gap)
+            return ColumnDomain(ends_of(train.numbers(column.name)), None, gap)
         labels = column.kind.domain(train.column(column.name)).categories or ()
         if column.kind.as_it_is or len(labels) > _MOST_LABELS:
             raise DataError(
@@ -416,7 +416,7 @@ def known_columns(train: Table, domain: PublicDomain | None, doing: str) -> tupl
                 expected=f"categories, at most {_MOST_LABELS:,}",
                 fix="drop the column, give it `role: identifier`, or merge its rare labels at the source",
             )
-        return KnownColumn(None, labels, gap)
+        return ColumnDomain(None, labels, gap)
 
     return tuple(map(known, train.schema))
 
@@ -461,7 +461,7 @@ def binning_for(train: Table, context: FitContext, bins: int) -> Binning:
     if private:
         context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
 
-    def binned(column: Column, known: KnownColumn) -> BinnedColumn:
+    def binned(column: Column, known: ColumnDomain) -> BinnedColumn:
         if known.labels is not None:
             return LabelBins(column.name, known.labels, known.gap)
         if known.bounds is None or column.typeless:
@@ -470,7 +470,7 @@ def binning_for(train: Table, context: FitContext, bins: int) -> Binning:
         domain = number_domain(column, known.bounds, resolution)
         return RangeBins(column.name, (domain.low, domain.high), bins, domain.step, known.gap)
 
-    known = known_columns(train, context.public_domain if private else None, "counted")
+    known = column_domains(train, context.public_domain if private else None, "counted")
     return Binning(train.schema, tuple(map(binned, train.schema, known)))
 
 
