@@ -162,7 +162,7 @@ def is_pickle(content):
     """Whether the unpickler's own reader of instructions gets through; nothing is run."""
     try:
         return any(op.name == "STOP" for op, *_ in pickletools.genops(content))
-    except ValueError:  # no instruction, or cut off in the middle of one
+    except (ValueError, DeprecationWarning):  # no instruction, cut off, or an escape that no pickle has
         return False
 
 
