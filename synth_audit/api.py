@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -57,7 +58,7 @@ from synth_audit.report.notebook import shown
 from synth_audit.sources.parquet import Parquet
 from synth_audit.store import approvals
 from synth_audit.store import purge as purging
-from synth_audit.store.evidence import Evidence, evidence_of
+from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.files import write_bytes, write_text
 from synth_audit.store.history import table_history
@@ -411,8 +412,7 @@ def verify(
     if (purged := checking.purged_check(Path(evidence))) is not None:
         return (purged,)
     found = locate_evidence(Path(evidence))
-    claimed = evidence_of(found.content()[0], found.file)  # of the workspace's evidence store
-    known, checks = checking.verify_filed(found, _hashes(tables, claimed), secret)
+    known, checks = checking.verify_filed(found, partial(_hashes, tables), secret)
     return (*checks, *approval.approval_checks(known, found.approvals()), *pages.page_check(known, found))
 
 

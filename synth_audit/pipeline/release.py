@@ -21,7 +21,7 @@ from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.source import Locatable, Selective, Target, without_transport
 from synth_audit.store.approvals import approvals_in
-from synth_audit.store.evidence import Evidence, TableRecord, evidence_of
+from synth_audit.store.evidence import Evidence, TableRecord
 from synth_audit.store.evidence_store import EvidenceStore, evidence_store
 from synth_audit.store.files import read_parquet, write_parquet
 from synth_audit.store.history import released_evidence, releases_of
@@ -99,7 +99,7 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
     filed = store.newest()
     try:
         evidence = filed.evidence
-    except ValueError:
+    except DataError:
         raise _refusal("the evidence is damaged, or of another version", "run the audit again") from None
     found = Provenance.of(filed, evidence, workspace)
     salt = salt_of(workspace, found)
@@ -332,7 +332,7 @@ def rollback(plan: Plan, workspace: Workspace) -> ReleaseRecord:
             )
         store = evidence_store(home)
         filed = store.get(journal.now.previous.digest)
-        evidence = evidence_of(filed.evidence_file, filed.where)
+        evidence = filed.evidence
         found = Provenance.of(filed, evidence, home)
         _refuse_unless_sound(plan, evidence)
         refuse_unless_filed(replace(found, journal=journal.now))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hmac
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from synth_audit.errors import DataError, GateError, LedgerDamaged
 from synth_audit.execution.seeds import Salt
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.store.approvals import KEY_VARIABLE, seal_holds
-from synth_audit.store.evidence import Evidence, evidence_of, sha256_of
+from synth_audit.store.evidence import Evidence, sha256_of
 from synth_audit.store.evidence_store import EvidenceStore, FiledAudit, evidence_store
 from synth_audit.store.files import hash_parquet, holds, read_plain
 from synth_audit.store.journal import AuditEntry, Journal, read_journal
@@ -54,6 +54,10 @@ class Check:
     what: str
     holds: bool | None
     detail: str
+
+
+_NEWEST_UNKNOWN = Check(_NEWEST, None, f"{_NO_JOURNAL}, which alone knows of later ones")
+"""What no seal can tell: whether a later attempt on the same rows failed."""
 
 
 def verify(
@@ -91,28 +95,26 @@ def verify(
 
 
 def verify_filed(
-    found: LocatedEvidence, hashes: Mapping[str, str] | None = None, salt: Salt | None = None
+    found: LocatedEvidence,
+    hashes: Callable[[Evidence], Mapping[str, str]] | None = None,
+    salt: Salt | None = None,
 ) -> tuple[Evidence, tuple[Check, ...]]:
     """Evidence of a file or folder, with all that can be checked of it where it lies.
 
     Args:
-        hashes, salt: as in :func:`verify`; tables in the restricted folder are hashed there.
+        hashes: content hashes of tables at hand, given what is to be verified; those in the restricted folder
+            are hashed there.
+        salt: as in :func:`verify`.
 
     Raises:
         DataError: there is no evidence, it cannot be read as such, or the salt given is not the one it names.
     """
     filed = found.filed()
-    if filed is None:
-        content, seal_beside = found.content()
-        evidence = evidence_of(content, found.file)
-        seal = seal_check(content, seal_beside, needed=True)
-        around: tuple[Check, ...] = (_recorded(found, evidence, content), *seal, newest_unknown())
-    else:
-        evidence = evidence_of(filed.evidence_file, found.file)
-        around = Provenance.of(filed, evidence, found.workspace, turned=found.turned).checks()
+    evidence = filed.evidence
     if salt is not None:
         refuse_foreign(salt, evidence)
-    at_hand = {**_beside(found, evidence), **(hashes or {})}
+    at_hand = _beside(found, evidence) | dict({} if hashes is None else hashes(evidence))
+    around = Provenance.of(filed, evidence, found.workspace, turned=found.turned).checks()
     return evidence, (*verify(evidence, at_hand, salt or _salt_beside(found)), *around)
 
 
@@ -135,17 +137,6 @@ def refuse_foreign(salt: Salt, evidence: Evidence) -> None:
             expected=f"the salt with the commitment {known}" if known else "none: no salt was kept",
             fix="name the file `restricted/salt` of the workspace that the evidence comes from",
         )
-
-
-def _recorded(found: LocatedEvidence, evidence: Evidence, content: bytes) -> Check:
-    """What the journal knows of evidence outside any audit's folder; one put into ``review/`` is unknown."""
-    journal = read_journal(found.workspace) if found.workspace is not None else None
-    if journal is None:
-        return Check(RECORDED, None, "the file lies by itself")
-    entry = journal.entry(evidence.digest)
-    if entry is None or not entry.names(content):
-        return Check(RECORDED, False, "it is not what was audited in this workspace")
-    return Check(RECORDED, True, f"attempt {entry.number} on this table")
 
 
 def _beside(found: LocatedEvidence, evidence: Evidence) -> dict[str, str]:
@@ -251,15 +242,20 @@ class Provenance:
 
     @property
     def entry(self) -> AuditEntry | None:
-        """What the journal knows of it."""
-        return self.journal.entry(self.evidence.digest) if self.journal else None
+        """What the journal knows of it; of a file by itself the bytes must be those that were filed."""
+        entry = self.journal.entry(self.evidence.digest) if self.journal else None
+        known = self.filed.digest or (entry is not None and entry.names(self.filed.evidence_file))
+        return entry if known else None
 
     def checks(self) -> tuple[Check, ...]:
         """Everything that can be said without the tables; what is said once is not repeated."""
+        seal = seal_check(self.filed.evidence_file, self.filed.seal, needed=self.entry is None)
+        if not self.filed.digest:
+            return (self._recorded(), *seal, _NEWEST_UNKNOWN)
         found = [self._name(), self._recorded(), self._measurements()]
         if self.entry is not None:
             found.append(self._files(self.entry))
-        found += seal_check(self.filed.evidence_file, self.filed.seal, needed=self.entry is None)
+        found += seal
         if self.filed.report is not None:
             found.append(self._report(self.filed.report))
         found.append(self._governs())
@@ -282,8 +278,8 @@ class Provenance:
             purged = f"; purged on {self.entry.purged[:10]}" if self.entry.purged else ""
             return Check(RECORDED, True, f"attempt {self.entry.number} on this table{purged}")
         if self.journal is not None:
-            return Check(RECORDED, False, "nothing with this digest was audited in this workspace")
-        return Check(RECORDED, None, _NO_JOURNAL)
+            return Check(RECORDED, False, "it is not what was audited in this workspace")
+        return Check(RECORDED, None, _NO_JOURNAL if self.filed.digest else "the file lies by itself")
 
     def _ledger(self, journal: Journal) -> Check | None:
         """Whether the table's ledger still holds all that it held; None for a table audited elsewhere."""
@@ -327,18 +323,13 @@ class Provenance:
 
     def _governs(self) -> Check:
         if self.journal is None:
-            return newest_unknown()
+            return _NEWEST_UNKNOWN
         about = self.evidence.tables.get("synthetic")
         last = self.journal.governing(about.identity if about else "")
         if last is None:
             return Check(_NEWEST, None, "the journal knows of no audit of these rows")
         outdone = self.evidence.verdict is Result.PASS and last.verdict is not Result.PASS
         return Check(_NEWEST, not outdone, f"attempt {last.last}: {last.verdict}")
-
-
-def newest_unknown() -> Check:
-    """What no seal can tell: whether a later attempt on the same rows failed."""
-    return Check(_NEWEST, None, f"{_NO_JOURNAL}, which alone knows of later ones")
 
 
 def seal_check(content: bytes, seal: bytes | None, *, needed: bool) -> Iterator[Check]:
@@ -429,7 +420,7 @@ def _faults(store: EvidenceStore, found: Released | None, journal: Journal | Non
         yield "its seal is missing, or not of this file and key"
     try:
         evidence = store.get(found.digest).evidence
-    except (DataError, ValueError):
+    except DataError:
         yield f"the evidence {found.digest} that it names is missing or damaged"
         return
     recorded = evidence.tables.get("synthetic")

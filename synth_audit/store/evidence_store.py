@@ -13,8 +13,16 @@ from pathlib import Path
 
 from synth_audit.errors import Altered
 from synth_audit.findings.verdict import Result
-from synth_audit.store.approvals import SUFFIX, is_approval, seal_beside, seal_holds, seal_of, seal_path
-from synth_audit.store.evidence import Evidence, parse_evidence
+from synth_audit.store.approvals import (
+    SUFFIX,
+    approval_files,
+    is_approval,
+    seal_beside,
+    seal_holds,
+    seal_of,
+    seal_path,
+)
+from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of
 from synth_audit.store.files import (
     discard,
     folder_names,
@@ -52,7 +60,7 @@ class FiledAudit:
     """The files of an audit, wherever they are kept.
 
     Attributes:
-        digest: that its evidence must have.
+        digest: that its evidence must have; empty for a file by itself, whose name says nothing.
         files: content by name of every file, seals too.
         where: its evidence, for messages.
     """
@@ -82,6 +90,17 @@ class FiledAudit:
         if EVIDENCE not in files:
             raise altered_folder(folder, "holds no evidence")
         return cls(folder.digest, files, folder.evidence)
+
+    @classmethod
+    def alone(cls, file: Path) -> FiledAudit:
+        """Evidence in a file by itself, with the seal and the approvals beside it.
+
+        Raises:
+            DataError: it cannot be read.
+        """
+        seal = seal_beside(file)
+        files = {EVIDENCE: evidence_bytes(file), **approval_files(file.parent)}
+        return cls("", files | ({} if seal is None else {SEAL: seal}), file)
 
     def write(self, folder: Path) -> None:
         """Write its files into a folder."""
@@ -113,9 +132,9 @@ class FiledAudit:
         """The evidence in it.
 
         Raises:
-            ValueError: it is none.
+            DataError: it is damaged or of another format.
         """
-        return parse_evidence(self.files[EVIDENCE].decode())
+        return evidence_of(self.files[EVIDENCE], self.where)
 
     def altered(self, entry: AuditEntry) -> tuple[str, ...]:
         """Names of files that are not what was filed, or that were not filed at all.

@@ -41,7 +41,7 @@ def released_evidence(workspace: Workspace, digest: str) -> Evidence | None:
     """Evidence of a release that is still there, and whole."""
     try:
         found = evidence_store(workspace.home).get(digest).evidence
-    except (DataError, ValueError):
+    except DataError:
         return None
     return found if found.intact and found.digest == digest else None
 
@@ -106,7 +106,7 @@ def table_history(root: Path) -> TableHistory:
         try:
             filed = evidence_store(workspace).get(digest)
             found.append(_past(workspace, filed, journal, releases))
-        except (DataError, ValueError):
+        except DataError:
             unread += 1
     found.sort(key=lambda a: (a.evidence.attempt, a.evidence.created, a.evidence.digest))
     purged = sum(bool(e.purged) for e in journal.audits) if journal else 0

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from synth_audit.errors import Altered, DataError
 from synth_audit.files import problem_of
-from synth_audit.store.approvals import Approval, approval_files, approvals_in, seal_beside
-from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of
+from synth_audit.store.approvals import Approval, approval_files, approvals_in
+from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_store import CERTIFICATE, REPORT, FiledAudit, evidence_store
-from synth_audit.store.files import holds, read_plain, write_bytes
+from synth_audit.store.files import holds, write_bytes
 from synth_audit.store.journal import AuditEntry, Journal, open_journal, read_journal
 from synth_audit.store.workspace import AuditFolder, Workspace
 
@@ -45,42 +45,21 @@ class LocatedEvidence:
         except DataError:
             return False
 
-    def filed(self) -> FiledAudit | None:
-        """The audit's folder as it is; None for a file that lies by itself.
+    def filed(self, *, whole: bool = True) -> FiledAudit:
+        """What was filed there, read once.
+
+        Args:
+            whole: with every file of the audit's folder; else with what vouches for the evidence alone, where
+                no evidence store keeps it.
 
         Raises:
-            DataError: it cannot be read, or something in it is a link or no file.
+            DataError: it cannot be read, or something in the folder is a link or no file.
         """
-        if self.folder is None:
-            return None
-        if self.pointed and self.workspace is not None:
+        if self.pointed and self.workspace is not None and self.folder is not None:
             return evidence_store(self.workspace).get(self.folder.digest)
-        return FiledAudit.load(self.folder)
-
-    def content(self) -> tuple[bytes, bytes | None]:
-        """The evidence as a file, and its seal where there is one.
-
-        Raises:
-            DataError: it cannot be read.
-        """
-        if self.pointed and (filed := self.filed()) is not None:
-            return filed.evidence_file, filed.seal
-        return evidence_bytes(self.file), seal_beside(self.file)
-
-    def report(self) -> bytes | None:
-        """The report in the folder of the audit; None where there is none.
-
-        Raises:
-            OSError: it cannot be read, or a link or a pipe is in its place.
-        """
-        if self.folder is None:
-            return None
-        if self.pointed and (filed := self.filed()) is not None:
-            return filed.report
-        try:
-            return read_plain(self.folder.report)
-        except FileNotFoundError:
-            return None
+        if whole and self.folder is not None:
+            return FiledAudit.load(self.folder)
+        return FiledAudit.alone(self.file)
 
     @property
     def certificate(self) -> Path:
@@ -249,15 +228,15 @@ def checked_evidence(found: LocatedEvidence) -> Evidence:
         Altered: its digest is not its own, or the journal at hand has it otherwise or knew of a newer one
             than the pointer that led here named.
     """
-    content, _ = found.content()
-    evidence = evidence_of(content, found.file)
+    filed = found.filed(whole=False)
+    evidence = filed.evidence
     if not evidence.intact:
         raise _altered(found, "evidence whose digest matches its content")
     journal = read_journal(found.workspace) if found.workspace is not None else None
     if journal is not None:
         entry = journal.entry(evidence.digest)
         named = found.folder is None or found.folder.digest == evidence.digest
-        if entry is None or not named or not entry.names(content):
+        if entry is None or not named or not entry.names(filed.evidence_file):
             raise _altered(found, "what the journal in the restricted folder knows")
     if found.turned:
         raise Altered(
