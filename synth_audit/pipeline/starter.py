@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import combinations, permutations
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import yaml
 
-from synth_audit.arrays import Bools, Codes, Codes32, Counts, Floats, Positions
+from synth_audit.arrays import Codes, Codes32, Counts, Floats, Positions
 from synth_audit.encode.codes import cells_of, codes
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.registry import catalogue
 from synth_audit.table.arrow import is_text, n_distinct
 from synth_audit.table.kind import TIME, NumberPart, Order
-from synth_audit.table.rules import Ordered, Rule, determines, nameable, ordered
+from synth_audit.table.rules import Rule, determines, nameable, ordered
 from synth_audit.table.schema import RELEASED, Column, Role, nominal
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema, kind_of
 from synth_audit.table.storage_types import plain
@@ -118,10 +119,13 @@ _SAMPLE = 1_000
 """Rows on which the chance of an inequality is estimated."""
 
 _GROUPED_ROWS = 4_000
-"""Rows on which a dependency is tried before it is checked on all."""
+"""First rows on which a dependency is tried before it is checked on all."""
 
-_BLOCK = 8_192
-"""Rows whose presence is counted at once."""
+_Values = TypeVar("_Values")
+"""Numbers, or codes of labels, of one column."""
+
+_Held = tuple[int, float]
+"""Rows on which a rule holds, and the chance of each to break it; no rows where it is broken or not asked."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ def proposed_roles(table: Table) -> dict[str, RoleProposal]:
 def _unnamed_key(table: Table) -> dict[str, RoleProposal]:
     """The column whose rows agree in most others, as rows of one person do, where that is no chance."""
     codes_of = {c.name: codes([table], c)[0] for c in table.schema.features}
-    varied = {name: c for name, c in codes_of.items() if _agreement(c) < _VARIED}
+    varied = {name: c for name, c in codes_of.items() if _impurity(np.bincount(c + 1)) > 1 - _VARIED}
     most, best = _TOLD - 1, ""
     for column in table.schema.features:
         key = codes_of[column.name]
@@ -172,12 +176,6 @@ def _reads_as_dates(table: Table, column: Column) -> bool:
     """Whether labels of a column are moments, by which the columns of their parts follow, as of nobody."""
     parts = column.kind.parts([cells_of(table, column)]) if nominal([column]) else ()
     return any(isinstance(part, NumberPart) and part.unit == TIME for part in parts)
-
-
-def _agreement(of: Codes) -> float:
-    """How often two rows agree."""
-    shares = np.bincount(of + 1) / max(1, len(of))
-    return float((shares**2).sum())
 
 
 def _told(key: Codes, other: Codes) -> bool:
@@ -334,62 +332,67 @@ def discover(table: Table, columns: Sequence[Column], most: int = MOST_RULES) ->
     all if its columns had nothing to do with each other. What follows from two others is left out. Ranges and
     categories are never proposed: their ends and names are somebody's values. A proposal holds no value.
     """
-    inequalities = list(_inequalities(table, columns))
-    same = {p.rule.right for p in inequalities if isinstance(p.rule, Ordered) and p.rule.operator == "=="}
-    rest = [c for c in columns if c.name not in same]
-    found = [*inequalities, *_dependencies(table, rest)]
+    found: list[Proposal] = []
+    equal: set[str] = set()
+    for order in (Order.DATES, Order.NUMBERS):
+        numbers = {c.name: table.numbers(c.name) for c in columns if c.kind.order is order}
+        twins, single = _worth_telling(numbers, _inequality)
+        for (a, b), (rows, _) in twins.items():
+            _, counts = np.unique(numbers[a][~np.isnan(numbers[a])], return_counts=True)
+            found.append(Proposal(ordered(a, "==", b), rows, _impurity(counts)))
+            equal.add(b)
+        found += [Proposal(ordered(a, "<=", b), *held) for (a, b), held in single.items()]
+    labels = {
+        c.name: codes([table], c)[0].astype(np.int32)
+        for c in columns
+        if c.name not in equal and c.kind.groups(table.column(c.name)) and not c.typeless
+    }
+    twins, single = _worth_telling(labels, _dependency)
+    back = {(b, a): _dependency(labels[b], labels[a]) for a, b in twins}
+    found += [Proposal(determines([a], b), *held) for (a, b), held in (twins | back | single).items()]
     return tuple(sorted(found, key=lambda p: -p.spared)[:most])
 
 
-def _inequalities(table: Table, columns: Sequence[Column]) -> Iterator[Proposal]:
-    for order in (Order.DATES, Order.NUMBERS):
-        alike = [c.name for c in columns if c.kind.order is order]
-        if len(alike) < 2:
-            continue
-        numbers = [table.numbers(name) for name in alike]
-        chance = _chance_above(numbers)
-        rows = _rows_with_both([~np.isnan(x) for x in numbers])
+def _worth_telling(
+    values: Mapping[str, _Values], ask: Callable[[_Values, _Values], _Held]
+) -> tuple[dict[tuple[str, str], _Held], dict[tuple[str, str], _Held]]:
+    """Pairs of columns that hold both ways and are worth telling, and those that hold one way.
 
-        def holds(i: int, j: int, numbers: Sequence[Floats] = numbers) -> bool:
-            return _never_above(numbers[i], numbers[j])
-
-        equal, single = _settled(rows, chance, holds)
-        for i, j in equal:
-            unequal = _impurity(np.unique(numbers[i][~np.isnan(numbers[i])], return_counts=True)[1])
-            yield Proposal(ordered(alike[i], "==", alike[j]), int(rows[i, j]), unequal)
-        for i, j in single:
-            yield Proposal(ordered(alike[i], "<=", alike[j]), int(rows[i, j]), float(chance[i, j]))
-
-
-def _never_above(a: Floats, b: Floats) -> bool:
-    """Whether a ≤ b on all rows with both, and would not be on enough of them by chance.
-
-    Asked of these rows once more: where b is missing may depend on a.
+    The second of two columns that hold both ways stands back for the first. What follows from two others on
+    as many rows is left out, what spares least first.
     """
+    left = {(a, b): ask(values[a], values[b]) for a, b in permutations(values, 2)}
+    left = {
+        pair: (rows, chance)
+        for pair, (rows, chance) in left.items()
+        if rows >= FEWEST_ROWS and chance >= LEAST_CHANCE and rows * chance >= FEWEST_SPARED
+    }
+    twins = {}
+    for a, b in combinations(values, 2):
+        if (a, b) in left and (b, a) in left:
+            twins[a, b] = left[a, b]
+            left = {pair: held for pair, held in left.items() if b not in pair}
+    for a, b in sorted(left, key=lambda pair: left[pair][0] * left[pair][1]):
+        ways = [(left.get((a, c)), left.get((c, b))) for c in values]
+        if any(to and on and min(to[0], on[0]) >= left[a, b][0] for to, on in ways):
+            del left[a, b]
+    return twins, left
+
+
+def _inequality(a: Floats, b: Floats) -> _Held:
+    """Rows with both, and ``P(a > b')`` with b' from another row; nothing where some row has a above b, or
+    where the columns' spreads are not of one order."""
+    at = _spread_out(len(a))
     both = ~(np.isnan(a) | np.isnan(b))
-    first, second = a[both], b[both]
-    if not len(first) or np.any(first > second):
-        return False
-    at = _spread_out(len(first))
-    above = np.searchsorted(np.sort(second[at]), first[at], side="left")
-    return bool(above.mean() / len(at) >= LEAST_CHANCE)
-
-
-def _chance_above(numbers: Sequence[Floats]) -> Floats:
-    """``P(a > b')`` with b' from another row, on a sample; 0 where some of its rows have a above b, or where
-    the columns' spreads are not of one order. Shape (columns, columns)."""
-    values = np.column_stack([x[_spread_out(len(x))] for x in numbers])
-    known = [np.sort(x[~np.isnan(x)]) for x in values.T]
-    spreads = np.array([_spread(x) for x in known])
-    chance = np.zeros((len(known), len(known)))
-    for i, column in enumerate(values.T):
-        alike = (spreads > 0) & (spreads <= spreads[i] * MOST_UNLIKE) & (spreads[i] <= spreads * MOST_UNLIKE)
-        alike &= ~np.any(column[:, None] > values, axis=0)
-        for j in np.flatnonzero(alike):
-            above = np.searchsorted(known[j], known[i], side="left")
-            chance[i, j] = above.mean() / len(known[j])
-    np.fill_diagonal(chance, 0.0)
-    return chance
+    if np.any(a[at] > b[at]) or not both.any() or np.any(a[both] > b[both]):
+        return 0, 0.0
+    a, b = a[both], b[both]
+    at = _spread_out(len(a))
+    a, b, rows = np.sort(a[at]), np.sort(b[at]), len(a)
+    low, high = sorted((_spread(a), _spread(b)))
+    if not 0 < high <= low * MOST_UNLIKE:
+        return 0, 0.0
+    return rows, float(np.searchsorted(b, a, side="left").mean() / len(at))
 
 
 def _spread_out(n: int) -> Positions:
@@ -397,11 +400,9 @@ def _spread_out(n: int) -> Positions:
 
 
 def _spread(x: Floats) -> float:
-    """Distance of the 5 % and 95 % quantiles of known values, or of the ends where these agree."""
-    if not len(x):
-        return 0.0
+    """Distance of the 5 % and 95 % quantiles, or of the ends where these agree."""
     low, high = map(float, np.quantile(x, [0.05, 0.95]))
-    return high - low or float(x.max()) - float(x.min())
+    return high - low or float(np.ptp(x))
 
 
 def _impurity(counts: Counts) -> float:
@@ -409,93 +410,17 @@ def _impurity(counts: Counts) -> float:
     return float(1 - np.sum((counts / counts.sum()) ** 2)) if len(counts) else 0.0
 
 
-def _rows_with_both(present: Sequence[Bools]) -> Counts:
-    """Rows on which two columns are both there, for every two, shape (columns, columns)."""
-    total = np.zeros((len(present), len(present)))
-    for first in range(0, len(present[0]), _BLOCK):
-        block = np.array([p[first : first + _BLOCK] for p in present], dtype=np.float32)
-        total += block @ block.T  # whole numbers up to the size of a block: exact
-    return total.astype(np.int64)
-
-
-def _settled(
-    rows: Counts, chance: Floats, holds: Callable[[int, int], bool]
-) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Pairs that hold and are worth telling: those that hold both ways, and the other ones.
-
-    The second of two columns that hold both ways stands back for the first. What follows from two others on
-    as many rows is left out, and not even looked at.
-
-    Args:
-        chance: how likely a row is to break the pair by chance; 0 for a pair that is no candidate.
-    """
-    spared = rows * chance
-    worth = (rows >= FEWEST_ROWS) & (chance >= LEAST_CHANCE) & (spared >= FEWEST_SPARED)
-    left = np.where(worth, rows, 0)
-    both_ways = []
-    for i, j in np.argwhere(np.triu((left > 0) & (left.T > 0))).tolist():
-        if left[i, j] and left[j, i] and holds(i, j) and holds(j, i):
-            both_ways.append((i, j))
-            left[j, :] = left[:, j] = 0
-    sure: set[tuple[int, int]] = set()
-    kept = _unimplied(left, spared)
-    while not sure.issuperset(kept):
-        for pair in kept:
-            if pair in sure or holds(*pair):
-                sure.add(pair)
-            else:
-                left[pair] = 0
-        kept = _unimplied(left, spared)  # what seemed to follow from a pair that does not hold is back
-    return both_ways, kept
-
-
-def _unimplied(rows: Counts, spared: Floats) -> list[tuple[int, int]]:
-    """Pairs that do not follow from two others on as many rows; those that spare least go first."""
-    left = rows.copy()
-    pairs = [(int(i), int(j)) for i, j in np.argwhere(left)]
-    for i, j in sorted(pairs, key=lambda p: float(spared[p])):
-        if np.any((left[i] >= left[i, j]) & (left[:, j] >= left[i, j])):
-            left[i, j] = 0
-    return [p for p in pairs if left[p]]
-
-
-def _dependencies(table: Table, columns: Sequence[Column]) -> Iterator[Proposal]:
-    names = [c.name for c in columns if c.kind.groups(table.column(c.name)) and not c.typeless]
-    if len(names) < 2:
-        return
-    values = [codes([table], table.schema[name])[0].astype(np.int32) for name in names]
-    rows = _rows_with_both([v != MISSING for v in values])
-    chance = _chance_undetermined(values)
-
-    def holds(i: int, j: int) -> bool:
-        return _determines(values[i], values[j])
-
-    both_ways, single = _settled(rows, chance, holds)
-    there_and_back = [*both_ways, *((j, i) for i, j in both_ways)]
-    for i, j in [*there_and_back, *single]:
-        yield Proposal(determines([names[i]], names[j]), int(rows[i, j]), float(chance[i, j]))
-
-
-def _chance_undetermined(values: Sequence[Codes32]) -> Floats:
-    """How likely a row is to differ in b from the row before it with its a, were b shuffled: share of rows
-    that are not the first with their a, times ``1 − Σ p²`` of b. 0 where a has too many values, or where
-    some whole groups of rows with one a are already seen to differ in b. Shape (columns, columns)."""
-    sizes = [np.bincount(v[v != MISSING]) for v in values]
-    impurity = np.array([_impurity(s) for s in sizes])
-    chance = np.zeros((len(values), len(values)))
-    for i, (column, size) in enumerate(zip(values, sizes, strict=True)):
-        if not 2 <= len(size) < size.sum() / _ROWS_A_VALUE:
-            continue
-        few = int(np.searchsorted(np.cumsum(size), _GROUPED_ROWS)) + 1
-        at = np.flatnonzero((column != MISSING) & (column < few))
-        some = np.column_stack([v[at] for v in values])
-        usual = np.full((few, len(values)), MISSING, dtype=np.int32)
-        usual[some[:, i]] = some
-        expected = usual[some[:, i]]
-        differs = np.any((some != expected) & (some != MISSING) & (expected != MISSING), axis=0)
-        chance[i] = np.where(differs, 0.0, (1 - len(size) / size.sum()) * impurity)
-    np.fill_diagonal(chance, 0.0)
-    return chance
+def _dependency(a: Codes32, b: Codes32) -> _Held:
+    """Rows with both, and how likely one differs in b from the row before it with its a, were b shuffled:
+    share of rows that are not the first with their a, times ``1 − Σ p²`` of b. Nothing where a has too many
+    values, or where rows with one a differ in b."""
+    if not (_determines(a[:_GROUPED_ROWS], b[:_GROUPED_ROWS]) and _determines(a, b)):
+        return 0, 0.0
+    both = (a != MISSING) & (b != MISSING)
+    rows, groups = int(both.sum()), len(np.unique(a[both]))
+    if not 2 <= groups < rows / _ROWS_A_VALUE:
+        return 0, 0.0
+    return rows, (1 - groups / rows) * _impurity(np.bincount(b[both]))
 
 
 def _determines(a: Codes32, b: Codes32) -> bool:
