@@ -33,11 +33,14 @@ SEVERITIES = ("critical", "warning", "info")
 _SUITE_KEYS = {"name", "expectations", "meta", "notes", "id"}
 _EXPECTATION_KEYS = {"type", "kwargs", "meta", "severity", "notes", "description", "id"}
 _META_KEYS = ("id", "title", "finding", "reason", "advice", "blocking", "optional", "undecided", FITNESS)
+_FLAGS = ("blocking", "optional", "undecided")
 _LIMIT_KEYS = ("name", "scope", "bound", "minimum", "maximum", "strict")
 # Great Expectations lets these arguments override what stands beside `kwargs`, or the form of results.
 _RESERVED = frozenset(
     ["id", "meta", "notes", "severity", "description", "result_format", "catch_exceptions", "batch_id"]
 )
+
+_CORRECT = "correct the suite; those that ship show how it is done"
 
 _SUFFIXES = ("", ".json", ".yaml", ".yml")
 
@@ -122,28 +125,45 @@ def parse_suite(plain: object, *, where: str = "gates", installed: bool = True) 
     Raises:
         GateError: see :func:`load_suite`.
     """
-    if not isinstance(plain, Mapping):
-        raise _bad("the gate suite is not a mapping", where, expected="name and expectations")
-    _refuse_unknown(plain, _SUITE_KEYS, where)
-    if not isinstance(name := plain.get("name"), str) or not name:
-        raise _bad("the gate suite has no name", where, expected='`"name": "..."`')
-    listed = plain.get("expectations")
-    if not isinstance(listed, Sequence) or isinstance(listed, str) or not listed:
-        raise _bad("the gate suite holds no expectations", where, expected="a list of at least one")
-    _refuse_foreign(plain, where)
+    _need(isinstance(plain, Mapping), "the gate suite is not a mapping", where, "name and expectations")
+    suite = cast(Mapping[str, Any], plain)
+    _refuse_unknown(suite, _SUITE_KEYS, where)
+    name, listed, meta = suite.get("name"), suite.get("expectations"), suite.get("meta")
+    _need(name and isinstance(name, str), "the gate suite has no name", where, '`"name": "..."`')
+    several = listed and isinstance(listed, Sequence) and not isinstance(listed, str)
+    _need(several, "the gate suite holds no expectations", where, "a list of at least one")
+    assert isinstance(name, str)
+    assert listed is not None
+    _refuse_foreign(suite, where)
     gates = tuple(_gate(x, f"{where}, expectation {i}", installed) for i, x in enumerate(listed, 1))
     _refuse_twice((g.id for g in gates), "gate id", where)
     _refuse_twice((g.key for g in gates), "expectation", where)
-    if not any(g.blocking and g.limit for g in gates):
-        raise _bad(
-            "no gate on a measurement blocks, so the suite would pass whatever the audits found",
-            where,
-            expected=f"at least one {MEASUREMENT_TYPE} of severity critical",
-        )
-    asked = demanded(plain.get("meta"), where)
-    fit = _fitness_blocks(plain.get("meta"), where, judged=any(g.fitness for g in gates))
-    _refuse_foreign(plain, where, allow_nan=False)
-    return Suite(name, cast(Mapping[str, Any], plain), sha256_of(plain), gates, asked, fit)
+    _need(
+        any(g.blocking and g.limit for g in gates),
+        "no gate on a measurement blocks, so the suite would pass whatever the audits found",
+        where,
+        f"at least one {MEASUREMENT_TYPE} of severity critical",
+    )
+    stated = meta if isinstance(meta, Mapping) else {}
+    asked = stated.get(ANSWERS, [])
+    known = isinstance(asked, list) and all(isinstance(x, str) and x in CRITERIA for x in asked)
+    _need(
+        known and len(set(asked)) == len(asked),
+        f"meta.{ANSWERS} does not name criteria",
+        where,
+        f"a list of some of {', '.join(CRITERIA)}, each once",
+        "correct the suite; `sensitive` shows how it is done",
+    )
+    blocks = stated.get(BLOCKS, False)
+    misspelt = any(k != BLOCKS and get_close_matches(str(k), [BLOCKS], 1, 0.75) for k in stated)
+    _need(
+        not misspelt and isinstance(blocks, bool) and (not blocks or any(g.fitness for g in gates)),
+        f"meta.{BLOCKS} cannot be followed",
+        where,
+        f"`{BLOCKS}: true` or `false`, and with true a gate whose meta has `{FITNESS}`",
+    )
+    _refuse_foreign(suite, where, allow_nan=False)
+    return Suite(name, suite, sha256_of(suite), gates, tuple(asked), blocks)
 
 
 def locate(name: str, base: Path) -> Path:
@@ -265,45 +285,6 @@ def _declared(measurement: MeasurementId, where: str) -> tuple[list[str], list[s
     return [q.name for q in info.quantities], [q.name for q in derived_of(known[audit].family)]
 
 
-def demanded(meta: object, where: str) -> tuple[str, ...]:
-    """The criteria to which a suite demands answers, from its ``meta``.
-
-    Raises:
-        GateError: it names something else, or one twice.
-    """
-    asked = meta.get(ANSWERS, []) if isinstance(meta, Mapping) else []
-    known = isinstance(asked, list) and all(isinstance(x, str) and x in CRITERIA for x in asked)
-    if not known or len(set(asked)) < len(asked):
-        raise _bad(
-            f"meta.{ANSWERS} does not name criteria",
-            where,
-            expected=f"a list of some of {', '.join(CRITERIA)}, each once",
-            fix="correct the suite; `sensitive` shows how it is done",
-        )
-    return tuple(asked)
-
-
-def _fitness_blocks(meta: object, where: str, *, judged: bool) -> bool:
-    """Whether a release that is not fit stays in, from a suite's ``meta``.
-
-    Args:
-        judged: a gate of the suite decides fitness.
-
-    Raises:
-        GateError: it is neither true nor false, it is misspelt, or no gate decides fitness.
-    """
-    stated = meta if isinstance(meta, Mapping) else {}
-    close = next((k for k in stated if k != BLOCKS and get_close_matches(str(k), [BLOCKS], 1, 0.75)), None)
-    asked = stated.get(BLOCKS, False)
-    if close is not None or not isinstance(asked, bool) or (asked and not judged):
-        raise _bad(
-            f"meta.{BLOCKS} cannot be followed",
-            where,
-            expected=f"`{BLOCKS}: true` or `false`, and with true a gate whose meta has `{FITNESS}`",
-        )
-    return asked
-
-
 def key_of(expectation: Mapping[str, Any]) -> str:
     """Canonical JSON of an expectation's type and arguments: equal for equal expectations."""
     content = {"type": expectation["type"], "kwargs": expectation["kwargs"]}
@@ -320,124 +301,97 @@ def table_expectation_types() -> frozenset[str]:
 
 
 def _gate(plain: object, where: str, installed: bool) -> Gate:
-    if not isinstance(plain, Mapping):
-        raise _bad("an expectation is not a mapping", where, expected="type, kwargs, meta, severity")
-    meta = plain.get("meta")
-    if not isinstance(meta, Mapping) or not isinstance(ident := meta.get("id"), str) or not ident.strip():
-        raise _bad("an expectation has no id", where, expected='`"meta": {"id": "...", "reason": "..."}`')
+    _need(
+        isinstance(plain, Mapping), "an expectation is not a mapping", where, "type, kwargs, meta, severity"
+    )
+    gate = cast(Mapping[str, Any], plain)
+    meta = gate.get("meta")
+    ident = meta.get("id") if isinstance(meta, Mapping) else None
+    named = isinstance(ident, str) and ident.strip()
+    _need(named, "an expectation has no id", where, '`"meta": {"id": "...", "reason": "..."}`')
+    assert isinstance(meta, Mapping)
     where = f"{where} ({ident})"
-    _refuse_unknown(plain, _EXPECTATION_KEYS, where)
-    blocking = _blocking(plain.get("severity", "critical"), meta, where)
-    kwargs = plain.get("kwargs")
-    if not isinstance(kwargs, Mapping):
-        raise _bad("an expectation has no kwargs", where, expected="a mapping of arguments")
-    limit = _limit(plain.get("type"), kwargs, where, installed)
+    _refuse_unknown(gate, _EXPECTATION_KEYS, where)
+    severity, kwargs = gate.get("severity", "critical"), gate.get("kwargs")
+    _need(severity in SEVERITIES, "unknown severity", where, f"one of {', '.join(SEVERITIES)}")
+    for key in set(meta) - set(_META_KEYS):
+        # Other keys are the author's own, but a misspelt `blocking` must not open a gate.
+        close = get_close_matches(str(key), _META_KEYS, n=1, cutoff=0.75)
+        _need(not close, f"unknown key {key!r} in meta", where, f"{close and close[0]!r}, or another word")
+    for key in ("title", "finding", "reason", "advice"):
+        _need(isinstance(meta.get(key, ""), str), f"meta.{key} is not text", where, "a sentence")
+    _need(
+        meta.get("reason", "").strip(),
+        "a gate states no reason for its limit",
+        where,
+        "meta.reason: why this limit and no other",
+        "a compliance officer signs the limit, so write down what it rests on",
+    )
+    flags = {key: meta.get(key, key == "blocking" and severity == "critical") for key in _FLAGS}
+    for key, flag in flags.items():
+        _need(isinstance(flag, bool), f"meta.{key} is neither true nor false", where, "true or false")
+    blocking, when = flags["blocking"], meta.get(FITNESS, "")
+    _need(isinstance(kwargs, Mapping), "an expectation has no kwargs", where, "a mapping of arguments")
+    assert isinstance(kwargs, Mapping)
+    limit = _limit(gate.get("type"), kwargs, where, installed)
+    _need(
+        not (flags["optional"] and blocking),
+        "a blocking gate cannot be optional",
+        where,
+        "severity warning or info",
+        "what decides a release must not vanish when its audit has nothing to judge",
+    )
+    _need(
+        when in get_args(When),
+        f"meta.{FITNESS} does not say when the gate decides fitness",
+        where,
+        "always, target (where the plan names one) or no target",
+    )
+    _need(
+        not (when and blocking),
+        "a gate that decides fitness blocks by itself",
+        where,
+        "severity warning or info",
+        f"say in the suite's meta whether fitness blocks: `{BLOCKS}: true`",
+    )
+    words = str(gate["type"]).replace("_", " ").capitalize()
+    about = f"{words}: {kwargs['column']}" if kwargs.get("column") else words
     return Gate(
-        id=ident,
-        title=meta.get("title") or (limit.title if limit else _table_title(plain)),
+        id=meta["id"],
+        title=meta.get("title") or (limit.title if limit else about),
         reason=meta["reason"],
         advice=meta.get("advice", ""),
-        blocking=blocking,
-        optional=_optional(meta, where, blocking=blocking),
-        undecided=_flag(meta, "undecided", where),
-        fitness=_when(meta, where, blocking=blocking),
+        fitness=when,
         limit=limit,
-        plain=plain,
+        plain=gate,
+        **flags,
     )
 
 
-def _blocking(severity: object, meta: Mapping[str, Any], where: str) -> bool:
-    """Whether the gate blocks, having checked severity and meta."""
-    if severity not in SEVERITIES:
-        raise _bad("unknown severity", where, expected=f"one of {', '.join(SEVERITIES)}")
-    for key in set(meta) - set(_META_KEYS):
-        # Other keys are the author's own, but a misspelt `blocking` must not open a gate.
-        if close := get_close_matches(str(key), _META_KEYS, n=1, cutoff=0.75):
-            raise _bad(f"unknown key {key!r} in meta", where, expected=f"{close[0]!r}, or another word")
-    for key in ("title", "finding", "reason", "advice"):
-        if not isinstance(meta.get(key, ""), str):
-            raise _bad(f"meta.{key} is not text", where, expected="a sentence")
-    if not meta.get("reason", "").strip():
-        raise _bad(
-            "a gate states no reason for its limit",
-            where,
-            expected="meta.reason: why this limit and no other",
-            fix="a compliance officer signs the limit, so write down what it rests on",
-        )
-    return _flag(meta, "blocking", where, default=severity == "critical")
-
-
-def _optional(meta: Mapping[str, Any], where: str, *, blocking: bool) -> bool:
-    optional = _flag(meta, "optional", where)
-    if optional and blocking:
-        raise _bad(
-            "a blocking gate cannot be optional",
-            where,
-            expected="severity warning or info",
-            fix="what decides a release must not vanish when its audit has nothing to judge",
-        )
-    return optional
-
-
-def _flag(meta: Mapping[str, Any], key: str, where: str, *, default: bool = False) -> bool:
-    flag = meta.get(key, default)
-    if not isinstance(flag, bool):
-        raise _bad(f"meta.{key} is neither true nor false", where, expected="true or false")
-    return flag
-
-
-def _when(meta: Mapping[str, object], where: str, *, blocking: bool) -> When:
-    """When a gate decides fitness, from its ``meta``.
-
-    Raises:
-        GateError: it is none of :data:`When`, or the gate blocks by itself.
-    """
-    when = meta.get(FITNESS, "")
-    known = [x for x in get_args(When) if x == when]
-    if not known:
-        raise _bad(
-            f"meta.{FITNESS} does not say when the gate decides fitness",
-            where,
-            expected="always, target (where the plan names one) or no target",
-        )
-    if when and blocking:
-        raise _bad(
-            "a gate that decides fitness blocks by itself",
-            where,
-            expected="severity warning or info",
-            fix=f"say in the suite's meta whether fitness blocks: `{BLOCKS}: true`",
-        )
-    found: When = known[0]
-    return found
-
-
 def _limit(kind: object, kwargs: Mapping[str, Any], where: str, installed: bool) -> Limit | None:
-    if taken := sorted(_RESERVED & set(kwargs)):
-        raise _bad(f"{taken[0]!r} may not stand in kwargs", where, expected="arguments of the expectation")
-    if '"$PARAMETER"' in json.dumps(kwargs, default=str):
-        raise _bad("a suite parameter has no value here", where, expected="every argument written out")
+    taken = sorted(_RESERVED & set(kwargs))
+    _need(not taken, f"{taken and taken[0]!r} may not stand in kwargs", where, "arguments of the expectation")
+    empty = '"$PARAMETER"' in json.dumps(kwargs, default=str)
+    _need(not empty, "a suite parameter has no value here", where, "every argument written out")
     if kind != MEASUREMENT_TYPE:
         types = table_expectation_types()
-        if not isinstance(kind, str) or kind not in types:
-            raise _bad(
-                f"unknown expectation type {kind!r}",
-                where,
-                expected=suggestion(str(kind), [*types, MEASUREMENT_TYPE])
-                or f"{MEASUREMENT_TYPE}, or a type that Great Expectations ships",
-            )
+        _need(
+            isinstance(kind, str) and kind in types,
+            f"unknown expectation type {kind!r}",
+            where,
+            suggestion(str(kind), [*types, MEASUREMENT_TYPE])
+            or f"{MEASUREMENT_TYPE}, or a type that Great Expectations ships",
+        )
         return None
-    if unknown := sorted(set(kwargs) - set(_LIMIT_KEYS)):
-        raise _bad(f"unknown argument {unknown[0]!r}", where, expected=f"one of {', '.join(_LIMIT_KEYS)}")
+    _refuse_unknown(kwargs, set(_LIMIT_KEYS), where, "argument")
     try:
         limit = Limit.read(**{"name": "", **kwargs})
     except MeasurementNameError as error:
-        raise _bad(
-            error.what, where, expected=error.expected, fix=f"{error.fix}, or write {EVERY_SCOPE!r} for all"
-        ) from None
+        fix = f"{error.fix}, or write {EVERY_SCOPE!r} for all"
+        raise GateError(error.what, where=where, expected=error.expected, fix=fix) from None
     except ValueError as error:
-        raise _bad(
-            str(error), where, expected=f"{', '.join(_LIMIT_KEYS)}; see the suite that ships"
-        ) from None
+        expected = f"{', '.join(_LIMIT_KEYS)}; see the suite that ships"
+        raise GateError(str(error), where=where, expected=expected, fix=_CORRECT) from None
     if installed:
         check_gateable(limit, where)
     return limit
@@ -448,34 +402,27 @@ def _refuse_foreign(plain: object, where: str, *, allow_nan: bool = True) -> Non
     try:
         json.dumps(plain, allow_nan=allow_nan, sort_keys=True)
     except (TypeError, ValueError):
-        raise _bad(
+        raise GateError(
             "the gate suite holds a value that JSON cannot hold",
-            where,
+            where=where,
             expected="text, finite numbers, true, false, lists and mappings",
             fix="put dates in quotes",
         ) from None
 
 
-def _refuse_unknown(plain: Mapping[Any, Any], known: set[str], where: str) -> None:
-    if unknown := sorted(str(k) for k in plain if k not in known):
-        raise _bad(f"unknown key {unknown[0]!r}", where, expected=f"one of {', '.join(sorted(known))}")
+def _refuse_unknown(plain: Mapping[Any, Any], known: set[str], where: str, what: str = "key") -> None:
+    unknown = sorted(str(k) for k in plain if k not in known)
+    _need(
+        not unknown, f"unknown {what} {unknown and unknown[0]!r}", where, f"one of {', '.join(sorted(known))}"
+    )
 
 
 def _refuse_twice(names: Iterable[str], what: str, where: str) -> None:
-    if twice := [n for n, count in Counter(names).items() if count > 1]:
-        raise _bad(f"the {what} {twice[0]!r} occurs more than once", where, expected=f"each {what} once")
+    twice = [n for n, count in Counter(names).items() if count > 1]
+    _need(not twice, f"the {what} {twice and twice[0]!r} occurs more than once", where, f"each {what} once")
 
 
-def _table_title(plain: Mapping[str, Any]) -> str:
-    column = plain["kwargs"].get("column")
-    words = str(plain["type"]).replace("_", " ").capitalize()
-    return f"{words}: {column}" if column else words
-
-
-def _bad(what: str, where: str, *, expected: str = "", fix: str = "") -> GateError:
-    return GateError(
-        what,
-        where=where,
-        expected=expected,
-        fix=fix or "correct the suite; those that ship show how it is done",
-    )
+def _need(met: object, what: str, where: str, expected: str, fix: str = _CORRECT) -> None:
+    """Raise ``GateError`` unless this is met."""
+    if not met:
+        raise GateError(what, where=where, expected=expected, fix=fix)

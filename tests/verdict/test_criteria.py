@@ -15,7 +15,7 @@ from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.verdict.criteria import CRITERIA, AnswerState, answers, answers_result
 from synth_audit.verdict.judge import judge
 from synth_audit.verdict.own_gates import ANSWERS
-from synth_audit.verdict.suite import demanded, load_suite, parse_suite
+from synth_audit.verdict.suite import load_suite, parse_suite
 
 RISKS = {"singling_out": "singling out", "linkability": "linkability", "exact_match": "singling out"}
 
@@ -135,4 +135,4 @@ def test_only_a_suite_that_demands_answers_gets_the_gate():
 @pytest.mark.parametrize("asked", ["membership", ["members"], ["membership", "membership"], [1], [[]]])
 def test_what_is_no_criterion_cannot_be_demanded(asked):
     with pytest.raises(GateError, match="criteria"):
-        demanded({"answers": asked}, "suite")
+        parse_suite(suite(answers=asked))
