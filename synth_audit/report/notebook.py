@@ -6,8 +6,7 @@ from synth_audit.plugins.audit import Status
 from synth_audit.report.gates import gate_views, verdict_view
 from synth_audit.report.page import alerts_of, fragment
 from synth_audit.report.plot_kinds import series_svg
-from synth_audit.store.evidence import Evidence
-from synth_audit.store.notebook import Pictures
+from synth_audit.store.evidence import Evidence, Pictures
 
 
 class ReportNotebookPage:

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
+from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, TypeAdapter, WithJsonSchema
 
@@ -34,7 +35,6 @@ from synth_audit.findings.verdict import Fitness, GateReport, Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.store.files import read_plain
 from synth_audit.store.journal import Head
-from synth_audit.store.notebook import NotebookPage, Pictures, line_of, measurements_as_frame
 from synth_audit.store.records import Count, Digest, StrictForm
 from synth_audit.table.schema import Schema
 from synth_audit.table.table import Table
@@ -65,6 +65,43 @@ _RECORDED_PACKAGES = (
 """Whose versions the evidence names."""
 
 _TableName = Literal["source", "train", "control", "synthetic"]
+
+
+class Pictures(tuple[str, ...]):
+    """SVG pictures, which a notebook shows one below the other.
+
+    Attributes:
+        why_none: why there is no picture, empty where there are some.
+    """
+
+    why_none = ""
+
+    @classmethod
+    def none(cls, why: str) -> Pictures:
+        """No picture, and the reason in words."""
+        pictures = cls()
+        pictures.why_none = why
+        return pictures
+
+    def _repr_html_(self) -> str:
+        if self.why_none:
+            return f"<p>{escape(self.why_none)}</p>"
+        return "\n".join(f'<div style="background:#fff">{picture}</div>' for picture in self)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} picture{'s' * (len(self) != 1)}{self.why_none and f': {self.why_none}'}>"
+
+
+class NotebookPage(Protocol):
+    """Draws evidence for notebooks: the report, which this room does not know."""
+
+    def html(self, evidence: Evidence) -> str:
+        """Verdict, criteria and gates as a piece of a page."""
+        ...
+
+    def pictures(self, evidence: Evidence, audit: str) -> Pictures:
+        """The pictures of one audit."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -242,14 +279,37 @@ class Evidence:
         return (*(audit.sentence for audit in self.earlier), *self.warnings)
 
     def __repr__(self) -> str:
-        return line_of(self)
+        results = [g.result for g in self.gates.results]
+        gates = ", ".join(f"{results.count(r)} {r}" for r in Result if r in results)
+        return (
+            f"<Evidence of {self.table!r}: {self.verdict} (gates: {gates or 'none'}), "
+            f"fit for purpose: {self.fitness}, "
+            f"{len(self.measurements)} measurements, digest {self.digest[:12] or 'not sealed'}>"
+        )
 
     def _repr_html_(self) -> str | None:
         return None if self.page is None else self.page.html(self)
 
     def to_frame(self) -> pd.DataFrame:
-        """Every measurement as a row: its name, value and interval, and what it rests on."""
-        return measurements_as_frame(self.measurements)
+        """Every measurement as a row; ``low``, ``high`` and ``level`` are missing without an interval."""
+        from synth_audit.findings.text_frame import TextFrame  # lazy import: takes pandas
+
+        return TextFrame(
+            {
+                "audit": m.id.audit,
+                "measurement": str(m.id),
+                "column": m.id.column,
+                "value": m.value,
+                "low": m.interval.low if m.interval else None,
+                "high": m.interval.high if m.interval else None,
+                "level": m.interval.level if m.interval else None,
+                "reference": m.reference.value if m.reference else None,
+                "n": m.n_achieved,
+                "unit": m.unit,
+                "direction": str(m.direction),
+            }
+            for m in self.measurements
+        )
 
     def plot(self, audit: str) -> Pictures:
         """The pictures of an audit as SVG, which a notebook shows; where there are none, the reason in words.

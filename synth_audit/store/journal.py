@@ -21,6 +21,8 @@ from synth_audit.store.files import making, sha256_of_bytes, write_text
 from synth_audit.store.records import SCHEMA_VERSION, STRICT, Count, Digest, Released, read_record, to_json
 from synth_audit.store.workspace import Workspace
 
+LEDGER = "ledger.jsonl"
+
 VERSION = 1
 """Of the form of a log."""
 
@@ -56,12 +58,17 @@ class ChainedLog:
     """A growing file with mode 0600 in a private folder.
 
     Attributes:
-        path: the file; made by the first append, in a folder that exists.
-        expected: the caller knows that there must be one, so that its absence is an error.
+        folder: a restricted folder that exists; the first append makes the file.
+        history: the table has history (evidence, a release); without its ledger that is an error.
     """
 
-    path: Path
-    expected: bool = False
+    folder: Path
+    history: bool = False
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / LEDGER
 
     def entries(self) -> tuple[Entry, ...]:
         """Every entry, oldest first, without the log's own notes; raises ``LedgerDamaged``."""
@@ -108,7 +115,7 @@ class ChainedLog:
 
     @contextmanager
     def _opened(self, how: int) -> Iterator[int | None]:
-        if (self.expected or os.path.lexists(self.mark)) and not self.path.exists():
+        if (self.history or os.path.lexists(self.mark)) and not self.path.exists():
             raise self._damaged("the ledger is missing")
         try:
             descriptor = os.open(self.path, how | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
@@ -141,7 +148,7 @@ class ChainedLog:
             whole, tail = len(data), b""
         if entries and (entries[0]["kind"] != "opened" or entries[0].get("version") != VERSION):
             raise self._damaged("the ledger is of a version that this one does not know", line=1)
-        if self.expected and not entries:
+        if self.history and not entries:
             raise self._damaged("the ledger is empty")
         if (head := self._marked()) is not None:
             marked = [entry["hash"] for entry in entries[head.lines - 1 : head.lines]]

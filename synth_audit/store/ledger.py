@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -16,8 +15,6 @@ from synth_audit.dp.guarantee import Budget, MechanismRecord, Neighbouring, Unit
 from synth_audit.errors import BudgetSpent, LedgerDamaged, PluginError
 from synth_audit.store.journal import ChainedLog, Entry, Head, Journal, read_journal
 from synth_audit.store.workspace import Workspace
-
-FILE = "ledger.jsonl"
 
 _Form = TypeVar("_Form")
 _CHAIN = ("kind", "previous", "hash")
@@ -64,30 +61,8 @@ class Debit:
     at: str
 
 
-@dataclass(frozen=True)
-class Ledger:
-    """The ledger of the table whose restricted folder this is.
-
-    Attributes:
-        folder: the restricted folder.
-        history: whether the table has history (evidence, a release); without its ledger that is an error.
-    """
-
-    folder: Path
-    history: bool = False
-
-    @property
-    def log(self) -> ChainedLog:
-        """The file."""
-        return ChainedLog(self.folder / FILE, expected=self.history)
-
-    def head(self) -> Head:
-        """Where the ledger stands; kept in evidence, it shows when lines are cut off later."""
-        return self.log.head()
-
-    def extends(self, head: Head) -> bool:
-        """True when nothing that the ledger held at ``head`` is gone or changed."""
-        return self.log.extends(head)
+class Ledger(ChainedLog):
+    """The ledger of the table whose restricted folder this is."""
 
     def attempt(self, *, plan: str, candidate: str, suite: str = "") -> int:
         """Enter an attempt, before the candidate is attacked.
@@ -99,7 +74,7 @@ class Ledger:
         Returns:
             The number of attempts on this table so far, this one included.
         """
-        with self.log.appending() as log:
+        with self.appending() as log:
             number = 1 + len([entry for entry in log.entries if entry["kind"] == "attempt"])
             entry = {"number": number, "plan": plan, "suite": suite, "candidate": candidate, "at": _now()}
             log.append({"kind": "attempt", **entry})
@@ -111,7 +86,7 @@ class Ledger:
         Raises:
             PluginError: there is no such attempt.
         """
-        with self.log.appending() as log:
+        with self.appending() as log:
             if not any(e["kind"] == "attempt" and e["number"] == number for e in log.entries):
                 raise PluginError(
                     "the ledger has no such attempt", where=f"attempt {number}", expected="its number"
@@ -129,18 +104,18 @@ class Ledger:
         Returns:
             All that were ever entered for them, these included.
         """
-        with self.log.appending() as log:
+        with self.appending() as log:
             before = _chosen_among(log.entries, train)
             log.append({"kind": "choice", "train": train, "candidates": candidates, "at": _now()})
         return before + candidates
 
     def chosen_among(self, train: str) -> int:
         """Candidates that were entered for these rows by :meth:`choice`; 0 before the first."""
-        return _chosen_among(self.log.entries(), train)
+        return _chosen_among(self.entries(), train)
 
     def attempts(self) -> tuple[Attempt, ...]:
         """Every attempt, oldest first, each with the last verdict on it."""
-        entries = self.log.entries()
+        entries = self.entries()
         ends = {
             e["number"]: {"verdict": e["verdict"], "evidence": e["evidence"]}
             for e in entries
@@ -159,7 +134,7 @@ class Ledger:
 
     def debits(self) -> tuple[Debit, ...]:
         """Every debit, oldest first."""
-        return self._debits(self.log.entries())
+        return self._debits(self.entries())
 
     def spent(self, delta: float) -> Spent:
         """What all debits of the table cost together at ``delta``, as one guarantee for all that was drawn.
@@ -191,7 +166,7 @@ class Ledger:
             BudgetSpent: it does not bear them; nothing is entered and nothing may run.
             LedgerDamaged: the ledger cannot be trusted or written; nothing may run.
         """
-        with self.log.appending() as log:
+        with self.appending() as log:
             before = self._debits(log.entries)
             _same_promise(before, unit, neighbouring)
             known = [record for debit in before for record in debit.mechanisms]
@@ -199,7 +174,7 @@ class Ledger:
                 gone = _sum(before, total.delta).epsilon
                 raise BudgetSpent(
                     "the privacy budget of this table is spent",
-                    where=f"{self.log.path}: epsilon {gone:.4g} is spent at delta {total.delta:g}",
+                    where=f"{self.path}: epsilon {gone:.4g} is spent at delta {total.delta:g}",
                     expected=f"at most epsilon {total.epsilon:g} with the mechanism that was about to run",
                     fix="release a candidate that exists already, or declare a larger total for the table",
                 )
@@ -245,7 +220,7 @@ class Ledger:
         except (ValidationError, PluginError) as error:
             raise LedgerDamaged(
                 f"an entry of the ledger makes no sense ({type(error).__name__})",
-                where=str(self.log.path),
+                where=str(self.path),
                 expected="entries as this version writes them",
                 fix="use the version that wrote it, or put the ledger back from a backup",
             ) from None

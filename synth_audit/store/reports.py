@@ -83,7 +83,7 @@ def refuse_spent(people: PeopleSketch, workspace: Workspace, most: int | None, r
     """
     if most is None:
         return
-    entries = _ledger(workspace).log.entries()
+    entries = _ledger(workspace).entries()
     sets = _sets(entries)
     made = {"kind": "report", "plan": repeated, "people": sets.index(people) if people in sets else None}
     if not any(_is(entry, made) for entry in entries):
@@ -103,7 +103,7 @@ def enter_report(
         BudgetSpent: they have been made, or people of an earlier report hardly differ; nothing is entered.
         LedgerDamaged: the ledger is missing beside what was filed, or cannot be trusted.
     """
-    with _ledger(workspace).log.appending() as log:
+    with _ledger(workspace).appending() as log:
         sets = _sets(log.entries)
         index = sets.index(people) if people in sets else len(sets)
         entry = {"kind": "report", "plan": plan, "candidate": candidate, "people": index}

@@ -12,56 +12,48 @@ from synth_audit.store.records import Newest, is_digest, read_pointer
 
 
 @dataclass(frozen=True)
+class PathBelow:
+    """A path of a workspace, or of an audit's folder, as an attribute of it.
+
+    Attributes:
+        name: below its root. shared: candidates have it in the workspace of their table.
+    """
+
+    name: str
+    shared: bool = False
+
+    def __get__(self, place: Workspace | AuditFolder, kind: type | None = None) -> Path:
+        if isinstance(place, AuditFolder):
+            return place.path / self.name
+        return (place.home if self.shared else place).root / self.name
+
+
+@dataclass(frozen=True)
 class AuditFolder:
     """What is left of one audit, under the digest of its evidence; nothing in it is ever replaced but the
     certificate, which shows approvals too."""
 
     path: Path
 
+    evidence = PathBelow("evidence.json")
+    """The evidence file."""
+
+    measurements = PathBelow("measurements.parquet")
+    """Every measurement, one row each."""
+
+    table = PathBelow("synthetic.parquet")
+    """The audited rows and values alone, of a table made elsewhere that passed."""
+
+    report = PathBelow("report.html")
+    """The report."""
+
+    certificate = PathBelow("certificate.html")
+    """The certificate."""
+
     @property
     def digest(self) -> str:
         """The digest that its evidence must have."""
         return self.path.name
-
-    @property
-    def evidence(self) -> Path:
-        """The evidence file."""
-        return self.path / "evidence.json"
-
-    @property
-    def measurements(self) -> Path:
-        """Every measurement, one row each."""
-        return self.path / "measurements.parquet"
-
-    @property
-    def table(self) -> Path:
-        """The audited rows and values alone, of a table made elsewhere that passed."""
-        return self.path / "synthetic.parquet"
-
-    @property
-    def report(self) -> Path:
-        """The report."""
-        return self.path / "report.html"
-
-    @property
-    def certificate(self) -> Path:
-        """The certificate."""
-        return self.path / "certificate.html"
-
-
-@dataclass(frozen=True)
-class WorkspacePath:
-    """A path of a workspace, as an attribute of it.
-
-    Attributes:
-        name: below the workspace's root. shared: candidates have it in the workspace of their table.
-    """
-
-    name: str
-    shared: bool = False
-
-    def __get__(self, workspace: Workspace, kind: type[Workspace] | None = None) -> Path:
-        return (workspace.home if self.shared else workspace).root / self.name
 
 
 @dataclass(frozen=True)
@@ -81,73 +73,73 @@ class Workspace:
     place: str = ""
     table: Workspace | None = None
 
-    restricted = WorkspacePath("restricted")
+    restricted = PathBelow("restricted")
     """Folder with real rows, readable by its owner alone."""
 
-    review = WorkspacePath("review")
+    review = PathBelow("review")
     """Folder that may be shown."""
 
-    salt = WorkspacePath("restricted/salt", shared=True)
+    salt = PathBelow("restricted/salt", shared=True)
     """The secret of the table that split, fits, draws and hashes rest on; all its candidates share it."""
 
-    train = WorkspacePath("restricted/train.parquet")
+    train = PathBelow("restricted/train.parquet")
     """Rows the generator sees."""
 
-    control = WorkspacePath("restricted/control.parquet")
+    control = PathBelow("restricted/control.parquet")
     """Real rows it never sees."""
 
-    synthetic = WorkspacePath("restricted/synthetic.parquet")
+    synthetic = PathBelow("restricted/synthetic.parquet")
     """The candidate."""
 
-    checkpoints = WorkspacePath("restricted/checkpoints")
+    checkpoints = PathBelow("restricted/checkpoints")
     """What fits that were broken off would resume from."""
 
-    split_record = WorkspacePath("restricted/split.json")
+    split_record = PathBelow("restricted/split.json")
     """What the split did."""
 
-    synthetic_record = WorkspacePath("restricted/synthetic.json")
+    synthetic_record = PathBelow("restricted/synthetic.json")
     """What the generator did."""
 
-    exposed = WorkspacePath("restricted/exposed_records.parquet")
+    exposed = PathBelow("restricted/exposed_records.parquet")
     """The most exposed training rows by position, with the attacks that hit them."""
 
-    journal = WorkspacePath("restricted/journal.json", shared=True)
+    journal = PathBelow("restricted/journal.json", shared=True)
     """What was audited, reported and released, written where no reviewer can write."""
 
-    journal_lock = WorkspacePath("restricted/.journal.lock", shared=True)
+    journal_lock = PathBelow("restricted/.journal.lock", shared=True)
     """Held while the journal is written, and what it tells of."""
 
-    scratch = WorkspacePath("restricted/scratch", shared=True)
+    scratch = PathBelow("restricted/scratch", shared=True)
     """Where temporary files with real rows are made; what a kill leaves there goes at the next start."""
 
-    audits = WorkspacePath("review/audits")
+    audits = PathBelow("review/audits")
     """Every audit in a folder of its own."""
 
-    newest_pointer = WorkspacePath("review/newest.json")
+    newest_pointer = PathBelow("review/newest.json")
     """Names the newest audit."""
 
-    released_pointer = WorkspacePath("review/released.json")
+    released_pointer = PathBelow("review/released.json")
     """Names the audit of what was released last, and where that went."""
 
-    calibration = WorkspacePath("review/calibration.json")
+    calibration = PathBelow("review/calibration.json")
     """How the audits answered planted leaks of all sizes."""
 
-    calibration_page = WorkspacePath("review/calibration.html")
+    calibration_page = PathBelow("review/calibration.html")
     """The same as a page with pictures."""
 
-    frontier = WorkspacePath("review/frontier.json")
+    frontier = PathBelow("review/frontier.json")
     """The record of a sweep over candidates."""
 
-    kept_frontier = WorkspacePath("restricted/frontier.json")
+    kept_frontier = PathBelow("restricted/frontier.json")
     """The same where no reviewer can write: what is purged goes by it."""
 
-    frontier_page = WorkspacePath("review/frontier.html")
+    frontier_page = PathBelow("review/frontier.html")
     """The same as a page with pictures."""
 
-    mend = WorkspacePath("review/mend.json")
+    mend = PathBelow("review/mend.json")
     """What was tried to mend a refused release."""
 
-    candidates = WorkspacePath("candidates")
+    candidates = PathBelow("candidates")
     """The candidates of a sweep, each a workspace of its own."""
 
     @property

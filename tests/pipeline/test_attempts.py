@@ -10,8 +10,9 @@ from synth_audit.errors import SynthAuditError
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import render_report
 from synth_audit.store.files import write_parquet
+from synth_audit.store.journal import LEDGER as FILE
 from synth_audit.store.journal import read_journal
-from synth_audit.store.ledger import FILE, Ledger, table_ledger
+from synth_audit.store.ledger import Ledger, table_ledger
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.content_hash import fingerprint
 
@@ -94,7 +95,7 @@ def test_a_ledger_that_is_gone_beside_history_is_refused(case):
 
 def test_a_ledger_of_another_table_is_refused(case):
     file_of(case).unlink()
-    Ledger(case.workspace.restricted).log.mark.unlink()
+    Ledger(case.workspace.restricted).mark.unlink()
     other = Ledger(case.workspace.restricted)
     other.judged(other.attempt(plan="a", candidate="b"), verdict="pass", evidence=case.evidence.digest)
     assert told(case)["ledger of the table"] == "lines that it held are gone or changed"

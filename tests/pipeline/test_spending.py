@@ -24,8 +24,9 @@ from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.fitting import FitRecipe, fit_shared
 from synth_audit.plugins.generator import GeneratorInfo
 from synth_audit.report import render_report
+from synth_audit.store.journal import LEDGER as FILE
 from synth_audit.store.journal import read_journal
-from synth_audit.store.ledger import FILE, table_ledger
+from synth_audit.store.ledger import table_ledger
 from synth_audit.table.table import Table
 from synth_audit.verdict.own_gates import PRIVACY_BUDGET
 from synth_audit.verdict.privacy_budget import Promise, promise_results

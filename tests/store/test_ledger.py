@@ -22,8 +22,9 @@ from synth_audit.dp.composition import spent
 from synth_audit.dp.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring, Unit
 from synth_audit.dp.mechanisms import laplace_noise
 from synth_audit.errors import BudgetSpent, LedgerDamaged, PluginError
+from synth_audit.store.journal import LEDGER as FILE
 from synth_audit.store.journal import Head
-from synth_audit.store.ledger import FILE, Ledger
+from synth_audit.store.ledger import Ledger
 
 PLAN = "a" * 64
 TERMS = {"plan": PLAN, "unit": Unit.ENTITY, "neighbouring": Neighbouring.ADD_OR_REMOVE}
@@ -48,7 +49,7 @@ def path_of(ledger: Ledger) -> Path:
 
 
 def mark_of(ledger: Ledger) -> Path:
-    return ledger.log.mark
+    return ledger.mark
 
 
 def toy_fit(values: np.ndarray, ledger: Ledger, epsilon: float, total: Budget) -> float:
@@ -281,7 +282,7 @@ def test_what_is_no_regular_file_is_refused(ledger, make):
 
 
 def test_an_entry_that_makes_no_sense_is_damage(ledger):
-    with ledger.log.appending() as log:
+    with ledger.appending() as log:
         log.append({"kind": "debit", "plan": PLAN})
     with pytest.raises(LedgerDamaged, match="makes no sense"):
         ledger.spent(0.0)
