@@ -21,7 +21,6 @@ from synth_audit.execution.seeds import Salt
 from synth_audit.files import temporary_folder
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline.coarsening import (
-    about_coarsening,
     coarsening_of,
     refuse_uncounted,
     without_void_guarantee,
@@ -40,18 +39,11 @@ from synth_audit.pipeline.making import (
 )
 from synth_audit.pipeline.release import ReleaseRecord, as_audited, refuse_types, release, release_target
 from synth_audit.pipeline.warnings import (
-    PREDICTABLE,
-    about_clipping,
-    about_delta,
     about_draws,
-    about_equal_rows,
+    about_examination,
     about_external,
-    about_formulas,
-    about_index,
-    about_rare_labels,
     about_reports,
-    about_settings,
-    about_suite,
+    about_source,
     inspect,
 )
 from synth_audit.plan.plan import Plan
@@ -161,8 +153,7 @@ def _split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord:
         control=TableRecord.of(control, salt),
         columns=column_records(train.schema),
         warnings=(
-            *about_index({"source": source.left_out}),
-            *about_clipping(clipping.counts, plan.suppression),
+            *about_source(source.left_out, clipping.counts, plan.suppression),
             *inspect(train, control, plan.suppression),
         ),
         left_out=source.left_out,
@@ -222,11 +213,8 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
             made.salt,
             rows=rows,
             source=made.splitting.source,
-            warnings=(
-                *about_external(made.making.generator),
-                *about_index({"source": made.splitting.left_out}),
-                *about_clipping(dict(made.splitting.clipped), plan.suppression),
-            ),
+            warnings=about_external(made.making.generator)
+            + about_source(made.splitting.left_out, dict(made.splitting.clipped), plan.suppression),
             timings={"generate": made.making.seconds},
         )
 
@@ -310,14 +298,10 @@ def examine(
     refuse_seen_control(subject)
     suite = load_suite(plan.gates, plan.base)
     check_buildable(suite.on_table)
-    warnings += about_formulas(plan, subject.synthetic) + about_settings(plan, suite) + about_coarsening(plan)
-    warnings += about_suite(plan, suite) + about_delta(plan, subject.train)
-    warnings += about_rare_labels(subject) + about_equal_rows(subject)
+    warnings += about_examination(plan, suite, subject, predictable=draws is None)
     generator = without_void_guarantee(generator, plan)
     subject = replace(subject, guarantee=generator.privacy.guarantee, column_groups=generator.column_groups)
     cache = replace(context.cache, scope=salt.commitment)
-    if draws is None:
-        warnings += (PREDICTABLE,)
     # The plan itself says that these columns may have missing values, or withholds values of them.
     nullable = {n for n, c in plan.columns.items() if c.nullable and "nullable" in c.model_fields_set}
     withheld = nullable | set(subject.coarsening.rules)
@@ -335,7 +319,6 @@ def examine(
     promise, target = Promise.of(plan.plain(), generator.privacy), subject.schema.target is not None
     gates = judge(suite, found.outcomes, checks, promise, target=target)
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
-    warnings += about_index({n: t.left_out for n, t in tables.items() if t is not None})
     public = {"synthetic"} if gates.verdict is Result.PASS else set()
     records = {n: TableRecord.of(t, salt, public=n in public) for n, t in tables.items() if t is not None}
     evidence = Evidence(
@@ -356,7 +339,7 @@ def examine(
         salt_commitment="" if draws is None else salt.commitment,
         planting=found.planting,
         records=found.view,
-        warnings=(*warnings, *inspect(subject.train, subject.control, plan.suppression)),
+        warnings=warnings,
         versions=installed_versions(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         timings={**(timings or {}), **found.seconds},

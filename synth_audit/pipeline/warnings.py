@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from synth_audit.encode.cells import row_groups
 from synth_audit.encode.codes import cells_of
 from synth_audit.execution.seeds import Salt
+from synth_audit.pipeline.coarsening import about_coarsening
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import rare_label_columns
@@ -54,6 +55,27 @@ _MANY_REPORTS = 10
 
 _ENOUGH_TO_JUDGE = 50
 """Fewer rows than this may be all different by chance."""
+
+
+def about_examination(plan: Plan, suite: Suite, subject: Subject, *, predictable: bool) -> tuple[str, ...]:
+    """Everything that follows from a plan, its suite and the tables that are examined.
+
+    Args:
+        predictable: no salt was kept that the audits draw by.
+    """
+    tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
+    return (
+        *about_formulas(plan, subject.synthetic),
+        *about_settings(plan, suite),
+        *about_coarsening(plan),
+        *about_suite(plan, suite),
+        *about_delta(plan, subject.train),
+        *about_rare_labels(subject),
+        *about_equal_rows(subject),
+        *([PREDICTABLE] * predictable),
+        *about_index({name: t.left_out for name, t in tables.items() if t is not None}),
+        *inspect(subject.train, subject.control, plan.suppression),
+    )
 
 
 def inspect(train: Table, control: Table | None, suppression: int) -> tuple[str, ...]:
@@ -216,12 +238,12 @@ def about_settings(plan: Plan, suite: Suite) -> tuple[str, ...]:
     )
 
 
-def about_clipping(counts: Mapping[str, int], suppression: int) -> tuple[str, ...]:
-    """Numbers of the source that the plan had set to a bound, where they may make a peak."""
-    return tuple(
+def about_source(left_out: Sequence[str], clipped: Mapping[str, int], suppression: int) -> tuple[str, ...]:
+    """What was left out of the source, and its numbers set to a bound, which may make a peak."""
+    return about_index({"source": left_out}) + tuple(
         f"{shown_count(count, suppression)} values of column {name!r} lay outside its declared bounds and "
         "were set to the nearest bound, as the plan says"
-        for name, count in counts.items()
+        for name, count in clipped.items()
         if count
     )
 

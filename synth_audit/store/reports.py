@@ -185,13 +185,7 @@ def audit_marks(evidence: Evidence) -> Marks:
 
 def gate_marks(gate: GateResult) -> Marks:
     """Attributes of one gate: numbers to their last digit, without those that it does not have."""
-    numbers = {
-        "value": gate.value,
-        "low": gate.low,
-        "high": gate.high,
-        "minimum": gate.minimum,
-        "maximum": gate.maximum,
-    }
+    numbers = {name: getattr(gate, name) for name in ("value", "low", "high", "minimum", "maximum")}
     return {
         _GATE: _ascii(gate.gate),
         "data-result": str(gate.result),

@@ -110,7 +110,11 @@ def judge(
         suite=suite.plain,
         suite_sha256=suite.sha256,
         results=tuple(results),
-        blockers=tuple(_blocker(o) for o in outcomes if o.status is Status.ERROR),
+        blockers=tuple(
+            f"The audit {o.audit} ended in an error: {o.reason or 'no reason recorded'}."
+            for o in outcomes
+            if o.status is Status.ERROR
+        ),
     )
 
 
@@ -158,24 +162,19 @@ def _measured_result(
             explanation = f"{explanation} {why}".strip()
     else:
         advice = _advice(gate, limit, decision, lost)
+    shared = ("result", "measurement", "value", "low", "high", "level", "n_needed")
     return GateResult(
         gate=gate.id,
         title=gate.title,
-        result=decision.result,
         blocking=gate.blocking,
         reason=gate.reason,
         explanation=explanation,
         advice=advice,
-        measurement=decision.measurement,
         every=limit.every,
         bound=limit.compared,
-        value=decision.value,
-        low=decision.low,
-        high=decision.high,
-        level=decision.level,
         minimum=limit.minimum,
         maximum=limit.maximum,
-        n_needed=decision.n_needed,
+        **{name: getattr(decision, name) for name in shared},
     )
 
 
@@ -238,7 +237,3 @@ def _absent(limit: Limit, outcomes: Sequence[AuditOutcome]) -> tuple[str, str]:
         scopes = [x.scope or "the empty one" for x in near[:5]]
         return why, f"The number exists with the scope {' or '.join(scopes)}: name one in the gate."
     return why, "The table gives the audit nothing to measure here; see what it reports instead."
-
-
-def _blocker(outcome: AuditOutcome) -> str:
-    return f"The audit {outcome.audit} ended in an error: {outcome.reason or 'no reason recorded'}."
