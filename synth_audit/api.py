@@ -45,7 +45,7 @@ from synth_audit.mechanism_test.claim import Claim
 from synth_audit.mechanism_test.distinguishing import MechanismResult
 from synth_audit.mechanism_test.examination import Effort, examine_claim
 from synth_audit.mechanism_test.subjects import MechanismChoice, claimed_mechanism
-from synth_audit.pipeline import approval, releases_together, stages
+from synth_audit.pipeline import approval, stages
 from synth_audit.pipeline import release as releasing
 from synth_audit.pipeline import rerun as repeating
 from synth_audit.pipeline import verify as checking
@@ -233,12 +233,12 @@ def exposure(plan: PlanLike, out: str | Path | None = None, **running: Unpack[Ru
     """
     settled = as_plan(plan)
     workspace = workspace_of(settled, out)
-    found = releases_together.releases_together(workspace)
+    found = releasing.releases_together(workspace)
     return audit(
         found.train,
         found.control,
         found.synthetic,
-        releases_together.plan_of_all(settled),
+        releasing.plan_of_all(settled),
         out=workspace.root / "together",
         **running,
     )

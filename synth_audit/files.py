@@ -135,7 +135,11 @@ def create_once(path: Path, content: bytes) -> bool:
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        _write_new(temporary, content)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(descriptor)
         try:
             os.link(temporary, path)
         except FileExistsError:
@@ -161,14 +165,6 @@ def _moved_alone(temporary: Path, path: Path) -> bool:
         return True
     finally:
         os.close(folder)
-
-
-def _write_new(path: Path, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(descriptor)
 
 
 def flush(path: Path) -> None:

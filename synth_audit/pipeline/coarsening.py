@@ -145,7 +145,7 @@ def refuse_uncounted(plan: Plan, workspace: Workspace, train: Table, salt: Salt)
     if plan.coarsen is None:
         return
     ledger = table_ledger(workspace, read_journal(workspace))
-    known = ledger.chosen_among(TableRecord.of(train, salt).identity)
+    known = ledger.chosen_among(TableRecord.of(train, salt).hmac)
     if known > plan.coarsen.tries:
         raise PlanError(
             f"mends of these training rows have tried {known} candidates, and the plan tells of "

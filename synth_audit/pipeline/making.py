@@ -292,11 +292,6 @@ class MadeCandidate:
         made._refuse_stale(plan)
         return made
 
-    @property
-    def identity(self) -> str:
-        """Which candidate it is."""
-        return TableRecord.of(self.synthetic, self.salt).identity
-
     def _refuse_stale(self, plan: Plan) -> None:
         """An audit must describe one run of one plan: nothing may have changed between the stages."""
         tables = (self.train, self.control, self.synthetic)

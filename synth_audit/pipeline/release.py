@@ -1,4 +1,4 @@
-"""Releases exactly the audited bytes, or refuses, and puts an earlier release back in place."""
+"""Releases exactly the audited bytes, or refuses; puts an earlier release back, and several together."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from synth_audit.store.evidence import Evidence, TableRecord
 from synth_audit.store.evidence_store import EvidenceStore, evidence_store
 from synth_audit.store.files import read_parquet, write_parquet
 from synth_audit.store.history import released_evidence, releases_of
-from synth_audit.store.journal import OpenJournal, open_journal
+from synth_audit.store.journal import OpenJournal, open_journal, read_journal
 from synth_audit.store.records import Released
 from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import in_use
+from synth_audit.store.stage_records import SplitRecord
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.content_hash import canonical, fingerprint
 from synth_audit.table.schema import Schema
@@ -366,4 +367,79 @@ def _refused(what: str) -> ReleaseRefused:
         where="the release before the last",
         expected="its evidence and its rows as they were released, to the same place",
         fix="`synth-audit verify` shows what does not agree; run the table again and release that",
+    )
+
+
+@dataclass(frozen=True)
+class Together:
+    """Real rows, and the rows of several releases made from them.
+
+    Attributes:
+        digests: of their audits, the newest first.
+    """
+
+    train: pa.Table
+    control: pa.Table
+    synthetic: pa.Table
+    digests: tuple[str, ...]
+
+
+def releases_together(workspace: Workspace) -> Together:
+    """The release that is out there, the one before and the newest candidate that passed, of these people.
+
+    Rows of older releases are not kept. A release from other training rows is left out: its control rows may
+    be training rows of another, so that nobody would be a stranger. The same rows twice tell no more.
+
+    Raises:
+        DataError: there are not two such releases, or what was kept is not what was audited.
+    """
+    journal = read_journal(workspace)
+    split = SplitRecord.read(workspace.split_record)
+    found: dict[str, tuple[str, pa.Table]] = {}
+    kept: list[str | None] = []
+    if journal is not None:
+        releases = (journal.released, journal.previous)
+        kept = [journal.newest.get(workspace.place), *(r.digest for r in releases if r is not None)]
+    for digest in filter(None, dict.fromkeys(kept)):
+        evidence = released_evidence(workspace, digest)
+        if evidence is None or evidence.verdict is not Result.PASS:
+            continue
+        if evidence.tables["train"].hmac == split.train.hmac:
+            rows = read_parquet(evidence_store(workspace).rows(digest), made_by="audit")
+            content = fingerprint(rows)
+            if content != evidence.tables["synthetic"].sha256:
+                raise _not_together("the rows that were kept are not those that were audited", workspace)
+            found.setdefault(content, (digest, rows))
+    if len(found) < 2:
+        raise _not_together(
+            f"{len(found)} of the releases that are kept come from the present training rows", workspace
+        )
+    tables = [rows for _, rows in found.values()]
+    if any(not table.schema.equals(tables[0].schema) for table in tables):
+        raise _not_together("the releases have different columns", workspace)
+    train, control = (read_parquet(x, made_by="split") for x in (workspace.train, workspace.control))
+    salt = known_salt(workspace)
+    for real, record in ((train, split.train), (control, split.control)):
+        if salt.digest(fingerprint(real).encode()) != record.hmac:
+            raise _not_together("the real rows are not those that the split left", workspace)
+    return Together(
+        train,
+        control,
+        pa.concat_tables(tables),
+        tuple(digest for digest, _ in found.values()),
+    )
+
+
+def plan_of_all(plan: Plan) -> Plan:
+    """The plan for auditing them: what was claimed or wished of one release is not of all."""
+    left_out = dict.fromkeys(("source", "generator", "privacy", "release", "frontier", "rows"))
+    return plan.model_copy(update={"name": f"{plan.name}-together", **left_out})
+
+
+def _not_together(what: str, workspace: Workspace) -> DataError:
+    return DataError(
+        what,
+        where=str(workspace.root),
+        expected="two or more releases of the same training rows, with the same columns",
+        fix="this is asked after a second release of the same people, from another plan or generator",
     )

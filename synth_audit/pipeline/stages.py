@@ -242,7 +242,7 @@ def attempt(
         The evidence as it is filed.
     """
     suite = load_suite(plan.gates, plan.base).sha256
-    candidate = TableRecord.of(subject.synthetic, salt).identity
+    candidate = TableRecord.of(subject.synthetic, salt).hmac
     people = people_behind((subject.train, subject.control), workspace)
     standing = enter_report(people, workspace, plan=plan.digest, candidate=candidate, most=plan.most_reports)
     number, head, earlier = begin_attempt(workspace, plan=plan.digest, candidate=candidate, suite=suite)
@@ -253,7 +253,7 @@ def attempt(
         warnings += about_draws(table, salt)
         if table is not None:
             draws, ledger = table.salt, table.ledger
-            same = TableRecord.of(subject.synthetic, draws).identity
+            same = TableRecord.of(subject.synthetic, draws).hmac
             known = ledger.attempt(plan=plan.digest, candidate=same, suite=suite)
             earlier = ledger.other_settings(known)
     audited = examine(plan, subject, generator, context, salt, draws=draws, warnings=warnings, **examined)

@@ -325,7 +325,7 @@ class Provenance:
         if self.journal is None:
             return _NEWEST_UNKNOWN
         about = self.evidence.tables.get("synthetic")
-        last = self.journal.governing(about.identity if about else "")
+        last = self.journal.governing(about.hmac if about else "")
         if last is None:
             return Check(_NEWEST, None, "the journal knows of no audit of these rows")
         outdone = self.evidence.verdict is Result.PASS and last.verdict is not Result.PASS

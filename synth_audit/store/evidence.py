@@ -134,7 +134,8 @@ class TableRecord:
     stands here of a candidate that passed alone, whose cells everybody may see.
 
     Attributes:
-        hmac: of the content hash, under the salt; see :meth:`synth_audit.execution.seeds.Salt.digest`.
+        hmac: of the content hash, under the salt, by which records of one table agree; see
+            :meth:`synth_audit.execution.seeds.Salt.digest`.
         sha256: the content hash itself, by which everybody can tell what passed; None for anything else.
     """
 
@@ -150,11 +151,6 @@ class TableRecord:
             salt.digest(table.fingerprint.encode()),
             table.fingerprint if public else None,
         )
-
-    @property
-    def identity(self) -> str:
-        """The hash that every record of this table under this salt has."""
-        return self.hmac
 
 
 @dataclass(frozen=True)

@@ -391,7 +391,7 @@ def drop_rows(workspace: Workspace, journal: Journal) -> None:
 
 
 def _candidate(evidence: Evidence) -> str:
-    return evidence.tables["synthetic"].identity if "synthetic" in evidence.tables else ""
+    return evidence.tables["synthetic"].hmac if "synthetic" in evidence.tables else ""
 
 
 def _latest(known: AuditEntry, number: int) -> int:

@@ -207,7 +207,7 @@ class MendRecord:
         return cls(
             table=evidence.table,
             plan_sha256=evidence.plan_sha256,
-            train=evidence.tables["train"].identity,
+            train=evidence.tables["train"].hmac,
             refused_by=tuple(refused),
             hopeless=hopeless,
             total_variation=total_variation,
@@ -303,7 +303,7 @@ def _counted(refused: Refused, tries: int) -> int:
     Entered before a candidate is attacked, so that a mend that is broken off counts too.
     """
     ledger = table_ledger(refused.workspace, read_journal(refused.workspace))
-    train = refused.evidence.tables["train"].identity
+    train = refused.evidence.tables["train"].hmac
     if refused.hopeless:
         return max(ledger.chosen_among(train), 1)
     return ledger.choice(train=train, candidates=1 + tries)
@@ -334,7 +334,7 @@ def _judged(refused: Refused, spec: CoarsenSpec, context: RunContext) -> Evidenc
     subject = stages.subject_of(
         plan, refused.made.train, refused.made.control, rules.applied(refused.made.synthetic)
     )
-    candidate = TableRecord.of(subject.synthetic, refused.made.salt).identity
+    candidate = TableRecord.of(subject.synthetic, refused.made.salt).hmac
     suite, salt = load_suite(plan.gates, plan.base), refused.made.salt
     begin_attempt(refused.workspace, plan=plan.digest, candidate=candidate, suite=suite.sha256)
     every = stages.audits_of(plan, suite)
@@ -424,7 +424,7 @@ def _refused(plan: Plan, workspace: Workspace, folder: Path) -> Refused:
     if evidence.errored:
         raise _wrong("an audit ended in an error", "mend its cause and run the plan again")
     made = MadeCandidate.of(plan, workspace, workspace.synthetic, folder)
-    if made.identity != evidence.tables["synthetic"].identity:
+    if TableRecord.of(made.synthetic, made.salt).hmac != evidence.tables["synthetic"].hmac:
         raise _wrong("the candidate here is not the one that was audited", "run this plan again")
     return Refused(plan, workspace, evidence, made)
 

@@ -1,26 +1,131 @@
-"""Our own expectation on measurements: for a Great Expectations of the user's own on measurements.parquet.
+"""Great Expectations: runs the checks of a table, quietly and without a cell value coming back, and our own
+expectation on measurements, for a Great Expectations of the user's own on measurements.parquet.
 
-The product itself calls :func:`~synth_audit.verdict.gate_decision.decide` directly. Importing this module
-registers ``expect_measurement_to_be_within`` and takes seconds.
+The product itself judges measurements by :func:`~synth_audit.verdict.gate_decision.decide` directly.
+Importing this module registers ``expect_measurement_to_be_within`` and takes seconds, so it is imported
+inside the functions that need it.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, Optional
 
+import pandas as pd
+
+from synth_audit.errors import GateError
 from synth_audit.findings.verdict import Result
 from synth_audit.verdict.gate_decision import Limit, decide
 from synth_audit.verdict.measurement_frame import judged_row
 
+# Read when the library is imported: an audit of sensitive data calls nobody.
+os.environ["GX_ANALYTICS_ENABLED"] = "false"
+
 with warnings.catch_warnings():
     # Its own deprecated imports, about which a user of ours can do nothing.
     warnings.simplefilter("ignore")
+    import great_expectations as gx
+    from great_expectations.exceptions import GreatExpectationsError
     from great_expectations.execution_engine import PandasExecutionEngine
     from great_expectations.expectations.expectation import BatchExpectation
+    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
     from great_expectations.expectations.metrics.metric_provider import metric_value
     from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
+
+_KEY = "synth_audit"
+
+
+def run(frame: pd.DataFrame, expectations: Mapping[str, Mapping[str, Any]]) -> dict[str, bool | None]:
+    """Evaluate expectations on a frame, booleans only, so that no cell value can be in a result.
+
+    Returns:
+        Whether each is met, by the same keys in the same order; None where it could not be evaluated.
+
+    Raises:
+        GateError: an expectation cannot be built, or the results are not one for each.
+    """
+    built = [expectation_of(plain, i, where) for i, (where, plain) in enumerate(expectations.items())]
+    with _quiet():
+        results = _validate(frame, built)
+    if len(results) != len(built):
+        raise GateError(
+            f"Great Expectations returned {len(results)} results for {len(built)} expectations",
+            expected="one result for each",
+        )
+    # Results come in an order of their own.
+    found = {_number_of(r): _met(r) for r in results}
+    if set(found) != set(range(len(built))):
+        raise GateError("a result of Great Expectations belongs to no expectation of the suite")
+    return {where: found[i] for i, where in enumerate(expectations)}
+
+
+def expectation_of(plain: Mapping[str, Any], number: int, where: str) -> Any:
+    """Build one expectation; raises ``GateError`` for what Great Expectations itself refuses.
+
+    Building each on its own raises where a suite made of mappings drops what it does not know.
+    """
+    try:
+        return ExpectationConfiguration(
+            type=plain["type"],
+            kwargs=dict(plain["kwargs"]),
+            meta={_KEY: number},
+            severity=plain.get("severity", "critical"),
+        ).to_domain_obj()
+    except (GreatExpectationsError, ValueError, TypeError) as error:
+        # Its text may repeat arguments at length, and a suite is public: the first line is enough.
+        raise GateError(
+            f"Great Expectations refuses {plain['type']} ({type(error).__name__})",
+            where=where,
+            expected="arguments that this expectation takes",
+            fix="; ".join(str(error).splitlines()[1:3]).strip(),
+        ) from None
+
+
+def _validate(frame: pd.DataFrame, built: Sequence[Any]) -> list[Any]:
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    asset = context.data_sources.add_pandas("gate").add_dataframe_asset("gate")
+    rows = frame.copy(deep=False)
+    batch = asset.add_batch_definition_whole_dataframe("gate").get_batch({"dataframe": rows})
+    suite = gx.ExpectationSuite(name="gate", expectations=list(built))
+    try:
+        return list(batch.validate(suite, result_format="BOOLEAN_ONLY").results)
+    finally:
+        # The library keeps the last context, and with it the frame: let it keep one without rows.
+        for name in list(rows.columns):
+            del rows[name]
+
+
+def _number_of(result: Any) -> int:
+    number = (result.expectation_config.meta or {}).get(_KEY, -1)
+    return number if isinstance(number, int) else -1
+
+
+def _met(result: Any) -> bool | None:
+    # Without an error the information is one flag; with errors, a mapping of one entry per metric.
+    failed = (result.exception_info or {}).get("raised_exception", True) is not False
+    return None if failed or result.success is None else bool(result.success)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No warnings and no log lines: what the library says of an error may quote a cell."""
+    # Some of its modules set levels of their own, so lines are stopped on their way to whoever logs.
+    logger = logging.getLogger("great_expectations")
+    before = logger.handlers, logger.propagate
+    logger.handlers, logger.propagate = [logging.NullHandler()], False
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.handlers, logger.propagate = before
+
 
 _ROWS = "table.synth_audit_measurements"
 

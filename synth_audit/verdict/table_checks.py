@@ -119,9 +119,10 @@ def check_buildable(gates: Sequence[Gate]) -> None:
         GateError: it refuses one, for example for an argument that its type does not take.
     """
     if gates:
-        from synth_audit.verdict import great_expectations_runner
+        from synth_audit.verdict import expectations
 
-        great_expectations_runner.check_buildable({g.id: g.plain for g in gates})
+        for gate in gates:
+            expectations.expectation_of(gate.plain, 0, gate.id)
 
 
 def check_table(suite: Suite, synthetic: Table) -> tuple[TableCheck, ...]:
@@ -134,11 +135,11 @@ def check_table(suite: Suite, synthetic: Table) -> tuple[TableCheck, ...]:
     Raises:
         GateError: an expectation cannot be built, or a result is missing or cannot be matched.
     """
-    from synth_audit.verdict import great_expectations_runner
+    from synth_audit.verdict import expectations
 
     plain = {contract_key(x): x for x in contract(synthetic.schema)}
     plain |= {g.key: dict(g.plain) for g in suite.on_table}
-    met = great_expectations_runner.run(gate_frame(synthetic), plain)
+    met = expectations.run(gate_frame(synthetic), plain)
     return tuple(
         TableCheck(key, met[key], _check_words(expectation, met[key], synthetic))
         for key, expectation in plain.items()

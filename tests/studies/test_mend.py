@@ -130,7 +130,7 @@ def test_another_mend_counts_on_also_after_one_that_was_broken_off(home, monkeyp
     monkeypatch.setattr(mending, "climb", broken)
     with pytest.raises(KeyboardInterrupt):
         api.mend("plan.yaml", tries=2)
-    identity = read_evidence(workspace(home).evidence).tables["train"].identity
+    identity = read_evidence(workspace(home).evidence).tables["train"].hmac
     ledger = Ledger(workspace(home).restricted)
     assert ledger.chosen_among(identity) == 3
     assert ledger.choice(train="other rows", candidates=2) == 2
@@ -140,7 +140,7 @@ def test_another_mend_counts_on_also_after_one_that_was_broken_off(home, monkeyp
 
 @pytest.mark.parametrize("told", [{}, {"chosen_on": "real data", "tries": 2}])
 def test_a_plan_cannot_tell_of_fewer_tries_than_mends_have_made(home, told):
-    identity = read_evidence(workspace(home).evidence).tables["train"].identity
+    identity = read_evidence(workspace(home).evidence).tables["train"].hmac
     assert Ledger(workspace(home).restricted).choice(train=identity, candidates=3) == 3
     plan = yaml.safe_load((home / "plan.yaml").read_text())
     plan["coarsen"] = {"columns": {"income": {"round_to": 5000}}} | told

@@ -24,7 +24,7 @@ from synth_audit.findings.verdict import Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, read_table
-from synth_audit.verdict import great_expectations_runner
+from synth_audit.verdict import expectations
 from synth_audit.verdict.gate_decision import Row, decide
 from synth_audit.verdict.judge import BUILT_IN, judge
 from synth_audit.verdict.own_gates import CONTRACT
@@ -244,7 +244,7 @@ def test_results_are_matched_to_their_gates_in_any_order():
 
 @pytest.mark.parametrize("tamper", ["drop", "twice", "unknown"])
 def test_what_great_expectations_mixes_up_is_an_error(monkeypatch, tamper):
-    honest = great_expectations_runner._validate
+    honest = expectations._validate
 
     def tampered(*args):
         results = honest(*args)
@@ -257,7 +257,7 @@ def test_what_great_expectations_mixes_up_is_an_error(monkeypatch, tamper):
                 results[0].expectation_config.meta.clear()
         return results
 
-    monkeypatch.setattr(great_expectations_runner, "_validate", tampered)
+    monkeypatch.setattr(expectations, "_validate", tampered)
     with pytest.raises(GateError):
         check_table(SUITE, TABLE)
 
@@ -268,7 +268,7 @@ def test_great_expectations_keeps_no_rows_of_what_it_checked():
     alive = weakref.ref(values)
     frame = pd.DataFrame({"x": values}, copy=False)
     rows = {"type": "expect_table_row_count_to_equal", "kwargs": {"value": 1000}}
-    assert great_expectations_runner.run(frame, {"rows": rows}) == {"rows": True}
+    assert expectations.run(frame, {"rows": rows}) == {"rows": True}
     assert frame.shape == (1000, 1)
     del values, frame
     assert alive() is None
@@ -276,7 +276,7 @@ def test_great_expectations_keeps_no_rows_of_what_it_checked():
 
 @pytest.mark.parametrize("tamper", ["raise", "lost"])
 def test_what_great_expectations_could_not_evaluate_passes_no_gate(monkeypatch, tamper):
-    honest = great_expectations_runner._validate
+    honest = expectations._validate
 
     def tampered(*args):
         results = honest(*args)
@@ -286,7 +286,7 @@ def test_what_great_expectations_could_not_evaluate_passes_no_gate(monkeypatch, 
             results[0].success = None
         return results
 
-    monkeypatch.setattr(great_expectations_runner, "_validate", tampered)
+    monkeypatch.setattr(expectations, "_validate", tampered)
     assert [c.met for c in check_table(SUITE, TABLE)].count(None) == 1
     assert contract_of(TABLE).result is Result.INSUFFICIENT
 
