@@ -42,22 +42,6 @@ _ALONE: dict[PluginGroup, tuple[str, ...]] = {"audit": ("synth_audit.audits.reco
 _FAMILIES = {"published": PRIVACY, "recognition": PRIVACY}
 """Family of the packages that are not named after theirs."""
 
-_IN_RECOGNITION = {
-    "closest_record.agreement": "agreement",
-    "closest_record.max_mirrored": "recoding",
-    "closest_record.mirrored_ranks": "recoding",
-    "closest_record.ranks": "recoding",
-    "closest_record.robust": "nearness",
-    "closest_record.share_leak": "nearness",
-    "identifiability": "nearness, agreement",
-    "membership_marginals": "density",
-    "partial_agreement": "agreement, fragments",
-    "recoded_copies": "recoding, linkage",
-    "shifted_parts": "shifts",
-}
-"""Audits of earlier versions, and fields, settings and quantities of audits, with the views of `recognition`
-that ask their question now."""
-
 
 @dataclass(frozen=True)
 class PluginRef:
@@ -80,7 +64,35 @@ class PluginRef:
         Raises:
             PluginError: it does not import, or holds none or several plug-in classes.
         """
-        return _load(self)
+        try:
+            module = importlib.import_module(self.module)
+        except Exception as error:  # a plug-in is others' code, which may fail in any way as it is imported
+            raise PluginError(
+                f"{self.room} plug-in {self.name!r} does not import",
+                where=self.module,
+                expected="an importable module",
+                fix="".join(traceback.format_exception(error)),
+            ) from error
+        if self.attribute:
+            found = [value for key, value in vars(module).items() if key == self.attribute]
+        else:
+            found = [
+                value
+                for value in vars(module).values()
+                if isinstance(value, type)
+                and value.__module__ == module.__name__
+                and dataclasses.is_dataclass(value)
+                and "info" in vars(value)
+            ]
+        if len(found) != 1:
+            raise PluginError(
+                f"{self.room} plug-in {self.name!r} must define exactly one dataclass with `info`",
+                where=self.module,
+                expected="one plug-in class",
+                fix=f"found {len(found)}",
+            )
+        cls: type = found[0]
+        return cls
 
 
 def catalogue(room: PluginGroup) -> dict[str, PluginRef]:
@@ -109,24 +121,13 @@ def find(room: PluginGroup, name: str, *, where: str = "") -> PluginRef:
     """
     known = catalogue(room)
     if name not in known:
-        gone = successor(name) if room == "audit" else ""
         raise PlanError(
-            f"unknown {room} {name!r}{gone or meant(name, known)}",
+            f"unknown {room} {name!r}{meant(name, known)}",
             where=where or f"{room}s",
             expected=f"one of {', '.join(known)}",
             fix=f"`synth-audit {'recipes list' if room == 'recipe' else 'list'}` shows each, described",
         )
     return known[name]
-
-
-def successor(name: str) -> str:
-    """The audit that a name of earlier versions became part of, in brackets; empty for any other name.
-
-    Args:
-        name: of an audit; or of a field, setting or quantity of one, after its name and a dot.
-    """
-    views = _IN_RECOGNITION.get(name)
-    return f" (it is part of `recognition` now, as its views {views})" if views else ""
 
 
 def build(room: PluginGroup, name: str, config: Mapping[str, object], *, where: str = "") -> Any:
@@ -141,12 +142,7 @@ def build(room: PluginGroup, name: str, config: Mapping[str, object], *, where: 
     expected = f"fields: {', '.join(field_names(cls)) or 'none'}"
     fix = f"`synth-audit describe {name}` shows each field with its meaning"
     known = field_names(cls)
-    problems = [
-        f"unknown field {x!r}{successor(f'{name}.{x}') or meant(x, known)}"
-        for x in sorted(set(config) - set(known))
-    ]
-    listed = [x for value in config.values() if isinstance(value, list | tuple) for x in value]
-    problems += [f"{x!r} is gone{gone}" for x in listed if (gone := successor(f"{name}.{x}"))]
+    problems = [f"unknown field {x!r}{meant(x, known)}" for x in sorted(set(config) - set(known))]
     try:
         built = _adapter(cls).validate_python({key: config[key] for key in config if key in known})
     except ValidationError as error:
@@ -187,20 +183,16 @@ def _adapter(cls: type) -> TypeAdapter[Any]:
 
 @cache
 def _built_in(room: PluginGroup) -> tuple[PluginRef, ...]:
-    refs = [PluginRef(room, _last(p), _family(_last(p)), p) for p in _ALONE.get(room, ())]
+    refs = [PluginRef(room, p.rpartition(".")[2], PRIVACY, p) for p in _ALONE.get(room, ())]
     for package in _PACKAGES[room]:
         paths = importlib.import_module(package).__path__
-        family = _family(_last(package))
+        family = _family(package.rpartition(".")[2])
         refs += [
             PluginRef(room, m.name, family, f"{package}.{m.name}")
             for m in pkgutil.iter_modules(paths)
             if not m.name.startswith("_")
         ]
     return tuple(refs)
-
-
-def _last(package: str) -> str:
-    return package.rsplit(".", 1)[-1]
 
 
 def _family(name: str) -> str:
@@ -216,35 +208,3 @@ def _from_entry_point(room: PluginGroup, point: EntryPoint) -> PluginRef:
     family, _, name = point.name.rpartition(".")
     default = PRIVACY if room == "audit" else f"{room}s"
     return PluginRef(room, name, _family(family) or default, point.module, point.attr or None)
-
-
-def _load(ref: PluginRef) -> type:
-    try:
-        module = importlib.import_module(ref.module)
-    except Exception as error:  # a plug-in is others' code, which may fail in any way as it is imported
-        raise PluginError(
-            f"{ref.room} plug-in {ref.name!r} does not import",
-            where=ref.module,
-            expected="an importable module",
-            fix="".join(traceback.format_exception(error)),
-        ) from error
-    if ref.attribute:
-        found = [value for key, value in vars(module).items() if key == ref.attribute]
-    else:
-        found = [
-            value
-            for value in vars(module).values()
-            if isinstance(value, type)
-            and value.__module__ == module.__name__
-            and dataclasses.is_dataclass(value)
-            and "info" in vars(value)
-        ]
-    if len(found) != 1:
-        raise PluginError(
-            f"{ref.room} plug-in {ref.name!r} must define exactly one dataclass with `info`",
-            where=ref.module,
-            expected="one plug-in class",
-            fix=f"found {len(found)}",
-        )
-    cls: type = found[0]
-    return cls

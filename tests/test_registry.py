@@ -187,20 +187,3 @@ def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(PlanError) as caught:
         registry.find("audit", "no_such")
     assert "exact_match" in caught.value.expected
-
-
-def test_an_audit_of_earlier_versions_is_told_where_it_went():
-    views = registry.catalogue("view")
-    for name, went in registry._IN_RECOGNITION.items():
-        assert name not in registry.catalogue("audit")
-        assert set(went.split(", ")) <= set(views)
-        if "." not in name:
-            with pytest.raises(PlanError, match="part of `recognition` now"):
-                registry.find("audit", name)
-    assert registry.successor("exact_mach") == ""
-
-
-@pytest.mark.parametrize("config", [{"distances": ["euclidean", "ranks"]}, {"max_mirrored": 100}])
-def test_a_setting_of_earlier_versions_is_told_where_it_went(config):
-    with pytest.raises(PlanError, match=r"'(ranks|max_mirrored)'.*part of `recognition` now"):
-        registry.build("audit", "closest_record", config)

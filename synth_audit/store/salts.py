@@ -11,7 +11,7 @@ from pathlib import Path
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import Salt
 from synth_audit.files import create_once
-from synth_audit.store.files import make_private
+from synth_audit.store.files import make_private, read_plain
 from synth_audit.store.ledger import Ledger
 from synth_audit.store.scratch import in_use
 from synth_audit.store.stage_records import SplitRecord
@@ -22,7 +22,7 @@ _SALT_FREE = {"calibration.json", "calibration.html"}
 """What a workspace may hold in ``review/`` that no salt has had a part in."""
 
 _MOST = 100
-"""Bytes that are read; a salt has fewer."""
+"""Bytes of a salt, at most."""
 
 
 def workspace_salt(workspace: Workspace) -> Salt:
@@ -73,11 +73,8 @@ def read_salt(path: Path) -> Salt:
         DataError: there is none, it is damaged, or other users may read it.
     """
     try:
-        # Not blocking: a pipe in its place must not hold the program up.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, "rb") as file:
-            mode = os.fstat(descriptor).st_mode
-            content = file.read(_MOST) if stat.S_ISREG(mode) else b""
+        content = read_plain(path, largest=_MOST)
+        open_to_others = stat.S_IMODE(os.lstat(path).st_mode) & 0o077
     except OSError as error:
         raise DataError(
             f"the salt cannot be read ({type(error).__name__})",
@@ -85,7 +82,7 @@ def read_salt(path: Path) -> Salt:
             expected="the file `restricted/salt` of the workspace",
             fix="check the path and its permissions",
         ) from None
-    if stat.S_ISREG(mode) and mode & 0o077:
+    if open_to_others:
         raise DataError(
             "the salt can be read by others, who may then know who was in train",
             where=str(path),

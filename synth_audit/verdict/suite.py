@@ -231,21 +231,12 @@ def check_gateable(limit: Limit, where: str) -> None:
     quantity, of = measurement.quantity, measurement.derived_from
     for name in (quantity, *([of.quantity] if of else [])):
         if name not in (known := [*own, *derived] if name == quantity else own):
-            gone = registry.successor(f"{measurement.audit}.{name}")
             raise GateError(
-                f"the audit {measurement.audit!r} reports no quantity {name!r}{gone}",
+                f"the audit {measurement.audit!r} reports no quantity {name!r}",
                 where=where,
                 expected=f"one of {', '.join(known)}",
-                fix="" if gone else suggestion(name, known),
+                fix=suggestion(name, known),
             )
-    setting = (of or measurement).setting
-    if gone := registry.successor(f"{measurement.audit}.{setting}"):
-        raise GateError(
-            f"the audit {measurement.audit!r} has no setting {setting!r}{gone}",
-            where=where,
-            expected="a setting that the audit measures",
-            fix=f"`synth-audit describe {measurement.audit}` shows what it measures",
-        )
     if (of is None) == (quantity in derived) and not limit.every:
         raise GateError(
             f"{measurement.name} is {'derived from another number' if of is None else 'no derived number'}",
@@ -267,11 +258,10 @@ def _declared(measurement: MeasurementId, where: str) -> tuple[list[str], list[s
     """The quantities of the audit, and those derived from them."""
     audit, known = measurement.audit, registry.catalogue("audit")
     if audit not in known:
-        gone = registry.successor(audit)
         raise GateError(
-            f"the measurement {measurement.name!r} belongs to no audit that is installed{gone}",
+            f"the measurement {measurement.name!r} belongs to no audit that is installed",
             where=where,
-            expected=(not gone and suggestion(audit, known)) or f"one of {', '.join(known) or 'none'}",
+            expected=suggestion(audit, known) or f"one of {', '.join(known) or 'none'}",
             fix="`synth-audit list` shows every audit",
         )
     try:

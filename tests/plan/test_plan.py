@@ -124,7 +124,6 @@ def test_a_bad_key_is_named(value, named):
         ({"generator": "no_such"}, "unknown generator 'no_such'"),
         ({"source": "no_such"}, "unknown source 'no_such'"),
         ({"audits": ["no_such"]}, "unknown audit 'no_such'"),
-        ({"audits": ["recoded_copies"]}, "'recoded_copies' (it is part of `recognition` now"),
         ({"audits": [{"closest_record": {"alpah": 1}}]}, "unknown field 'alpah'"),
         ({"audits": [{"closest_record": {"alpha": 2}}]}, "alpha must be in"),
         ({"audits": [{"closest_record": {"alpha": "much"}}]}, "alpha"),

@@ -128,17 +128,7 @@ DAMAGES = {
     "scope of what is not derived": (put(scope="of excess"), "no derived number"),
     "derived from an unknown number": (put(name="copies.leak_equivalent", scope="of exces"), "'exces'"),
     "unknown audit": (put(name="copis.excess"), "did you mean 'copies'?"),
-    "audit of an earlier version": (put(name="shifted_parts.linked_people"), "part of `recognition` now"),
     "unknown quantity": (put(name="copies.exces"), "did you mean 'excess'?"),
-    "quantity of an earlier version": (put(name="closest_record.share_leak"), "part of `recognition` now"),
-    "setting of an earlier version": (
-        put(name="closest_record.privacy_score", scope="ranks"),
-        "part of `recognition` now",
-    ),
-    "derived from a setting of an earlier version": (
-        put(name="closest_record.leak_equivalent", scope="of privacy_score[ranks]"),
-        "part of `recognition` now",
-    ),
     "audit that does not load": (put(name="broken.excess"), "does not load"),
     "nothing blocks": (lambda _, f: f.update(severity="warning"), "whatever the audits found"),
     "only a table check blocks": (
