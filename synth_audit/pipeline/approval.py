@@ -173,7 +173,7 @@ def _standing(
 
 def _refuse_turned_clock(journal: Journal | None, now: datetime) -> None:
     """What was audited or released lies in the past: else a clock was set back, and nothing ever ends."""
-    known = [e.created for e in journal.audits] + [r.time for r in journal.history] if journal else []
+    known = [e.created for e in journal.audits] + [r.time for r in journal.releases] if journal else []
     if any(_time(text) > now for text in known if text):
         raise _refusal("the clock of this machine lies before what the journal holds", _CLOCK)
 

@@ -289,18 +289,12 @@ class MadeCandidate:
         train, control = real_tables(plan, workspace, folder)
         synthetic = read_candidate(rows, train.schema, folder, named=workspace.synthetic)
         made = cls(train, control, synthetic, splitting, making, known_salt(workspace))
-        made._refuse_stale(plan)
-        return made
-
-    def _refuse_stale(self, plan: Plan) -> None:
-        """An audit must describe one run of one plan: nothing may have changed between the stages."""
-        tables = (self.train, self.control, self.synthetic)
-        train, control, synthetic = (TableRecord.of(t, self.salt) for t in tables)
-        split, made = self.splitting, self.making
+        # An audit must describe one run of one plan: nothing may have changed between the stages.
+        known, other, drawn = (TableRecord.of(t, made.salt) for t in (train, control, synthetic))
         stale = ""
-        if (plan.digest, train, control) != (split.plan_sha256, split.train, split.control):
+        if (plan.digest, known, other) != (splitting.plan_sha256, splitting.train, splitting.control):
             stale = "split"
-        elif (plan.digest, train, synthetic) != (made.plan_sha256, made.train, made.table):
+        elif (plan.digest, known, drawn) != (making.plan_sha256, making.train, making.table):
             stale = "synthetic"
         if stale:
             raise DataError(
@@ -309,6 +303,7 @@ class MadeCandidate:
                 expected="all stages run with the same plan, in order",
                 fix=f"run the {stale} stage and those after it again",
             )
+        return made
 
 
 def read_candidate(path: Path, schema: Schema, folder: Path, named: Path | None = None) -> Table:

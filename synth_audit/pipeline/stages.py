@@ -132,66 +132,58 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
     preflight(plan)
     salt = workspace_salt(workspace)
     with in_use(workspace):
-        return _split(plan, workspace, salt)
-
-
-def _split(plan: Plan, workspace: Workspace, salt: Salt) -> SplitRecord:
-    clipping = BoundClipping(plan.columns)
-    source = pull_source(plan, clipping)
-    refuse_drift(plan, workspace, source.schema)
-    refuse_types(plan, source.schema)
-    coarsening_of(plan, source.schema)  # a mistake in it should show before a fit
-    train, control = split_source(plan, source, salt)
-    if plan.most_reports is not None:  # before a fit, whose privacy would be spent for nothing
-        again = "" if plan.privacy is not None else plan.digest  # noise is new in every fit
-        refuse_spent(people_behind((train, control), workspace), workspace, plan.most_reports, again)
-    record = SplitRecord(
-        plan_sha256=plan.digest,
-        salt_commitment=salt.commitment,
-        source=TableRecord.of(source, salt),
-        train=TableRecord.of(train, salt),
-        control=TableRecord.of(control, salt),
-        columns=column_records(train.schema),
-        warnings=(
-            *about_source(source.left_out, clipping.counts, plan.suppression),
-            *inspect(train, control, plan.suppression),
-        ),
-        left_out=source.left_out,
-        clipped=tuple(clipping.counts.items()),
-    )
-    write_table(workspace.train, train)
-    write_table(workspace.control, control)
-    record.write(workspace.split_record)
-    return record
+        clipping = BoundClipping(plan.columns)
+        source = pull_source(plan, clipping)
+        refuse_drift(plan, workspace, source.schema)
+        refuse_types(plan, source.schema)
+        coarsening_of(plan, source.schema)  # a mistake in it should show before a fit
+        train, control = split_source(plan, source, salt)
+        if plan.most_reports is not None:  # before a fit, whose privacy would be spent for nothing
+            again = "" if plan.privacy is not None else plan.digest  # noise is new in every fit
+            refuse_spent(people_behind((train, control), workspace), workspace, plan.most_reports, again)
+        record = SplitRecord(
+            plan_sha256=plan.digest,
+            salt_commitment=salt.commitment,
+            source=TableRecord.of(source, salt),
+            train=TableRecord.of(train, salt),
+            control=TableRecord.of(control, salt),
+            columns=column_records(train.schema),
+            warnings=(
+                *about_source(source.left_out, clipping.counts, plan.suppression),
+                *inspect(train, control, plan.suppression),
+            ),
+            left_out=source.left_out,
+            clipped=tuple(clipping.counts.items()),
+        )
+        write_table(workspace.train, train)
+        write_table(workspace.control, control)
+        record.write(workspace.split_record)
+        return record
 
 
 @at_work
 def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> SyntheticRecord:
     """Fit the generator on train and draw the candidate, by batches; see :func:`fit_plan`."""
     context = replace(context, scratch=context.scratch or workspace.scratch)
-    with temporary_folder(context.scratch) as folder:
-        return _made(plan, workspace, context, Path(folder))
-
-
-def _made(plan: Plan, workspace: Workspace, context: RunContext, folder: Path) -> SyntheticRecord:
-    salt = known_salt(workspace)
-    data = map_parquet(workspace.train, made_by="split", folder=folder)
-    train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
-    refuse_uncounted(plan, workspace, train, salt)
-    start = time.perf_counter()
-    with fit_checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
-        made = fit_plan(plan, train, salt, context, spending_ledger(workspace), checkpoint)
-        write_parts(workspace.synthetic, made.batches(folder))
-    context.progress(made.fitted.name, 2, 2)
-    synthetic = read_candidate(workspace.synthetic, train.schema, folder)
-    record = SyntheticRecord(
-        plan_sha256=plan.digest,
-        train=TableRecord.of(train, salt),
-        table=TableRecord.of(synthetic, salt),
-        generator=made.record,
-        columns=column_records(synthetic.schema.released_only()),
-        seconds=round(time.perf_counter() - start, 3),
-    )
+    with temporary_folder(context.scratch) as name:
+        folder, salt = Path(name), known_salt(workspace)
+        data = map_parquet(workspace.train, made_by="split", folder=folder)
+        train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
+        refuse_uncounted(plan, workspace, train, salt)
+        start = time.perf_counter()
+        with fit_checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
+            made = fit_plan(plan, train, salt, context, spending_ledger(workspace), checkpoint)
+            write_parts(workspace.synthetic, made.batches(folder))
+        context.progress(made.fitted.name, 2, 2)
+        synthetic = read_candidate(workspace.synthetic, train.schema, folder)
+        record = SyntheticRecord(
+            plan_sha256=plan.digest,
+            train=TableRecord.of(train, salt),
+            table=TableRecord.of(synthetic, salt),
+            generator=made.record,
+            columns=column_records(synthetic.schema.released_only()),
+            seconds=round(time.perf_counter() - start, 3),
+        )
     record.write(workspace.synthetic_record)
     return record
 

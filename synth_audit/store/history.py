@@ -24,7 +24,7 @@ def releases_of(workspace: Workspace) -> tuple[Released, ...]:
     home = workspace.home
     journal = read_journal(home)
     if journal is not None:
-        return journal.history
+        return journal.releases
     told = evidence_store(home).released()
     return () if told is None else (told,)
 

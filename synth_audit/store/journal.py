@@ -324,12 +324,6 @@ class Journal:
     releases: tuple[Released, ...] = ()
     schema_version: str = SCHEMA_VERSION
 
-    @property
-    def history(self) -> tuple[Released, ...]:
-        """All releases, oldest first; of journals that kept none but the last, that one."""
-        last = () if self.released is None or self.released in self.releases else (self.released,)
-        return (*self.releases, *last)
-
     def entry(self, digest: str) -> AuditEntry | None:
         """The audit with this digest."""
         return next((e for e in self.audits if e.digest == digest), None)
@@ -359,7 +353,7 @@ class Journal:
 
     def with_release(self, released: Released) -> Journal:
         """With this as what is out there."""
-        return replace(self, released=released, releases=(*self.history, released))
+        return replace(self, released=released, releases=(*self.releases, released))
 
     def with_newest(self, place: str, digest: str) -> Journal:
         """With this audit as the newest of its place."""

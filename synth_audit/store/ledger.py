@@ -26,7 +26,7 @@ class Attempt:
 
     Attributes:
         number: counts the attempts on the table from 1 on; it stands in the report.
-        plan: digest of the plan. suite: digest of its gate suite, empty in entries of earlier versions.
+        plan: digest of the plan. suite: digest of its gate suite.
         candidate: salted digest of the candidate.
         verdict: empty when it never got as far.
         evidence: digest of the evidence, empty likewise.
@@ -129,7 +129,7 @@ class Ledger(ChainedLog):
         attempts = self.attempts()
         (own,) = (a for a in attempts if a.number == number)
         earlier = [a for a in attempts if a.number < number and a.candidate == own.candidate]
-        last = {(a.plan, a.suite or own.suite): a for a in earlier}
+        last = {(a.plan, a.suite): a for a in earlier}
         return tuple(a for settings, a in last.items() if settings != (own.plan, own.suite))
 
     def debits(self) -> tuple[Debit, ...]:
