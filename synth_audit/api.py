@@ -15,6 +15,7 @@ from typing import Any, Unpack
 
 import yaml
 
+from synth_audit import inputs
 from synth_audit import report as pages
 from synth_audit.dp.guarantee import Neighbouring
 from synth_audit.errors import DataError, PlanError
@@ -25,22 +26,7 @@ from synth_audit.findings.verdict import Result
 from synth_audit.generators.external.recipe import RecipeEnvironment, Setting, recipe_named
 from synth_audit.generators.external.recipe import recipes as known_recipes
 from synth_audit.generators.external.recipe_model import trial
-from synth_audit.inputs import (
-    Frame,
-    PlanLike,
-    Running,
-    as_arrow,
-    as_plan,
-    at_work,
-    hash_of,
-    named_after,
-    narrowed,
-    place_of,
-    placed_rows,
-    refuse_same_file,
-    run_context,
-    workspace_of,
-)
+from synth_audit.inputs import Frame, PlanLike, Running
 from synth_audit.mechanism_test.claim import Claim
 from synth_audit.mechanism_test.distinguishing import MechanismResult
 from synth_audit.mechanism_test.examination import Effort, examine_claim
@@ -106,9 +92,10 @@ def audit(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
-    settled = narrowed(as_plan(plan if plan is not None else named_after(synthetic)), only)
+    given = inputs.as_plan(inputs.named_after(synthetic) if plan is None else plan)
+    settled = inputs.narrowed(given, only)
     refuse_coarsening(settled)
-    refuse_same_file({"train": train, "control": control, "synthetic": synthetic})
+    inputs.refuse_same_file({"train": train, "control": control, "synthetic": synthetic})
     audits = settled.build_audits() if only else None
     workspace = None if out is None else Workspace(Path(out))
     # Made before any rows lie there, which without it would be of a lost one.
@@ -118,14 +105,14 @@ def audit(
     with (
         held as scratch,
         temporary_folder(scratch) as name,
-        run_context(settled, scratch, **running) as context,
+        inputs.run_context(settled, scratch, **running) as context,
     ):
         folder = Path(name)
         with scratch_in(folder):
             subject = stages.anchored_subject(
-                placed_rows(train, "train", folder),
-                None if control is None else placed_rows(control, "control", folder),
-                placed_rows(synthetic, "synthetic", folder),
+                inputs.placed_rows(train, "train", folder),
+                None if control is None else inputs.placed_rows(control, "control", folder),
+                inputs.placed_rows(synthetic, "synthetic", folder),
                 settled,
             )
         warnings = _about_file(settled, subject.synthetic, synthetic)
@@ -186,7 +173,7 @@ def run(
         release: False stops before the release.
         running: how the work is done, see :class:`Running`.
     """
-    with at_work(plan, out, running) as (settled, workspace, context):
+    with inputs.at_work(plan, out, running) as (settled, workspace, context):
         evidence = stages.produce(settled, workspace, context)
     pages.write_report(workspace)
     if release and settled.release is not None and evidence.verdict is Result.PASS:
@@ -217,7 +204,7 @@ def rerun(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
-    with at_work(plan, out, running, candidate) as (settled, workspace, context):
+    with inputs.at_work(plan, out, running, candidate) as (settled, workspace, context):
         return repeating.rerun(settled, workspace, context)
 
 
@@ -231,8 +218,8 @@ def exposure(plan: PlanLike, out: str | Path | None = None, **running: Unpack[Ru
         DataError: there are not two releases of the present training rows whose rows are kept.
         PlanError: the plan makes values coarser, which an audit of finished tables does not do.
     """
-    settled = as_plan(plan)
-    workspace = workspace_of(settled, out)
+    settled = inputs.as_plan(plan)
+    workspace = inputs.workspace_of(settled, out)
     found = releasing.releases_together(workspace)
     return audit(
         found.train,
@@ -418,7 +405,7 @@ def verify(
 
 def _hashes(tables: Mapping[str, Frame] | None, evidence: Evidence) -> dict[str, str]:
     declared = {c.name for c in evidence.columns}
-    return {name: hash_of(table, name, declared) for name, table in (tables or {}).items()}
+    return {name: inputs.hash_of(table, name, declared) for name, table in (tables or {}).items()}
 
 
 def new_key(path: str | Path) -> str:
@@ -468,17 +455,17 @@ def release(
         synthetic: the table that was audited, when it was made elsewhere and is not in the workspace.
         candidate: name or folder of one that a sweep of this plan tried, to release that.
     """
-    settled, workspace = place_of(plan, out, candidate)
+    settled, workspace = inputs.place_of(plan, out, candidate)
     if synthetic is None:
         return stages.release_synthetic(settled, workspace)
     with in_use(workspace):
-        return releasing.release(settled, workspace, as_arrow(synthetic, "synthetic"))
+        return releasing.release(settled, workspace, inputs.as_arrow(synthetic, "synthetic"))
 
 
 def rollback(plan: PlanLike, out: str | Path | None = None) -> releasing.ReleaseRecord:
     """Put the release before the last of a workspace back, or refuse."""
-    settled = as_plan(plan)
-    return releasing.rollback(settled, workspace_of(settled, out))
+    settled = inputs.as_plan(plan)
+    return releasing.rollback(settled, inputs.workspace_of(settled, out))
 
 
 def purge(
@@ -508,7 +495,7 @@ def purge(
     """
     retention = purging.Retention.of(keep, older_than)
     folder = isinstance(table, (str, Path)) and os.path.isdir(table)
-    workspace = Workspace(Path(str(table))) if folder else workspace_of(table, None)
+    workspace = Workspace(Path(str(table))) if folder else inputs.workspace_of(table, None)
     newest = _newest_sweep(workspace)
     if dry_run:
         return purging.survey(workspace, retention, newest)
@@ -544,7 +531,7 @@ def frontier(
         PlanError, DataError, GateError: see their messages for what to do.
     """
 
-    with at_work(plan, out, running) as (settled, workspace, context):
+    with inputs.at_work(plan, out, running) as (settled, workspace, context):
         return swept(settled, workspace, context, fresh=fresh)
 
 
@@ -575,7 +562,7 @@ def mend(
     Raises:
         PlanError, DataError, GateError: see their messages for what to do.
     """
-    with at_work(plan, out, running) as (settled, workspace, context):
+    with inputs.at_work(plan, out, running) as (settled, workspace, context):
         return mending.mend(settled, workspace, context, tries=tries)
 
 
@@ -647,7 +634,8 @@ def calibrate(
         DataError: train has too few rows to plant a leak in.
         PlanError: no privacy audit is chosen, or there are fewer than two steps.
     """
-    settled = narrowed(as_plan(plan if plan is not None else named_after(train)), only, seed)
+    given = inputs.as_plan(inputs.named_after(train) if plan is None else plan)
+    settled = inputs.narrowed(given, only, seed)
     if steps < 2:
         raise PlanError(
             "a calibration needs leaks of more than one size",
@@ -655,11 +643,11 @@ def calibrate(
             expected="2 or more",
             fix="try 10",
         )
-    real = as_arrow(train, "train")
-    subject = stages.anchored_subject(real, as_arrow(control, "control"), real, settled)
+    real = inputs.as_arrow(train, "train")
+    subject = stages.anchored_subject(real, inputs.as_arrow(control, "control"), real, settled)
     workspace = None if out is None else Workspace(Path(out)).prepare()
     held = nullcontext() if workspace is None else in_use(workspace)
-    with held as scratch, run_context(settled, scratch, **running) as context:
+    with held as scratch, inputs.run_context(settled, scratch, **running) as context:
         found = calibration.calibrate(
             settled.build_audits(),
             subject,
@@ -684,8 +672,8 @@ def estimate(plan: PlanLike, **running: Unpack[Running]) -> run_estimate.RunEsti
     Raises:
         PlanError, DataError, GateError: what a run of the plan would raise, or there are too few rows.
     """
-    settled = as_plan(plan)
-    with temporary_folder() as scratch, run_context(settled, Path(scratch), **running) as context:
+    settled = inputs.as_plan(plan)
+    with temporary_folder() as scratch, inputs.run_context(settled, Path(scratch), **running) as context:
         return run_estimate.estimate(settled, context, Path(scratch))
 
 
@@ -720,9 +708,9 @@ def test_mechanism(
     effort = Effort(runs, seconds)
     relation = Neighbouring.REPLACE if replace else Neighbouring.ADD_OR_REMOVE
     claim = None if epsilon is None else Claim(epsilon, delta, relation)
-    settled = None if plan is None else as_plan(plan)
+    settled = None if plan is None else inputs.as_plan(plan)
     found = claimed_mechanism(settled, claim, relation, delta=delta, rows=rows, **subject)
-    with run_context(as_plan({}), workers=workers, progress=progress) as context:
+    with inputs.run_context(inputs.as_plan({}), workers=workers, progress=progress) as context:
         return examine_claim(
             found.mechanism,
             found.claim,

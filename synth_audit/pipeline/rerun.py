@@ -12,15 +12,7 @@ from synth_audit.examination.audit_runner import describe_error
 from synth_audit.execution.context import SERIAL, RunContext
 from synth_audit.execution.seeds import Salt
 from synth_audit.files import temporary_folder
-from synth_audit.pipeline import stages
-from synth_audit.pipeline.making import (
-    fit_plan,
-    kept_because,
-    pull_source,
-    read_candidate,
-    real_tables,
-    split_source,
-)
+from synth_audit.pipeline import making, stages
 from synth_audit.pipeline.verify import Check, content_check, content_of
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import AuditOutcome
@@ -83,8 +75,8 @@ class _Rerun:
         """Pull and split."""
         self.context.progress("pull and split", 0, 1)
         try:
-            source = pull_source(self.plan)
-            train, control = split_source(self.plan, source, self.salt)
+            source = making.pull_source(self.plan)
+            train, control = making.split_source(self.plan, source, self.salt)
         except DataError as error:
             for name in ("source", "train", "control"):
                 yield Check(content_of(name), None, f"the source cannot be pulled and split: {error.what}")
@@ -101,7 +93,7 @@ class _Rerun:
 
     def candidate(self, tables: dict[str, Table]) -> Check:
         """Fit and draw again, or take the candidate that was kept."""
-        reason = kept_because(self.plan.build_generator(), self.evidence.generator)
+        reason = making.kept_because(self.plan.build_generator(), self.evidence.generator)
         if "train" not in tables:
             return Check(content_of("synthetic"), None, "no training rows here agree with the evidence")
         if reason:
@@ -110,7 +102,8 @@ class _Rerun:
                 return Check(content_of("synthetic"), None, f"{reason}, and none is kept")
         else:
             try:
-                table = fit_plan(self.plan, tables["train"], self.salt, self.context).table(self.folder)
+                fitted = making.fit_plan(self.plan, tables["train"], self.salt, self.context)
+                table = fitted.table(self.folder)
             # Whatever a generator does wrong is told, without its text, which may hold a cell value.
             except (Exception, SystemExit) as error:
                 return Check(content_of("synthetic"), False, describe_error(error))
@@ -147,7 +140,7 @@ class _Rerun:
     def _kept_real(self) -> dict[str, Table]:
         """Train and control in the workspace, as far as they agree with the evidence."""
         try:
-            known, other = real_tables(self.plan, self.workspace, self.folder)
+            known, other = making.real_tables(self.plan, self.workspace, self.folder)
         except DataError:
             return {}
         kept = {"train": known, "control": other}
@@ -157,7 +150,7 @@ class _Rerun:
         """The candidate of this evidence, else the last one that was made here."""
         for path in (evidence_store(self.workspace).rows(self.evidence.digest), self.workspace.synthetic):
             if os.path.isfile(path):
-                return read_candidate(path, train.schema, self.folder)
+                return making.read_candidate(path, train.schema, self.folder)
         return None
 
     def _outcome(self, name: str, before: AuditOutcome | None, again: AuditOutcome | None) -> Check:

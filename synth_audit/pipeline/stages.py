@@ -20,32 +20,16 @@ from synth_audit.execution.context import SERIAL, RunContext
 from synth_audit.execution.seeds import Salt
 from synth_audit.files import temporary_folder
 from synth_audit.findings.verdict import Result
+from synth_audit.pipeline import making
+from synth_audit.pipeline import warnings as notices
 from synth_audit.pipeline.coarsening import (
     coarsening_of,
     refuse_uncounted,
     without_void_guarantee,
 )
 from synth_audit.pipeline.input_checks import fullness, refuse_drift, refuse_seen_control
-from synth_audit.pipeline.making import (
-    Given,
-    MadeCandidate,
-    anchored,
-    divides_equals,
-    fit_plan,
-    pull_source,
-    read_candidate,
-    spending_ledger,
-    split_source,
-)
+from synth_audit.pipeline.making import Given
 from synth_audit.pipeline.release import ReleaseRecord, as_audited, refuse_types, release, release_target
-from synth_audit.pipeline.warnings import (
-    about_draws,
-    about_examination,
-    about_external,
-    about_reports,
-    about_source,
-    inspect,
-)
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Audit, RandomSplit, Subject
 from synth_audit.store.evidence import (
@@ -133,11 +117,11 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
     salt = workspace_salt(workspace)
     with in_use(workspace):
         clipping = BoundClipping(plan.columns)
-        source = pull_source(plan, clipping)
+        source = making.pull_source(plan, clipping)
         refuse_drift(plan, workspace, source.schema)
         refuse_types(plan, source.schema)
         coarsening_of(plan, source.schema)  # a mistake in it should show before a fit
-        train, control = split_source(plan, source, salt)
+        train, control = making.split_source(plan, source, salt)
         if plan.most_reports is not None:  # before a fit, whose privacy would be spent for nothing
             again = "" if plan.privacy is not None else plan.digest  # noise is new in every fit
             refuse_spent(people_behind((train, control), workspace), workspace, plan.most_reports, again)
@@ -149,8 +133,8 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
             control=TableRecord.of(control, salt),
             columns=column_records(train.schema),
             warnings=(
-                *about_source(source.left_out, clipping.counts, plan.suppression),
-                *inspect(train, control, plan.suppression),
+                *notices.about_source(source.left_out, clipping.counts, plan.suppression),
+                *notices.inspect(train, control, plan.suppression),
             ),
             left_out=source.left_out,
             clipped=tuple(clipping.counts.items()),
@@ -172,10 +156,10 @@ def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIA
         refuse_uncounted(plan, workspace, train, salt)
         start = time.perf_counter()
         with fit_checkpoint(workspace, plan.digest, TableRecord.of(train, salt).hmac) as checkpoint:
-            made = fit_plan(plan, train, salt, context, spending_ledger(workspace), checkpoint)
+            made = making.fit_plan(plan, train, salt, context, making.spending_ledger(workspace), checkpoint)
             write_parts(workspace.synthetic, made.batches(folder))
         context.progress(made.fitted.name, 2, 2)
-        synthetic = read_candidate(workspace.synthetic, train.schema, folder)
+        synthetic = making.read_candidate(workspace.synthetic, train.schema, folder)
         record = SyntheticRecord(
             plan_sha256=plan.digest,
             train=TableRecord.of(train, salt),
@@ -194,7 +178,7 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
     context = replace(context, scratch=context.scratch or workspace.scratch)
     # Held, as another run may make another candidate meanwhile.
     with held(workspace.synthetic, workspace) as rows, temporary_folder(context.scratch) as folder:
-        made = MadeCandidate.of(plan, workspace, rows, Path(folder))
+        made = making.MadeCandidate.of(plan, workspace, rows, Path(folder))
         refuse_uncounted(plan, workspace, made.train, made.salt)
         return attempt(
             plan,
@@ -205,8 +189,8 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
             made.salt,
             rows=rows,
             source=made.splitting.source,
-            warnings=about_external(made.making.generator)
-            + about_source(made.splitting.left_out, dict(made.splitting.clipped), plan.suppression),
+            warnings=notices.about_external(made.making.generator)
+            + notices.about_source(made.splitting.left_out, dict(made.splitting.clipped), plan.suppression),
             timings={"generate": made.making.seconds},
         )
 
@@ -238,11 +222,11 @@ def attempt(
     people = people_behind((subject.train, subject.control), workspace)
     standing = enter_report(people, workspace, plan=plan.digest, candidate=candidate, most=plan.most_reports)
     number, head, earlier = begin_attempt(workspace, plan=plan.digest, candidate=candidate, suite=suite)
-    warnings += about_reports(standing)
+    warnings += notices.about_reports(standing)
     draws, ledger = salt, None
     if rows is None:
         table = TrainingTable.remembered(subject.train, salt)
-        warnings += about_draws(table, salt)
+        warnings += notices.about_draws(table, salt)
         if table is not None:
             draws, ledger = table.salt, table.ledger
             same = TableRecord.of(subject.synthetic, draws).hmac
@@ -290,7 +274,7 @@ def examine(
     refuse_seen_control(subject)
     suite = load_suite(plan.gates, plan.base)
     check_buildable(suite.on_table)
-    warnings += about_examination(plan, suite, subject, predictable=draws is None)
+    warnings += notices.about_examination(plan, suite, subject, predictable=draws is None)
     generator = without_void_guarantee(generator, plan)
     subject = replace(subject, guarantee=generator.privacy.guarantee, column_groups=generator.column_groups)
     cache = replace(context.cache, scope=salt.commitment)
@@ -387,14 +371,14 @@ def subject_of(plan: Plan, train: Table, control: Table | None, synthetic: Table
         plan.suppression,
         terms=plan.fit_terms,
         base=plan.base,
-        random_split=RandomSplit(1 - plan.split.control, ours=True, apart=divides_equals(plan)),
+        random_split=RandomSplit(1 - plan.split.control, ours=True, apart=making.divides_equals(plan)),
         coarsening=rules,
     )
 
 
 def anchored_subject(train: Given, control: Given | None, synthetic: Given, plan: Plan) -> Subject:
     """Three tables made elsewhere as a subject; the schema is read off train and the plan."""
-    known, other = anchored(train, control, plan)
+    known, other = making.anchored(train, control, plan)
     candidate = read_table(synthetic, known.schema, where="synthetic", partial=True)
     chance = RandomSplit() if plan.split.made_elsewhere == "random" else None
     return Subject(known, other, candidate, None, plan.corrected_level, plan.suppression, random_split=chance)

@@ -13,15 +13,7 @@ from pathlib import Path
 
 from synth_audit.errors import Altered
 from synth_audit.findings.verdict import Result
-from synth_audit.store.approvals import (
-    SUFFIX,
-    approval_files,
-    is_approval,
-    seal_beside,
-    seal_holds,
-    seal_of,
-    seal_path,
-)
+from synth_audit.store import approvals
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of
 from synth_audit.store.files import (
     discard,
@@ -41,7 +33,7 @@ from synth_audit.store.records import Newest, Released, is_digest, read_pointer,
 from synth_audit.store.workspace import AuditFolder, Workspace
 
 EVIDENCE, MEASUREMENTS, REPORT = "evidence.json", "measurements.parquet", "report.html"
-SEAL = EVIDENCE + SUFFIX
+SEAL = EVIDENCE + approvals.SUFFIX
 TABLE = "synthetic.parquet"
 """The audited rows and values alone, of a table made elsewhere that passed."""
 
@@ -98,8 +90,8 @@ class FiledAudit:
         Raises:
             DataError: it cannot be read.
         """
-        seal = seal_beside(file)
-        files = {EVIDENCE: evidence_bytes(file), **approval_files(file.parent)}
+        seal = approvals.seal_beside(file)
+        files = {EVIDENCE: evidence_bytes(file), **approvals.approval_files(file.parent)}
         return cls("", files | ({} if seal is None else {SEAL: seal}), file)
 
     def write(self, folder: Path) -> None:
@@ -141,7 +133,7 @@ class FiledAudit:
 
         Approvals vouch for themselves, and come later.
         """
-        filed = {n: x for n, x in self.files.items() if n != CERTIFICATE and not is_approval(n)}
+        filed = {n: x for n, x in self.files.items() if n != CERTIFICATE and not approvals.is_approval(n)}
         found = {name: sha256_of_bytes(content) for name, content in filed.items()}
         return tuple(n for n in sorted({*found, *entry.files}) if found.get(n) != entry.files.get(n))
 
@@ -181,7 +173,7 @@ class EvidenceStore:
             )
             filed = self._filed(evidence, contents, journal, number)
             ledger.judged(number, verdict=evidence.verdict, evidence=evidence.digest)
-            if SEAL not in filed.files and (seal := seal_of("evidence", filed.evidence_file)):
+            if SEAL not in filed.files and (seal := approvals.seal_of("evidence", filed.evidence_file)):
                 _add(journal, workspace.audit(filed.digest), SEAL, seal)
             now = journal.now.with_newest(workspace.place, evidence.digest)
             journal.write(replace(now, ledger=ledger.head()))
@@ -293,7 +285,7 @@ class EvidenceStore:
             content = read_plain(path)
         except OSError:
             return None
-        return seal_holds("released", content, seal_beside(path))
+        return approvals.seal_holds("released", content, approvals.seal_beside(path))
 
     def kept(self) -> Mapping[str, int]:
         """Digest of each audit of which there is anything, known to the journal or not, and its bytes."""
@@ -353,10 +345,10 @@ class EvidenceStore:
             return
         content, path = to_json(journal.released).encode(), self.workspace.home.released_pointer
         write_bytes(path, content)
-        if seal := seal_of("released", content):
-            write_bytes(seal_path(path), seal)
+        if seal := approvals.seal_of("released", content):
+            write_bytes(approvals.seal_path(path), seal)
         else:
-            seal_path(path).unlink(missing_ok=True)  # one of an older release would not fit
+            approvals.seal_path(path).unlink(missing_ok=True)  # one of an older release would not fit
 
     def drop_rows(self, journal: Journal) -> None:
         """Delete the rows of candidates whose audit is neither the newest nor that of a release."""
