@@ -141,17 +141,14 @@ class GateReport:
         """A row for each gate: its result, what was judged, and the limits."""
         from synth_audit.findings.text_frame import TextFrame
 
+        limits = ("value", "low", "high", "minimum", "maximum")
         return TextFrame(
             {
                 "gate": g.gate,
                 "result": str(g.result),
                 "blocking": g.blocking,
                 "measurement": str(g.measurement or ""),
-                "value": g.value,
-                "low": g.low,
-                "high": g.high,
-                "minimum": g.minimum,
-                "maximum": g.maximum,
+                **{name: getattr(g, name) for name in limits},
                 "explanation": g.explanation,
             }
             for g in self.results

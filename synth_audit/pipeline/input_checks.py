@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -162,8 +162,26 @@ def refuse_drift(plan: Plan, workspace: Workspace, schema: Schema) -> None:
 
 
 def about_metadata(schema: pa.Schema) -> tuple[str, ...]:
-    """Metadata of a file and of its columns, apart from those that say what the columns are."""
-    kinds = [f"{what}, {_size(size)}" for what, size in _kinds(schema) if size]
+    """Metadata of a file and of its columns, apart from those that say what the columns are.
+
+    Keys may say something too, so that only known ones are named.
+    """
+    own, *noted = (
+        {k: v for k, v in (x.metadata or {}).items() if k not in _TYPES} for x in (schema, *schema)
+    )
+    usual, attributes = _of_pandas(own.pop(b"pandas", b"{}"), own.pop(_ATTRIBUTES, b""), schema.names)
+    noted = [found for found in noted if found]
+    sizes = {
+        "pandas attributes": attributes,
+        "more than pandas says of such a table": usual,
+        f"{len(own)} other key{'s' * (len(own) != 1)}": _length(own),
+        f"metadata of {len(noted)} column{'s' * (len(noted) != 1)}": sum(map(_length, noted)),
+    }
+    kinds = [
+        f"{what}, {size:,} B" if size < 1000 else f"{what}, {size / 1000:,.1f} kB"
+        for what, size in sizes.items()
+        if size
+    ]
     if not kinds:
         return ()
     return (
@@ -186,38 +204,20 @@ def about_unused_labels(synthetic: Table, suppression: int) -> tuple[str, ...]:
     return (f"dictionaries of the synthetic table hold values that no row uses: {', '.join(found)}",)
 
 
-def _kinds(schema: pa.Schema) -> Iterator[tuple[str, int]]:
-    """Kinds of metadata and their bytes; keys may say something too, so that only known ones are named."""
-    own = _foreign(schema.metadata)
-    yield from _of_pandas(own.pop(b"pandas", b"{}"), own.pop(_ATTRIBUTES, b""), schema.names)
-    yield f"{len(own)} other key{'s' * (len(own) != 1)}", _length(own)
-    noted = [found for field in schema if (found := _foreign(field.metadata))]
-    yield f"metadata of {len(noted)} column{'s' * (len(noted) != 1)}", sum(map(_length, noted))
-
-
-def _of_pandas(content: bytes, written: bytes, names: list[str]) -> Iterator[tuple[str, int]]:
-    """What pandas says of a table, and attributes of the user's: in it, and as pandas writes them again."""
+def _of_pandas(content: bytes, written: bytes, names: list[str]) -> tuple[int, int]:
+    """Bytes beyond what pandas says of a table, and of attributes of the user's: in it, and written again."""
     try:
         said = json.loads(content)
         attributes = said.pop("attributes", {})
         usual = set(said) <= _BY_PANDAS
     except (ValueError, AttributeError, TypeError):
         attributes, usual = {}, False
-    yield "pandas attributes", len(written) + (len(json.dumps(attributes)) if attributes else 0)
+    size = len(written) + (len(json.dumps(attributes)) if attributes else 0)
     if attributes:
         content = json.dumps(said).encode()
     most = _USUAL + sum(_OF_COLUMN + 2 * len(json.dumps(name)) for name in names)
-    if not usual or len(content) > most:
-        yield "more than pandas says of such a table", len(content)
-
-
-def _foreign(metadata: Mapping[bytes, bytes] | None) -> dict[bytes, bytes]:
-    return {key: value for key, value in (metadata or {}).items() if key not in _TYPES}
+    return (0 if usual and len(content) <= most else len(content)), size
 
 
 def _length(metadata: Mapping[bytes, bytes]) -> int:
     return sum(len(key) + len(value) for key, value in metadata.items())
-
-
-def _size(size: int) -> str:
-    return f"{size:,} B" if size < 1000 else f"{size / 1000:,.1f} kB"

@@ -22,11 +22,7 @@ from synth_audit.files import temporary_folder
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import making
 from synth_audit.pipeline import warnings as notices
-from synth_audit.pipeline.coarsening import (
-    coarsening_of,
-    refuse_uncounted,
-    without_void_guarantee,
-)
+from synth_audit.pipeline.coarsening import coarsening_of, refuse_uncounted, without_void_guarantee
 from synth_audit.pipeline.input_checks import fullness, refuse_drift, refuse_seen_control
 from synth_audit.pipeline.making import Given
 from synth_audit.pipeline.release import ReleaseRecord, as_audited, refuse_types, release, release_target

@@ -81,10 +81,23 @@ def about_examination(plan: Plan, suite: Suite, subject: Subject, *, predictable
 def inspect(train: Table, control: Table | None, suppression: int) -> tuple[str, ...]:
     """Everything worth a warning: of columns in their order, then of the tables."""
     found = [text for column in train.schema.features if (text := _column_warning(train, column))]
-    if text := _width_warning(len(train.schema.features)):
-        found.append(text)
-    if control is not None and (text := _overlap_warning(train, control, suppression)):
-        found.append(text)
+    columns = len(train.schema.features)
+    if columns > _WIDE:  # they are compared two by two
+        found.append(
+            f"the table has {columns:,} columns, {columns * (columns - 1) // 2:,} pairs of them: audits take "
+            "time and memory with their number squared, and distances over so many tell little apart; "
+            "`execution.deadline` bounds the time, and what has not ended by then passes no gate"
+        )
+    shared = 0
+    if control is not None:
+        in_train, in_control = row_groups([train, control], train.schema.features)
+        shared = int(np.isin(in_control, in_train).sum())
+    if control is not None and shared:
+        found.append(
+            f"{shown_count(shared, suppression)} of {control.n_rows:,} control rows also occur in train; if "
+            "they are the same records and not natural duplicates, control is not independent and risk is "
+            "understated"
+        )
     return tuple(found)
 
 
@@ -145,29 +158,6 @@ def _column_warning(train: Table, column: Column) -> str:
     )
     mend = ", or store what reads as numbers or dates as such, for new ones can be drawn of these"
     return f"column {column.name!r} {why}{mend if numbers else ''}"
-
-
-def _width_warning(columns: int) -> str:
-    """Columns are compared two by two."""
-    if columns <= _WIDE:
-        return ""
-    pairs = columns * (columns - 1) // 2
-    return (
-        f"the table has {columns:,} columns, {pairs:,} pairs of them: audits take time and memory with their "
-        "number squared, and distances over so many tell little apart; `execution.deadline` bounds the time, "
-        "and what has not ended by then passes no gate"
-    )
-
-
-def _overlap_warning(train: Table, control: Table, suppression: int) -> str:
-    in_train, in_control = row_groups([train, control], train.schema.features)
-    shared = int(np.isin(in_control, in_train).sum())
-    if not shared:
-        return ""
-    return (
-        f"{shown_count(shared, suppression)} of {control.n_rows:,} control rows also occur in train; if they "
-        f"are the same records and not natural duplicates, control is not independent and risk is understated"
-    )
 
 
 def about_external(generator: GeneratorRecord) -> tuple[str, ...]:

@@ -296,9 +296,7 @@ class Evidence:
                 "measurement": str(m.id),
                 "column": m.id.column,
                 "value": m.value,
-                "low": m.interval.low if m.interval else None,
-                "high": m.interval.high if m.interval else None,
-                "level": m.interval.level if m.interval else None,
+                **{end: getattr(m.interval, end, None) for end in ("low", "high", "level")},
                 "reference": m.reference.value if m.reference else None,
                 "n": m.n_achieved,
                 "unit": m.unit,
@@ -334,7 +332,12 @@ class Evidence:
             KeyError: it is missing; the text tells what is near.
         """
         known = {m.id: m for m in self.measurements}
-        wanted = _identity(name, scope)
+        try:
+            wanted = (
+                name if isinstance(name, MeasurementId) else read_scoped(name, scope) if scope else read(name)
+            )
+        except MeasurementNameError as error:
+            raise KeyError(f"{error.what}; expected {error.expected}") from None
         if wanted in known:
             return known[wanted]
         near = get_close_matches(str(wanted), map(str, known), n=3)
@@ -425,15 +428,6 @@ FORM = StrictForm(
 def _form() -> TypeAdapter[Evidence]:
     """What reads and writes the file."""
     return FORM.adapter(Evidence)
-
-
-def _identity(name: str | MeasurementId, scope: str) -> MeasurementId:
-    if isinstance(name, MeasurementId):
-        return name
-    try:
-        return read_scoped(name, scope) if scope else read(name)
-    except MeasurementNameError as error:
-        raise KeyError(f"{error.what}; expected {error.expected}") from None
 
 
 def read_evidence(path: Path | str) -> Evidence:

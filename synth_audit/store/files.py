@@ -75,13 +75,13 @@ def refuse_unusable(path: Path) -> None:
 
 
 @contextmanager
-def making(folder: Path) -> Iterator[None]:
-    """Turn what the system says when a folder cannot be made into a ``DataError``."""
+def making(folder: Path, what: str = "the workspace cannot be made") -> Iterator[None]:
+    """Turn what the system says when a folder, or something else, cannot be made into a ``DataError``."""
     try:
         yield
     except OSError as error:
         raise DataError(
-            f"the workspace cannot be made ({type(error).__name__})",
+            f"{what} ({type(error).__name__})",
             where=str(folder),
             expected="a folder that can be written",
             fix="check its permissions, or name another with --out",

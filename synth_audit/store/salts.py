@@ -11,7 +11,7 @@ from pathlib import Path
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import Salt
 from synth_audit.files import create_once
-from synth_audit.store.files import make_private, read_plain
+from synth_audit.store.files import make_private, making, read_plain
 from synth_audit.store.ledger import Ledger
 from synth_audit.store.scratch import in_use
 from synth_audit.store.stage_records import SplitRecord
@@ -40,16 +40,8 @@ def workspace_salt(workspace: Workspace) -> Salt:
         past = next(_history(workspace.home), None)
         if past is not None and not os.path.lexists(path):  # another process may just have made both
             raise _lost(path, past)
-        try:
-            with in_use(workspace):
-                create_once(path, Salt.fresh().text().encode())
-        except OSError as error:
-            raise DataError(
-                f"the salt cannot be written ({type(error).__name__})",
-                where=str(path),
-                expected="a folder that can be written",
-                fix="check its permissions, or name another with --out",
-            ) from None
+        with making(path, "the salt cannot be written"), in_use(workspace):
+            create_once(path, Salt.fresh().text().encode())
     salt = read_salt(path)
     _refuse_another(workspace.home, salt)
     return salt
