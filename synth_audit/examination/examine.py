@@ -11,14 +11,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from synth_audit import registry
+from synth_audit.examination import exposed_records
 from synth_audit.examination.audit_runner import AuditTask, TaskResult, candidate_tasks, run_tasks
-from synth_audit.examination.exposed_records import (
-    Exposures,
-    as_measurements,
-    exposed_records,
-    record_view,
-    worst_subgroups,
-)
 from synth_audit.examination.known_answer import with_answers
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
 from synth_audit.execution.context import RunContext
@@ -187,9 +181,9 @@ def run_examination(
             own = run_tasks(tasks, keeping)
             answered = _taken_over(kept)
     others = list(zip(planted, answered, strict=True))
-    exposures: Exposures = [x for e in own for x in e.exposures]
-    subgroups = worst_subgroups(exposures, subject)
-    extra = as_measurements(subgroups)
+    exposures: exposed_records.Exposures = [x for e in own for x in e.exposures]
+    subgroups = exposed_records.worst_subgroups(exposures, subject)
+    extra = exposed_records.as_measurements(subgroups)
     outcomes = []
     for end in own:
         answers = [e.outcome for task, e in others if task.name == end.outcome.audit]
@@ -197,8 +191,8 @@ def run_examination(
     return Examination(
         outcomes=tuple(outcomes),
         planting=planting,
-        view=record_view(exposures, subgroups, subject),
-        exposed=exposed_records(
+        view=exposed_records.record_view(exposures, subgroups, subject),
+        exposed=exposed_records.exposed_records(
             exposures, subject.train.n_rows, subject.control.n_rows if subject.control else 0
         ),
         seconds=_seconds(own, [e for _, e in others]),

@@ -19,18 +19,10 @@ from synth_audit.execution.context import SERIAL, RunContext
 from synth_audit.execution.seeds import Salt
 from synth_audit.pipeline.coarsening import coarsening_of
 from synth_audit.plan.plan import Plan
+from synth_audit.plugins import generator as generators
 from synth_audit.plugins import source as sources
 from synth_audit.plugins.fitting import fit, fit_context
-from synth_audit.plugins.generator import (
-    BATCH,
-    FitContext,
-    Generator,
-    Model,
-    batches,
-    column_groups,
-    repeats,
-    training_series,
-)
+from synth_audit.plugins.generator import FitContext, Generator, Model
 from synth_audit.registry import config_of
 from synth_audit.store.evidence import GeneratorRecord, TableRecord
 from synth_audit.store.files import map_parquet
@@ -160,7 +152,9 @@ class FittedPlan:
     @property
     def record(self) -> GeneratorRecord:
         """Of the fit and of what has been drawn by now."""
-        return replace(self.fitted, training=training_series(self.handed.course, self.handed.accountant))
+        return replace(
+            self.fitted, training=generators.training_series(self.handed.course, self.handed.accountant)
+        )
 
     def batches(self, folder: Path | None = None) -> Iterator[Table]:
         """The candidate by batches of a constant size, each checked against the schema; to be used once.
@@ -174,14 +168,14 @@ class FittedPlan:
         coarsening, drawn = self.coarsening, self._drawn()
         if coarsening.needs_release:
             whole = self._whole(drawn, folder)
-            coarsening, drawn = coarsening.fixed_on(whole), whole.parts(BATCH)
+            coarsening, drawn = coarsening.fixed_on(whole), whole.parts(generators.BATCH)
         for part in drawn:
             yield coarsening.of(part) if coarsening else part
 
     def _drawn(self) -> Iterator[Table]:
         """The rows as the model draws them."""
         try:
-            for batch in batches(self.model, self.rows, self.draws):
+            for batch in generators.batches(self.model, self.rows, self.draws):
                 yield read_table(batch, self.schema, where="synthetic", partial=True)
         except OSError as error:  # not to be taken for one of the file that the batches go into
             raise PluginError("the generator failed", where=type(error).__name__) from None
@@ -241,7 +235,9 @@ def fit_plan(
         ) from None
     context.progress(f"sample {name}", 1, 2)
     account = _account(accountant, known, terms.total, ledger)
-    record = GeneratorRecord(name, config_of(generator), account, column_groups=column_groups(fitted.model))
+    record = GeneratorRecord(
+        name, config_of(generator), account, column_groups=generators.column_groups(fitted.model)
+    )
     rows = plan.rows or train.n_rows
     draws = salt.rng(*streams, "sample")
     return FittedPlan(fitted.model, record, handed, train.schema, rows, draws, coarsening)
@@ -260,7 +256,7 @@ def kept_because(generator: Generator, record: GeneratorRecord) -> str:
     """Why a candidate is kept and compared by its hash, never drawn again; empty when it can be repeated."""
     if record.privacy.mechanisms:
         return "its fit spent privacy budget, and another fit would spend it again"
-    return "" if repeats(generator) else "its generator does not repeat what it made"
+    return "" if generators.repeats(generator) else "its generator does not repeat what it made"
 
 
 @dataclass(frozen=True, eq=False)

@@ -233,13 +233,11 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, s
     Args:
         salt: None on another machine, where the plain hash of what passed must do.
     """
-    if not evidence.intact:
-        raise _refusal("the evidence was altered after the audit", "run the audit again")
-    if evidence.plan_sha256 != plan.digest:
-        raise _refusal("the evidence is of another plan", "run the audit again with this plan")
+    _need(evidence.intact, "the evidence was altered after the audit")
+    same_plan = evidence.plan_sha256 == plan.digest
+    _need(same_plan, "the evidence is of another plan", "run the audit again with this plan")
     suite = load_suite(plan.gates, plan.base)
-    if evidence.gates.suite_sha256 != suite.sha256:
-        raise _refusal("the gate suite has changed since the audit", "run the audit again")
+    _need(evidence.gates.suite_sha256 == suite.sha256, "the gate suite has changed since the audit")
     judged = judge_again(suite, evidence)
     verdict = judged.verdict
     if verdict is not Result.PASS or evidence.verdict is not Result.PASS:
@@ -250,12 +248,9 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, s
             expected="evidence of this plan that passes",
             fix="the report says which gate holds the release and what to do about it",
         )
-    if judged.fitness is not evidence.fitness:
-        raise _refusal("the recorded fitness does not follow from the gates", "run the audit again")
-    if salt is not None and evidence.salt_commitment != salt.commitment:
-        raise _refusal(
-            "the evidence was made under another salt than this workspace has", "run the audit again"
-        )
+    _need(judged.fitness is evidence.fitness, "the recorded fitness does not follow from the gates")
+    same_salt = salt is None or evidence.salt_commitment == salt.commitment
+    _need(same_salt, "the evidence was made under another salt than this workspace has")
     content, audited = fingerprint(synthetic), evidence.tables.get("synthetic")
     keyed = salt.digest(content.encode()) if salt is not None else audited and audited.hmac
     if audited is None or (audited.sha256, audited.hmac) != (content, keyed):
@@ -309,6 +304,11 @@ def _refusal(what: str, fix: str) -> NotAsAudited:
         expected="untouched evidence of this plan that passes, about exactly these bytes",
         fix=fix,
     )
+
+
+def _need(met: bool, what: str, fix: str = "run the audit again") -> None:
+    if not met:
+        raise _refusal(what, fix)
 
 
 def rollback(plan: Plan, workspace: Workspace) -> ReleaseRecord:

@@ -14,19 +14,8 @@ from pathlib import Path
 from synth_audit.errors import Altered
 from synth_audit.findings.verdict import Result
 from synth_audit.store import approvals
+from synth_audit.store import files as disk
 from synth_audit.store.evidence import Evidence, evidence_bytes, evidence_of
-from synth_audit.store.files import (
-    discard,
-    folder_names,
-    is_plain_folder,
-    link_or_copy,
-    new_folder,
-    read_plain,
-    sha256_of_bytes,
-    size_of,
-    write_bytes,
-    write_text,
-)
 from synth_audit.store.journal import AuditEntry, Journal, OpenJournal, open_journal
 from synth_audit.store.ledger import table_ledger
 from synth_audit.store.records import Newest, Released, is_digest, read_pointer, to_json
@@ -70,13 +59,15 @@ class FiledAudit:
         """
         try:
             among = folder.path.parent
-            if not is_plain_folder(folder.path) or (among.name == "audits" and not is_plain_folder(among)):
+            if not disk.is_plain_folder(folder.path) or (
+                among.name == "audits" and not disk.is_plain_folder(among)
+            ):
                 raise NotADirectoryError
             names = [n for n in sorted(os.listdir(folder.path)) if not n.startswith(".")]
             files: dict[str, bytes] = {}
             for name in names:
                 room = _LARGEST - sum(map(len, files.values()))
-                files[name] = read_plain(folder.path / name, largest=room)
+                files[name] = disk.read_plain(folder.path / name, largest=room)
         except OSError as error:
             raise altered_folder(folder, f"cannot be read ({type(error).__name__})") from None
         if EVIDENCE not in files:
@@ -97,7 +88,7 @@ class FiledAudit:
     def write(self, folder: Path) -> None:
         """Write its files into a folder."""
         for name, content in self.files.items():
-            write_bytes(folder / name, content)
+            disk.write_bytes(folder / name, content)
 
     @property
     def measurements(self) -> bytes | None:
@@ -134,7 +125,7 @@ class FiledAudit:
         Approvals vouch for themselves, and come later.
         """
         filed = {n: x for n, x in self.files.items() if n != CERTIFICATE and not approvals.is_approval(n)}
-        found = {name: sha256_of_bytes(content) for name, content in filed.items()}
+        found = {name: disk.sha256_of_bytes(content) for name, content in filed.items()}
         return tuple(n for n in sorted({*found, *entry.files}) if found.get(n) != entry.files.get(n))
 
 
@@ -178,9 +169,9 @@ class EvidenceStore:
             now = journal.now.with_newest(workspace.place, evidence.digest)
             journal.write(replace(now, ledger=ledger.head()))
             if rows is not None:
-                keep_rows(workspace, evidence.digest, lambda kept: link_or_copy(rows, kept))
+                keep_rows(workspace, evidence.digest, lambda kept: disk.link_or_copy(rows, kept))
             drop_rows(workspace, journal.now)
-            write_text(workspace.newest_pointer, to_json(Newest(evidence.digest)))
+            disk.write_text(workspace.newest_pointer, to_json(Newest(evidence.digest)))
             if workspace.owner is None:
                 self.tell_release(journal.now)
         return filed.evidence
@@ -190,7 +181,7 @@ class EvidenceStore:
     ) -> FiledAudit:
         """The audit in its folder, where one that was filed before stays."""
         folder, audits = self.workspace.audit(evidence.digest), self.workspace.audits
-        if os.path.lexists(audits) and not is_plain_folder(audits):
+        if os.path.lexists(audits) and not disk.is_plain_folder(audits):
             raise altered_folder(folder, "lies behind a link")
         known = journal.now.entry(evidence.digest)
         if os.path.lexists(folder.path):
@@ -211,10 +202,10 @@ class EvidenceStore:
             candidate=_candidate(evidence),
             created=evidence.created,
             place=self.workspace.place,
-            files={name: sha256_of_bytes(content) for name, content in files.items()},
+            files={name: disk.sha256_of_bytes(content) for name, content in files.items()},
             latest=_latest(known, number) if known else number,
         )
-        with new_folder(folder.path) as temporary:
+        with disk.new_folder(folder.path) as temporary:
             filed.write(temporary)
             # Known before it can be seen: an attempt that is not in the journal does not exist.
             journal.write(journal.now.with_entry(entry).with_newest(entry.place, entry.digest))
@@ -240,8 +231,8 @@ class EvidenceStore:
                     raise altered_folder(folder, "does not hold the report that was filed")
             else:
                 adopted = self.workspace.home.audit(digest)
-                if adopted.path != folder.path and is_plain_folder(adopted.path):
-                    write_bytes(adopted.report, content)
+                if adopted.path != folder.path and disk.is_plain_folder(adopted.path):
+                    disk.write_bytes(adopted.report, content)
                 _add(journal, folder, REPORT, content)
         return folder.report
 
@@ -282,7 +273,7 @@ class EvidenceStore:
         """Whether what :meth:`released` tells is sealed by the key at hand; None without key or release."""
         path = self.workspace.home.released_pointer
         try:
-            content = read_plain(path)
+            content = disk.read_plain(path)
         except OSError:
             return None
         return approvals.seal_holds("released", content, approvals.seal_beside(path))
@@ -290,7 +281,7 @@ class EvidenceStore:
     def kept(self) -> Mapping[str, int]:
         """Digest of each audit of which there is anything, known to the journal or not, and its bytes."""
         audits = self.workspace.audits
-        return {name: size_of(audits / name) for name in folder_names(audits) if is_digest(name)}
+        return {name: disk.size_of(audits / name) for name in disk.folder_names(audits) if is_digest(name)}
 
     def remove(self, digest: str) -> None:
         """Delete what was filed of an audit; nothing is left of it but the journal's entry.
@@ -300,7 +291,7 @@ class EvidenceStore:
         """
         folder = self.workspace.audit(digest).path
         if os.path.lexists(folder):
-            discard(folder)
+            disk.discard(folder)
 
     def where(self, digest: str | None = None) -> Mapping[str, Path]:
         """Where a person finds evidence, measurements, report and table of an audit, there or not; of the
@@ -331,7 +322,7 @@ class EvidenceStore:
         home = self.workspace.home
         folder = home.audit(filed.digest)
         if not os.path.lexists(folder.path):
-            with new_folder(folder.path) as temporary:
+            with disk.new_folder(folder.path) as temporary:
                 filed.write(temporary)
         entry = journal.entry(folder.digest)
         if entry is not None and FiledAudit.load(folder).altered(entry):
@@ -344,9 +335,9 @@ class EvidenceStore:
         if journal.released is None:
             return
         content, path = to_json(journal.released).encode(), self.workspace.home.released_pointer
-        write_bytes(path, content)
+        disk.write_bytes(path, content)
         if seal := approvals.seal_of("released", content):
-            write_bytes(approvals.seal_path(path), seal)
+            disk.write_bytes(approvals.seal_path(path), seal)
         else:
             approvals.seal_path(path).unlink(missing_ok=True)  # one of an older release would not fit
 
@@ -399,9 +390,9 @@ def _add(journal: OpenJournal, folder: AuditFolder, name: str, content: bytes) -
     """Put a file into an audit's folder, entered into the journal before."""
     entry = journal.now.entry(folder.digest)
     assert entry is not None
-    files = {**entry.files, name: sha256_of_bytes(content)}
+    files = {**entry.files, name: disk.sha256_of_bytes(content)}
     journal.write(journal.now.with_entry(replace(entry, files=files)))
-    write_bytes(folder.path / name, content)
+    disk.write_bytes(folder.path / name, content)
 
 
 def altered_folder(folder: AuditFolder, what: str) -> Altered:

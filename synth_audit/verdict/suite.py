@@ -230,22 +230,20 @@ def check_gateable(limit: Limit, where: str) -> None:
     own, derived = _declared(measurement, where)
     quantity, of = measurement.quantity, measurement.derived_from
     for name in (quantity, *([of.quantity] if of else [])):
-        if name not in (known := [*own, *derived] if name == quantity else own):
-            raise GateError(
-                f"the audit {measurement.audit!r} reports no quantity {name!r}",
-                where=where,
-                expected=f"one of {', '.join(known)}",
-                fix=suggestion(name, known),
-            )
-    if (of is None) == (quantity in derived) and not limit.every:
-        raise GateError(
-            f"{measurement.name} is {'derived from another number' if of is None else 'no derived number'}",
-            where=where,
-            expected=f"the scope `of quantity` or `of quantity[scope]`, or {EVERY_SCOPE!r}"
-            if of is None
-            else "a scope without `of`",
-            fix=f"for example `of {own[0]}`" if of is None else "",
+        known = [*own, *derived] if name == quantity else own
+        _need(
+            name in known,
+            f"the audit {measurement.audit!r} reports no quantity {name!r}",
+            where,
+            f"one of {', '.join(known)}",
+            suggestion(name, known),
         )
+    if (of is None) == (quantity in derived) and not limit.every:
+        what, expected, fix = "no derived number", "a scope without `of`", ""
+        if of is None:
+            what, fix = "derived from another number", f"for example `of {own[0]}`"
+            expected = f"the scope `of quantity` or `of quantity[scope]`, or {EVERY_SCOPE!r}"
+        raise GateError(f"{measurement.name} is {what}", where=where, expected=expected, fix=fix)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -257,13 +255,13 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 def _declared(measurement: MeasurementId, where: str) -> tuple[list[str], list[str]]:
     """The quantities of the audit, and those derived from them."""
     audit, known = measurement.audit, registry.catalogue("audit")
-    if audit not in known:
-        raise GateError(
-            f"the measurement {measurement.name!r} belongs to no audit that is installed",
-            where=where,
-            expected=suggestion(audit, known) or f"one of {', '.join(known) or 'none'}",
-            fix="`synth-audit list` shows every audit",
-        )
+    _need(
+        audit in known,
+        f"the measurement {measurement.name!r} belongs to no audit that is installed",
+        where,
+        suggestion(audit, known) or f"one of {', '.join(known) or 'none'}",
+        "`synth-audit list` shows every audit",
+    )
     try:
         info = cast(AuditInfo, getattr(known[audit].load(), "info"))  # noqa: B009  (class variable)
     except PluginError as error:

@@ -225,7 +225,7 @@ purge(Workspace(Path(sys.argv[1])), Retention(keep=1))
 """
 
 
-@pytest.mark.parametrize("point", ["evidence_store.discard", "files.delete"])
+@pytest.mark.parametrize("point", ["files.discard", "files.delete"])
 def test_a_purge_that_was_killed_is_finished_by_the_next(aged, point):
     case, digests = aged
     words = [sys.executable, "-c", KILLED, str(case.workspace.root), point]
