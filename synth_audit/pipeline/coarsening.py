@@ -78,7 +78,7 @@ def _rounding(column: Column, spec: ColumnCoarsening) -> Rounding:
             raise _wrong(
                 column.name, f"is stored as {column.storage}, which cannot hold the {key}", "another"
             )
-    if grid is not None and grid.calendar is None and not holds_number(column, _step(grid)):
+    if grid is not None and grid.calendar is None and not holds_number(column, grid.step):
         raise _wrong(column.name, f"is stored as {column.storage}, which cannot hold the step", "another")
     if _idle(column, rule):
         raise _wrong(column.name, "has a rule that does nothing", "a step or ends coarser than what is there")
@@ -108,13 +108,9 @@ def _idle(column: Column, rule: Rounding) -> bool:
     calendar = rule.grid.calendar or (known is not None and known.grid.calendar)
     if cut or calendar:
         return not cut and known is not None and known.grid == rule.grid
-    step = max(spacing(column), 0.0 if known is None else _step(known.grid))
+    step = max(spacing(column), 0.0 if known is None else known.grid.step)
     several = step * np.array([1.0, 2.0, 3.0, 7.0, 10.0])
     return step > 0 and bool(np.allclose(rule.grid.nearest(several), several, rtol=1e-9, atol=0.0))
-
-
-def _step(grid: ValueGrid) -> float:
-    return grid.numerator / grid.denominator
 
 
 def _wrong(name: str, what: str, expected: str) -> PlanError:

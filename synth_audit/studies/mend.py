@@ -89,7 +89,7 @@ def _rule(number: int, column: Column, release: Table) -> Mapping[str, Any]:
 
 def _numbers(number: int, column: Column, values: Floats) -> Mapping[str, Any]:
     known = column.resolution.grid if column.resolution and not column.resolution.rounded else ValueGrid(0.0)
-    least = max(known.numerator / known.denominator, spacing(column))
+    least = max(known.step, spacing(column))
     low, high = np.quantile(values, (0.05, 0.95))
     step = _nice(((high - low) or float(np.ptp(values))) / _PARTS[number], least)
     grid = ValueGrid.of_step(step) if step else None
@@ -98,8 +98,8 @@ def _numbers(number: int, column: Column, values: Floats) -> Mapping[str, Any]:
 
 
 def _moments(number: int, column: Column, values: Floats) -> Mapping[str, Any]:
-    least = max(spacing(column), _size(column.resolution.grid) if column.resolution else 0.0)
-    coarser = [s for s in _SPANS if _size(span_grid(s)) > least]
+    least = max(spacing(column), column.resolution.grid.step if column.resolution else 0.0)
+    coarser = [s for s in _SPANS if span_grid(s).step > least]
     if not coarser:
         return {}
     span = coarser[min(number, len(coarser) - 1)]
@@ -143,12 +143,6 @@ def _nice(step: float, least: float) -> float:
     power = np.floor(np.log10(step / unit)) if step > 0 else 0.0
     sizes = (n * 10.0 ** (power + i) * unit for i in (0, 1) for n in _NICE)
     return float(f"{next((x for x in sizes if x >= step * (1 - 1e-9)), step):.12g}")
-
-
-def _size(grid: ValueGrid) -> float:
-    """Microseconds between two moments of a grid, about."""
-    days = {"M": 30.0, "Y": 365.0}
-    return days[grid.calendar] * 86_400e6 if grid.calendar else grid.numerator / grid.denominator
 
 
 def _plain(number: float) -> float:
