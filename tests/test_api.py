@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import synth_audit
-from synth_audit import api
+from synth_audit import api, inputs
 from synth_audit.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import Status
@@ -304,8 +304,8 @@ def test_the_report_needs_the_evidence_only(plan, tmp_path):
 def test_the_workspace_lies_beside_the_plan(tmp_path):
     plan = tmp_path / "p.yaml"
     plan.write_text("name: people\n")
-    assert api.workspace_of(plan, None).root == tmp_path / "people-audit"
-    assert api.workspace_of(plan, "here").root == Path("here")
+    assert inputs.workspace_of(plan, None).root == tmp_path / "people-audit"
+    assert inputs.workspace_of(plan, "here").root == Path("here")
 
 
 def test_the_whole_way_from_a_mapping(plan, tmp_path):
