@@ -21,7 +21,7 @@ from synth_audit.dp.guarantee import Neighbouring
 from synth_audit.errors import DataError, PlanError
 from synth_audit.execution.context import Progress, RunContext
 from synth_audit.execution.seeds import Salt
-from synth_audit.files import load_yaml, scratch_in, temporary_folder
+from synth_audit.files import load_yaml, temporary_folder
 from synth_audit.findings.verdict import Result
 from synth_audit.generators.external.recipe import RecipeEnvironment, Setting, recipe_named, trial
 from synth_audit.generators.external.recipe import recipes as known_recipes
@@ -40,6 +40,7 @@ from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.plan.plan import Plan, parse_plan
 from synth_audit.report import index, page, study_pages
 from synth_audit.report.notebook import shown
+from synth_audit.sources.csv import Csv
 from synth_audit.sources.parquet import Parquet
 from synth_audit.store import approvals
 from synth_audit.store import purge as purging
@@ -94,7 +95,8 @@ def audit(
     given = inputs.as_plan(inputs.named_after(synthetic) if plan is None else plan)
     settled = inputs.narrowed(given, only)
     refuse_coarsening(settled)
-    inputs.refuse_same_file({"train": train, "control": control, "synthetic": synthetic})
+    other = {} if control is None else {"control": control}
+    tables = inputs.resolved({"train": train, **other, "synthetic": synthetic})
     audits = settled.build_audits() if only else None
     workspace = None if out is None else Workspace(Path(out))
     # Made before any rows lie there, which without it would be of a lost one.
@@ -103,18 +105,12 @@ def audit(
     # Rows are laid out once, in a folder as lasting as the audits are: all processes map the same pages.
     with (
         held as scratch,
-        temporary_folder(scratch) as name,
+        temporary_folder(scratch) as folder,
         inputs.run_context(settled, scratch, **running) as context,
     ):
-        folder = Path(name)
-        with scratch_in(folder):
-            subject = stages.anchored_subject(
-                inputs.placed_rows(train, "train", folder),
-                None if control is None else inputs.placed_rows(control, "control", folder),
-                inputs.placed_rows(synthetic, "synthetic", folder),
-                settled,
-            )
-        warnings = _about_file(settled, subject.synthetic, synthetic)
+        rows = {name: inputs.placed(table, Path(folder)) for name, table in tables.items()}
+        subject = stages.anchored_subject(rows["train"], rows.get("control"), rows["synthetic"], settled)
+        warnings = _about_file(settled, subject.synthetic, tables["synthetic"])
         if workspace is None:
             audited = stages.examine(
                 settled,
@@ -141,20 +137,12 @@ def audit(
     return shown(evidence)
 
 
-def _about_file(plan: Plan, synthetic: Table, given: Frame) -> tuple[str, ...]:
-    """What a file holds beside its rows, unused labels, and CSV cells that a spreadsheet would run.
-
-    Args:
-        given: the synthetic table as the user gave it, perhaps as a path.
-    """
-    suffix = Path(given).suffix.lower() if isinstance(given, (str, Path)) else ""
-    found: tuple[str, ...] = ()
-    if suffix in Parquet.info.suffixes:
-        found += about_metadata(Parquet(path=str(given)).schema(Path.cwd()))
+def _about_file(plan: Plan, synthetic: Table, source: object) -> tuple[str, ...]:
+    """What a file holds beside its rows, unused labels, and CSV cells that a spreadsheet would run."""
+    found = about_metadata(source.schema(Path.cwd())) if isinstance(source, Parquet) else ()
     found += about_unused_labels(synthetic, plan.suppression)
     # With a target in CSV the plan itself makes them be looked for.
-    by_target = plan.release is not None and plan.release.name == "csv"
-    as_csv = suffix == ".csv" and not by_target
+    as_csv = isinstance(source, Csv) and (plan.release is None or plan.release.name != "csv")
     return found + (about_formulas(plan, synthetic, as_csv=True) if as_csv else ())
 
 

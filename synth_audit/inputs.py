@@ -198,34 +198,36 @@ def as_arrow(table: Frame, where: str) -> pa.Table:
     return _from_pandas(table, where)
 
 
-def placed_rows(table: Frame, where: str, folder: Path) -> pa.Table | PlacedRows:
-    """A table as :func:`as_arrow` reads it; many rows of a file lie in a folder, where others map them too.
+def placed(table: Source | pa.Table, folder: Path) -> pa.Table | PlacedRows:
+    """The rows of what :func:`resolved` gives; many of a file lie in a folder, where others map them too.
 
     Args:
         folder: of mode 0700, deleted by its owner when nobody needs the rows any more.
-
-    Raises:
-        DataError: as :func:`as_arrow`.
     """
+    import pyarrow as pa
+
     from synth_audit.plugins.source import read_placed
 
-    if isinstance(table, (str, Path)):
-        return read_placed(_source(table), Path.cwd(), folder)
-    return as_arrow(table, where)
+    return table if isinstance(table, pa.Table) else read_placed(table, Path.cwd(), folder)
 
 
-def refuse_same_file(tables: Mapping[str, Frame | None]) -> None:
-    """Raise ``DataError`` where one file is given for two tables, however its path is spelt.
+def resolved(tables: Mapping[str, Frame]) -> dict[str, Source | pa.Table]:
+    """What reads each file, and frames in Arrow.
 
-    It is a slip of the hand, and an audit of it has an answer for everything.
+    Raises:
+        DataError: a column mixes types, or one file is given for two tables, however its path is spelt. That
+            is a slip of the hand, and an audit of it has an answer for everything.
     """
     from synth_audit.plugins.source import Locatable
 
+    found: dict[str, Source | pa.Table] = {}
     seen: dict[tuple[str, ...], str] = {}
     for name, table in tables.items():
-        if not isinstance(table, (str, Path)) or not isinstance(source := _source(table), Locatable):
+        if not isinstance(table, (str, Path)):
+            found[name] = as_arrow(table, name)
             continue
-        other = seen.setdefault(source.place(Path.cwd()), name)
+        found[name] = source = _source(table)
+        other = seen.setdefault(source.place(Path.cwd()), name) if isinstance(source, Locatable) else name
         if other != name:
             raise DataError(
                 f"{other} and {name} are the same file",
@@ -233,6 +235,7 @@ def refuse_same_file(tables: Mapping[str, Frame | None]) -> None:
                 expected="a file for each table",
                 fix="correct the path; to see what a plain copy gets, copy the file first",
             )
+    return found
 
 
 def hash_of(table: Frame, where: str, declared: Collection[str] = ()) -> str:

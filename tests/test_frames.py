@@ -14,7 +14,7 @@ import pytest
 
 import synth_audit
 from synth_audit.errors import DataError
-from synth_audit.inputs import as_arrow, hash_of, refuse_same_file
+from synth_audit.inputs import as_arrow, hash_of, resolved
 from synth_audit.table.content_hash import fingerprint
 
 CELL = "Zanzibar-7391"
@@ -119,9 +119,9 @@ def test_one_file_for_two_tables_is_a_slip(tmp_path):
     pa_csv.write_text("x\n1\n2\n")
     (tmp_path / "link.csv").symlink_to(pa_csv)
     (tmp_path / "copy.csv").write_text("x\n1\n2\n")
-    refuse_same_file({"train": pa_csv, "control": None, "synthetic": tmp_path / "copy.csv"})
+    resolved({"train": pa_csv, "synthetic": tmp_path / "copy.csv"})
     for other in (pa_csv, str(tmp_path / "link.csv"), tmp_path / "." / "a.csv"):
         with pytest.raises(DataError, match="train and synthetic are the same file"):
-            refuse_same_file({"train": pa_csv, "control": None, "synthetic": other})
+            resolved({"train": pa_csv, "synthetic": other})
     with pytest.raises(DataError, match="control and synthetic"):
         synth_audit.audit(tmp_path / "copy.csv", pa_csv, pa_csv)

@@ -48,7 +48,7 @@ _LARGEST = 1 << 14
 _MOST = 200
 """Approvals of one audit that are read."""
 
-Kind = Literal["evidence", "released"]
+SealedKind = Literal["evidence", "released"]
 Line = Annotated[str, Field(max_length=2000)]
 
 
@@ -254,7 +254,7 @@ def seal_beside(path: Path) -> bytes | None:
         return None
 
 
-def seal_of(kind: Kind, content: bytes) -> bytes | None:
+def seal_of(kind: SealedKind, content: bytes) -> bytes | None:
     """What belongs into :func:`seal_path` beside a file with this content; None without a key.
 
     The kind of the file is sealed too, so that no seal fits one of another kind.
@@ -266,7 +266,7 @@ def seal_of(kind: Kind, content: bytes) -> bytes | None:
     return f"{hmac.new(key, message, hashlib.sha256).hexdigest()}\n".encode()
 
 
-def seal_holds(kind: Kind, content: bytes, seal: bytes | None) -> bool | None:
+def seal_holds(kind: SealedKind, content: bytes, seal: bytes | None) -> bool | None:
     """Whether a seal is that of this content; None without a key, False without a seal."""
     wanted = seal_of(kind, content)
     if wanted is None:

@@ -23,7 +23,7 @@ from synth_audit.store.workspace import Workspace
 
 LEDGER = "ledger.jsonl"
 
-VERSION = 1
+_VERSION = 1
 """Of the form of a log."""
 
 _START = "0" * 64
@@ -146,7 +146,7 @@ class ChainedLog:
         if last is not None:
             entries.append(last)
             whole, tail = len(data), b""
-        if entries and (entries[0]["kind"] != "opened" or entries[0].get("version") != VERSION):
+        if entries and (entries[0]["kind"] != "opened" or entries[0].get("version") != _VERSION):
             raise self._damaged("the ledger is of a version that this one does not know", line=1)
         if self.history and not entries:
             raise self._damaged("the ledger is empty")
@@ -190,7 +190,7 @@ class Appending:
         if tail := self._content.tail:
             notes.append({"kind": "torn", "bytes": len(tail), "sha256": sha256_of_bytes(tail)})
         if not self._content.entries:  # the mark stands before there is anything to lose
-            self._add([{"kind": "opened", "version": VERSION}, *notes])
+            self._add([{"kind": "opened", "version": _VERSION}, *notes])
             notes = []
         self._add([*notes, entry])
 

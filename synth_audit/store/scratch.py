@@ -23,9 +23,9 @@ _LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 _DEEPEST = 8
 """Levels of folders that this program makes in a workspace, and a few more; below them nothing is its own."""
 
-P = ParamSpec("P")
-First = TypeVar("First")
-Result = TypeVar("Result")
+_P = ParamSpec("_P")
+_First = TypeVar("_First")
+_Result = TypeVar("_Result")
 
 
 @contextmanager
@@ -100,15 +100,15 @@ def held(file: Path, workspace: Workspace) -> Iterator[Path]:
 
 
 def at_work(
-    stage: Callable[Concatenate[First, Workspace, P], Result],
-) -> Callable[Concatenate[First, Workspace, P], Result]:
+    stage: Callable[Concatenate[_First, Workspace, _P], _Result],
+) -> Callable[Concatenate[_First, Workspace, _P], _Result]:
     """A stage that holds its workspace, the second argument, as in use."""
 
-    def held(first: First, workspace: Workspace, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+    def held(first: _First, workspace: Workspace, /, *args: _P.args, **kwargs: _P.kwargs) -> _Result:
         with in_use(workspace):
             return stage(first, workspace, *args, **kwargs)
 
-    return cast(Callable[Concatenate[First, Workspace, P], Result], wraps(stage)(held))
+    return cast(Callable[Concatenate[_First, Workspace, _P], _Result], wraps(stage)(held))
 
 
 def clear_away(home: Workspace) -> None:

@@ -176,7 +176,7 @@ class Row:
         """The row of a measurement, about which nothing is known but itself."""
         i = m.interval
         low, high, level = (float(i.low), float(i.high), float(i.level)) if i else (None, None, None)
-        return cls(m.id, float(m.value), low, high, level, _whole(m.n_achieved), _whole(m.n_minimum))
+        return cls(m.id, float(m.value), low, high, level, m.n_achieved, m.n_minimum)
 
 
 @dataclass(frozen=True)
@@ -420,7 +420,3 @@ def is_finite_number(x: object) -> bool:
         return math.isfinite(x)
     except OverflowError:  # a whole number of more digits than a float has
         return False
-
-
-def _whole(x: int | None) -> int | None:
-    return None if x is None else int(x)

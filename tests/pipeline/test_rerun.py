@@ -156,7 +156,7 @@ def once(request, make_case, tmp_path, monkeypatch):
 
         monkeypatch.setattr(Independent, "fit", paid)
     pipeline.produce(case.plan, case.workspace)
-    monkeypatch.setattr("synth_audit.pipeline.rerun.fit_plan", None)
+    monkeypatch.setattr("synth_audit.pipeline.making.fit_plan", None)
     if request.param == "finished table":
         (case.folder / "made.parquet").unlink()
     return case
