@@ -101,7 +101,7 @@ def test_what_no_audit_saw_is_told_and_stays_behind(files, name):
     result = audit("hiding.parquet", "--out", "out")
     folder = Workspace(files / "out").newest
     assert str(Path("out", *folder.table.parts[-4:])) in result.stdout
-    assert f"{folder.table.name}, not hiding.parquet" in result.stderr
+    assert f"{folder.table.name}, not hiding.parquet" in result.stdout
     evidence = synth_audit.load_evidence("out")
     (warning,) = [w for w in evidence.warnings if told in w]
     assert warning in " ".join(result.stdout.split())
@@ -133,14 +133,14 @@ def test_a_clean_file_that_is_altered_is_not_as_filed(files):
 
 
 def test_nothing_to_share_without_a_folder_a_pass_or_the_approvals(files):
-    assert "do not share synthetic.parquet" in audit("synthetic.parquet").stderr
+    assert "do not share synthetic.parquet" in audit("synthetic.parquet").stdout
     Path("copy.parquet").write_bytes(Path("train.parquet").read_bytes())
     audit("copy.parquet", "--out", "failed", code=1)
     assert not Workspace(files / "failed").newest.table.exists()
     key = synth_audit.new_key(files / "ann.pem")
     release = {"parquet": {"path": "released.parquet"}, "approvals": 1, "approvers": {"Ann Ohm": key}}
     Path("plan.yaml").write_text(json.dumps(PLAN | {"release": release}))
-    assert "share what `release` writes, not synthetic" in audit("synthetic.parquet", "--out", "out").stderr
+    assert "share what `release` writes, not synthetic" in audit("synthetic.parquet", "--out", "out").stdout
     assert not Workspace(files / "out").newest.table.exists()
 
 
