@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,8 +19,16 @@ from synth_audit.table.schema import Schema, float_to_plain, schema_from_plain, 
 
 _PLAIN, _ARRAYS = "model.json", "arrays.npz"
 
-_ROOMS = ("synth_audit.generators.", "synth_audit.encode.", "synth_audit.stats.", "pyvinecopulib")
-"""Where classes of a model may be: a text must not name any other, whoever wrote it."""
+_ROOMS = ("synth_audit.generators.", "synth_audit.encode.", "synth_audit.stats.")
+"""Where dataclasses of a model may be defined: a text must not name any other, whoever wrote it."""
+
+_PROGRAMS = "synth_audit.generators.external"
+"""Models there run programs, and are made by the plan alone."""
+
+_COPULAS = ("pyvinecopulib:Bicop", "pyvinecopulib:Vinecop")
+"""Classes of another library, by the names under which every version has them."""
+
+_Model = TypeVar("_Model")
 
 
 def write_model(folder: Path, model: object) -> None:
@@ -49,13 +57,25 @@ class SavedWhole:
         write_model(folder, self)
 
 
-def read_model(folder: Path) -> Any:
-    """The model that was written there; sequences are tuples then, and draws are equal to the last bit."""
+def read_model(folder: Path, kind: type[_Model]) -> _Model:
+    """The model that was written there; sequences are tuples then, and draws are equal to the last bit.
+
+    Args:
+        kind: of the model; a tuple for several values.
+
+    Raises:
+        TypeError: the file holds another.
+        ValueError: it names a class that no model is made of.
+    """
     plain = json.loads((folder / _PLAIN).read_text(encoding="utf-8"))
     if not (folder / _ARRAYS).exists():
-        return _value(plain, {}.__getitem__)
-    with np.load(folder / _ARRAYS, allow_pickle=False) as arrays:
-        return _value(plain, arrays.__getitem__)
+        found = _value(plain, {}.__getitem__)
+    else:
+        with np.load(folder / _ARRAYS, allow_pickle=False) as arrays:
+            found = _value(plain, arrays.__getitem__)
+    if not isinstance(found, kind):
+        raise TypeError("the file holds a model of another kind")
+    return found
 
 
 def to_text(model: object) -> str:
@@ -88,10 +108,7 @@ def _plain(value: Any, put: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
         return value
     if isinstance(value, np.generic):
         return _plain(value.item(), put)
-    kind = type(value)
-    if not kind.__module__.startswith(_ROOMS):
-        raise TypeError(f"no model is made of {kind.__qualname__}")
-    name = f"{kind.__module__}:{kind.__qualname__}"
+    name = _name(type(value))
     if is_dataclass(value):
         return {name: {f.name: _plain(getattr(value, f.name), put) for f in fields(value)}}
     return {name: json.loads(value.to_json())}
@@ -115,10 +132,42 @@ def _value(plain: Any, get: Callable[[Any], np.ndarray[Any, Any]]) -> Any:
             return {key: _value(one, get) for key, one in content}
         case "number":
             return float(content)
-    module, _, name = sort.partition(":")
-    if not module.startswith(_ROOMS):
-        raise ValueError("the text names a class that no model is made of")
-    kind: Any = getattr(import_module(module), name)
+    kind = _named(sort)
     if hasattr(kind, "__dataclass_fields__"):
         return kind(**{key: _value(one, get) for key, one in content.items()})
     return kind.from_json(json.dumps(content))
+
+
+def _name(kind: type) -> str:
+    """The class as ``module:class``.
+
+    Raises:
+        TypeError: no model is made of it.
+    """
+    library = kind.__module__.split(".")[0]
+    name = f"{library if library == 'pyvinecopulib' else kind.__module__}:{kind.__qualname__}"
+    if not _may_name(name):
+        raise TypeError(f"no model is made of {kind.__qualname__}")
+    return name
+
+
+def _may_name(name: str) -> bool:
+    """Whether a text may name this class."""
+    return name in _COPULAS or (name.startswith(_ROOMS) and not name.startswith(_PROGRAMS))
+
+
+def _named(name: str) -> Any:
+    """The class of this name: where it is defined, not where it is imported too.
+
+    Raises:
+        ValueError: no model is made of it.
+    """
+    module, _, own = name.partition(":")
+    try:
+        kind = getattr(import_module(module), own, None) if _may_name(name) else None
+    except ImportError:
+        kind = None
+    defined = isinstance(kind, type) and is_dataclass(kind) and kind.__module__ == module
+    if kind is None or not (defined or name in _COPULAS):
+        raise ValueError("the text names a class that no model is made of")
+    return kind

@@ -98,8 +98,7 @@ class Aim:
 
     def load(self, folder: Path) -> BinnedModel:
         """The model that was saved there."""
-        model: BinnedModel = read_model(folder)
-        return model
+        return read_model(folder, BinnedModel)
 
     def _bought(self, columns: int, context: FitContext) -> tuple[Paid, ConcentratedFilter | None]:
         """The first round's noise and ε, and what all rounds may share."""

@@ -342,8 +342,7 @@ class Arf:
 
     def load(self, folder: Path) -> ArfModel:
         """The model that was saved there."""
-        model: ArfModel = read_model(folder)
-        return model
+        return read_model(folder, ArfModel)
 
     def _margins(self, columns: CodedColumns, values: Floats, weights: Floats) -> dict[int, Margin]:
         """Of each column of numbers that enough people have a value of."""

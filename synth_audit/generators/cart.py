@@ -268,8 +268,7 @@ class Cart:
 
     def load(self, folder: Path) -> CartModel:
         """The model that was saved there."""
-        model: CartModel = read_model(folder)
-        return model
+        return read_model(folder, CartModel)
 
     def _visit(self, schema: Schema) -> list[int]:
         unknown = [name for name in self.order if name not in schema.names]

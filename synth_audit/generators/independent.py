@@ -70,5 +70,4 @@ class Independent:
 
     def load(self, folder: Path) -> IndependentModel:
         """The model that was saved there."""
-        model: IndependentModel = read_model(folder)
-        return model
+        return read_model(folder, IndependentModel)

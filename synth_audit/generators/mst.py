@@ -94,8 +94,7 @@ class Mst:
 
     def load(self, folder: Path) -> BinnedModel:
         """The model that was saved there."""
-        model: BinnedModel = read_model(folder)
-        return model
+        return read_model(folder, BinnedModel)
 
     def _bought(self, columns: int, context: FitContext) -> Paid:
         accountant = context.accountant

@@ -76,8 +76,7 @@ class PrivPgd:
 
     def load(self, folder: Path) -> ParticleModel:
         """The model that was saved there."""
-        model: ParticleModel = read_model(folder)
-        return model
+        return read_model(folder, ParticleModel)
 
     def _tables(self, sizes: tuple[int, ...]) -> list[Attributes]:
         """All pairs that are small enough, and each column that is in none."""

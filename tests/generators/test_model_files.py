@@ -9,6 +9,7 @@ import pytest
 
 from synth_audit.generators._marginal.graphical_model import Conditional
 from synth_audit.generators._model_files import from_text, read_model, to_text, write_model
+from synth_audit.generators.cart import Cart
 from synth_audit.stats.margins import Margin
 
 MARGIN = Margin(np.array([0.1, 2.0]), np.array([0.0, 1.0]), 0.5, (-np.inf, np.inf))
@@ -22,7 +23,7 @@ PARTS = {
 
 def through_files(model, folder):
     write_model(folder, model)
-    return read_model(folder)
+    return read_model(folder, dict)
 
 
 @pytest.mark.parametrize("way", ["files", "text"])
@@ -45,10 +46,29 @@ def test_the_text_is_plain_json(tmp_path):
         json.loads(text, parse_constant=pytest.fail)
 
 
-@pytest.mark.parametrize("name", ["os:system", "synth_audit.pipeline.release:Release", "subprocess:Popen"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os:system",
+        "synth_audit.pipeline.release:Release",
+        "subprocess:Popen",
+        "pyvinecopulib_of_others:Vinecop",  # would import a module that was put on the path
+        "pyvinecopulib:read_json",
+        "synth_audit.generators.arf:FitContext",  # imported there, and defined elsewhere
+        "synth_audit.generators.arf:np",
+        "synth_audit.generators.external.program:Program",
+        "synth_audit.generators.nothing:Nothing",
+    ],
+)
 def test_a_text_makes_nothing_but_models(name):
     with pytest.raises(ValueError, match="names a class that no model is made of"):
         from_text(json.dumps({name: {}}))
+
+
+def test_a_file_gives_a_generator_no_model_but_its_own(tmp_path):
+    write_model(tmp_path, MARGIN)
+    with pytest.raises(TypeError, match="a model of another kind"):
+        Cart().load(tmp_path)
 
 
 def test_what_no_model_is_made_of_is_not_written():

@@ -50,7 +50,7 @@ class NetworkGenerator:
 
     def load(self, folder: Path) -> NetworkModel:
         """The model that was saved there."""
-        transformer, weights = read_model(folder)
+        transformer, weights = read_model(folder, tuple)
         return NetworkModel(transformer, weights, self)
 
 

@@ -274,8 +274,7 @@ class CountedNetwork:
 
     def load(self, folder: Path) -> BinnedModel:
         """The model that was saved there."""
-        model: BinnedModel = read_model(folder)
-        return model
+        return read_model(folder, BinnedModel)
 
     def fit_network(
         self,

@@ -146,7 +146,7 @@ class Disjoint:
 
     def load(self, folder: Path) -> DisjointModel:
         """The model that was saved there."""
-        schema, groups, seed = read_model(folder)
+        schema, groups, seed = read_model(folder, tuple)
         models = tuple(
             generator.load(part_folder(folder, i)) for i, generator in enumerate(self._inner(len(groups)))
         )

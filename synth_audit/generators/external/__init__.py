@@ -209,7 +209,7 @@ class External:
 
     def load(self, folder: Path) -> ExternalModel | ProgramModel:
         """The model that was saved there."""
-        schema, base = read_model(folder)
+        schema, base = read_model(folder, tuple)
         if not self.refits:
             return ExternalModel(schema, self._source(), Path(base), self.column_groups)
         own = PrivateFolder()

@@ -148,8 +148,7 @@ class Vine:
 
     def load(self, folder: Path) -> VineModel:
         """The model that was saved there."""
-        model: VineModel = read_model(folder)
-        return model
+        return read_model(folder, VineModel)
 
     def _fitting(self, level: int | None) -> Fitting:
         choice = Choice(families=self.families, criterion=self.criterion, level=level)
