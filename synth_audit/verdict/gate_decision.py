@@ -314,7 +314,7 @@ def _passes_a_copy(limit: Limit, row: Row) -> bool:
 
 
 def _short(row: Row) -> bool:
-    return row.n_minimum is not None and (row.n or 0) < row.n_minimum
+    return row.n_minimum is not None and not (row.n or 0) >= row.n_minimum  # NaN is not enough
 
 
 def _needed(side: LimitSide, row: Row) -> int | None:

@@ -80,6 +80,7 @@ def test_three_results(limit, found, expected):
         ([row(0.01, 0.015, 0.005)], "upside down"),
         ([replace(ROW, n_minimum=500)], "Only 400 of the 500"),
         ([replace(ROW, n=None, n_minimum=5)], "Only 0 of the 5"),
+        ([replace(ROW, n=math.nan, n_minimum=5)], "of the 5 attempts"),  # what an audit of others may say
     ],
 )
 def test_what_cannot_be_judged_is_insufficient(rows, says):
