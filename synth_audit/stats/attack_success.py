@@ -109,13 +109,13 @@ def worst_interval(
     certain one.
 
     Args:
-        intervals: each at its :func:`corrected_level`.
+        intervals: each at its :func:`corrected_level`; an end that is NaN leaves the worst one unknown, too.
         tried: how many of what there were, for the reader, such as ``"3 settings"``.
     """
-    worst = min if higher_is_safer else max
+    worst = np.min if higher_is_safer else np.max  # Python's own pass over NaN, depending on its place
     return Interval(
-        worst(i.low for i in intervals),
-        worst(i.high for i in intervals),
+        float(worst([i.low for i in intervals])),
+        float(worst([i.high for i in intervals])),
         level,
         f"{intervals[0].method}, corrected for {tried}",
     )

@@ -175,3 +175,11 @@ def test_the_interval_of_the_worst_choice_has_the_worst_of_both_ends(safer, ends
     )
     assert (found.low, found.high) == ends
     assert (found.level, found.method) == (0.95, "wilson, corrected for 2 settings")
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_an_end_that_is_no_number_leaves_the_worst_one_unknown(first):
+    ends = [Interval(0.0, 0.1, 0.95, "wilson"), Interval(math.nan, math.nan, 0.95, "wilson")]
+    found = worst_interval(ends if first else ends[::-1], 0.95, "2 settings")
+    assert math.isnan(found.low)
+    assert math.isnan(found.high)
