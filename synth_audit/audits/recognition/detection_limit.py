@@ -61,6 +61,9 @@ WANTED = 1.8
 """The quantile q. The normal's 95 % quantile is 1.64. The rest is for searches that stop where a few
 plantings happen to agree: 1.64 found 93 % in simulations."""
 
+_LEAST = 1e-9
+"""Least deviation: strengths may all be equal where little varies, and 0 has no logarithm."""
+
 SIDES = 8
 """Times that sides are drawn again for one planting: the mean of S is known to a third of its deviation."""
 
@@ -215,7 +218,9 @@ class Search:
 
 def _limit(shares: Floats, margins: Floats, deviations: Floats, without: float) -> tuple[float, float]:
     """Solve the equation above: the limit, and its relative standard error."""
-    sigma, k = math.sqrt(float((deviations**2).mean())), len(shares)
+    sigma, k = max(math.sqrt(float((deviations**2).mean())), _LEAST), len(shares)
+    if without >= 0:  # all strengths are equal, so that no leak would stand out
+        return math.inf, math.inf
     log_share = np.log(shares)
     gain = np.log(np.maximum(margins - without, sigma))  # what shows less is within the error of x
     at, high = log_share - log_share.mean(), gain - gain.mean()

@@ -126,6 +126,12 @@ def test_a_leak_that_is_never_found_has_no_limit():
     assert max(share for share, _, _ in search.points) * NEAR >= LARGEST_SHARE
 
 
+@pytest.mark.parametrize("without", [X0, 0.0])
+def test_a_leak_that_moves_nothing_has_no_limit(without):
+    search = Search(OF["copies"], without, 500, 4 * [(0.05, without, 0.0)])
+    assert search.limit() is None
+
+
 def test_a_leak_that_one_person_shows_has_the_limit_of_one_person():
     assert searched(lambda *_: 50.0).limit() == 1 / 500
 
