@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from math import prod
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -135,7 +136,20 @@ def _value(plain: Any, get: Callable[[Any], np.ndarray[Any, Any]]) -> Any:
     kind = _named(sort)
     if hasattr(kind, "__dataclass_fields__"):
         return kind(**{key: _value(one, get) for key, one in content.items()})
+    if not _filled(content):
+        raise ValueError("a matrix of a copula holds another number of values than it says")
     return kind.from_json(json.dumps(content))
+
+
+def _filled(plain: Any) -> bool:
+    """Whether each matrix holds what its shape says: else the library reads beyond, and the process dies."""
+    if isinstance(plain, list):
+        return all(map(_filled, plain))
+    if not isinstance(plain, dict):
+        return True
+    if "shape" in plain and len(plain.get("data") or ()) != prod(plain["shape"]):
+        return False
+    return all(map(_filled, plain.values()))
 
 
 def _name(kind: type) -> str:

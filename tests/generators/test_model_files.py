@@ -65,6 +65,12 @@ def test_a_text_makes_nothing_but_models(name):
         from_text(json.dumps({name: {}}))
 
 
+def test_a_damaged_copula_is_refused_before_the_library_reads_it():
+    copula = {"fam": "Frank", "par": {"data": [], "shape": [50, 50]}, "rot": 0, "vt": ["c", "c"]}
+    with pytest.raises(ValueError, match="another number of values than it says"):
+        from_text(json.dumps({"pyvinecopulib:Bicop": copula}))
+
+
 def test_a_file_gives_a_generator_no_model_but_its_own(tmp_path):
     write_model(tmp_path, MARGIN)
     with pytest.raises(TypeError, match="a model of another kind"):
