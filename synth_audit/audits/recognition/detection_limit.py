@@ -44,8 +44,8 @@ LARGEST_SHARE = 0.25
 TOGETHER = 2
 """Plantings of a class at one share, before the next share is chosen: two processes work side by side."""
 
-PLANTINGS = 4, 10
-"""Plantings of a class at least, and at most."""
+PLANTINGS = 6, 10
+"""Plantings of a class at least, at three shares, and at most."""
 
 PRECISE = 0.1
 """Relative standard error of the limit at which no more is planted."""
@@ -54,8 +54,8 @@ NEAR = 2.5
 """Largest ratio of a share that counts to the limit, and of a share to the one planted before it: the line
 bends where shares are far apart."""
 
-POWERS = (0.5, 2.0)
-"""Least and largest p: strengths grow with the share, and seldom faster than its square."""
+POWERS = (0.5, 4.0)
+"""Least and largest p: a leak that shows only where many people share it rises steeply."""
 
 WANTED = 1.8
 """The quantile q. The normal's 95 % quantile is 1.64. The rest is for searches that stop where a few
