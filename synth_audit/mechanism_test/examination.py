@@ -17,7 +17,7 @@ from synth_audit.mechanism_test.distinguishing import (
     ClaimAnswer,
     ClaimedMechanism,
     MechanismResult,
-    Rule,
+    ThresholdRule,
     best_bound,
     choose,
     rules_to_test,
@@ -175,7 +175,7 @@ def _measured(
 
 def _with_numbers(
     found: MechanismResult,
-    rules: Sequence[tuple[Rule, float]],
+    rules: Sequence[tuple[ThresholdRule, float]],
     seen: Floats,
     having: Bools,
     thresholds: Floats,
@@ -226,7 +226,7 @@ def _refuse_dead(mechanism: RunnableMechanism, pilots: Sequence[Floats]) -> None
     )
 
 
-def _told(rule: Rule) -> str:
+def _told(rule: ThresholdRule) -> str:
     """The rule for a reader."""
     sign = rule.sign
     above, below = ("or more", "or less") if sign == 1 else ("or less", "or more")
