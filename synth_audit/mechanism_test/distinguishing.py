@@ -33,7 +33,10 @@ _ENOUGH = 100
 """Claims to be expected of a rule that is worth a share of α."""
 
 _RIDGE = 1e-2
+"""Ridge of the scorer for each row, so that features that always agree can be solved for."""
+
 _FAR = 6.0
+"""Standard deviations beyond which a feature counts no more, so that one odd run does not rule the scorer."""
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,8 @@ NEAR = 0.02
 """A number counts as near the canary's within this share of the column's range."""
 
 _MOST_PAIRS = 45
+"""All pairs of ten columns; a wider table is scored by its first ones."""
+
 FAILED = "no release: the run failed"
 _SEEDS = range(101, 107)  # with six pairs of distinct results, chance repeats them all once in 10,395 times
 

@@ -35,6 +35,7 @@ SURE = 0.5
 """The attacker says *learnt* above this probability."""
 
 ONE_PERCENT, ONE_PER_MILLE = 0.01, 0.001
+"""False positive rates of the field: Carlini et al. 2022 report the true positive rate at a low one."""
 
 FEWEST_GAMES = 10
 """With fewer games of one kind, an iteration and a target each, single models decide the number."""
