@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 
 _MOST_PROBLEMS = 10
+"""Problems that one message names: a person mends the first ones and runs again."""
+
 _LONGEST_FIX = 10_000
 """A plug-in that does not import shows its whole traceback here."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 _MISSING, _TEXT, _BYTES = b"\x00", b"\x01", b"\x02"
 _WIDTH = 8
+"""Bytes of a length: 64 bits, so that no content is too long for its frame."""
 
 _BLOCK = 64
 """Bytes of a block of SHA-256."""

@@ -18,7 +18,7 @@ from synth_audit.arrays import Codes, Floats, Floats32, Positions
 from synth_audit.encode.codes import by_frequency
 from synth_audit.stats.association import one_hot, starts
 
-Labels = npt.NDArray[Any]
+LabelCodes = npt.NDArray[Any]
 """Codes of labels in whatever type of whole numbers."""
 
 _ASKED, _ROWS = 2000, 2000
@@ -68,13 +68,13 @@ class WeakBlock:
     evidence: float
 
 
-def few_labels(cells: Labels, most: int) -> Codes:
+def few_labels(cells: LabelCodes, most: int) -> Codes:
     """The commonest labels, and one for all others; 0 … most − 1, shape (n,)."""
     [ranked] = by_frequency([cells], cells)
     return np.minimum(ranked, most - 1)
 
 
-def weak_blocks(release: Labels, people: Labels, rng: np.random.Generator) -> list[WeakBlock]:
+def weak_blocks(release: LabelCodes, people: LabelCodes, rng: np.random.Generator) -> list[WeakBlock]:
     """The two most evident blocks.
 
     A row r copies column j of person i with probability q_j, so the two are by
@@ -127,7 +127,7 @@ class _BlockSearch:
     shares: Floats
 
     @classmethod
-    def of(cls, release: Labels, people: Labels, rng: np.random.Generator) -> Self:
+    def of(cls, release: LabelCodes, people: LabelCodes, rng: np.random.Generator) -> Self:
         widths = _widths(release, people)
         n = min(len(release), len(people), _ROWS)
         rows, order = rng.permutation(len(release))[:n], rng.permutation(len(people))
@@ -177,7 +177,7 @@ class _BlockSearch:
         return agreed, (np.log(total) + most)[:, 0].astype(np.float64)
 
 
-def _widths(release: Labels, people: Labels) -> Positions:
+def _widths(release: LabelCodes, people: LabelCodes) -> Positions:
     """Labels of each column."""
     widths: Positions = np.maximum(release.max(axis=0), people.max(axis=0)).astype(np.intp) + 1
     return widths
@@ -189,7 +189,7 @@ def _standardised(values: Floats) -> Floats:
     return z
 
 
-def _lost_association(release: Labels, people: Labels) -> Floats:
+def _lost_association(release: LabelCodes, people: LabelCodes) -> Floats:
     """How much pairs of columns hang together differently in release and people, shape (d, d).
 
     Squared differences of the covariances of their labels, in what chance makes of them: about 0 where there

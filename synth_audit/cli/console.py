@@ -35,6 +35,8 @@ _TOLD_OF_GATES = ("gate", "result", "blocking", "value", "low", "high", "explana
 
 _HEAD = ("gate", "value", "interval", "allowed")
 _LONGEST_NAME = 40
+"""Characters of a gate's name: half of a terminal of 80, so that its result stands beside it."""
+
 _OFF_TERMINAL = 110
 """Columns where the output is no terminal."""
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from synth_audit.store.evidence import Evidence
 
 _LONGEST_LINE = 2000
+"""Characters of a line: more is a text of another program that nobody reads in a terminal."""
+
 _UNSEEN = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _REPORT_IT = "this is a fault of the program or of a plug-in, not of the data; report it with this line"
 

@@ -72,7 +72,7 @@ def tell_refusal(
     table: TableEntry, stage: str, error: SynthAuditError, context: dg.AssetExecutionContext
 ) -> None:
     """Leave the refusal on the asset, in the log and in the run's tags."""
-    kind, grounds = kind_of(error), _grounds(table, stage)
+    kind, grounds = kind_of_failure(error), _grounds(table, stage)
     context.log_event(
         dg.AssetObservation(
             table.asset(stage),
@@ -133,7 +133,7 @@ def without_values(stage: str) -> Iterator[None]:
     try:
         yield
     except SynthAuditError as error:
-        if (kind := kind_of(error)) in (REFUSAL, WAITING):
+        if (kind := kind_of_failure(error)) in (REFUSAL, WAITING):
             raise
         _raise(_failure(stage, kind, type(error).__name__, str(error)))
     except Exception as error:  # anything else may quote a cell: none may pass as it is
@@ -149,7 +149,7 @@ def _raise(failure: dg.Failure) -> NoReturn:
     raise failure from None
 
 
-def kind_of(error: SynthAuditError) -> str:
+def kind_of_failure(error: SynthAuditError) -> str:
     """Waiting, refusal, mismatch, outage or input."""
     if isinstance(error, (NotAsAudited, Altered)):
         return MISMATCH

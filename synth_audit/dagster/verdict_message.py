@@ -21,6 +21,8 @@ REPORT_URL = "SYNTH_AUDIT_REPORT_URL"
 """Environment variable: where reports are served, with ``{table}`` and ``{digest}`` to be filled in."""
 
 VERSION = 1
+"""Of the message's form; a receiver may rely on the keys of one version."""
+
 _PATIENCE = 10.0
 """Seconds that an address may take."""
 

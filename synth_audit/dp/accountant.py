@@ -16,6 +16,7 @@ from synth_audit.errors import BudgetSpent, PluginError
 
 _STEP = 2e-3  # relative; the coarse grid of losses costs a little more
 _LEAST, _MOST = 0.01, 1e5
+"""Noise multipliers between which the least sufficient one is searched."""
 
 Origin = Literal["declared", "bought", "inferred"]
 

@@ -23,6 +23,7 @@ _SEEDABLE = (
     random.Random,
 )
 _UNIT = 2.0**-53
+"""Step of the 53 bits of a float's fraction."""
 
 
 def gaussian_noise(scale: float, size: Shape) -> Floats:

@@ -22,6 +22,7 @@ _ARITHMETIC = 1e-9
 """Quotients of powers of ten miss a whole number by less."""
 
 _LONGER = 2
+"""Times the longest known text from which on a text's length is odd."""
 
 _NEVER_LONG = 16
 """Text of so many letters is no longer than labels may be."""

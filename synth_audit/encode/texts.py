@@ -25,6 +25,8 @@ _N_GRAMS = 2, 4
 """Lengths of the runs of letters that are counted, within words."""
 
 _BUCKETS = 2**12
+"""Hashed character n-grams: the projection to few dimensions follows, so a collision costs little."""
+
 _LONGEST_TEXT = 2_000
 """Letters of a text that are looked at."""
 

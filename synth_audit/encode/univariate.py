@@ -23,6 +23,7 @@ _PLACES = 4096
 """Of a number that may lie anywhere between its ends."""
 
 _MOST_PLACES = 2**31
+"""Places of a grid at most, so that each fits 32 bits."""
 
 
 @dataclass(frozen=True, eq=False)

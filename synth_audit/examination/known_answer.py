@@ -67,22 +67,12 @@ def leak_equivalent(value: Ends, clean: Ends, full: Ends) -> Ends:
     return Ends(f, f - below / span, f + above / span)
 
 
-def detection_probability(share: float, span: float, half_width: float, level: float) -> float:
-    """Probability that an interval at a leak of this share lies wholly beyond the clean value.
-
-    ``Φ(f · span / sd − z)`` with ``sd = half_width / z``: the value at f is normal around
-    ``clean + f · span``, and its lower end is z · sd below it.
-    """
-    z = critical_value(level)
-    if half_width <= 0:
-        return 1.0 if share > 0 else 0.0
-    return NormalDist().cdf(share * span * z / half_width - z)
-
-
 def minimum_detectable(span: float, half_width: float, level: float) -> float | None:
     """Smallest share of copies that shows with probability :data:`DETECTED`; None when even all would not.
 
-    ``f = (z + z_0.95) / z · half_width / span``, from :func:`detection_probability`.
+    ``f = (z + z_0.95) / z · half_width / span``. At a leak of f the value is normal around
+    ``clean + f · span`` with ``sd = half_width / z``. Its interval lies beyond the clean value with
+    probability ``Φ(f · span / sd − z)``.
     """
     z = critical_value(level)
     share = (1 + NormalDist().inv_cdf(DETECTED) / z) * max(half_width, 0.0) / span

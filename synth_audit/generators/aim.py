@@ -39,6 +39,7 @@ _AT_THE_END = 5
 """Times as many steps of mirror descent as in a round."""
 
 _ROUNDED = 1 - 1e-6
+"""Keeps the rounding of the rounds' sum within the budget."""
 
 
 @dataclass(frozen=True, kw_only=True)

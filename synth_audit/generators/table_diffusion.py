@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from synth_audit.generators._deep.diffusion import DiffusionTraining, Target
+from synth_audit.generators._deep.diffusion import DiffusionTraining, Predicted
 from synth_audit.plugins.generator import GeneratorInfo
 
 
@@ -22,7 +22,7 @@ class TableDiffusion(DiffusionTraining):
     """
 
     clip: float = 0.1
-    target: ClassVar[Target] = "noise"
+    target: ClassVar[Predicted] = "noise"
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="TableDiffusion",
         summary="Differentially private diffusion that predicts the added noise.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from synth_audit.generators._deep.diffusion import DiffusionTraining, Target
+from synth_audit.generators._deep.diffusion import DiffusionTraining, Predicted
 from synth_audit.plugins.generator import GeneratorInfo
 
 
@@ -22,7 +22,7 @@ class TableDiffusionDenoiser(DiffusionTraining):
     Source: Truda 2023, chapter 5.
     """
 
-    target: ClassVar[Target] = "row"
+    target: ClassVar[Predicted] = "row"
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="TableDiffusion, denoiser",
         summary="Differentially private diffusion that predicts the row behind the noise.",

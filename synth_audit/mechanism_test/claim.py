@@ -18,6 +18,8 @@ from synth_audit.table.table import Table, assemble
 Value: TypeAlias = "float | str | None"
 Row: TypeAlias = "Mapping[str, Value]"
 _FEW = 3
+"""Rows of the smallest neighbouring tables, where one row weighs most."""
+
 _UNSEEN = "unseen label"
 
 

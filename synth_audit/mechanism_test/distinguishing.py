@@ -33,7 +33,10 @@ _ENOUGH = 100
 """Claims to be expected of a rule that is worth a share of α."""
 
 _RIDGE = 1e-2
+"""Ridge of the scorer for each row, so that features that always agree can be solved for."""
+
 _FAR = 6.0
+"""Standard deviations beyond which a feature counts no more, so that one odd run does not rule the scorer."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class RuleCounts:
 
 
 @dataclass(frozen=True)
-class Rule:
+class ThresholdRule:
     """Claims *with* where a score is ``high`` or more, *without* where it is ``low`` or less.
 
     Attributes:
@@ -244,7 +247,7 @@ class Chosen:
     """A score and a rule, and the ε that the search hopes for."""
 
     scorer: Scorer
-    rule: Rule
+    rule: ThresholdRule
     hoped: float
 
 
@@ -268,7 +271,9 @@ def choose(features: Floats, having: Bools, *, tested: int, delta: float) -> Cho
     return max(found, key=lambda chosen: chosen.hoped)
 
 
-def rules_to_test(chosen: Chosen, features: Floats, *, tested: int) -> tuple[tuple[Rule, float], ...]:
+def rules_to_test(
+    chosen: Chosen, features: Floats, *, tested: int
+) -> tuple[tuple[ThresholdRule, float], ...]:
     """The chosen rule, and with many runs others that claim ever rarer, each with its share of α.
 
     How far out a bound is largest, a pilot tells badly: few of its runs are there. So several rules are
@@ -283,7 +288,7 @@ def rules_to_test(chosen: Chosen, features: Floats, *, tested: int) -> tuple[tup
         if share * tested >= _ENOUGH:
             low, high = (float(x) for x in np.quantile(scores, [share / 2, 1 - share / 2]))
             if low < high:
-                found.append(Rule(high, low, chosen.rule.sign))
+                found.append(ThresholdRule(high, low, chosen.rule.sign))
     if not found:
         return ((chosen.rule, 1.0),)
     rest = (1 - _OF_CHOSEN) / len(found)
@@ -323,9 +328,9 @@ def _best_signed(
     i, j = int(np.argmax(alone_high)), int(np.argmax(alone_low))
     a, b = np.unravel_index(int(np.argmax(both)), both.shape)
     options = (
-        Chosen(scorer, Rule(float(high[i]), None, sign), float(alone_high[i])),
-        Chosen(scorer, Rule(None, float(low[j]), sign), float(alone_low[j])),
-        Chosen(scorer, Rule(float(high[a]), float(low[b]), sign), float(both[a, b])),
+        Chosen(scorer, ThresholdRule(float(high[i]), None, sign), float(alone_high[i])),
+        Chosen(scorer, ThresholdRule(None, float(low[j]), sign), float(alone_low[j])),
+        Chosen(scorer, ThresholdRule(float(high[a]), float(low[b]), sign), float(both[a, b])),
     )
     return max(options, key=lambda chosen: chosen.hoped)
 

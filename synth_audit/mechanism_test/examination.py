@@ -17,7 +17,7 @@ from synth_audit.mechanism_test.distinguishing import (
     ClaimAnswer,
     ClaimedMechanism,
     MechanismResult,
-    Rule,
+    ThresholdRule,
     best_bound,
     choose,
     rules_to_test,
@@ -35,14 +35,22 @@ TIGHT = 0.5
 """Share of the claimed ε from which on a claim is called tight."""
 
 _REPEATS = (1 - LEVEL) * 0.1
+"""Error rate of the check for repeated results."""
+
 _TEST = (1 - LEVEL) * 0.4
+"""Error rate of the bound on ε."""
+
 _FEWEST, _LEAST_PILOT = 60, 4
+"""Runs at least of a test, and of a pilot of each pair."""
+
 _MANY = 100_000
+"""Runs from which on a second pilot on the chosen pair is worth its share."""
 
 _PILOT, _PILOT_OF_MANY, _AGAIN = 0.5, 0.1, 0.2
 """Shares of all runs: for a pilot over all pairs, and of many runs for another on the pair that it chose."""
 
 _CURVE = 12
+"""Thresholds at which the trade-off is shown: as many as a chart can tell apart."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +183,7 @@ def _measured(
 
 def _with_numbers(
     found: MechanismResult,
-    rules: Sequence[tuple[Rule, float]],
+    rules: Sequence[tuple[ThresholdRule, float]],
     seen: Floats,
     having: Bools,
     thresholds: Floats,
@@ -226,7 +234,7 @@ def _refuse_dead(mechanism: RunnableMechanism, pilots: Sequence[Floats]) -> None
     )
 
 
-def _told(rule: Rule) -> str:
+def _told(rule: ThresholdRule) -> str:
     """The rule for a reader."""
     sign = rule.sign
     above, below = ("or more", "or less") if sign == 1 else ("or less", "or more")

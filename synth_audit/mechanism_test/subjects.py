@@ -49,6 +49,7 @@ PUBLIC_COLUMNS: Mapping[str, ColumnSpec] = {
 """The columns of the tables that are made where no plan declares others."""
 
 _BATCHED = 64
+"""Rows that batches are drawn from to test their sampling."""
 
 CELLS = 8
 """Labels of the column whose marginal is measured."""

@@ -28,17 +28,19 @@ NEAR = 0.02
 """A number counts as near the canary's within this share of the column's range."""
 
 _MOST_PAIRS = 45
+"""All pairs of ten columns; a wider table is scored by its first ones."""
+
 FAILED = "no release: the run failed"
 _SEEDS = range(101, 107)  # with six pairs of distinct results, chance repeats them all once in 10,395 times
 
 
-Scores = dict[str, float]
+NamedScores = dict[str, float]
 """Scores of a release by what is looked at."""
 
 
 def number_scores(
     column: str, values: Floats, canary: float, low: float, high: float
-) -> tuple[Scores, Bools]:
+) -> tuple[NamedScores, Bools]:
     """Range, moments and what is near the canary, of one column of numbers.
 
     Args:
@@ -72,7 +74,7 @@ def number_scores(
     return {name: float(score) for name, score in found.items()}, near
 
 
-def label_scores(column: str, values: Labels, canary: str | None) -> tuple[Scores, Bools]:
+def label_scores(column: str, values: Labels, canary: str | None) -> tuple[NamedScores, Bools]:
     """Labels and missing values, and which rows agree with the canary, of one column of labels."""
     missing = np.array([v is None for v in values], dtype=bool)
     agreeing = missing if canary is None else np.array([v == canary for v in values], dtype=bool)
@@ -84,7 +86,7 @@ def label_scores(column: str, values: Labels, canary: str | None) -> tuple[Score
     return {name: float(score) for name, score in found.items()}, agreeing
 
 
-def row_scores(agreeing: Mapping[str, Bools], n_rows: int) -> Scores:
+def row_scores(agreeing: Mapping[str, Bools], n_rows: int) -> NamedScores:
     """Rows in all; how the nearest one agrees; how many agree in all columns, and in each pair of them.
 
     Args:
@@ -120,8 +122,8 @@ class Watch:
         finite: Floats = np.nan_to_num(found, posinf=1e300, neginf=-1e300)
         return finite
 
-    def _scores(self, release: Table) -> Scores:
-        found: Scores = {}
+    def _scores(self, release: Table) -> NamedScores:
+        found: NamedScores = {}
         agreeing: dict[str, Bools] = {}
         for column in self.neighbours.without.schema.features:
             name, canary = column.name, self.neighbours.canary[column.name]

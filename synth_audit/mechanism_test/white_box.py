@@ -35,8 +35,13 @@ Draws = Callable[[Any, int], Any]
 """Takes a table and a number n of runs, and returns n results: shape (n,) or (n, k)."""
 
 _AT_ONCE = 50_000
+"""Runs of a function in one call, unless it says otherwise."""
+
 _AGAIN = 24
-_MOST_RESULTS = 2**24
+"""Results that two calls must differ in, or the function draws no fresh noise."""
+
+_MOST_RESULTS = 2**27
+"""Numbers that one call may return, a GiB: a mistaken shape is refused before more is made of it."""
 
 DIMENSIONS = 16
 """Weights of the network whose gradients are looked at."""
@@ -45,8 +50,13 @@ _FAR = 100.0
 """How much longer than the clipping norm a canary's gradient is."""
 
 _OTHERS = 8
+"""Records in one direction that the displaced canary stands against."""
+
 _STEP_RUNS = 500
+"""Steps of DP-SGD in one call: each holds the gradients of a whole batch."""
+
 _ALPHA = 1e-4
+"""Error rate of the test of batches, so that an honest sampler is hardly ever accused."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +125,7 @@ class FunctionMechanism:
             ) from None
         if found.ndim == 1:
             found = found[:, None]
-        if found.ndim != 2 or len(found) != n or found.size > _MOST_RESULTS * 8:
+        if found.ndim != 2 or len(found) != n or found.size > _MOST_RESULTS:
             raise _bad("something else than n results")
         return np.nan_to_num(found, nan=-1e300, posinf=1e300, neginf=-1e300)
 

@@ -220,7 +220,7 @@ def _replaces_source(plan: Plan, target: Target) -> bool:
     return source.place(plan.base)[: len(there)] == there
 
 
-def refuse_types(plan: Plan, schema: Schema) -> None:
+def refuse_columns_of_target(plan: Plan, schema: Schema) -> None:
     """Raise ``DataError`` for a column that the plan's target cannot hold, before anything is made for it."""
     target = None if plan.release is None else release_target(plan)
     if isinstance(target, Selective):

@@ -20,7 +20,7 @@ from synth_audit.store.evidence import Evidence, installed_versions
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.locate import newest_evidence
 from synth_audit.store.salts import known_salt
-from synth_audit.store.scratch import at_work
+from synth_audit.store.scratch import held_in_use
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.table import Table
 from synth_audit.verdict.gate_decision import first_few
@@ -30,7 +30,7 @@ _SHOWN = 3
 """Measurements that are named where more differ."""
 
 
-@at_work
+@held_in_use
 def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tuple[Check, ...]:
     """Pull, split, fit, draw and audit again under the workspace's salt; say what agrees with the evidence.
 

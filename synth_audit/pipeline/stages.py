@@ -25,7 +25,13 @@ from synth_audit.pipeline import warnings as notices
 from synth_audit.pipeline.coarsening import coarsening_of, refuse_uncounted, without_void_guarantee
 from synth_audit.pipeline.input_checks import fullness, refuse_drift, refuse_seen_control
 from synth_audit.pipeline.making import Given
-from synth_audit.pipeline.release import ReleaseRecord, as_audited, refuse_types, release, release_target
+from synth_audit.pipeline.release import (
+    ReleaseRecord,
+    as_audited,
+    refuse_columns_of_target,
+    release,
+    release_target,
+)
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Audit, RandomSplit, Subject
 from synth_audit.store.evidence import (
@@ -41,7 +47,7 @@ from synth_audit.store.files import map_parquet, read_parquet, write_parquet, wr
 from synth_audit.store.ledger import begin_attempt
 from synth_audit.store.reports import enter_report, people_behind, refuse_spent
 from synth_audit.store.salts import TrainingTable, known_salt, workspace_salt
-from synth_audit.store.scratch import at_work, held, in_use
+from synth_audit.store.scratch import held, held_in_use, in_use
 from synth_audit.store.stage_records import SplitRecord, SyntheticRecord, fit_checkpoint
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.coarsening import BoundClipping
@@ -115,7 +121,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         clipping = BoundClipping(plan.columns)
         source = making.pull_source(plan, clipping)
         refuse_drift(plan, workspace, source.schema)
-        refuse_types(plan, source.schema)
+        refuse_columns_of_target(plan, source.schema)
         coarsening_of(plan, source.schema)  # a mistake in it should show before a fit
         train, control = making.split_source(plan, source, salt)
         if plan.most_reports is not None:  # before a fit, whose privacy would be spent for nothing
@@ -141,7 +147,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         return record
 
 
-@at_work
+@held_in_use
 def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> SyntheticRecord:
     """Fit the generator on train and draw the candidate, by batches; see :func:`fit_plan`."""
     context = replace(context, scratch=context.scratch or workspace.scratch)
@@ -168,7 +174,7 @@ def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIA
     return record
 
 
-@at_work
+@held_in_use
 def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """Audit and judge the candidate; write the evidence and the measurements."""
     context = replace(context, scratch=context.scratch or workspace.scratch)

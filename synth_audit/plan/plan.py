@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 
 LONGEST_NAME = 200
+"""Characters: file names made from it stay below the 255 bytes of common file systems."""
+
 DEFAULT_GATES = "expectations/release.json"
 
 _TEMPLATE = re.compile(r"\{\{\s*env\b")

@@ -23,6 +23,8 @@ MAX_BYTES = 2**31 - 1
 """The reader types a column from one block, and a block is no larger than this."""
 
 _NAMED = 5
+"""Lines that a message names: enough to find the mistake."""
+
 _COMMENT = "#"
 _LAST = 2**16
 """Bytes at the end of a file in which its last line begins."""

@@ -16,6 +16,8 @@ ATOM_ROWS = 10
 ATOM_SHARE = 0.05
 """Nor is a value with a smaller share of the rows."""
 _GRID = 801
+"""Levels at which a margin is kept, some 0.01 standard deviations apart."""
+
 _NEAR = 20.0  # a bound further than this many scales from the median has no effect on the density
 _EVERYTHING: Range = (-np.inf, np.inf)
 

@@ -99,7 +99,7 @@ def held(file: Path, workspace: Workspace) -> Iterator[Path]:
         yield second
 
 
-def at_work(
+def held_in_use(
     stage: Callable[Concatenate[_First, Workspace, _P], _Result],
 ) -> Callable[Concatenate[_First, Workspace, _P], _Result]:
     """A stage that holds its workspace, the second argument, as in use."""

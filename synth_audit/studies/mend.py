@@ -43,6 +43,7 @@ _TAILS = (0.005, 0.01, 0.02, 0.05, 0.1)
 """Share of the release beyond either end of a rung, but at least :data:`_TOGETHER` rows."""
 
 _TOGETHER = 20
+"""Rows beyond an end of a rung at least: twice the ten below which counts are suppressed."""
 
 _RARE = (5, 10, 20, 50, 100)
 """Rows below which a rung merges labels."""
@@ -50,6 +51,7 @@ _RARE = (5, 10, 20, 50, 100)
 _SPANS = ("1 minute", "1 hour", "1 day", "7 days", "1 month", "1 year")
 
 _NICE = (1, 2, 5)
+"""Steps that people read easily."""
 
 RUNGS = len(_PARTS)
 

@@ -57,7 +57,10 @@ LADDER = (1, 2, 5, 10, 15, 20)
 """Truncation levels that are tried without being asked for, as far as the table has columns, and then all."""
 
 _VALUE_LENGTH = 20
+"""Characters of a setting in a candidate's name, so that the table of candidates keeps its width."""
+
 _SLUG_LENGTH = 60
+"""Characters of a candidate's folder, well below what file systems allow."""
 
 _SHARED = "known answer."
 """What the timings call the check that is made once for all candidates."""

@@ -49,10 +49,12 @@ _HALVINGS = 9
 _Keys = npt.NDArray[np.uint64]
 
 _SCALE = 2**64
+"""Values of a hash of 64 bits, of which a share is set aside."""
 
 _BY_KEY, _BY_ROW, _AGAIN = frame("entity"), frame("row"), frame("again")
 
 _BYTES = 32
+"""Of a SHA-256."""
 
 SIGNS = 8 * _BYTES
 

@@ -24,12 +24,20 @@ _OFF = 0.02
 """Share of distinct numbers that may lie off a grid that is a column's; one of :data:`_ENOUGH` may."""
 
 _ENOUGH = 20
+"""Distinct numbers from which on one may lie off the grid."""
+
 _OFTEN_OFF = 0.05
 """The same of numbers that many rows hold; one always may."""
 
 _DAY = 86_400e6
+"""In microseconds."""
+
 _SAMPLE = 10_000
+"""Rows, evenly spaced, that a grid is first looked for in."""
+
 _FIRST_LOOK = 100
+"""Numbers that rule out most grids before all are compared."""
+
 _MANY = 10
 """Fewer distinct numbers than this may all be multiples of 2 or 5 by chance."""
 
@@ -37,10 +45,19 @@ _ATOM = 10
 """A number off the grid that so many rows hold is one of the column's own, such as a mean put for unknown."""
 
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)
+"""Relative error that a product and a quotient of floats may add."""
+
 _MOST_DIGITS = 15
+"""Decimal digits that every float64 keeps."""
+
 _LARGEST, _SMALLEST = 12, -15
+"""Powers of ten that are tried as a step."""
+
 _MULTIPLES = ((25, 1), (5, 1), (5, 2), (2, 1))
+"""Steps between powers of ten, as (numerator, denominator), the coarsest first."""
+
 _DIVISIONS = (3, 6, 7, 9, 11, 12, 13)
+"""Parts of a whole in which people count that are no decimal steps, months and weekdays among them."""
 
 
 @dataclass(frozen=True)

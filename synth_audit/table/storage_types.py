@@ -24,7 +24,11 @@ FARTHEST = 1e100
 """Greatest magnitude of a number that a generator is fitted to: sums of squares and cubes stay finite."""
 
 _EXACT_DIGITS = 15
+"""Decimal digits that every float64 keeps."""
+
 _DIGITS_128 = 38
+"""Digits that an Arrow decimal of 128 bits holds."""
+
 _EXPECTED = "numbers, text, booleans, dates or times"
 _YEARS = (date.min, date.max)
 _EPOCH = date(1970, 1, 1)

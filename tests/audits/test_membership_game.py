@@ -17,7 +17,7 @@ from synth_audit.audits.privacy.membership_game.measures import (
     area,
     gain,
     measured,
-    rate,
+    true_positive_rate,
     worst_target,
 )
 from synth_audit.audits.privacy.membership_game.shadow_game import (
@@ -589,14 +589,18 @@ def test_the_gain_is_one_less_the_advantage():
 
 def test_iterations_that_agree_are_no_surer_than_counts():
     game = scored(np.ones((4, 2, 30)), np.zeros((4, 2, 30)))
-    for estimate, end in ((gain(game, 0.95), 0.0), (area(game, 0.95), 1.0), (rate(game, 0.01, 0.95), 1.0)):
+    for estimate, end in (
+        (gain(game, 0.95), 0.0),
+        (area(game, 0.95), 1.0),
+        (true_positive_rate(game, 0.01, 0.95), 1.0),
+    ):
         assert estimate.value == end
         assert 0.01 < estimate.interval.high - estimate.interval.low < 0.05
 
 
 def test_the_rate_at_few_false_alarms_is_its_own_null():
     rng = np.random.default_rng(0)
-    values = [rate(scored(*rng.random((2, 10, 4, 50))), 0.01, 0.95).value for _ in range(40)]
+    values = [true_positive_rate(scored(*rng.random((2, 10, 4, 50))), 0.01, 0.95).value for _ in range(40)]
     assert np.mean(values) == pytest.approx(0.01, abs=0.0015)
 
 
@@ -671,7 +675,7 @@ def drawn(rng, truth, m=10, t=4, e=50, spread=0.5):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("truth", [0.0, 1.0])
-@pytest.mark.parametrize("estimator", [gain, area, lambda g, level: rate(g, 0.01, level)])
+@pytest.mark.parametrize("estimator", [gain, area, lambda g, level: true_positive_rate(g, 0.01, level)])
 def test_intervals_cover_when_sets_share_their_models(truth, estimator):
     rng = np.random.default_rng(3)
     level, repeats = 0.9, 300

@@ -133,7 +133,7 @@ def test_there_are_no_cells_where_most_rows_agree():
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=30), st.integers(1, 15))
 def test_what_is_withheld_cannot_be_worked_out(counts, fewest):
     counts = np.array(counts).reshape(1, -1)
-    shown = pca.told(counts, fewest)
+    shown = pca.cells_shown(counts, fewest)
     assert (counts[shown] >= fewest).all()
     hidden = counts[~shown].sum()
     assert hidden == 0 or hidden >= fewest or not shown.any()

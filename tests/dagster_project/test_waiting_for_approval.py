@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from synth_audit.dagster.outcomes import MISMATCH, REFUSAL, WAITING, kind_of
+from synth_audit.dagster.outcomes import MISMATCH, REFUSAL, WAITING, kind_of_failure
 from synth_audit.errors import ApprovalMissing, NotAsAudited, ReleaseRefused
 from synth_audit.store.approvals import new_key
 
@@ -17,7 +17,7 @@ from synth_audit.store.approvals import new_key
     ("error", "kind"), [(ApprovalMissing, WAITING), (ReleaseRefused, REFUSAL), (NotAsAudited, MISMATCH)]
 )
 def test_it_is_told_apart_from_a_refusal(error: type[ReleaseRefused], kind: str) -> None:
-    assert kind_of(error("release refused: waiting for approval, 1 of 2 are there.")) == kind
+    assert kind_of_failure(error("release refused: waiting for approval, 1 of 2 are there.")) == kind
 
 
 def test_a_run_that_waits_is_well_and_says_so(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 import pytest
 
 from synth_audit.examination.known_answer import (
     Ends,
-    detection_probability,
     leak_equivalent,
     minimum_detectable,
     oriented,
@@ -41,12 +42,13 @@ def test_orientation():
 
 
 def test_the_minimum_is_where_the_probability_is_reached():
-    least = minimum_detectable(0.8, 0.02, 0.95)
+    span, half_width, z = 0.8, 0.02, NormalDist().inv_cdf(0.975)
+    least = minimum_detectable(span, half_width, 0.95)
     assert least is not None
-    assert detection_probability(least, 0.8, 0.02, 0.95) == pytest.approx(0.95)
-    assert detection_probability(0.0, 0.8, 0.02, 0.95) == pytest.approx(0.025)
+    value = NormalDist(least * span, half_width / z)
+    assert 1 - value.cdf(half_width) == pytest.approx(0.95)
     assert minimum_detectable(0.8, 0.7, 0.95) is None
-    assert detection_probability(0.1, 0.8, 0.0, 0.95) == 1.0
+    assert minimum_detectable(0.8, 0.0, 0.95) == 0.0
 
 
 @pytest.mark.slow

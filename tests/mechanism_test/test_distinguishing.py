@@ -10,8 +10,8 @@ from scipy.stats import beta, binom
 
 from synth_audit.mechanism_test.distinguishing import (
     LinearScore,
-    Rule,
     RuleCounts,
+    ThresholdRule,
     choose,
     epsilon_at_least,
     largest_epsilon,
@@ -68,9 +68,9 @@ def test_counts_that_contradict_one_another_are_refused(numbers):
 
 def test_a_rule_claims_one_side_at_most_of_each_run():
     scores, having = np.array([-2.0, 0.0, 0.5, 3.0]), np.array([False, True, True, True])
-    both = Rule(0.5, 0.5).counts(scores, having)
+    both = ThresholdRule(0.5, 0.5).counts(scores, having)
     assert (both.claimed, both.right, both.sides) == (4, 3, 2)
-    turned = Rule(0.0, None, -1).counts(scores, having)
+    turned = ThresholdRule(0.0, None, -1).counts(scores, having)
     assert (turned.claimed, turned.right, turned.sides) == (2, 1, 1)
 
 

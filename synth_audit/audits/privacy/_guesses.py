@@ -106,7 +106,7 @@ def successes(exposed: Exposure) -> tuple[Proportion, Proportion]:
     )
 
 
-def rate(
+def success_rate(
     quantity: Quantity, tally: Proportion, requested: int, level: float, *, column: str = ""
 ) -> Measurement:
     """A success rate with its interval."""
@@ -153,4 +153,4 @@ def risk_and_rates(
     yield risk_at(quantities[0], risk(*sides, level), requested, achieved, column, null)
     for quantity, side in zip(quantities[1:], sides, strict=False):
         if side.trials:
-            yield rate(quantity, side, requested, level, column=column)
+            yield success_rate(quantity, side, requested, level, column=column)

@@ -230,9 +230,7 @@ def _rows(
     return secrets.SecretRows(rows.known, answers, tuple(g.of(table) for g in groupings))
 
 
-def _rare_labels(
-    subject: Subject, design: secrets.DesignMatrix, secret: secrets.Secret
-) -> tuple[list[str], Floats]:
+def _rare_labels(design: secrets.DesignMatrix, secret: secrets.Secret) -> tuple[list[str], Floats]:
     """Labels of the secret that share one number, commonest first, and their weights.
 
     Together they would hide what each hangs on.
@@ -327,7 +325,7 @@ class SecretFinding:
         test = tested(secret.weights)
         grouped = bool(Attack.learnt(test.train, test.weights, sizes).used)
         told = test.skills(sizes if grouped else (), rng)
-        labels, weights = _rare_labels(subject, design, secret)
+        labels, weights = _rare_labels(design, secret)
         rare = None
         if labels:
             own = tested(weights, labels)

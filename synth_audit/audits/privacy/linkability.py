@@ -17,7 +17,7 @@ from synth_audit.audits._declarations import (
     risk_over_control,
 )
 from synth_audit.audits._targets import drawn, named
-from synth_audit.audits.privacy._guesses import KnownRows, exposure, rate, risk_and_rates, successes
+from synth_audit.audits.privacy._guesses import KnownRows, exposure, risk_and_rates, success_rate, successes
 from synth_audit.audits.privacy._known_sets import AskedPeople, Trial, known_sets, worst_of_sets
 from synth_audit.encode.codes import codes
 from synth_audit.encode.distances import varies
@@ -140,7 +140,7 @@ class Linkability:
         quantities = (RISK, TRAIN_RATE, CONTROL_RATE)
         measured = [
             *risk_and_rates(quantities, successes(exposed), self.n_attacks, level),
-            rate(NAIVE_RATE, naive, self.n_attacks, level),
+            success_rate(NAIVE_RATE, naive, self.n_attacks, level),
         ]
         notes = [f"one source holds {', '.join(names[0])}; the other {', '.join(names[1])}"]
         if self.source_pairs:

@@ -36,6 +36,7 @@ from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
 _FEW_LABELS = 30
+"""A column of more labels than this counts as one of many."""
 
 _LABEL_AMONG_MANY = 0.1
 """Weight of the label, beside other parts, in a column of more labels than that."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _BLOCK = 2048
 """Rows drawn at a time; always as many, so that a row's sums are formed alike wherever it stands."""
 
-Target = Literal["noise", "row"]
+Predicted = Literal["noise", "row"]
 """What the network of a diffusion predicts."""
 
 
@@ -58,7 +58,7 @@ class DiffusionTraining(ProtectedNetwork):
     falling: bool = False
     averaging: float = 0.0
     temperature: float = 1.0
-    target: ClassVar[Target]
+    target: ClassVar[Predicted]
 
     def __post_init__(self) -> None:
         check_settings(
@@ -143,7 +143,7 @@ def noise_levels(levels: int) -> Floats:
 
 
 def row_losses(
-    network: ResidualNet, layout: RowLayout, target: Target, rows: torch.Tensor, added: torch.Tensor
+    network: ResidualNet, layout: RowLayout, target: Predicted, rows: torch.Tensor, added: torch.Tensor
 ) -> torch.Tensor:
     """Loss of each row, averaged over the levels, shape (b,).
 
@@ -168,7 +168,7 @@ def row_losses(
     return loss
 
 
-def _told(out: torch.Tensor, x: torch.Tensor, layout: RowLayout, target: Target) -> torch.Tensor:
+def _told(out: torch.Tensor, x: torch.Tensor, layout: RowLayout, target: Predicted) -> torch.Tensor:
     """The row that the network sees behind the noise."""
     if target == "noise":
         return x - out

@@ -43,6 +43,7 @@ _LEAST_SQUARE = 1e-6
 """Added below the root, whose slope is finite then."""
 
 _LOG_ROOT = 0.5 * np.log(2 * np.pi)
+"""log √(2π), of the normal density."""
 
 Weights = Mapping[str, Floats32]
 """A trained network as arrays."""

@@ -28,13 +28,16 @@ _RAREST = 1e-5
 """Ranks nearer to 0 or 1 count as this."""
 
 _KNOTS = 256
+"""Quantiles by which a number's distribution is kept."""
 
 _ROUNDS = 100
+"""Steps of the search for offsets at most; the best of them is taken."""
 
 _WORK = 2_000_000
 """Scores that are looked at in one round at most."""
 
 _FEW = 32
+"""Labels up to which going label by label is faster than searching each short row."""
 
 _LONGER, _SHORTER = 1.2, 0.5
 """What a step is multiplied by going on, and at a turn."""

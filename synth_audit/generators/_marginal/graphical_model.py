@@ -24,8 +24,10 @@ _VISIBLE = 3.0
 _SUFFICIENT = 0.5  # Armijo's share of what the slope promises
 
 _GROWTH, _SHRINKING = 1.5, 0.5
+"""What the step of the descent is multiplied by after a success at once, and after a failure."""
 
 _FEWEST_CELLS = 1e-300
+"""Keeps a division by a cell without rows finite."""
 
 
 def cells_of(sizes: Sequence[int], attributes: Attributes) -> int:

@@ -42,6 +42,8 @@ _FINISHED = "the table was made elsewhere; nothing is known of how"
 _BY_PROGRAM = "the table was made by another program; nothing is known of how"
 
 _LONGEST = 10_000_000
+"""Seconds that a program may be given: some four months."""
+
 _REQUIRED = ("{train}", "{synthetic}", "{rows}")
 
 

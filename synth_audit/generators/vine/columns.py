@@ -17,7 +17,8 @@ from synth_audit.table.table import Table
 
 Root = Literal["auto", "simplified", "per_class"]
 
-Rule = Literal["sensitive_first", "importance"]
+OrderRule = Literal["sensitive_first", "importance"]
+"""How the order of the vine's variables is chosen, where a plan does not list it."""
 
 MIN_CLASS_ROWS = 30
 """A class gets a vine of its own from this many rows on, and from some for each column (`ROWS_PER_COLUMN`).
@@ -162,7 +163,10 @@ def _encode(train: Table, column: Column, response: Floats | None) -> ColumnCode
 
 
 def ordered(
-    codings: Sequence[ColumnCodec], rule: Rule | tuple[str, ...], threshold: float, rng: np.random.Generator
+    codings: Sequence[ColumnCodec],
+    rule: OrderRule | tuple[str, ...],
+    threshold: float,
+    rng: np.random.Generator,
 ) -> list[ColumnCodec]:
     """The columns that vary, the first for the last trees, the last for the root of tree 1.
 

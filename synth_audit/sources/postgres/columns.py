@@ -28,6 +28,7 @@ _HEADER = 4
 """Which PostgreSQL adds to a type's modifier."""
 
 _DIGITS_128, _MOST_DIGITS = 38, 76
+"""Digits that Arrow's decimals of 128 and of 256 bits hold."""
 
 _PLAIN = {
     pa.bool_(): "boolean",

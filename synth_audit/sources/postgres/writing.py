@@ -25,6 +25,8 @@ PREVIOUS = "__previous"
 
 _STAGED = "synth_audit_staged"
 _LONGEST = 63 - len(PREVIOUS)
+"""Bytes of a name: PostgreSQL cuts one after 63, and the version before has a longer one."""
+
 _OURS = "synth-audit: "
 """What the comment on a table begins with that is ours to replace or drop."""
 

@@ -122,7 +122,7 @@ def _compared(
 ) -> Compare:
     """A comparison of both quantities in every view; all share train's components and its resamples."""
     n = frame.n_numeric
-    views: dict[str, pca.View] = {"": lambda c: c}
+    views: dict[str, pca.CovarianceView] = {"": lambda c: c}
     if n >= 2:
         views[NUMERIC] = lambda c: pca.correlation(c[:n, :n])
     seen = tuple(views.values())
@@ -189,7 +189,7 @@ class _Pictures:
     def _density(
         self, name: str, counts: Counts, n: int, edges: tuple[Floats, Floats], carried: Floats
     ) -> Series:
-        told = pca.told(counts, self.subject.suppression)
+        told = pca.cells_shown(counts, self.subject.suppression)
         shares = np.where(told, counts / n, math.nan)
         across, up = (_centres(e) for e in edges)
         first, second = (f"{_ORDINALS[i]} component ({_percent(carried[i])} of variance)" for i in (0, 1))

@@ -35,7 +35,7 @@ _DRAWS_AT_ONCE = 8
 _DIGITS = 9
 """Decimals of a position, so that rounding decides no cell."""
 
-View = Callable[[Floats], Floats]
+CovarianceView = Callable[[Floats], Floats]
 """What to decompose of a covariance matrix."""
 
 _FAR = 1e6
@@ -182,7 +182,7 @@ def first_angle(a: Spectrum, b: Spectrum) -> float:
     return float(4 / np.pi * np.arctan2(np.linalg.norm(u - v), np.linalg.norm(u + v)))
 
 
-def components(moments: Moments, views: Sequence[View]) -> tuple[Spectrum, ...]:
+def components(moments: Moments, views: Sequence[CovarianceView]) -> tuple[Spectrum, ...]:
     """Principal components of all rows by each view of their covariance."""
     with single_threaded_algebra():
         covariance = moments.whole
@@ -190,7 +190,7 @@ def components(moments: Moments, views: Sequence[View]) -> tuple[Spectrum, ...]:
 
 
 def resampled(
-    moments: Moments, views: Sequence[View], n_draws: int, rng: np.random.Generator
+    moments: Moments, views: Sequence[CovarianceView], n_draws: int, rng: np.random.Generator
 ) -> list[tuple[Spectrum, ...]]:
     """As :func:`components`, of bootstrap samples of the groups of rows."""
     n_groups = len(moments.rows)
@@ -243,7 +243,7 @@ def cell_counts(where: Floats, across: Floats, up: Floats) -> Counts:
     return np.bincount(y[inside] * n_across + x[inside], minlength=n_up * n_across).reshape(n_up, n_across)
 
 
-def told(counts: Counts, fewest: int) -> Bools:
+def cells_shown(counts: Counts, fewest: int) -> Bools:
     """Which cells may be told: those of at least ``fewest`` rows, without as many of the smallest as it takes
     for the cells that are withheld to hold as many rows together, or none."""
     shown = counts >= fewest

@@ -22,9 +22,9 @@ from synth_audit.audits.privacy import _known_sets as knowledge
 from synth_audit.audits.privacy._guesses import (
     KnownRows,
     exposure,
-    rate,
     risk_and_rates,
     risk_at,
+    success_rate,
     successes,
 )
 from synth_audit.audits.privacy.inference import questions
@@ -315,7 +315,7 @@ class Inference:
         if not len(question.learnt) or not len(truth):
             return
         naive = judge.right(np.full(len(truth), judge.typical(secret.control)), truth)
-        yield rate(NAIVE_RATE, Proportion.of(naive), self.n_attacks, level, column=secret.name)
+        yield success_rate(NAIVE_RATE, Proportion.of(naive), self.n_attacks, level, column=secret.name)
         if self.n_trees:
             answers = predicted(
                 judge,
@@ -327,7 +327,7 @@ class Inference:
                 randomised=questions.many(known),
             )
             model = Proportion.of(judge.right(answers, truth))
-            yield rate(MODEL_RATE, model, self.n_attacks, level, column=secret.name)
+            yield success_rate(MODEL_RATE, model, self.n_attacks, level, column=secret.name)
 
     def _by_model(
         self, known: KnownRows, question: questions.SecretQuestion, level: float, rng: np.random.Generator

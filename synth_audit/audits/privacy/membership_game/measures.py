@@ -12,7 +12,7 @@ import numpy as np
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.audits._declarations import merit
 from synth_audit.audits._targets import AttackerLimit
-from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet, Scores
+from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet, SetScores
 from synth_audit.findings.measurement import (
     Direction,
     Interval,
@@ -35,6 +35,7 @@ SURE = 0.5
 """The attacker says *learnt* above this probability."""
 
 ONE_PERCENT, ONE_PER_MILLE = 0.01, 0.001
+"""False positive rates of the field: Carlini et al. 2022 report the true positive rate at a low one."""
 
 FEWEST_GAMES = 10
 """With fewer games of one kind, an iteration and a target each, single models decide the number."""
@@ -155,7 +156,7 @@ class Played:
         return share
 
 
-def played(games: Sequence[Scores], kinds: Mapping[str, Positions]) -> list[Played]:
+def played(games: Sequence[SetScores], kinds: Mapping[str, Positions]) -> list[Played]:
     """The games of each kind of target and feature set.
 
     Args:
@@ -199,7 +200,7 @@ def area(game: Played, level: float) -> IntervalEstimate:
     return _over_iterations(per_iteration, counted, level)
 
 
-def rate(game: Played, false_alarms: float, level: float) -> IntervalEstimate:
+def true_positive_rate(game: Played, false_alarms: float, level: float) -> IntervalEstimate:
     """True-positive rate where one threshold over all games passes this share of sets without the target.
 
     A share's interval for as many independent sets as would be as certain, ``n = θ (1 − θ) / v · (z / t)²``,
@@ -238,8 +239,8 @@ _ESTIMATORS: Mapping[Quantity, Callable[[Played, float], IntervalEstimate]] = {
     PRIVACY_GAIN: gain,
     WORST_TARGET: gain,
     AUC: area,
-    TPR_1: lambda game, level: rate(game, ONE_PERCENT, level),
-    TPR_01: lambda game, level: rate(game, ONE_PER_MILLE, level),
+    TPR_1: lambda game, level: true_positive_rate(game, ONE_PERCENT, level),
+    TPR_01: lambda game, level: true_positive_rate(game, ONE_PER_MILLE, level),
 }
 
 

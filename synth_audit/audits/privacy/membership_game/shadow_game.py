@@ -361,7 +361,7 @@ class Sizes:
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class SetScores:
     """How surely the attacker calls each set one whose model had learnt the target.
 
     Attributes:
@@ -407,7 +407,7 @@ class ShadowGame:
     context: RunContext
     draws: int
 
-    def play(self, iteration: int) -> Scores:
+    def play(self, iteration: int) -> SetScores:
         """One iteration: the attacker trains on its own reference rows and is then challenged."""
         rng = child_rng(self.context.seed, GAME, str(iteration))
         own = reference_rows(self.train.n_rows, self.targets, self.sizes.attacker, rng)
@@ -468,7 +468,7 @@ class ShadowGame:
             found.append(parts_of(rows, scaler, wanted, self.features))
         return {part: np.concatenate([f[part] for f in found], axis=1) for part in found[0]}
 
-    def _scores(self, shadows: Sequence[_Sides], asked: _Sides, place: str) -> Scores:
+    def _scores(self, shadows: Sequence[_Sides], asked: _Sides, place: str) -> SetScores:
         """Train one classifier for each target and feature set on all shadow sets, and let it judge."""
         half = self.sizes.shadows * self.sizes.sets
         learnt = np.arange(2 * half) >= half
@@ -483,7 +483,7 @@ class ShadowGame:
                 seed = as_int_seed(child_rng(self.draws, GAME, place, f"classifier {i}", name))
                 judged.append(guesses(self.classifier, known[i], learnt, both[i], seed))
             outside[name], inside[name] = np.split(np.array(judged), 2, axis=1)
-        return Scores(inside, outside, asked.guarantee)
+        return SetScores(inside, outside, asked.guarantee)
 
 
 def outlier_columns(subject: Subject, names: Sequence[str]) -> tuple[Column, ...]:

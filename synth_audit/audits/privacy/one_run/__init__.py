@@ -329,7 +329,7 @@ def measured(judged: Judgement, level: float) -> tuple[Measurement, ...]:
     return tuple(found)
 
 
-def told(judged: Judgement, names: Sequence[str]) -> tuple[str, ...]:
+def claim_notes(judged: Judgement, names: Sequence[str]) -> tuple[str, ...]:
     """How the claims were made, in words; no number of people, since that might be a small one."""
     rule, claims = judged.rule, judged.claims
     sides = (
@@ -447,7 +447,7 @@ class OneRun:
         found.append(GAUSSIAN_MU.at(gaussian.mu, **counts))
         found.append(GAUSSIAN_MU_CONVERTED.at(gaussian.converted, **counts))
         assumed = gaussian_told(gaussian, subject.level, fixed=judged.fixed)
-        return Findings(tuple(found), notes=(*told(judged, scores.names), assumed))
+        return Findings(tuple(found), notes=(*claim_notes(judged, scores.names), assumed))
 
 
 def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> Judgement:

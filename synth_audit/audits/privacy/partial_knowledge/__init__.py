@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits._declarations import at_least, descriptive, excess_over_control, share
-from synth_audit.audits.privacy._guesses import exposure, rate, risk_at, successes
+from synth_audit.audits.privacy._guesses import exposure, risk_at, success_rate, successes
 from synth_audit.audits.privacy._known_columns import KnownColumn, differences, known_columns
 from synth_audit.audits.privacy._known_sets import AskedPeople, looked_at
 from synth_audit.audits.privacy.partial_knowledge import column_sets
@@ -161,7 +161,7 @@ class PartialKnowledge:
             (TRAIN_RATE, exposed.train_hit, people.train),
             (CONTROL_RATE, exposed.control_hit, people.control),
         ):
-            measured.append(rate(quantity, Proportion(len(met), len(of)), self.max_people, level))
+            measured.append(success_rate(quantity, Proportion(len(met), len(of)), self.max_people, level))
         notes += _success(exposed, subject)
         return Findings(tuple(measured), notes=tuple(notes), exposures=(exposed,))
 
