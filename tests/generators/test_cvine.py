@@ -107,9 +107,7 @@ def test_a_naive_inverse_rosenblatt_agrees(rng):
     for row, x in zip(w, drawn, strict=True):
         known = []  # F(root | roots before), from the drawn values
         for variable in (3, 2, 1, 0):
-            value = x[variable]
-            for tree, root in zip(vine.trees, known, strict=False):
-                value = float(tree[variable].hfunc2(np.array([[value, root]]))[0])
+            value = vine.given_roots(variable, x[variable], known)
             assert value == pytest.approx(row[variable], abs=1e-6)
             known.append(value)
 

@@ -193,6 +193,20 @@ class CVine:
                     drawn[leaf] = inverse_h(edge, drawn[leaf], w[self.dim - 1 - t])
         return np.ascontiguousarray(drawn.T)
 
+    def given_roots(self, leaf: int, level: float, roots: Sequence[float]) -> float:
+        """F(x_leaf | roots) of one level of a leaf: what :meth:`from_uniforms` would draw it from.
+
+        Args:
+            level: F(x_leaf), in [0, 1].
+            roots: w of the variables d−1, d−2, …, leaf+1, in this order.
+        """
+        value = float(np.clip(level, _EDGE, 1 - _EDGE))
+        for t, root in enumerate(roots[: len(self.trees)]):
+            edge = self.trees[t][leaf]
+            if edge is not None:
+                value = float(edge.hfunc2(np.array([[value, root]]))[0])
+        return value
+
 
 def inverse_h(edge: Edge, levels: Floats, root: Floats) -> Floats:
     """The level of a leaf of which a share ``levels`` lies below, given the root, shape (n,).
