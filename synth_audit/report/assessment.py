@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -52,9 +51,6 @@ _UNTRIED = (
     "Attacks that were not tried. A number says what these attacks found, not what no attack could find."
 )
 
-_UNUSABLE = re.compile("^.* decides nothing: ")
-"""What an explanation says of its number before the reason, which alone is for who signs."""
-
 NOT_STATED = "not stated"
 
 
@@ -91,7 +87,7 @@ class ResidualRisk:
     def why(self) -> str:
         """Why that is open, or that nothing follows from it."""
         if self.gate is not None and self.gate.unusable:
-            return words.sentence(_UNUSABLE.sub("", self.gate.sentence))
+            return self.gate.cause
         advice = self.gate is not None and not self.gate.result.blocking
         return words.sentence(self.answer.reason or ("Advice only: no gate on it decides" if advice else ""))
 

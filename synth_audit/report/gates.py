@@ -31,6 +31,8 @@ _FROM_MANY = (ANSWERS,)
 _URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
 _RESTATED = ("The whole ", "The value", "No interval ", "The lower end ", "The upper end ", "About ")
 """How sentences of an explanation begin that say no more than number, interval and limit beside it."""
+_UNUSABLE = re.compile("^.* decides nothing: ")
+"""What an explanation says of its number before the reason; that it could not be tested is said already."""
 _SAID_ABOVE = ("Do not release this table. ", "Weigh this before releasing. ")
 """How advice begins that the verdict and the sign of its gate give already."""
 
@@ -142,7 +144,7 @@ class GateView:
     def cause(self) -> str:
         """What the explanation says beyond finding, interval and limit; empty where that is nothing."""
         if self.unusable:
-            return words.sentence(self._named())
+            return words.sentence(_UNUSABLE.sub("", self._named()))
         told = re.split(r"(?<=\.) (?=[A-Z])", self.explanation)
         new = " ".join(t for t in told if not t.startswith(_RESTATED))
         return "" if words.sentence(self.sentence) == new else new
