@@ -124,7 +124,9 @@ def _respond(
     clean, full = _ends(m, answers[0]), _ends(m, answers[-1])
     if not separated(clean, full):
         return blind(
-            "a full copy of the training rows gives no clearly worse value than new people do", answers
+            "on this table the test cannot tell even a full copy of the training rows from new people, so "
+            "it says nothing",
+            answers,
         )
     null = _null(m, clean) if proportional else clean.value
     assert m.interval is not None

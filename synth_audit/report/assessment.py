@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from synth_audit.findings.measurement import Measurement
-from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.plugins.audit import Status
 from synth_audit.report import words
 from synth_audit.report.chapters import unmeasured
-from synth_audit.report.gates import GateView, gates_of
-from synth_audit.report.known_answer import DETECTION_LIMIT
-from synth_audit.report.view import Fact
+from synth_audit.report.gates import (
+    GateView,
+    beyond_chance,
+    gates_of,
+    of_subgroup,
+    people_of,
+    train_people,
+)
+from synth_audit.report.known_answer import DETECTION_LIMIT, leak_name
 from synth_audit.store.evidence import Evidence
 from synth_audit.text import shortened
 from synth_audit.verdict.comparison import change
@@ -42,20 +47,9 @@ _AIMS = {
 }
 """What an adversary is after, by criterion."""
 
-_LEAKS = {
-    "fragments": "A third of a record",
-    "shifted": "Copies, numbers shifted",
-    "mixtures": "Rows between two people",
-    "subgroup": "Near copies of rare people",
-}
-"""Classes of leak whose name says too little; the report has them in full."""
-
 _UNTRIED = (
     "Attacks that were not tried. A number says what these attacks found, not what no attack could find."
 )
-
-_UNUSABLE = re.compile("^.* decides nothing: ")
-"""What an explanation says of its number before the reason, which alone is for who signs."""
 
 NOT_STATED = "not stated"
 
@@ -93,18 +87,24 @@ class ResidualRisk:
     def why(self) -> str:
         """Why that is open, or that nothing follows from it."""
         if self.gate is not None and self.gate.unusable:
-            return words.sentence(_UNUSABLE.sub("", self.gate.sentence))
+            return self.gate.cause
         advice = self.gate is not None and not self.gate.result.blocking
         return words.sentence(self.answer.reason or ("Advice only: no gate on it decides" if advice else ""))
 
     @property
     def finding(self) -> str:
-        """The number in words, without its limit; of leaks that would have been found, from how many on."""
+        """The number in words, without its limit, and what else is known of it.
+
+        That is as how many copied rows it counts, and unless the table is refused, from how many people on a
+        leak would have been found.
+        """
         if self.gate is None or self.gate.unusable:
             return ""
         told = words.sentence(finding_of(self.gate))
-        if math.isfinite(self.found_from) and self.found_from < 1 and not _is_limit(self.gate):
-            least = words.people(self.found_from, train_rows(self.evidence), self.evidence.suppression)
+        if self.as_if:
+            told += f" As if {self.as_if} of the rows had been copied."
+        if self.shows_leaks and not _is_limit(self.gate):
+            least = words.people(self.found_from, train_people(self.evidence), self.evidence.suppression)
             told += f" A leak of {least} people or more would have been found."
         return told
 
@@ -113,24 +113,25 @@ class ResidualRisk:
         """The share in people: ``none to 1,285``, ``none found`` where it has no other end."""
         if self.share is None:
             return "–"
-        if self._of_subgroup:  # how many people that has is suppressed
+        if of_subgroup(self.share):
             return "of those in one subgroup"
-        return _people(self.share, self.evidence)
+        return people_of(self.share, self.evidence)
 
     @property
     def as_if(self) -> str:
-        """``0 to 3 %``: of the rows, had they been copied, to give the number; cut at none and all."""
-        m = self.copied
-        if m is None or not math.isfinite(m.value):
-            return "–"
-        if m.interval is None or not math.isfinite(m.interval.low + m.interval.high):
-            return words.copied(m.value)
-        low, high = _cut(m.interval.low), _cut(m.interval.high)
-        return words.interval(low, high, "share") if high > low else words.copied(high)
+        """``0 to 3 %``: of the rows, had they been copied, to give the number; cut at none and all.
+
+        Empty where that is unknown, or no more than the number itself says.
+        """
+        judged = self.gate.measured if self.gate else None
+        told = _span(self.copied)
+        return "" if judged is not None and judged.unit == "share" and told == _span(judged) else told
 
     @property
-    def _of_subgroup(self) -> bool:
-        return self.share is not None and self.share.id.quantity.startswith(WORST_SUBGROUP.name)
+    def shows_leaks(self) -> bool:
+        """Whether it is worth saying from how many people on a leak would have been found."""
+        refused = self.evidence.verdict is Result.FAIL
+        return not refused and math.isfinite(self.found_from) and self.found_from < 1
 
 
 def residual_risks(evidence: Evidence, previous: Evidence | None = None) -> tuple[ResidualRisk, ...]:
@@ -160,7 +161,7 @@ def _risk(
     if not judged:
         return ResidualRisk(answer, evidence)
     # A number that decides nothing is no residual risk.
-    shares = [(g, _as_share(g.measured, evidence)) for g in judged if not g.unusable]
+    shares = [(g, _as_share(g)) for g in judged if not g.unusable]
     counted = (pair for pair in shares if pair[1] is not None)
     gate, share = next(counted, (shares or [(judged[0], None)])[0])
     measured = gate.measured
@@ -177,20 +178,12 @@ def _risk(
     )
 
 
-def _people(share: Measurement, evidence: Evidence) -> str:
-    rows, few, span = train_rows(evidence), evidence.suppression, share.interval
-    if span is not None and span.low != span.high:
-        return words.people_interval(span.low, span.high, rows, few)
-    told = words.people(share.value, rows, few)
-    return "none found" if told == "none" else told
-
-
 def _compared(now: Measurement, share: Measurement | None, previous: Evidence | None) -> str:
     """``not distinguishable: was none to 43``, in people where it counts them; empty without a release."""
     before = next((m for m in previous.measurements if m.id == now.id), None) if previous else None
     if previous is None or before is None or share is not now or not before.finite:
         return words.compared(now, previous)
-    return f"{change(now, before)}: was {_people(before, previous)}"
+    return f"{change(now, before)}: was {people_of(before, previous)}"
 
 
 def _found_from(evidence: Evidence, audit: str) -> float:
@@ -217,7 +210,7 @@ def finding_of(gate: GateView) -> str:
 def _only_from(share: float, evidence: Evidence) -> str:
     if share >= 1:
         return "No size of a leak is established from which it would have been found"
-    least = words.people(share, train_rows(evidence), evidence.suppression)
+    least = words.people(share, train_people(evidence), evidence.suppression)
     return f"Only a leak of {least} people or more would surely have been found"
 
 
@@ -251,20 +244,23 @@ def _cut(share: float) -> float:
     return min(max(share, 0.0), 1.0)
 
 
-def _as_share(m: Measurement | None, evidence: Evidence) -> Measurement | None:
-    """The number itself where it is a share beyond chance, else what it comes to in copied rows."""
-    if m is None or (m.unit == "share" and _beyond_chance(m, evidence)):
+def _span(m: Measurement | None) -> str:
+    if m is None or not math.isfinite(m.value):
+        return ""
+    if m.interval is None or not math.isfinite(m.interval.low + m.interval.high):
+        return words.copied(m.value)
+    low, high = _cut(m.interval.low), _cut(m.interval.high)
+    return words.interval(low, high, "share") if high > low else words.copied(high)
+
+
+def _as_share(gate: GateView) -> Measurement | None:
+    """The share of people, or another share beyond chance, else what it comes to in copied rows."""
+    m, evidence = gate.measured, gate.evidence
+    if gate.share is not None:
+        return gate.share
+    if m is None or (m.unit == "share" and beyond_chance(m, evidence)):
         return m
     return _equivalent(m, evidence.measurements)
-
-
-def _beyond_chance(m: Measurement, evidence: Evidence) -> bool:
-    """Whether 0 is what chance gives: so says its reference, or its range, which goes below 0."""
-    if m.reference is not None:
-        return m.reference.value == 0
-    info = next((o.info for o in evidence.outcomes if o.audit == m.id.audit), None)
-    ranges = [q.range for q in info.quantities if q.name == m.id.quantity] if info else []
-    return any(low < 0 for low, _ in ranges)
 
 
 def _equivalent(m: Measurement, others: Sequence[Measurement]) -> Measurement | None:
@@ -277,16 +273,20 @@ def _is_limit(gate: GateView | None) -> bool:
     return about is not None and about.quantity == DETECTION_LIMIT
 
 
-def train_rows(evidence: Evidence) -> int:
-    """How many records the generator learnt from."""
-    return evidence.tables["train"].rows if "train" in evidence.tables else 0
+class LeakFound(NamedTuple):
+    """A class of leak, what it means, and from how many people on and which share it would be found."""
+
+    name: str
+    meaning: str
+    people: str
+    share: str
 
 
-def found_from(evidence: Evidence) -> tuple[Fact, ...]:
+def found_from(evidence: Evidence) -> tuple[LeakFound, ...]:
     """By class of leak, from how many people on it would have been found; empty where that is unknown."""
-    rows, few = train_rows(evidence), evidence.suppression
+    rows, few = train_people(evidence), evidence.suppression
     return tuple(
-        Fact(_class_of(m), words.people(m.value, rows, few), words.number(m.value, "share"))
+        LeakFound(*leak_name(m), words.people(m.value, rows, few), words.number(m.value, "share"))
         for m in _limits(evidence)
         if m.id.setting and m.value < 1
     )
@@ -296,15 +296,13 @@ def _limits(evidence: Evidence) -> Iterator[Measurement]:
     return (m for m in evidence.measurements if m.id.quantity == DETECTION_LIMIT and m.finite)
 
 
-def _class_of(limit: Measurement) -> str:
-    return _LEAKS.get(limit.id.setting, limit.id.setting.replace("_", " ").capitalize())
-
-
 def not_measured(evidence: Evidence, risks: Sequence[ResidualRisk]) -> tuple[str, ...]:
     """What a signature does not rest on: open criteria, leaks that would hide, audits without a result."""
-    open_ = [f"{r.answer.warning} {r.why}" for r in risks if r.answer.warning]
-    hidden = [_class_of(m).lower() for m in _limits(evidence) if m.id.setting and m.value >= 1]
-    leaks = f"Leaks by {_listed(hidden)}: no size is established from which they would be found."
+    open_ = [r.answer.warning for r in risks if r.answer.warning]
+    refused = evidence.verdict is Result.FAIL  # what a leak would have to be is no question then
+    unknown = [m for m in _limits(evidence) if m.id.setting and m.value >= 1 and not refused]
+    hidden = [f"{x.name} ({x.meaning})" if x.meaning else x.name for x in map(leak_name, unknown)]
+    leaks = f"{_listed(hidden)}: no size is established from which such a leak would be found."
     silent = [
         f"{o.info.title if o.info else o.audit}: {words.sentence(o.reason)}"
         for o in evidence.outcomes
@@ -371,12 +369,11 @@ def _tried(evidence: Evidence) -> Iterator[str]:
 
 def _result(evidence: Evidence, risks: Sequence[ResidualRisk]) -> Iterator[str]:
     found = (f"{r.answer.criterion}, {r.answer.state if r.share is None else r.people}" for r in risks)
-    yield f"Of {words.counted(train_rows(evidence), 'training person', 'training people')}:"
+    yield f"Of {words.counted(train_people(evidence), 'training person', 'training people')}:"
     yield f"{'; '.join(found)}."
     yield f"Ranges are confidence intervals of at least {words.percent_level(evidence.level)}."
-    known = [r for r in risks if math.isfinite(r.found_from) and r.found_from < 1]
-    for r in known[:1]:
-        count = words.people(r.found_from, train_rows(evidence), evidence.suppression)
+    for r in [r for r in risks if r.shows_leaks][:1]:
+        count = words.people(r.found_from, train_people(evidence), evidence.suppression)
         yield f"A leak of {count} people or more would have been found with 95\u00a0% probability."
 
 
@@ -384,7 +381,11 @@ def _residual(evidence: Evidence, risks: Sequence[ResidualRisk], review: Mapping
     for state in AnswerState:
         if mine := [r.answer.criterion for r in risks if r.answer.state is state]:
             yield f"{state.capitalize()}: {_listed(mine)}."
-    yield f"Measures: {_listed(_measures(evidence, review))}."
+    measures = _measures(evidence, review)
+    unproven = evidence.generator.privacy.guarantee is None
+    yield f"Measures: {_listed(measures) if measures else 'none stated'}" + (
+        "; the generator gives no formal privacy guarantee." if unproven else "."
+    )
     yield f"Owner: {_plain(review, 'owner')}. Reviewer: {_plain(review, 'reviewer')}."
     on = review.get("review_on")
     yield f"Next review: {words.moment(str(on)) if on else NOT_STATED}."
@@ -393,9 +394,9 @@ def _residual(evidence: Evidence, risks: Sequence[ResidualRisk], review: Mapping
 def _measures(evidence: Evidence, review: Mapping[str, Any]) -> list[str]:
     """What the plan and the generator do about the risk, as recorded in the evidence."""
     guarantee, plan = evidence.generator.privacy.guarantee, evidence.plan
-    measures = ["no formal privacy guarantee"]
+    measures = []
     if guarantee:
-        measures = [f"differential privacy ({words.privacy_loss(guarantee.epsilon, guarantee.delta)})"]
+        measures.append(f"differential privacy ({words.privacy_loss(guarantee.epsilon, guarantee.delta)})")
     if coarse := (plan.get("coarsen") or {}).get("columns"):
         measures.append(f"{words.counted(len(coarse), 'column')} coarsened")
     if approvals := (plan.get("release") or {}).get("approvals"):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, get_args
+
+from pydantic import BaseModel
 
 from synth_audit.build import build_version, resource_folder
 from synth_audit.files import load_yaml
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import Result
+from synth_audit.plan.plan import Plan
 from synth_audit.report import words
 from synth_audit.report.assessment import (
-    NOT_STATED,
     ResidualRisk,
     assessment,
     finding_of,
@@ -23,10 +25,19 @@ from synth_audit.report.assessment import (
     nearest_first,
     not_measured,
     residual_risks,
-    train_rows,
 )
 from synth_audit.report.audits import has_numbers
-from synth_audit.report.gates import NO_GATE, GateView, gates_of, obstacles, sign_of, verdict_view
+from synth_audit.report.gates import (
+    NO_GATE,
+    GateView,
+    gates_of,
+    missed_advice,
+    obstacles,
+    sign_of,
+    titles,
+    train_people,
+    verdict_view,
+)
 from synth_audit.report.known_answer import sharpness
 from synth_audit.report.page import alerts_of, page, subject_of
 from synth_audit.report.view import Fact
@@ -35,7 +46,7 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.history import released_evidence
 from synth_audit.store.locate import LocatedEvidence
 from synth_audit.store.reports import WRITTEN_BY, Marks, audit_marks, certificate_as_written, read_marks
-from synth_audit.verdict.criteria import CRITERIA, Answer, answers
+from synth_audit.verdict.criteria import CRITERIA, Answer, AnswerState, answers
 from synth_audit.verdict.own_gates import ANSWERS, CONTRACT
 
 COMPARED_WITH = "data-compared-with"
@@ -45,7 +56,7 @@ AS_OF = "data-as-of"
 """Mark of the page: the day on which it was written, where something on it was over by then."""
 
 _ANEW = "`synth-audit report --certificate` writes it anew"
-_MOST_REASONS, _MOST_SETTINGS = 5, 20
+_MOST_REASONS, _MOST_STEPS, _MOST_SETTINGS = 5, 3, 20
 _OF_THE_TABLE = {
     *("name", "connections", "source", "columns", "rules"),
     *("generator", "rows", "privacy", "release", "review", "seed"),
@@ -67,9 +78,6 @@ _SCOPE = {
 }
 _DAYS = {"review_on": "the review is due", "valid_until": "expired"}
 """Keys of days, and what is said once they are over."""
-
-_ALWAYS = ("recipient", "review_on", "valid_until")
-"""Keys whose absence is shown: the person who signs must see that recipient and dates are missing."""
 
 _VALUES = "values"
 """What gates on the form of values are about: a forgotten rounding breaks the contract and is new content."""
@@ -137,7 +145,8 @@ def certificate_view(
     alerts = alerts_of(evidence)
     verdict = verdict_view(evidence, unmeasured=(), sound=not alerts)
     risks = residual_risks(evidence, previous)
-    reasons = (verdict.explanation,) if alerts else _reasons(evidence, risks)
+    stopped = () if alerts else _by_cause(evidence)
+    reasons = (verdict.explanation,) if alerts else _reasons(evidence, risks, stopped)
     over = {key for key in _DAYS if _is_over(_review(evidence).get(key), today)}
     signatures = tuple((a, _doubt(a, evidence), _is_over(a.until, today)) for a in approvals)
     passed = not alerts and evidence.verdict is Result.PASS
@@ -155,20 +164,22 @@ def certificate_view(
         "questions": verdict.questions,
         "reasons": reasons[:_MOST_REASONS],
         "more_reasons": len(reasons) - _MOST_REASONS,
+        "steps": tuple(dict.fromkeys(filter(None, (c.first.next_step for c in stopped))))[:_MOST_STEPS],
         "not_measured": not_measured(evidence, risks),
         "scope": _scope(evidence, over),
-        "stated": bool(_review(evidence)),
+        "unstated": _unstated(evidence, [key for key in _SCOPE if key != "reports"]),
         "criteria": risks,
-        "train_rows": train_rows(evidence),
+        "train_people": train_people(evidence),
         "found_from": found_from(evidence),
         "sharpness": sharpness(evidence),
         "assessment": assessment(evidence, risks),
         "previous": previous,
-        "limits": tuple((c, gate) for c in CRITERIA for gate in gates_on(evidence, c)),
+        "limits": _limits(evidence),
         "guidelines": guidelines(evidence, _said(evidence, approvals, previous)),
         "signatures": signatures,
         "waiting": _waiting(evidence, approvals),
         "passed": passed,
+        "refused": bool(alerts) or evidence.verdict is Result.FAIL,
         "expired": words.moment(str(_review(evidence)["valid_until"])) if "valid_until" in over else "",
         "evidence": evidence,
         "settings": _settings(evidence),
@@ -193,19 +204,37 @@ def _is_over(last_day: object, today: date | None) -> bool:
     return day is not None and today is not None and today > day
 
 
-def _reasons(evidence: Evidence, risks: Sequence[ResidualRisk]) -> tuple[str, ...]:
+@dataclass(frozen=True)
+class Cause:
+    """Gates with one result and one cause; the first of them says it best."""
+
+    result: Result
+    about: str
+    first: GateView
+    others: tuple[GateView, ...]
+
+    @property
+    def sentence(self) -> str:
+        """What the first found, in people where it counts them, and which others followed."""
+        found = finding_of(self.first)
+        in_people = self.first.found_in_people if found == self.first.found else found
+        text = f"{words.RESULT_WORDS[self.result]}: {in_people}."
+        if self.others and self.about != _VALUES:
+            also = "Also failed" if self.result is Result.FAIL else "Also without enough evidence"
+            text += f" {also}: {titles(self.others)}."
+        return text
+
+
+def _reasons(evidence: Evidence, risks: Sequence[ResidualRisk], stopped: Sequence[Cause]) -> tuple[str, ...]:
     """Why the verdict is what it is: what failed or is open, by cause, or what came nearest to a limit."""
     gates, blockers = gates_of(evidence), tuple(words.sentence(b) for b in evidence.gates.blockers)
-    # What the gate on answers says, each criterion says by itself.
-    stopped = [g for g in obstacles(evidence) if g.result.gate != ANSWERS]
     if stopped or blockers:
-        return (*_by_cause(stopped, evidence), *blockers)
+        return (*(cause.sentence for cause in stopped), *blockers)
     deciding = words.counted(sum(g.result.blocking for g in gates), "deciding gate")
     if not any(g.result.blocking for g in gates):
         return (NO_GATE,)
-    missed = (g for g in gates if g.role == "advisory" and g.result.result is Result.FAIL)
-    advice = (f"Advice not met: {finding_of(g)}." for g in missed)
-    return (f"All {deciding} passed.", *_closest_call(risks), *advice)
+    advice = missed_advice(gates)
+    return (f"All {deciding} passed.", *_closest_call(risks), *([f"{advice}."] if advice else ()))
 
 
 def _closest_call(risks: Sequence[ResidualRisk]) -> Iterator[str]:
@@ -213,28 +242,36 @@ def _closest_call(risks: Sequence[ResidualRisk]) -> Iterator[str]:
     deciding = [r.gate for r in risks if r.gate is not None and r.gate.result.blocking]
     for gate in nearest_first(deciding)[:1]:
         risk = next(r for r in risks if r.gate is gate)
-        people = f"{risk.people} of {train_rows(risk.evidence):,} training people"
-        told = finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {people}"
-        yield f"Closest call: {told}."
+        people = f"{risk.people} of {train_people(risk.evidence):,} training people"
+        found = finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {people}"
+        yield f"Closest to its limit: {found}."
 
 
-def _by_cause(stopped: Sequence[GateView], evidence: Evidence) -> Iterator[str]:
-    """One sentence for each cause: failures first, the most direct harm first, leak-equivalents last.
+def _by_cause(evidence: Evidence) -> tuple[Cause, ...]:
+    """What keeps the table in: failures first, the most direct harm first, leak-equivalents last.
 
-    Suites list gates from the most direct harm on, and what follows from the same cause is only counted.
+    Suites list gates from the most direct harm on, and what follows from the same cause is only named.
     """
     risks = {o.audit: o.info.risk for o in evidence.outcomes if o.info is not None}
     causes: dict[tuple[Result, str], list[GateView]] = {}
+    # What the gate on answers says, each criterion says by itself.
+    stopped = [g for g in obstacles(evidence) if g.result.gate != ANSWERS]
     for gate in sorted(stopped, key=lambda g: (g.result.result is not Result.FAIL, _indirect(g))):
-        causes.setdefault((gate.result.result, _cause(gate, risks)), []).append(gate)
-    for (result, cause), found in causes.items():
+        causes.setdefault((gate.result.result, _about(gate, risks)), []).append(gate)
+    found = []
+    for (result, about), gates in causes.items():
         # The contract says best what is wrong with the form of values.
-        first = next((g for g in found if g.result.gate == CONTRACT), found[0])
-        told = f"{words.RESULT_WORDS[result]}: {finding_of(first)}."
-        if len(found) > 1 and cause != _VALUES:
-            ending = "failed" if result is Result.FAIL else "could not be decided"
-            told += f" {words.counted(len(found) - 1, 'more gate')} on {cause} {ending}."
-        yield told
+        first = next((g for g in gates if g.result.gate == CONTRACT), gates[0])
+        found.append(Cause(result, about, first, tuple(g for g in gates if g is not first)))
+    return tuple(found)
+
+
+def _limits(evidence: Evidence) -> tuple[tuple[str, GateView], ...]:
+    """Gates on the criteria, then every other that decides, so that none is counted and not listed."""
+    listed = [(c, gate) for c in CRITERIA for gate in gates_on(evidence, c)]
+    places = {gate.place for _, gate in listed}
+    others = [g for g in gates_of(evidence) if g.result.blocking and g.place not in places]
+    return (*listed, *(("other", gate) for gate in others))
 
 
 def _indirect(gate: GateView) -> int:
@@ -245,7 +282,7 @@ def _indirect(gate: GateView) -> int:
     return 2 if about.quantity == LEAK_EQUIVALENT.name else 0
 
 
-def _cause(gate: GateView, risks: Mapping[str, str]) -> str:
+def _about(gate: GateView, risks: Mapping[str, str]) -> str:
     """What gates of one cause have in common: the criterion, or the form of values."""
     about = gate.result.measurement
     if gate.result.gate == CONTRACT or (about is not None and gate.unit == "flag"):
@@ -254,13 +291,19 @@ def _cause(gate: GateView, risks: Mapping[str, str]) -> str:
 
 
 def _scope(evidence: Evidence, over: set[str]) -> tuple[Fact, ...]:
-    stated = ((key, str(value)) for key, value in _review(evidence).items() if value)
-    told = {key: words.moment(text) if key in _DAYS else text for key, text in stated}
+    stated = {key: str(value) for key, value in _review(evidence).items() if value}
+    told = {key: words.moment(text) if key in _DAYS else text for key, text in stated.items()}
     return tuple(
-        Fact(label, told.get(key, NOT_STATED), _DAYS[key] if key in over else "")
+        Fact(label, told[key], _DAYS[key] if key in over else "")
         for key, label in _SCOPE.items()
-        if key in told or key in _ALWAYS
+        if key in told
     )
+
+
+def _unstated(evidence: Evidence, keys: Iterable[str]) -> str:
+    """Those of these keys that the plan does not state, as the page calls them; empty where it states all."""
+    missing = [_SCOPE[key].lower() for key in keys if not _review(evidence).get(key)]
+    return f"Not stated in the plan: {', '.join(missing)}." if missing else ""
 
 
 def _said(evidence: Evidence, approvals: Sequence[Approval], previous: Evidence | None) -> Mapping[str, str]:
@@ -315,11 +358,26 @@ def _settings(evidence: Evidence) -> str:
     stated = {key: value for key, value in evidence.plan.items() if key not in _OF_THE_TABLE}
     audits = stated.pop("audits", ())
     found = [f"audits = {', '.join(audit['name'] for audit in audits)}"] if audits else []
-    found += _flat("", stated)
+    found += [setting + _meaning(setting.partition(" = ")[0]) for setting in _flat("", stated)]
     for audit in audits:
         found += _flat(f"{audit['name']}.", audit.get("config", {}))
     more = f"{words.counted(len(found) - _MOST_SETTINGS, 'more setting')} in the report"
     return "; ".join([*found[:_MOST_SETTINGS], *([more] * (len(found) > _MOST_SETTINGS))]) or "none"
+
+
+def _meaning(setting: str) -> str:
+    """`` (share of entities kept from the generator)`` for ``split.control``; empty where none is known."""
+    models: tuple[Any, ...] = (Plan,)
+    text = ""
+    for key in setting.split("."):
+        fields = next(
+            (m.model_fields for m in models if isinstance(m, type) and issubclass(m, BaseModel)), {}
+        )
+        if key not in fields:
+            return ""
+        text, annotation = fields[key].description or "", fields[key].annotation
+        models = (annotation, *get_args(annotation))
+    return f" ({text})" if text else ""
 
 
 def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -338,6 +396,12 @@ class DemandRow:
     measured: bool
     where: str
     answer: Answer | None
+
+    @property
+    def done(self) -> str:
+        """``tried`` where it was done without a usable outcome."""
+        open_ = self.answer is not None and self.answer.state is AnswerState.INSUFFICIENT
+        return ("tried" if open_ else "yes") if self.measured else "no"
 
 
 @dataclass(frozen=True)
@@ -390,6 +454,8 @@ def _measured(demand: Mapping[str, Any], evidence: Evidence, said: Mapping[str, 
     assert set(keys) <= set(_SCOPE)
     if keys and all(review.get(key) for key in keys):
         return True, "Page 2: scope"
+    if keys:
+        return False, _unstated(evidence, keys)
     asked = _audits(demand, evidence)
     measured = [o.info.title for o in evidence.outcomes if o.audit in asked and o.info and has_numbers(o)]
     if measured:

@@ -20,7 +20,8 @@ from synth_audit.report.view import Sign, VerdictQuestion, VerdictView
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
-from synth_audit.verdict.criteria import answers
+from synth_audit.table.schema import Role
+from synth_audit.verdict.criteria import CRITERIA, answers
 from synth_audit.verdict.gate_decision import MORE, in_brackets
 from synth_audit.verdict.own_gates import ANSWERS, CONTRACT
 from synth_audit.verdict.table_checks import contract_part
@@ -30,6 +31,8 @@ _FROM_MANY = (ANSWERS,)
 _URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
 _RESTATED = ("The whole ", "The value", "No interval ", "The lower end ", "The upper end ", "About ")
 """How sentences of an explanation begin that say no more than number, interval and limit beside it."""
+_UNUSABLE = re.compile("^.* decides nothing: ")
+"""What an explanation says of its number before the reason; that it could not be tested is said already."""
 _SAID_ABOVE = ("Do not release this table. ", "Weigh this before releasing. ")
 """How advice begins that the verdict and the sign of its gate give already."""
 
@@ -42,6 +45,14 @@ _BOUNDS = {
     "value": "The value itself is compared with the limit.",
 }
 _MOST_NAMES = 40
+_MOST_TITLES = 3
+"""Gates named in one sentence; the report lists them all."""
+
+_COUNTS_PEOPLE = {"exact_match.excess": "exact_match.record_excess"}
+"""Numbers that are shares of rows, and those of the same audit that are shares of training people."""
+
+_IDENTIFIERS = "exact_match.identifier_reuse"
+"""The number that is zero, too, where no column is an identifier."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +116,35 @@ class GateView:
         return self._found() if self._has_number else self.sentence
 
     @property
+    def found_in_people(self) -> str:
+        """The same with its number of training people, ``(163 to 200 of 395 people)``, where it has one."""
+        if self.unusable or self.share is None:
+            return self.found
+        return f"{self.found} ({self.people} of {train_people(self.evidence):,} people)"
+
+    @property
+    def share(self) -> Measurement | None:
+        """The number as a share of training people beyond chance; None where it is no such share."""
+        m, outcomes = self.measured, self.evidence.outcomes
+        about = {o.audit for o in outcomes if o.info is not None and o.info.risk in CRITERIA}
+        if m is None or m.unit != "share" or m.id.audit not in about or not m.finite:
+            return None
+        if m.id.quantity == LEAK_EQUIVALENT.name or of_subgroup(m):
+            return None
+        if other := _COUNTS_PEOPLE.get(str(m.id)):
+            return next((x for x in self.evidence.measurements if str(x.id) == other and x.finite), None)
+        return m if beyond_chance(m, self.evidence) else None
+
+    @property
+    def people(self) -> str:
+        """How many training people that is; empty where it is no share of them."""
+        return people_of(self.share, self.evidence) if self.share is not None else ""
+
+    @property
     def cause(self) -> str:
         """What the explanation says beyond finding, interval and limit; empty where that is nothing."""
         if self.unusable:
-            return words.sentence(self._named())
+            return words.sentence(_UNUSABLE.sub("", self._named()))
         told = re.split(r"(?<=\.) (?=[A-Z])", self.explanation)
         new = " ".join(t for t in told if not t.startswith(_RESTATED))
         return "" if words.sentence(self.sentence) == new else new
@@ -228,6 +264,8 @@ class GateView:
     def _found(self) -> str:
         text, about = self.finding, self.result.measurement
         assert about is not None
+        if about.name == _IDENTIFIERS and not any(Role.IDENTIFIER in c.roles for c in self.evidence.columns):
+            return "No column is declared as identifier"
         if not text:
             outcome = next((o for o in self.evidence.outcomes if o.audit == about.audit), None)
             title = words.quantity_texts(outcome, about)[0] if outcome else about.quantity.replace("_", " ")
@@ -323,6 +361,52 @@ def obstacles(evidence: Evidence) -> list[GateView]:
     return sorted(gates, key=lambda g: (_URGENCY[g.result.result], _indirect(g.result.measurement)))
 
 
+def train_people(evidence: Evidence) -> int:
+    """How many records the generator learnt from, one counted as one person."""
+    return evidence.tables["train"].rows if "train" in evidence.tables else 0
+
+
+def people_of(share: Measurement, evidence: Evidence) -> str:
+    """A share of the training people in people: ``none to 1,285``, ``none found`` without another end."""
+    rows, few, span = train_people(evidence), evidence.suppression, share.interval
+    if span is not None and span.low != span.high:
+        return words.people_interval(span.low, span.high, rows, few)
+    found = words.people(share.value, rows, few)
+    return "none found" if found == "none" else found
+
+
+def of_subgroup(m: Measurement) -> bool:
+    """Whether it is about one subgroup; how many people that has is suppressed."""
+    return "subgroup" in m.id.quantity
+
+
+def beyond_chance(m: Measurement, evidence: Evidence) -> bool:
+    """Whether 0 is what chance gives: so says its reference, or its range, which goes below 0."""
+    if m.reference is not None:
+        return m.reference.value == 0
+    info = next((o.info for o in evidence.outcomes if o.audit == m.id.audit), None)
+    ranges = [q.range for q in info.quantities if q.name == m.id.quantity] if info else []
+    return any(low < 0 for low, _ in ranges)
+
+
+def titles(gates: Sequence[GateView]) -> str:
+    """``“Copies are rare” and “People are unknown”``, and how many more there are."""
+    named = [f"“{g.result.title.rstrip('.')}”" for g in gates[:_MOST_TITLES]]
+    if len(gates) > _MOST_TITLES:
+        named.append(f"{len(gates) - _MOST_TITLES} more")
+    *first, last = named
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def missed_advice(gates: Sequence[GateView]) -> str:
+    """Advisory gates that did not pass, by title and without a full stop; empty where all did."""
+    missed = [g for g in gates if g.role == "advisory" and g.result.result is not Result.PASS]
+    if not missed:
+        return ""
+    count = words.counted(len(missed), "advisory gate")
+    return f"{count} did not pass, which does not stop a release: {titles(missed)}"
+
+
 def _indirect(about: MeasurementId | None) -> int:
     return 1 if about is None else 2 if about.quantity == LEAK_EQUIVALENT.name else 0
 
@@ -370,7 +454,7 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
     return VerdictView(
         verdict_sign(evidence),
         words.headline(evidence.verdict, evidence.fitness),
-        " ".join((*(f"{g.found}." for g in obstacles(evidence)[:1]), _tally(gates_of(evidence)))),
+        " ".join((*(f"{g.found_in_people}." for g in obstacles(evidence)[:1]), _tally(gates_of(evidence)))),
         _silence(unmeasured),
         blockers,
         answers(evidence.outcomes, evidence.gates.results),
@@ -407,11 +491,9 @@ def _tally(gates: Sequence[GateView]) -> str:
     else:
         found = [f"{n} {endings[r]}" for r in _URGENCY if (n := results.count(r))]
         parts = [f"Of {total}, {', '.join(found)}"]
-    missed = [g for g in gates if g.role == "advisory" and g.result.result is not Result.PASS]
+    missed = missed_advice(gates)
     if missed and Result.FAIL not in results:  # beside a refusal, advice is noise
-        parts.append(
-            f"{words.counted(len(missed), 'advisory gate')} did not pass, which does not stop a release"
-        )
+        parts.append(missed)
     return words.sentence(". ".join(parts))
 
 

@@ -21,6 +21,30 @@ DETECTION_LIMIT = "detection_limit"
 """The quantity by which an audit states from which share of the people on it finds a class of leak."""
 
 
+class LeakName(NamedTuple):
+    """A class of leak in plain words: its name, and what a planted row holds."""
+
+    name: str
+    meaning: str
+
+
+LEAKS = {
+    "copies": LeakName("Copies", "the whole record of one person"),
+    "near_copies": LeakName("Near copies", "a record, its values changed a little"),
+    "fragments": LeakName("Parts of a record", "a third of one person's values"),
+    "shifted": LeakName("Shifted copies", "a record, each number moved alike"),
+    "mixtures": LeakName("Mixed rows", "parts of two people in one row"),
+    "subgroup": LeakName("Rare people", "near copies of people with unusual values"),
+}
+"""Classes of leak by the setting of their detection limit, as every page calls them."""
+
+
+def leak_name(limit: Measurement) -> LeakName:
+    """The class of leak that a detection limit is about."""
+    setting = limit.id.setting
+    return LEAKS.get(setting, LeakName(setting.replace("_", " ").capitalize(), ""))
+
+
 class Shown(NamedTuple):
     """A number with its interval, whether that was called a leak, and whether wrongly."""
 
@@ -311,20 +335,22 @@ def detection_limits(evidence: Evidence) -> tuple[str, ...]:
     known = {name: share for name, share in limits.items() if share < 1}
     told = []
     if known:
-        shares = ", ".join(f"{name} {words.number(share, 'share')}" for name, share in known.items())
+        shares = ", ".join(
+            f"{leak.name.lower()} {words.number(share, 'share')}" for leak, share in known.items()
+        )
         told.append(
             "A leak would have been found, with 95 % probability, from these shares of the training people "
             f"on: {shares}. A smaller one may be there unseen."
         )
     if left := [name for name in limits if name not in known]:
-        told.append(f"No such share is established for: {', '.join(left)}.")
+        told.append(f"No such share is established for: {', '.join(leak.name.lower() for leak in left)}.")
     return tuple(told)
 
 
-def _limits(evidence: Evidence) -> dict[str, float]:
+def _limits(evidence: Evidence) -> dict[LeakName, float]:
     """Share of the training people by class of leak; 1 where none is established."""
     return {
-        m.id.setting.replace("_", " "): m.value
+        leak_name(m): m.value
         for m in evidence.measurements
         if m.id.quantity == DETECTION_LIMIT and m.id.setting and m.finite
     }

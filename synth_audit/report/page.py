@@ -41,7 +41,10 @@ _FILTERS = {
 }
 """Named functions by which templates read the evidence."""
 
-_SHARED = " Share the file that synth-audit wrote of it, not the file that was audited."
+_SHARED = (
+    " Share the file that synth-audit wrote: it holds the audited rows and values, and nothing else of the "
+    "original file."
+)
 """Of a release that passed: the file that was audited may hold more than its rows."""
 
 

@@ -12,11 +12,11 @@ from types import ModuleType
 import pytest
 from report_reading import text  # made importable by conftest.py
 
-from synth_audit.findings.measurement import Direction, Interval, Measurement, MeasurementId
+from synth_audit.findings.measurement import Direction, Interval, Measurement, MeasurementId, Reference
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.plan.sections import ReviewSpec
-from synth_audit.report.assessment import MOST_WORDS, assessment, not_measured, residual_risks
+from synth_audit.report.assessment import MOST_WORDS, ResidualRisk, assessment, not_measured, residual_risks
 from synth_audit.report.certificate import (
     AS_OF,
     certificate_view,
@@ -77,6 +77,9 @@ def test_every_criterion_has_a_row_whatever_became_of_it(build: ModuleType) -> N
     assert rows["singling out"].answer.state == "within limit"
     assert rows["singling out"].people == "242 to 719"  # of 39,084
     assert rows["singling out"].as_if == "0.0 to 0.9\u00a0%"
+    assert "As if 0.0 to 0.9\u00a0% of the rows had been copied." in rows["singling out"].finding
+    again = replace(rows["singling out"], copied=rows["singling out"].gate.measured)
+    assert (again.as_if, "As if" in again.finding) == ("", False), "the same range is not said twice"
     assert (rows["linkability"].answer.state, rows["linkability"].people) == ("not tested", "–")
 
 
@@ -110,13 +113,17 @@ def test_an_open_criterion_is_the_third_line_of_a_pass_and_is_said_of_a_refusal_
 
 def test_the_scope_of_the_plan_is_shown_and_its_absence_is_said(build: ModuleType) -> None:
     evidence = build.passing()
-    assert "states no purpose" in text(render_certificate(evidence))
-    assert {f.value for f in certificate_view(evidence)["scope"]} == {"not stated"}
+    assert "Not stated in the plan: purpose, recipient, environment," in text(render_certificate(evidence))
+    assert not certificate_view(evidence)["scope"]
+    assert not certificate_view(reviewed(evidence, WHOLE_REVIEW))["unstated"]
+    missing = certificate_view(reviewed(evidence, REVIEW))["unstated"]
+    assert "legal basis, special categories of data" in missing
+    assert "recipient" not in missing
+    assert missing in both_pages(render_certificate(reviewed(evidence, REVIEW)))
     shown = {f.label: f.value for f in certificate_view(reviewed(evidence, REVIEW))["scope"]}
     assert shown == {
         "Purpose": "teaching",
         "Recipient": "a university",
-        "Next review": "not stated",
         "Valid until": "30 November 2027",
     }
 
@@ -163,7 +170,8 @@ def test_warnings_and_what_was_not_measured_are_on_the_first_page(build: ModuleT
     assert "2 more warnings in the report." in first
     alone = build.evidence((build.singling_out(), build.errored()), build.report_of(build.gates()))
     listed = not_measured(alone, residual_risks(alone))
-    assert listed[0] == "Linkability was not tested. No audit for it was part of this run."
+    assert listed[0] == "Linkability was not tested."
+    assert text(render_certificate(alone)).count("No audit for it was part of this run.") == 2
     assert "Fidelity: no audit of it gave a number." in listed
     assert "Density ratio: LinAlgError in density_ratio.py, line 81." in listed
     assert listed[-1].startswith("Attacks that were not tried.")
@@ -216,7 +224,7 @@ def test_the_assessment_says_who_what_and_how_many(build: ModuleType) -> None:
     assert "9,758 control people" in tried
     assert "Of 39,084 training people: singling out, 242 to 719; linkability, not tested;" in result
     assert residual.startswith("Within limit: singling out and membership. Insufficient evidence: inference.")
-    assert "Measures: no formal privacy guarantee and at most 3 reports." in residual
+    assert "Measures: at most 3 reports; the generator gives no formal privacy guarantee." in residual
     assert "Owner: clinical data. Reviewer: data protection officer. Next review: 30 June 2027." in residual
 
 
@@ -268,9 +276,78 @@ def test_suites_list_copies_and_identifiers_first_as_reasons_do(name: str) -> No
 
 def test_gates_of_one_cause_are_one_reason(build: ModuleType) -> None:
     first, second = (failed(build, name, "singling_out.risk") for name in ("first", "second"))
-    assert refused(build, first, second) == (
-        "Fail: Risk of being singled out: 50.0\u00a0%. 1 more gate on singling out failed.",
+    [told] = refused(build, first, second)
+    assert told.startswith("Fail: Risk of being singled out: 50.0\u00a0%")
+    assert told.endswith(" (242 to 719 of 39,084 people). Also failed: “second”.")
+    others = (failed(build, name, "singling_out.risk") for name in ("third", "fourth", "fifth"))
+    [told] = refused(build, first, second, *others)
+    assert told.endswith("Also failed: “second”, “third”, “fourth” and 1 more.")
+
+
+def test_copies_are_counted_in_people_and_not_in_rows(build: ModuleType) -> None:
+    chance = Reference(0.0, "chance")
+    excess, people = (
+        build.measurement(f"exact_match.{name}", value, 0.05, unit="share", reference=chance)
+        for name, value in (("excess", 0.9), ("record_excess", 0.6))
     )
+    gate = failed(build, "copies", "exact_match.excess", low=0.85, high=0.95)
+    known = replace(build.singling_out(), audit="exact_match", responses=())
+
+    def row(*measurements: Measurement) -> ResidualRisk:
+        outcome = replace(known, measurements=measurements)
+        return residual_risks(build.evidence((outcome,), build.report_of((gate,))))[0]
+
+    assert row(excess, people).people == "21,496 to 25,405"  # 55 to 65 % of 39,084
+    assert row(excess, people).gate.found_in_people.endswith("(21,496 to 25,405 of 39,084 people)")
+    assert row(excess).gate.found_in_people == row(excess).gate.found, "rows are no people"
+
+
+def test_a_refusal_says_what_to_do_next_and_asks_for_no_signature(build: ModuleType) -> None:
+    gates = tuple(
+        failed(build, name, measurement, advice=f"Mend {name}.")
+        for name, measurement in (
+            ("first", "singling_out.risk"),
+            ("second", "singling_out.risk"),
+            ("third", "closest_record.share"),
+        )
+    )
+    known = build.failing()
+    evidence = replace(known, gates=build.report_of(gates), verdict=Result.FAIL).sealed()
+    assert certificate_view(evidence)["steps"] == ("Mend first.", "Mend third.")
+    page = both_pages(render_certificate(evidence))
+    assert page.index("What to do next Mend first.") < page.index("What was tested")
+    assert "Name and function" not in page
+    assert "Would a leak have been seen?" not in page
+    passed = both_pages(render_certificate(build.passing()))
+    assert "Name and function" in passed
+    assert "Would a leak have been seen?" in passed
+    assert "What to do next" not in passed
+
+
+def test_without_a_declared_identifier_none_is_said_to_be_absent(build: ModuleType) -> None:
+    gate = build.gate(
+        "ids", "No identifier", measurement="exact_match.identifier_reuse", value=0.0, maximum=0
+    )
+    evidence = build.passing()
+    evidence = replace(evidence, gates=build.report_of([gate]))
+    plain = [replace(c, roles=("feature",)) for c in evidence.columns]
+
+    def found(columns: list[object]) -> str:
+        [view] = gates_of(replace(evidence, columns=tuple(columns)))
+        return view.found
+
+    assert found(plain) == "No column is declared as identifier"
+    assert (
+        found([replace(plain[0], roles=("identifier",)), *plain[1:]]) != "No column is declared as identifier"
+    )
+
+
+def test_all_deciding_gates_that_are_counted_are_in_the_annex(build: ModuleType) -> None:
+    for kind in KINDS:
+        evidence = getattr(build, kind)()
+        listed = [gate.result.gate for _, gate in certificate_view(evidence)["limits"]]
+        assert {g.gate for g in evidence.gates.results if g.blocking} <= set(listed)
+        assert len(listed) == len(set(listed))
 
 
 def test_a_forgotten_rounding_is_one_reason_without_a_suspicion(build: ModuleType) -> None:
@@ -367,6 +444,11 @@ def test_demands_are_said_to_be_measured_only_where_they_were(build: ModuleType)
     assert told["Was singling out tested by attack?"].answer.state == "within limit"
     assert not told["Was linkability tested by attack?"].measured
     assert told["Was linkability tested by attack?"].answer.state == "not tested"
+    assert told["Was singling out tested by attack?"].done == "yes"
+    assert told["Was inference tested by attack?"].done == "no"
+    open_ = [row for g in guidelines(build.undecided(), {}) for row in g.demands]
+    [tried] = [row for row in open_ if row.demand == "Was singling out tested by attack?"]
+    assert (tried.done, tried.answer.state) == ("tried", "insufficient evidence")
     assert all(row.demand.endswith("?") for row in rows), "a yes says what was done, not that all is well"
     assert not any(row.measured for row in rows if row.where.startswith("no "))
 
@@ -379,6 +461,13 @@ def test_what_the_plan_must_state_is_said_only_where_all_of_it_is(build: ModuleT
         [row] = [row for guideline in found for row in guideline.demands if row.demand == asked]
         return row.measured
 
+    [row] = [
+        r
+        for g in guidelines(reviewed(build.passing(), {"owner": "a"}), {})
+        for r in g.demands
+        if r.demand == asked
+    ]
+    assert row.where == "Not stated in the plan: contact, valid until."
     assert said(WHOLE_REVIEW)
     assert not said({key: value for key, value in WHOLE_REVIEW.items() if key != "contact"})
 
@@ -392,7 +481,7 @@ def test_every_guideline_says_whether_it_was_compared_with_its_source(build: Mod
     page = text(render_certificate(build.passing()))
     unchecked = sum("checked" not in framework for framework in frameworks())
     assert 0 < unchecked < len(frameworks())
-    assert page.count("Not checked against the source.") == unchecked
+    assert page.count("Our paraphrase, not compared with the source.") == unchecked
     assert page.count("Compared with ") >= len(frameworks()) - unchecked
     named = {framework["name"] for framework in frameworks()}
     assert named >= {"EDPB opinion 28/2024", "ICO anonymisation guidance", "NIST SP 800-226", "AI Act"}
@@ -433,7 +522,7 @@ def test_a_blind_number_is_no_residual_risk(build: ModuleType) -> None:
     judged = replace(evidence, gates=replace(evidence.gates, results=(blind,)))
     [risk] = [r for r in residual_risks(judged) if r.answer.criterion == "singling out"]
     assert risk.answer.state == "insufficient evidence"
-    assert (risk.people, risk.as_if, risk.finding, risk.why) == ("–", "–", "", "So it is.")
+    assert (risk.people, risk.as_if, risk.finding, risk.why) == ("–", "", "", "So it is.")
 
 
 def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> None:
@@ -441,9 +530,12 @@ def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> N
     limits = [measured_limit(name, share) for name, share in shares.items()]
     outcome = replace(build.singling_out(), audit="recognition", measurements=tuple(limits), responses=())
     found = replace(build.passing(), outcomes=(outcome,)).sealed()
-    listed = [(f.label, f.value, f.detail) for f in certificate_view(found)["found_from"]]
+    listed = [(f.name, f.people, f.share) for f in certificate_view(found)["found_from"]]
     assert listed == [("Copies", "899", "2.3\u00a0%"), ("Near copies", "3,127", "8\u00a0%")]
-    hidden = "Leaks by rows between two people: no size is established from which they would be found."
+    hidden = (
+        "Mixed rows (parts of two people in one row): no size is established from which such a leak would be "
+        "found."
+    )
     assert hidden in certificate_view(found)["not_measured"]
     assert "899 people 2.3 %" in both_pages(render_certificate(found))
     assert report_view(found)["sensitivity"].text.startswith("A leak of 8.0\u00a0% of the training people")

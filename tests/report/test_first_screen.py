@@ -46,8 +46,14 @@ def test_the_most_direct_harm_is_why_and_advice_comes_after_it(build: ModuleType
     first = page[: page.index("Gates")]
     assert "Exact copies: 0.0214. Of 3 deciding gates, 3 failed. " in first
     assert "advisory" not in first
-    page = text(render_report(build.evidence((), build.report_of((advice, *build.gates())))))
-    assert "All 4 deciding gates passed. 1 advisory gate did not pass, which does not stop a release." in page
+    advice = replace(advice, title="Rows are few")
+    both = build.evidence((), build.report_of((advice, *build.gates())))
+    assert "does not stop a release: “Rows are few”." in text(render_report(both))
+    assert "1 advisory gate did not pass, which does not stop a release: “Rows are few”." in text(
+        render_certificate(both)
+    )
+    page = text(render_report(both))
+    assert "All 4 deciding gates passed. 1 advisory gate did not pass, which does not stop a release" in page
     order = [g.result.gate for g in obstacles(build.evidence((), build.report_of((leak, columns, copies))))]
     assert order == ["copies.max", "own", "leak"]
 

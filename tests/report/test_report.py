@@ -241,7 +241,7 @@ def test_audits_without_a_result_are_prominent(pages: dict[str, str]) -> None:
     text = Page(pages["undecided"]).text
     assert "ended in an error and measured nothing. LinAlgError in density_ratio.py, line 81." in text
     assert "could not be applied and measured nothing. It needs a sensitive column" in text
-    assert "2 of 5 audits gave a result" in text
+    assert "2 of 5 audits completed" in text
     assert "ImportError while loading the plug-in." in text
     assert "Audits that could not be placed" in text
 
