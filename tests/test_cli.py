@@ -112,6 +112,13 @@ def test_the_first_page_says_where_to_start():
     assert [line for line in shown.splitlines() if line in (*headings, "Commands:")] == headings
 
 
+def test_the_demo_without_dagster_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    told = invoke("demo", code=2).stderr
+    assert "not installed" in told
+    assert "synth-audit[dagster]" in told
+
+
 def test_a_pass_is_released(home):
     result = invoke("run", "plan.yaml", "--out", "out")
     assert "PASS: This synthetic table may be released." in result.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from synth_audit.cli.console import short
 from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
 from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
+from synth_audit.errors import PlanError
 from synth_audit.inputs import Execution, as_plan, workspace_of
 from synth_audit.text import shortened
 
@@ -40,6 +42,10 @@ def demo(folder: Path) -> Exit:
     Example:
       synth-audit demo /tmp/synth-audit-demo
     """
+    if importlib.util.find_spec("dagster") is None:
+        raise PlanError(
+            "the demo runs in Dagster, which is not installed", fix="pip install 'synth-audit[dagster]'"
+        )
     # A process of its own: the demo lives in the layer above this one, which may not be imported here.
     command = [sys.executable, "-m", "synth_audit.dagster.demo", str(folder)]
     code = subprocess.run(command, check=False).returncode  # noqa: S603 (no outside input)

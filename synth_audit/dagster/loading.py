@@ -92,6 +92,19 @@ def _single(module: ModuleType, folder: Path) -> dg.Definitions:
         reason = error.__cause__ or error
         text = f"{type(reason).__name__}: {reason}"
         warnings.warn(f"table {folder.name} does not load: {text}", stacklevel=2)
-        key = dg.AssetKey([folder.name, "does_not_load"])
-        sign = dg.AssetSpec(key, group_name=folder.name, kinds={"broken"}, description=f"```\n{text}\n```")
-        return dg.Definitions.merge(dg.Definitions(assets=[sign]), executor)
+        return dg.Definitions.merge(dg.Definitions(assets=[_sign(folder.name, text)]), executor)
+
+
+def _sign(table: str, text: str) -> dg.AssetsDefinition:
+    """An asset in the place of a table that does not load, which fails for the same reason.
+
+    Dagster takes a selection without an executable asset for all assets, and would run every other table.
+    """
+
+    @dg.asset(
+        key=[table, "does_not_load"], group_name=table, kinds={"broken"}, description=f"```\n{text}\n```"
+    )
+    def does_not_load() -> None:
+        raise dg.Failure(f"table {table} does not load: {text}", allow_retries=False)
+
+    return does_not_load

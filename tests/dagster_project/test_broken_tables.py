@@ -53,6 +53,18 @@ def test_the_others_load_and_the_broken_ones_say_why(package: ModuleType, names:
         assert "unknown generator 'vin'" in (sign.description or "")
 
 
+def test_a_broken_table_that_is_launched_fails_and_runs_no_other(package: ModuleType) -> None:
+    with pytest.warns(UserWarning, match="does not load"):
+        location = load_tables(package).get_repository_def()
+    key = dg.AssetKey(["no_plan", "does_not_load"])
+    job = location.get_implicit_global_asset_job_def()
+    result = job.execute_in_process(asset_selection=[key], raise_on_error=False)
+    assert not result.success
+    (failed,) = result.filter_events(lambda event: event.is_step_failure)
+    assert "unknown generator 'vin'" in str(failed.event_specific_data)
+    assert {event.step_key for event in result.get_step_failure_events()} == {"no_plan__does_not_load"}
+
+
 def test_a_strict_location_takes_none_of_it(package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SYNTH_AUDIT_STRICT", "1")
     with pytest.raises(Exception, match=r"(?i)nonsense|defs"):
