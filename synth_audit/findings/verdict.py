@@ -111,6 +111,9 @@ class GateResult:
 class GateResults(tuple[GateResult, ...]):
     """Results of gates, which a notebook shows as a table: those that did not pass first."""
 
+    def __repr__(self) -> str:
+        return f"<gates: {', '.join(f'{g.gate} {g.result}' for g in self) or 'none'}>"
+
     def _repr_html_(self) -> str:
         from synth_audit.findings.text_frame import as_html
 
@@ -128,7 +131,7 @@ class GateResults(tuple[GateResult, ...]):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GateReport:
     """All gates of a suite applied to one piece of evidence.
 
@@ -142,6 +145,9 @@ class GateReport:
     suite_sha256: str
     results: tuple[GateResult, ...]
     blockers: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<{self.suite_name!r}: {self.verdict}, {GateResults(self.results)!r}>"
 
     @property
     def verdict(self) -> Result:

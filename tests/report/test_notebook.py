@@ -29,6 +29,15 @@ def test_a_line_says_what_it_is(build: ModuleType) -> None:
     assert build.failing()._repr_html_() is None, "without a page notebooks show the line"
 
 
+def test_gates_print_as_a_line_each_time(build: ModuleType) -> None:
+    evidence = build.failing()
+    assert repr(evidence.failures).startswith("<gates: ")
+    assert " fail" in repr(evidence.failures)
+    assert len(repr(evidence.gates)) < 500
+    assert "fail" in repr(evidence.gates)
+    assert repr(build.passing().failures) == "<gates: none>"
+
+
 def test_a_notebook_shows_verdict_and_gates(build: ModuleType) -> None:
     page = shown(build.failing())._repr_html_()
     assert page is not None
