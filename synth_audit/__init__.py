@@ -14,7 +14,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from synth_audit.build import VERSION
-from synth_audit.samples import sample
 
 if TYPE_CHECKING:
     from synth_audit.api import *

@@ -40,6 +40,7 @@ from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.plan.plan import Plan, parse_plan
 from synth_audit.report import index, page, study_pages
 from synth_audit.report.notebook import shown
+from synth_audit.samples import sample as sample
 from synth_audit.sources.csv import Csv
 from synth_audit.sources.parquet import Parquet
 from synth_audit.store import approvals

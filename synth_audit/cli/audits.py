@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 import synth_audit as api
-from synth_audit import samples
 from synth_audit.cli import console, options
 from synth_audit.cli.console import short
 from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
@@ -50,7 +49,7 @@ def sample(folder: Path) -> Exit:
     Example:
       synth-audit sample
     """
-    files = samples.sample(folder)
+    files = api.sample(folder)
     for path in files.values():
         say_whole(f"wrote {path}")
     names = [str(files[name]) for name in ("train", "control", "bad")]
