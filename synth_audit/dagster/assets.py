@@ -110,12 +110,12 @@ def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) ->
     ):
         told, digest = stage.run(table, how)
         if stage.name == "release":
-            tag(context, OUTCOME, RELEASED)
+            tag(context, table, OUTCOME, RELEASED)
         partition = context.partition_key if table.partitions is not None else None
         for event in events(table, stage.name, told, digest, partition):
             context.log_event(event)
         if stage.name == "report":
-            tag(context, VERDICT, str(told["verdict"]))
+            tag(context, table, VERDICT, str(told["verdict"]))
             _tell(table, context)
         if stage.name in ("report", "release"):
             _trace(table, stage.name, context)

@@ -153,11 +153,11 @@ def gate(result: GateResult) -> Metadata:
     return {name: text for name, text in words.items() if text} | _numbers(numbers)
 
 
-def verdict(evidence: Evidence, pages: Metadata) -> Metadata:
-    """The decision, its reasons, and where to read more."""
+def verdict(evidence: Evidence, pages: Metadata, why: Sequence[str]) -> Metadata:
+    """The decision, reasons for it, and where to read more."""
     return {
         **_answers(evidence),
-        **_bullets("reasons", reasons(evidence)),
+        **_bullets("reasons", why),
         **pages,
         "evidence digest": evidence.digest,
     }

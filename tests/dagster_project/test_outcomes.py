@@ -251,13 +251,15 @@ def test_a_run_that_repeats_another_does_not_bear_its_outcome(
         assert run is not None
         return dict(run.tags)
 
+    outcome, verdict = f"{OUTCOME}.people", f"{VERDICT}.people"
     released = tags_of({})
-    assert (released[OUTCOME], released[VERDICT]) == ("released", "pass")
+    assert (released[outcome], released[verdict]) == ("released", "pass")
     shown = {name for name in released if not name.startswith(".dagster/")}
-    assert {name for name in shown if "audit" in name} == {OUTCOME, VERDICT}
-    repeated = tags_of(released, source="none.parquet")  # Dagster copies the tags of the run it repeats
-    assert (repeated[OUTCOME], repeated[VERDICT]) == ("open", "open")
-    assert tags_of(repeated)[OUTCOME] == "released"
+    assert {name for name in shown if "audit" in name} == {outcome, verdict}
+    other = f"{OUTCOME}.others"  # of another table in the run
+    repeated = tags_of({**released, other: "released"}, source="none.parquet")  # Dagster copies tags
+    assert (repeated[outcome], repeated[verdict], repeated[other]) == ("open", "open", "open")
+    assert tags_of(repeated)[outcome] == "released"
 
 
 def test_source_and_released_table_have_events_of_their_own(run: Run) -> None:
