@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synth_audit.errors import DataError
+from synth_audit.files import create_once
 from synth_audit.store.files import make_private, making, refuse_strange, refuse_unusable
 from synth_audit.store.records import Newest, is_digest, read_pointer
 
@@ -225,4 +226,8 @@ class Workspace:
             self.review.mkdir(parents=True, exist_ok=True)
         refuse_strange(self.review)
         make_private(self.restricted)
+        ignored = self.restricted / ".gitignore"
+        if not os.path.lexists(ignored):
+            with making(self.restricted):
+                create_once(ignored, b"*\n")  # real rows go into no repository by mistake
         return self

@@ -96,6 +96,7 @@ def test_real_rows_are_readable_by_their_owner_alone(case, finished):
         "journal.json",
         "ledger.jsonl",
         "ledger.head",
+        ".gitignore",
         ".journal.lock",
         ".in-use.lock",
         "salt",
