@@ -125,13 +125,15 @@ def detection_limits(
     critical = sorted(permuted)[-round(FAMILY * (CLEAR + 1))]
     without = float(np.mean(permuted) - critical)
     searches = [Search(leak, without, int(member.sum())) for leak in classes_of(pool)]
+    done, most = 0, PLANTINGS[1] * len(searches)
     while still := [search for search in searches if not search.done]:
         plantings = [
             Planting(pool, member, search.leak, search.next_share(), draw, seed, critical)
             for search in still
             for draw in range(len(search.points), len(search.points) + TOGETHER)
         ]
-        found = context.map("planted leak", planted_strength, plantings)
+        found = context.map("planted leak", planted_strength, plantings, before=done, total=most)
+        done += len(plantings)
         for search in still:
             search.points += [
                 (p.share, *of) for p, of in zip(plantings, found, strict=True) if p.leak is search.leak
