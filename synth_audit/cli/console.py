@@ -225,8 +225,8 @@ def show_gates(evidence: Evidence) -> None:
     """
     from synth_audit.report.gates import gate_views
 
-    every, ran = gate_views(evidence), {outcome.audit for outcome in evidence.outcomes}
-    left_out = [g for g in every if g.result.measurement and g.result.measurement.audit not in ran]
+    every, audits = gate_views(evidence), evidence.left_out
+    left_out = [g for g in every if g.result.measurement and g.result.measurement.audit in audits]
     gates = [g for g in every if g not in left_out and g.sign.kind != "pass"]
     rows = [_cells(g) for g in gates]
     widths = [max(len(row[i]) for row in (_HEAD, *rows)) for i in range(len(_HEAD))]
@@ -239,23 +239,12 @@ def show_gates(evidence: Evidence) -> None:
         said = f"{row[0]:<{widths[0]}}  {gate.explanation}" if not row[1] else _line(row, widths, shown)
         say(said + note, sign=f"  {sign} ", fg=colour)
         _explain(gate.explanation if row[1] else "", gate.advice)
-    _tell_left_out(left_out)
-    if passed := len(every) - len(left_out) - len(gates):
-        sign, colour = SIGNS["pass"]
-        say(f"{_counted(passed)} passed", sign=f"  {sign} ", fg=colour)
-
-
-def _counted(gates: int) -> str:
-    return f"{gates} gate{'s' if gates > 1 else ''}"
-
-
-def _tell_left_out(gates: Sequence[GateView]) -> None:
-    """Say of which audits nothing was asked, and that their gates hold the table."""
-    if gates:
-        audits = ", ".join(sorted({g.result.measurement.audit for g in gates if g.result.measurement}))
-        told = f"{_counted(len(gates))} not computed, since these audits were not part of this run: {audits}"
-        sign, colour = SIGNS["open"]
-        say(one_line(told), sign=f"  {sign} ", fg=colour)
+    missing = f"not computed, since these audits were not part of this run: {', '.join(audits)}"
+    passed = len(every) - len(left_out) - len(gates)
+    for count, state, told in ((len(left_out), "open", missing), (passed, "pass", "passed")):
+        if count:
+            sign, colour = SIGNS[state]
+            say(f"{count} gate{'s' if count > 1 else ''} {told}", sign=f"  {sign} ", fg=colour)
 
 
 def _cells(gate: GateView) -> tuple[str, str, str, str]:

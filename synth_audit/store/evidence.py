@@ -332,6 +332,12 @@ class Evidence:
         """The audits that ended in an error."""
         return tuple(o for o in self.outcomes if o.status is Status.ERROR)
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The audits that gates ask for and that were not part of the run, in alphabetical order."""
+        ran = {o.audit for o in self.outcomes}
+        return tuple(sorted({g.measurement.audit for g in self.gates.results if g.measurement} - ran))
+
     def measurement(self, name: str | MeasurementId, scope: str = "") -> Measurement:
         """Look up one measurement.
 
