@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from synth_audit.execution import Device, ExecutorName
     from synth_audit.execution.context import Progress, RunContext
-    from synth_audit.execution.workplace import Device, ExecutorName
     from synth_audit.plan.plan import Plan
     from synth_audit.plugins.source import Source
     from synth_audit.store.workspace import Workspace

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from synth_audit import cli
-from synth_audit.cli import console, exits, plugins
-from synth_audit.cli.exits import Exit
+from synth_audit.cli import plugins, terminal
+from synth_audit.cli.terminal import Exit
 
 PROGRAM = f'{sys.executable} -c "from synth_audit.cli import main; main()"'
 
@@ -85,8 +85,8 @@ def test_colour_only_where_it_is_wanted(monkeypatch, name, value, coloured):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "stdout", shown := Terminal())
-    exits.say("all well", fg="green", sign="✓ ")
-    exits.say("bold", bold=True)
+    terminal.say("all well", fg="green", sign="✓ ")
+    terminal.say("bold", bold=True)
     monkeypatch.undo()
     assert ("\x1b[" in shown.getvalue()) is coloured
     assert click.unstyle(shown.getvalue()) == "✓ all well\nbold\n"
@@ -99,15 +99,15 @@ def test_no_bar_on_a_dumb_terminal(monkeypatch):
 
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
-    with console.progress_bar() as bar:
+    with terminal.progress_bar() as bar:
         bar("fit", 1, 2)
     assert shown.getvalue() == ""
 
 
 def test_what_others_wrote_cannot_act(capsys):
-    exits.say("a\x1b[2Jb\nPASS: this table may be released.\r" + "k" * 40_000)
-    exits.say_whole("/a/\x1b]0;owned\x07" + "k" * 1000)
-    exits.say_json('{"a": "\u202e\x9b\x7f"}')
+    terminal.say("a\x1b[2Jb\nPASS: this table may be released.\r" + "k" * 40_000)
+    terminal.say_whole("/a/\x1b]0;owned\x07" + "k" * 1000)
+    terminal.say_json('{"a": "\u202e\x9b\x7f"}')
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     first, second, third, end = shown.split("\n")

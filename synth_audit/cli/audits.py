@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 import synth_audit as api
-from synth_audit.cli import console, options
-from synth_audit.cli.console import short
-from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
+from synth_audit.cli import options, terminal
 from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE, POSITIVE
+from synth_audit.cli.terminal import Exit, exit_code, say, say_json, say_whole, short
 from synth_audit.inputs import Execution, workspace_of
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def sample(folder: Path) -> Exit:
     for path in files.values():
         say_whole(f"wrote {path}")
     names = [str(files[name]) for name in ("train", "control", "bad")]
-    console.say_next(shlex.join(["synth-audit", "audit", *names, "--out", str(folder / "audit")]))
+    terminal.say_next(shlex.join(["synth-audit", "audit", *names, "--out", str(folder / "audit")]))
     return Exit.PASS
 
 
@@ -80,14 +79,14 @@ def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exi
     """
     from synth_audit.store.workspace import Workspace
 
-    evidence = console.watched(api.audit, synthetic=synthetic, out=out, **given)
-    console.show_evidence(evidence, console.files_of(Workspace(out)) if out else [], as_json=as_json)
+    evidence = terminal.watched(api.audit, synthetic=synthetic, out=out, **given)
+    terminal.show_evidence(evidence, terminal.files_of(Workspace(out)) if out else [], as_json=as_json)
     if out is None:
         say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
-        console.tell_scratch()
+        terminal.tell_scratch()
     code = exit_code(evidence)
-    step = _to_share(synthetic, out) if code is Exit.PASS else console.next_step(evidence, out)
-    console.say_next(step, aside=as_json)
+    step = _to_share(synthetic, out) if code is Exit.PASS else terminal.next_step(evidence, out)
+    terminal.say_next(step, aside=as_json)
     return code
 
 
@@ -122,8 +121,8 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
       synth-audit gate audit --suite strict.json
     """
     judged = api.gate(evidence, suite)
-    console.show_evidence(judged, [], as_json=as_json, trial=True)
-    console.say_next(console.next_step(judged, None), aside=as_json)
+    terminal.show_evidence(judged, [], as_json=as_json, trial=True)
+    terminal.say_next(terminal.next_step(judged, None), aside=as_json)
     return exit_code(judged)
 
 
@@ -143,10 +142,10 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Exec
     Example:
       synth-audit exposure tumours.yaml
     """
-    evidence = console.watched(api.exposure, plan, out, **running)
+    evidence = terminal.watched(api.exposure, plan, out, **running)
     together = workspace_of(plan, out).root / "together"
-    console.show_evidence(evidence, [together], as_json=as_json)
-    console.say_next(console.next_step(evidence, together), aside=as_json)
+    terminal.show_evidence(evidence, [together], as_json=as_json)
+    terminal.say_next(terminal.next_step(evidence, together), aside=as_json)
     return exit_code(evidence)
 
 
@@ -171,14 +170,14 @@ def calibrate(out: Path | None, as_json: bool, **given: Any) -> Exit:
     Example:
       synth-audit calibrate train.parquet control.parquet --only closest_record --no-noise --out audit
     """
-    found = console.watched(api.calibrate, out=out, **given)
+    found = terminal.watched(api.calibrate, out=out, **given)
     files = [out / "review" / name for name in ("calibration.html", "calibration.json")] if out else []
     if as_json:
         say_json(found)
     else:
         _show_calibration(found, files)
     if out is None:
-        console.tell_scratch()
+        terminal.tell_scratch()
     return Exit.PASS
 
 
@@ -236,7 +235,7 @@ def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
       synth-audit test-mechanism --step marginals --noise 4 --runs 1000000
       synth-audit test-mechanism --step dp_sgd --noise 1.1 --rate 0.5 --runs 20000
     """
-    found = console.watched(api.test_mechanism, generator=_choice(generator), **given)
+    found = terminal.watched(api.test_mechanism, generator=_choice(generator), **given)
     if as_json:
         say_json(found)
     else:

@@ -11,9 +11,9 @@ import click
 
 import synth_audit as api
 from synth_audit.cli import options
-from synth_audit.cli.exits import Exit, say, say_json, say_whole
 from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
+from synth_audit.cli.terminal import Exit, say, say_json, say_whole
 from synth_audit.errors import PlanError
 
 if TYPE_CHECKING:

@@ -17,9 +17,9 @@ from typing import Protocol, cast
 import numpy as np
 
 from synth_audit.errors import OutOfTime, PluginError, ProcessLost
+from synth_audit.execution import Device
 from synth_audit.execution.executor import NEVER, Deadline, Done, Ending, Executor, Item, Piece
 from synth_audit.execution.seeds import child_rng
-from synth_audit.execution.workplace import Device
 from synth_audit.files import replacing, temporary_folder
 from synth_audit.hashing import framed
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 from threadpoolctl import ThreadpoolController
 
 from synth_audit.errors import OutOfTime
-from synth_audit.execution.workplace import ExecutorName
+from synth_audit.execution import ExecutorName
 from synth_audit.files import temporary_folder
 from synth_audit.table.arrow import Place, Shelf
 from synth_audit.table.table import Table

@@ -25,7 +25,7 @@ from pydantic import (
 from synth_audit.dp.accountant import FitTerms
 from synth_audit.dp.guarantee import Budget, Neighbouring, Unit
 from synth_audit.errors import PlanError, problems_of
-from synth_audit.execution.workplace import Device, ExecutorName
+from synth_audit.execution import Device, ExecutorName
 from synth_audit.plugins.plugin_config import PluginChoice, PluginConfig, file_or_choice
 from synth_audit.table.resolution import TIME_UNITS, ValueGrid
 from synth_audit.table.rules import as_number

@@ -18,9 +18,9 @@ from synth_audit.dp.composition import by_basic, by_rdp
 from synth_audit.dp.guarantee import MechanismRecord, PrivacyGuarantee, Unit
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import DataError, PlanError, PluginError
+from synth_audit.execution import Device
 from synth_audit.execution.context import Progress, silent
 from synth_audit.execution.executor import NEVER, Deadline, Executor
-from synth_audit.execution.workplace import Device
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.table.schema import PublicDomain
 

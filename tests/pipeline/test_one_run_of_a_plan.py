@@ -13,7 +13,7 @@ import yaml
 
 from synth_audit import registry
 from synth_audit.api import audit
-from synth_audit.cli.console import show_evidence
+from synth_audit.cli.terminal import show_evidence
 from synth_audit.errors import PlanError
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline

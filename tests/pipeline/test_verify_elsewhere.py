@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from synth_audit import api, cli
-from synth_audit.cli.exits import Exit, verify_code
+from synth_audit.cli.terminal import Exit, verify_code
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import Salt
 from synth_audit.store.salts import known_salt
