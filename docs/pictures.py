@@ -67,7 +67,7 @@ def _dagster(folder: Path) -> Iterator[str]:
         "-p",
         port,
         "-m",
-        "synth_audit.dagster.demo_tables",
+        "synth_audit.dagster.demo",
     ]
     where = {"SYNTH_AUDIT_HOME": str(folder), "DAGSTER_HOME": str(folder / "dagster")}
     home = {**os.environ, **where, "DAGSTER_DISABLE_TELEMETRY": "1"}

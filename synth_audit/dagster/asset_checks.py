@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from synth_audit.dagster import metadata, places
+from synth_audit.dagster import metadata
 from synth_audit.dagster.entry import TableEntry
 from synth_audit.dagster.outcomes import GateCheckResult, without_values
 from synth_audit.errors import GateError, NotAsAudited
@@ -121,7 +121,7 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
         elif check.blocking:  # without any result Dagster tells people that nothing gates the release
             yield _result(table, check, False, "Not judged: what it asks was not measured.", {}, held=False)
     pages, reasons, (safe, fit) = (
-        places.pages(table, evidence),
+        metadata.pages(table, evidence),
         metadata.reasons(evidence),
         two_answers(evidence),
     )

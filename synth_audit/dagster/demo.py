@@ -13,12 +13,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
+import dagster as dg
+
+from synth_audit.build import resource_folder
+from synth_audit.dagster.loading import load_tables
+
 if TYPE_CHECKING:
-    import dagster as dg
     import pyarrow as pa
 
 Tell = Callable[[str], object]
@@ -103,6 +107,15 @@ def _settings(folder: Path) -> Mapping[str, str]:
     return {"SYNTH_AUDIT_HOME": str(folder), "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "1"}
 
 
+@dg.definitions
+def defs() -> dg.Definitions:
+    """The code location of the demo: its two tables, from a checkout or from an installed wheel."""
+    tables = ModuleType("dagster_project.defs")
+    folder = resource_folder("dagster_project") / "defs"
+    tables.__path__, tables.__file__ = [str(folder)], str(folder / "__init__.py")
+    return load_tables(tables)
+
+
 @contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in settings}
@@ -128,10 +141,6 @@ def _place_salt(folder: Path, table: str) -> None:
 
 
 def _audit_one(folder: Path, table: str, tell: Tell) -> bool:
-    import dagster as dg
-
-    from synth_audit.dagster.demo_tables import defs
-
     job = defs().resolve_job_def(f"{table}_audit")
     start = time.perf_counter()
     tell(f"\n{table}: split → synthetic → audit → report → gates → release")
@@ -146,8 +155,6 @@ def _audit_one(folder: Path, table: str, tell: Tell) -> bool:
 
 def _release_alone(job: dg.JobDefinition, table: str, instance: dg.DagsterInstance) -> str:
     """What ``release`` says when it is run by itself, past the checks."""
-    import dagster as dg
-
     key = dg.AssetKey([table, "release"])
     result = job.execute_in_process(
         instance=instance, run_config=_QUIET, raise_on_error=False, asset_selection=[key]
@@ -209,20 +216,17 @@ def open_ui(folder: Path) -> NoReturn:
         "dagster",
         "dev",
         "-m",
-        "synth_audit.dagster.demo_tables",
+        "synth_audit.dagster.demo",
     ]
     os.execve(sys.executable, command, {**os.environ, **_settings(folder.resolve())})  # noqa: S606
 
 
 def main() -> int:
-    """Command line; 0 when the demo went as it should, 2 when Dagster is not installed."""
+    """Command line; 0 when the demo went as it should."""
     parser = argparse.ArgumentParser("python -m synth_audit.dagster.demo", description="Try it on real data.")
     parser.add_argument("folder", nargs="?", type=Path, default=Path("demo"))
     parser.add_argument("--ui", action="store_true", help="open what an earlier demo left in Dagster")
     chosen = parser.parse_args()
-    if find_spec("dagster") is None:
-        sys.stderr.write("The demo runs through Dagster: pip install 'synth-audit[dagster]'\n")
-        return 2
     if chosen.ui:
         open_ui(chosen.folder)
     return 0 if run_demo(chosen.folder) else 1

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import dagster as dg
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synth_audit.build import build_version
 from synth_audit.errors import NotAsAudited
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Need
 from synth_audit.plugins.generator import Generator, Needs, needs_of
+from synth_audit.plugins.plugin_config import Location
 from synth_audit.store.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -26,6 +28,25 @@ GPU = "gpu"
 
 MEMORY = "memory"
 """Pool of stages with a fit that needs much memory, and no GPU."""
+
+
+ROLES = ("train", "control", "synthetic")
+"""The tables that an audit is about."""
+
+
+class MadeElsewhere(BaseModel):
+    """Where the three tables are that an audit is about."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    train: Location = Field(description="real rows that the synthetic ones were made from")
+    control: Location = Field(description="real rows of the same population that the maker never had")
+    synthetic: Location = Field(description="the table that was made")
+
+    @model_validator(mode="after")
+    def _three_places(self) -> MadeElsewhere:
+        if len({getattr(self, role).model_dump_json() for role in ROLES}) < len(ROLES):
+            raise ValueError("two of train, control and synthetic are the same table")
+        return self
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from synth_audit.dagster.messages import page_link
+
 if TYPE_CHECKING:
+    from synth_audit.dagster.entry import TableEntry
     from synth_audit.findings.verdict import GateResult
     from synth_audit.pipeline.release import ReleaseRecord
     from synth_audit.store.evidence import ColumnRecord, Evidence
@@ -178,6 +181,17 @@ def _answers(evidence: Evidence) -> dict[str, str]:
         "safe to release": evidence.gates.safe.answer,
         "fit for purpose": str(evidence.fitness),
     }
+
+
+def pages(table: TableEntry, evidence: Evidence) -> Metadata:
+    """Links to the certificate and the report of an audit."""
+    from synth_audit.store.evidence_store import evidence_store
+
+    where = evidence_store(table.workspace).where(evidence.digest)
+    links = {
+        name: page_link(table.plan.name, evidence.digest, where[name]) for name in ("certificate", "report")
+    }
+    return {f"{name} link": dg.MetadataValue.url(link) for name, link in links.items() if link}
 
 
 def joined(*digests: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import dagster as dg
 from dagster_shared.record import copy
 
-from synth_audit.dagster import metadata, openlineage, places
+from synth_audit.dagster import messages, metadata
 from synth_audit.dagster.entry import TableEntry
 from synth_audit.errors import (
     Altered,
@@ -92,7 +92,7 @@ def tell_refusal(
     )
     told = (str(grounds[name].value) for name in ("reasons", "report link") if name in grounds)
     context.log.warning("\n".join((f"{stage}: {error}", *told)))
-    if problem := openlineage.send(openlineage.refused(table, stage, error.what, context.run.run_id)):
+    if problem := messages.send_event(messages.refused(table, stage, error.what, context.run.run_id)):
         context.log.warning(problem)
     tag(context, table, OUTCOME, f"{NOT_RELEASED}: {'refused' if kind == REFUSAL else kind}")
 
@@ -123,7 +123,7 @@ def _grounds(table: TableEntry, stage: str) -> dict[str, Any]:
         evidence = newest_evidence(table.workspace)
     except SynthAuditError:  # there is none, or none to be trusted: the refusal itself says so
         return {}
-    return metadata.refusal(evidence, places.pages(table, evidence))
+    return metadata.refusal(evidence, metadata.pages(table, evidence))
 
 
 @contextmanager
