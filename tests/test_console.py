@@ -74,7 +74,7 @@ def measured(evidence):
 
 
 def test_the_catalogue_describes_every_plugin(capsys):
-    plugins.show_catalogue(as_json=False)
+    plugins.list_plugins.callback(as_json=False)
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     assert lines
     assert all(len(line.partition(": ")[2].split()) >= 3 for line in lines)

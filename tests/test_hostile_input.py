@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from synth_audit import api, cli
+from synth_audit import api, cli, registry
 from synth_audit.errors import DataError, SynthAuditError, Unavailable
 
 SUITE = {
@@ -235,12 +235,11 @@ def test_a_working_folder_that_is_gone(tmp_path):
 
 
 def test_too_little_memory_is_told(monkeypatch):
-    from synth_audit.cli import plugins
 
     def starved(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr(plugins, "show_catalogue", starved)
+    monkeypatch.setattr(registry, "catalogue", starved)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 3
     assert result.stderr.startswith("error: there is not enough memory\n")
@@ -248,7 +247,6 @@ def test_too_little_memory_is_told(monkeypatch):
 
 @pytest.mark.parametrize("temporary", [False, True])
 def test_a_full_disk_is_no_fault_of_the_program(monkeypatch, temporary):
-    from synth_audit.cli import plugins
 
     def full(*args, **kwargs):
         if temporary:
@@ -258,7 +256,7 @@ def test_a_full_disk_is_no_fault_of_the_program(monkeypatch, temporary):
     if temporary:
         monkeypatch.setattr(tempfile, "tempdir", None)
         monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere at all"])
-    monkeypatch.setattr(plugins, "show_catalogue", full)
+    monkeypatch.setattr(registry, "catalogue", full)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 75
     assert result.stderr.startswith("error: the disk is full")
@@ -267,7 +265,6 @@ def test_a_full_disk_is_no_fault_of_the_program(monkeypatch, temporary):
 
 @pytest.mark.parametrize(("raised", "code"), [("away", 75), ("full", 75), ("wrong", 2)])
 def test_what_may_be_tried_again_has_an_exit_code_of_its_own(monkeypatch, raised, code):
-    from synth_audit.cli import plugins
 
     def fails(*_, **__):
         if raised == "away":
@@ -277,7 +274,7 @@ def test_what_may_be_tried_again_has_an_exit_code_of_its_own(monkeypatch, raised
         except OSError:
             raise DataError("the file cannot be written") from None
 
-    monkeypatch.setattr(plugins, "show_catalogue", fails)
+    monkeypatch.setattr(registry, "catalogue", fails)
     assert CliRunner().invoke(cli.main, ["list"]).exit_code == code
 
 

@@ -11,8 +11,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from synth_audit import cli
-from synth_audit.cli import plugins, terminal
+from synth_audit import cli, registry
+from synth_audit.cli import terminal
 from synth_audit.cli.terminal import Exit
 
 PROGRAM = f'{sys.executable} -c "from synth_audit.cli import main; main()"'
@@ -141,7 +141,7 @@ def test_an_interrupt_ends_in_one_line(monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(plugins, "show_catalogue", interrupted)
+    monkeypatch.setattr(registry, "catalogue", interrupted)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 1
     assert result.stderr.strip() == "error: interrupted"

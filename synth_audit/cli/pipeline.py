@@ -23,7 +23,7 @@ from synth_audit.inputs import Execution, as_plan, workspace_of
 from synth_audit.text import shortened
 
 if TYPE_CHECKING:
-    from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number
+    from synth_audit.studies.frontier import FrontierRecord, Number
     from synth_audit.studies.mend import MendRecord
 
 JOB = CommandJob.PIPELINE
@@ -102,14 +102,11 @@ def estimate(plan: Path, as_json: bool, **running: Unpack[Execution]) -> Exit:
     for s in found.stages:
         first, second = s.measured
         say(f"{s.name:<14}{first:>12.1f} s{second:>12.1f} s{s.expected:>15,.0f} s")
-    say(f"about {_length(found.expected)}, and less where audits look at a part of the rows", bold=True)
+    seconds = found.expected
+    told = f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+    told = f"{seconds:.0f} seconds" if seconds < 90 else told
+    say(f"about {told}, and less where audits look at a part of the rows", bold=True)
     return Exit.PASS
-
-
-def _length(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 @main.command(job=JOB)
@@ -183,15 +180,16 @@ def _show_frontier(found: FrontierRecord, files: Sequence[Path], command: str) -
     Args:
         command: releases the plan's own table; with ``--candidate`` a candidate. Empty without a target.
     """
-    head = (
-        "candidate",
-        str(found.privacy or "privacy"),
-        str(found.utility or "utility"),
-        "gates",
-        "verdict",
-        "PU",
-    )
-    terminal.say_table([head, *map(_frontier_row, found.candidates)])
+    measures = str(found.privacy or "privacy"), str(found.utility or "utility")
+    rows = [("candidate", *measures, "gates", "verdict", "PU")]
+    for c in found.candidates:
+        counts = [sum(g.result == result for g in c.gates) for result in terminal.RESULTS]
+        signs = [sign for sign, _ in terminal.RESULTS.values()]
+        gates = " ".join(f"{n} {sign}" for n, sign in zip(counts, signs, strict=True) if n)
+        score = "" if c.score is None else f"{c.score:.3f}"
+        verdict = f"{c.verdict} (kept)" if c.kept else c.verdict
+        rows.append((short(c.name), _span(c.privacy), _span(c.utility), gates, verdict, score))
+    terminal.say_table(rows)
     for c in found.candidates:
         if c.problem:
             say(f"  {c.name}: {c.problem}", fg="yellow")
@@ -209,16 +207,6 @@ def _show_frontier(found: FrontierRecord, files: Sequence[Path], command: str) -
     if found.split_kept:
         say(f"the split of {found.split_kept[:10]} is kept; --fresh pulls the source again")
     terminal.say_next(_next_step(found, command))
-
-
-def _frontier_row(c: CandidateResult) -> tuple[str, ...]:
-    counts = [sum(g.result == result for g in c.gates) for result in terminal.RESULTS]
-    gates = " ".join(
-        f"{n} {sign}" for n, (sign, _) in zip(counts, terminal.RESULTS.values(), strict=True) if n
-    )
-    score = "" if c.score is None else f"{c.score:.3f}"
-    verdict = f"{c.verdict} (kept)" if c.kept else c.verdict
-    return short(c.name), _span(c.privacy), _span(c.utility), gates, verdict, score
 
 
 def _span(number: Number | None) -> str:

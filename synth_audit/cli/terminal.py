@@ -16,7 +16,7 @@ from enum import IntEnum
 from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -138,16 +138,12 @@ def give_up_output() -> None:
     """Let what is still to be printed vanish, so that the interpreter does not stumble over it at its end."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, OSError, ValueError):
-            _silence(stream)
-
-
-def _silence(stream: IO[str]) -> None:
-    try:
-        stream.flush()
-    except OSError:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
+            try:
+                stream.flush()
+            except OSError:
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, stream.fileno())
+                os.close(nowhere)
 
 
 def complain(error: SynthAuditError) -> None:
@@ -161,7 +157,12 @@ def complain(error: SynthAuditError) -> None:
 
 def complain_of_unexpected(error: Exception) -> Exit:
     """Tell of an error that nothing else has told of; a full disk is no fault of the program."""
-    if isinstance(error, OSError) and (may_pass(error) or _nowhere_for_temporary_files()):
+    nowhere = False
+    try:
+        gettempdir()
+    except FileNotFoundError:  # what Python tells of a full disk, where no folder takes a file
+        nowhere = True
+    if isinstance(error, OSError) and (may_pass(error) or nowhere):
         full = "the disk is full, or a quota is used up"
         fix = "free space, also where temporary files are made, and try again; what was there is intact"
         complain(SynthAuditError(full, expected="room for the workspace and its temporary files", fix=fix))
@@ -170,15 +171,6 @@ def complain_of_unexpected(error: Exception) -> Exit:
 
     complain(SynthAuditError(f"unexpected {describe_error(error)}", fix=_REPORT_IT))
     return Exit.AUDIT_ERROR
-
-
-def _nowhere_for_temporary_files() -> bool:
-    """What Python tells of a full disk, where it finds no folder that takes a file, is that there is none."""
-    try:
-        gettempdir()
-    except FileNotFoundError:
-        return True
-    return False
 
 
 SIGNS = {"pass": ("✓", "green"), "fail": ("✗", "red"), "open": ("?", "yellow"), "advice": ("!", "yellow")}
@@ -263,6 +255,8 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         return
     from synth_audit.report.gates import two_answers
     from synth_audit.report.words import headline
+    from synth_audit.verdict.criteria import AnswerState, answers
+    from synth_audit.verdict.privacy_budget import proven_cost
 
     rows = ", ".join(f"{name} {t.rows:,}" for name, t in evidence.tables.items())
     attempt = f"; attempt {evidence.attempt}" if evidence.attempt else ""
@@ -270,13 +264,17 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
     say()
     show_gates(evidence)
     colours = {"within limit": None, "beyond limit": "red"}
-    for state, criteria in _criteria(evidence).items():
-        say(f"  {state}: {', '.join(criteria)}", fg=colours.get(state, "yellow"))
+    known = answers(evidence.outcomes, evidence.gates.results)
+    for state in AnswerState:
+        criteria = [a.criterion + (f" ({a.reason})" if a.reason else "") for a in known if a.state == state]
+        if criteria:
+            say(f"  {state}: {', '.join(criteria)}", fg=colours.get(state, "yellow"))
     for blocker in evidence.gates.blockers:
         say(f"  ! {blocker}", fg="red")
     for warning in evidence.notices:
         say(f"  warning: {warning}", fg="yellow")
-    _show_cost(evidence)
+    if (proved := proven_cost(evidence.outcomes)) is not None:
+        say_whole(textwrap.fill(proved.sentence, width(), initial_indent="  ", subsequent_indent="  "))
     say()
     for question in two_answers(evidence):
         say(f"{question.label}: {question.answer}", fg=SIGNS[question.kind][1])
@@ -290,24 +288,6 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
     say(sentence, fg="yellow" if unfit else RESULTS[evidence.verdict][1], bold=True)
     for path in files:
         say_whole(f"  {path}")
-
-
-def _criteria(evidence: Evidence) -> dict[str, list[str]]:
-    """Criteria by what became of them, with the reason where that is open."""
-    from synth_audit.verdict.criteria import AnswerState, answers
-
-    found: dict[str, list[str]] = {state: [] for state in AnswerState}
-    for a in answers(evidence.outcomes, evidence.gates.results):
-        found[a.state].append(a.criterion + (f" ({a.reason})" if a.reason else ""))
-    return {state: criteria for state, criteria in found.items() if criteria}
-
-
-def _show_cost(evidence: Evidence) -> None:
-    from synth_audit.verdict.privacy_budget import proven_cost
-
-    proved = proven_cost(evidence.outcomes)
-    if proved is not None:
-        say_whole(textwrap.fill(proved.sentence, width(), initial_indent="  ", subsequent_indent="  "))
 
 
 def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, object]:
@@ -384,7 +364,9 @@ def show_gates(evidence: Evidence) -> None:
     gates = [g for g in every if g not in left_out and g.sign.kind != "pass"]
     rows = [_cells(g) for g in gates]
     widths = [max(len(row[i]) for row in (_HEAD, *rows)) for i in range(len(_HEAD))]
-    shown = _fitting(widths)
+    shown = len(widths)
+    while shown > 2 and 4 + sum(widths[:shown]) + 2 * (shown - 1) > width():
+        shown -= 1
     if gates:
         say(_line(_HEAD, widths, shown), sign="    ")
     for gate, row in zip(gates, rows, strict=True):
@@ -392,7 +374,10 @@ def show_gates(evidence: Evidence) -> None:
         note = "" if gate.result.blocking else f"  ({'advice' if gate.role == 'advisory' else gate.role})"
         said = f"{row[0]:<{widths[0]}}  {gate.explanation}" if not row[1] else _line(row, widths, shown)
         say(said + note, sign=f"  {sign} ", fg=colour)
-        _explain(gate.explanation if row[1] else "", gate.advice)
+        for text in (row[1] and gate.explanation, gate.advice and f"→ {gate.advice}"):
+            if text:
+                told = shortened(one_line(text))
+                say_whole(textwrap.fill(told, width(), initial_indent=" " * 6, subsequent_indent=" " * 8))
     missing = f"not computed, since these audits were not part of this run: {', '.join(audits)}"
     passed = len(every) - len(left_out) - len(gates)
     for count, state, told in ((len(left_out), "open", missing), (passed, "pass", "passed")):
@@ -407,21 +392,6 @@ def _cells(gate: GateView) -> tuple[str, str, str, str]:
     return (name, gate.value, gate.interval, gate.allowed) if measured else (name, "", "", "")
 
 
-def _fitting(widths: list[int]) -> int:
-    """How many columns fit beside the sign; at least gate and value."""
-    shown = len(widths)
-    while shown > 2 and 4 + sum(widths[:shown]) + 2 * (shown - 1) > width():
-        shown -= 1
-    return shown
-
-
 def _line(row: tuple[str, ...], widths: list[int], shown: int) -> str:
     first, *others = (f"{cell:>{n}}" for cell, n in zip(row[1:shown], widths[1:shown], strict=True))
     return "  ".join([f"{row[0]:<{widths[0]}}", first, *others]).rstrip()
-
-
-def _explain(explanation: str, advice: str) -> None:
-    for text in (explanation, advice and f"→ {advice}"):
-        if text:
-            told = shortened(one_line(text))
-            say_whole(textwrap.fill(told, width(), initial_indent=" " * 6, subsequent_indent=" " * 8))
