@@ -235,7 +235,6 @@ def test_a_working_folder_that_is_gone(tmp_path):
 
 
 def test_too_little_memory_is_told(monkeypatch):
-
     def starved(*args, **kwargs):
         raise MemoryError
 

@@ -104,11 +104,16 @@ def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
 
 
 def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.AssetsDefinition:
+    hours = table.settings.fresh_hours
+    fresh = None if hours is None else dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=hours))
+    plan = table.plan
+    choice = {"split": plan.source, "synthetic": plan.generator, "release": plan.release}.get(stage.name)
+
     @dg.asset(
         key=table.asset(stage.name),
         deps=deps,
         group_name=table.key,
-        kinds=_kinds(table, stage),
+        kinds={stage.kind} | ({choice.name} if choice else set()),
         owners=list(table.settings.owners),
         tags=dict(table.settings.tags),
         code_version=table.code_version(stage.name),
@@ -116,7 +121,7 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
         output_required=False,
         partitions_def=table.partitions,
         automation_condition=_FOLLOWS if stage.name == "release" else None,
-        freshness_policy=_fresh(table) if stage.name == "release" else None,
+        freshness_policy=fresh if stage.name == "release" else None,
         description="\n\n".join(filter(None, [stage.does, table.settings.description])),
     )
     def run_stage(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
@@ -153,42 +158,33 @@ def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) ->
             context.log_event(event)
         if stage.name == "report":
             tag(context, table, VERDICT, str(told["verdict"]))
-            _tell(table, context)
-        if stage.name in ("report", "release"):
-            _trace(table, stage.name, context)
+        if stage.name == "report" or (stage.name == "release" and os.environ.get(messages.TARGET)):
+            for problem in _sent(table, stage.name, context.run.run_id):
+                context.log.warning(problem)
     return told, digest
 
 
-def _fresh(table: TableEntry) -> dg.FreshnessPolicy | None:
-    if table.settings.fresh_hours is None:
-        return None
-    return dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=table.settings.fresh_hours))
+def _sent(table: TableEntry, stage: str, run: str) -> Iterator[str]:
+    """Send the verdict to whom it may concern, and each event to OpenLineage's readers.
 
-
-def _tell(table: TableEntry, context: dg.AssetExecutionContext) -> None:
-    """Send the verdict to whom it may concern; that it cannot be sent is logged and no more."""
+    Yields:
+        Why something could not be sent, which changes nothing else.
+    """
     from synth_audit.store.evidence_store import evidence_store
     from synth_audit.store.locate import newest_evidence
 
-    evidence = newest_evidence(table.workspace)
-    path = evidence_store(table.workspace).where(evidence.digest)["report"]
-    if problem := messages.send_verdict(messages.message(table, evidence, path)):
-        context.log.warning(f"{problem}; the verdict stands")
-
-
-def _trace(table: TableEntry, stage: str, context: dg.AssetExecutionContext) -> None:
-    """Send what OpenLineage's readers want to know; that it cannot be sent is logged and no more."""
-    if not os.environ.get(messages.TARGET, "").strip():
-        return
-    from synth_audit.store.locate import newest_evidence
-
-    told = messages.judged if stage == "report" else messages.released
     try:
-        problem = messages.send_event(told(table, newest_evidence(table.workspace), context.run.run_id))
+        evidence = newest_evidence(table.workspace)
     except SynthAuditError as error:  # altered since: what was released stays released
-        problem = f"nothing was sent to {messages.TARGET}: {error.what}"
-    if problem:
-        context.log.warning(problem)
+        yield f"nothing was sent: {error.what}"
+        return
+    told = messages.released
+    if stage == "report":
+        told, path = messages.judged, evidence_store(table.workspace).where(evidence.digest)["report"]
+        if problem := messages.send_verdict(messages.message(table, evidence, path)):
+            yield f"{problem}; the verdict stands"
+    if problem := messages.send_event(told(table, evidence, run)):
+        yield problem
 
 
 def _events(
@@ -213,15 +209,6 @@ def _rows(table: TableEntry, role: str) -> "pa.Table":
     place = getattr(table.settings.made_elsewhere, role)
     source = table.plan.model_copy(update={"source": place}).build_source()
     return read_whole(source, table.plan.base)
-
-
-def _kinds(table: TableEntry, stage: Stage) -> set[str]:
-    choice = {
-        "split": table.plan.source,
-        "synthetic": table.plan.generator,
-        "release": table.plan.release,
-    }.get(stage.name)
-    return {stage.kind} | ({choice.name} if choice else set())
 
 
 def _split(table: TableEntry, context: "RunContext") -> Told:

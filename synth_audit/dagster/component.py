@@ -174,16 +174,19 @@ class AuditedTable(dg.Component):
         """
         table = self.table()
         swept = table.plan.frontier is not None
-        everything = dg.AssetSelection.groups(table.key)
+        everything, frontier = (
+            dg.AssetSelection.groups(table.key),
+            dg.AssetSelection.assets(table.asset("frontier")),
+        )
         job = dg.define_asset_job(
             f"{table.key}_audit",
-            selection=everything - _frontier(table) if swept else everything,
+            selection=everything - frontier if swept else everything,
             description=f"Audits {table.plan.name} and releases it if every gate allows it.",
             tags=self._run_tags,
         )
         sweep = dg.define_asset_job(
             f"{table.key}_frontier",
-            selection=_frontier(table),
+            selection=frontier,
             description=f"Tries several generators for {table.plan.name}; releases nothing.",
             tags=self._run_tags,
         )
@@ -192,7 +195,9 @@ class AuditedTable(dg.Component):
             asset_checks=[gate_checks(table)],
             jobs=[job, sweep] if swept else [job],
             schedules=self._schedules(table, job),
-            sensors=self._sensors(table, job),
+            sensors=[sensor_of(table.key, table.plan, job, table.partitions)]
+            if isinstance(table.partitions, dg.DynamicPartitionsDefinition)
+            else [],
         )
 
     def table(self) -> TableEntry:
@@ -201,9 +206,15 @@ class AuditedTable(dg.Component):
             mode="json", by_alias=True, exclude_unset=True, include=set(Plan.model_fields)
         )
         plan = parse_plan({"name": self.folder} | values, where=self.folder).located(self.home).check()
-        if self.settings.made_elsewhere is not None:
-            _refuse_making(plan)
-        else:
+        made = [key for key in ("source", "generator", "frontier") if getattr(plan, key) is not None]
+        if self.settings.made_elsewhere is not None and made:
+            raise PlanError(
+                "a table that others made is neither split nor fitted here",
+                where=made[0],
+                expected="`made_elsewhere` without `source`, `generator` and `frontier`",
+                fix=f"leave out {' and '.join(made)}, or `made_elsewhere`",
+            )
+        if self.settings.made_elsewhere is None:
             plan.build_source()
             plan.build_generator()
         partitions = self._partitions(plan)
@@ -211,11 +222,11 @@ class AuditedTable(dg.Component):
             from synth_audit.studies.ranking import candidates_of
 
             candidates_of(plan, sys.maxsize)
-        chosen = self.settings.workspace
+        chosen, suite = self.settings.workspace, locate(plan.gates, plan.base)
         return TableEntry(
             key=_key(plan),
             plan=plan,
-            suite=_suite(plan),
+            suite=_read_suite(suite, suite.read_bytes()),
             workspace=workspace_of(plan, self.home / chosen if chosen else None),
             settings=self.settings,
             partitions=partitions,
@@ -257,39 +268,15 @@ class AuditedTable(dg.Component):
             )
         ]
 
-    def _sensors(self, table: TableEntry, job: dg.UnresolvedAssetJobDefinition) -> list[dg.SensorDefinition]:
-        if not isinstance(table.partitions, dg.DynamicPartitionsDefinition):
-            return []
-        return [sensor_of(table.key, table.plan, job, table.partitions)]
-
 
 def _key(plan: Plan) -> str:
     return re.sub(r"\W", "_", plan.name)
 
 
-def _refuse_making(plan: Plan) -> None:
-    if made := [key for key in ("source", "generator", "frontier") if getattr(plan, key) is not None]:
-        raise PlanError(
-            "a table that others made is neither split nor fitted here",
-            where=made[0],
-            expected="`made_elsewhere` without `source`, `generator` and `frontier`",
-            fix=f"leave out {' and '.join(made)}, or `made_elsewhere`",
-        )
-
-
-def _suite(plan: Plan) -> Suite:
-    """The plan's suite; tables that share one have it read once, as long as its file does not change."""
-    path = locate(plan.gates, plan.base)
-    return _read_suite(path, path.read_bytes())
-
-
 @lru_cache(maxsize=16)
 def _read_suite(path: Path, content: bytes) -> Suite:
+    """A suite; tables that share one have it read once, as long as its file does not change."""
     return load_suite(str(path), path.parent)
-
-
-def _frontier(table: TableEntry) -> dg.AssetSelection:
-    return dg.AssetSelection.assets(table.asset("frontier"))
 
 
 def templated(value: object) -> bool:

@@ -55,7 +55,8 @@ def run_demo(folder: Path, tell: Tell = print) -> bool:
         _place_salt(folder, table)
     with _environment(_settings(folder)):
         released = {table: _audit_one(folder, table, tell) for table in TABLES}
-    _tell_next(folder, tell)
+    tell("\nOpen the two reports in a browser, then look around in Dagster:")
+    tell(f"  {sys.executable} -m synth_audit.dagster.demo --ui {folder}")
     return released == {"tumours_vine": True, "tumours_resample": False}
 
 
@@ -201,24 +202,10 @@ def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tel
     tell(f"  released  {landed}")
 
 
-def _tell_next(folder: Path, tell: Tell) -> None:
-    tell("\nOpen the two reports in a browser, then look around in Dagster:")
-    tell(f"  {sys.executable} -m synth_audit.dagster.demo --ui {folder}")
-
-
 def open_ui(folder: Path) -> NoReturn:
     """Turn this process into Dagster's web server over what the demo left in ``folder``."""
-    command = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-m",
-        "dagster",
-        "dev",
-        "-m",
-        "synth_audit.dagster.demo",
-    ]
-    os.execve(sys.executable, command, {**os.environ, **_settings(folder.resolve())})  # noqa: S606
+    command = f"-W ignore -m dagster dev -m {__spec__.name}".split()
+    os.execve(sys.executable, [sys.executable, *command], {**os.environ, **_settings(folder.resolve())})  # noqa: S606
 
 
 def main() -> int:

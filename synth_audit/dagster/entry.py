@@ -113,11 +113,6 @@ def pool_of(table: TableEntry, stage: str) -> str | None:
     needs = Needs()
     for generator in _fitted(table, stage):
         needs |= needs_of(generator)
-    return _waits(needs)
-
-
-def _waits(needs: Needs) -> str | None:
-    """The pool for what needs that much."""
     return GPU if needs.gpu else MEMORY if needs.memory else None
 
 
@@ -129,14 +124,13 @@ def _fitted(table: TableEntry, stage: str) -> Iterator[Generator]:
 
         yield from (candidate.plan.build_generator() for candidate in candidates_of(plan, sys.maxsize))
     elif plan.generator is not None and stage in ("synthetic", "audit"):
+        from synth_audit.pipeline.stages import audits_of
+
         generator = plan.build_generator()
+        needs = needs_of(generator)
         # What waits for nothing anyway is not asked about: that would load every audit.
-        if stage == "synthetic" or (_waits(needs_of(generator)) and _plays(table)):
+        if stage == "synthetic" or (
+            (needs.gpu or needs.memory)
+            and any(Need.GENERATOR in a.info.needs for a in audits_of(plan, table.suite).values())
+        ):
             yield generator
-
-
-def _plays(table: TableEntry) -> bool:
-    """True when an audit of the plan, or one that a gate brings along, fits the generator again."""
-    from synth_audit.pipeline.stages import audits_of
-
-    return any(Need.GENERATOR in a.info.needs for a in audits_of(table.plan, table.suite).values())

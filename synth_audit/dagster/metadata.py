@@ -62,7 +62,10 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
     return {
         **_answers(evidence),
         "gates": gate_table(evidence.gates.results),
-        "audits": _outcome_table(evidence),
+        "audits": _table(
+            ("audit", "room", "outcome", "measurements", "reason"),
+            ((o.audit, o.family, str(o.status), len(o.measurements), o.reason) for o in evidence.outcomes),
+        ),
         **_numbers({str(g.measurement): g.value for g in evidence.gates.results if g.measurement}),
         **_bullets("holds the release", evidence.gates.blockers),
         **_pictures(evidence),
@@ -120,6 +123,7 @@ def release(table: str, record: ReleaseRecord, pages: Metadata) -> Metadata:
 
 def frontier(record: FrontierRecord, workspace: Workspace) -> Metadata:
     """Which candidate was chosen and why, and one line for each."""
+    score = {c.name: "" if c.score is None else f"{c.score:.3f}" for c in record.candidates}
     return {
         "candidates": len(record.candidates),
         "chosen": record.chosen or "none",
@@ -127,7 +131,13 @@ def frontier(record: FrontierRecord, workspace: Workspace) -> Metadata:
         "privacy": str(record.privacy or ""),
         "usefulness": str(record.utility or ""),
         "level, corrected for their number": record.level,
-        "all candidates": _candidate_table(record),
+        "all candidates": _table(
+            ("candidate", "verdict", "privacy", "usefulness", "PU", "problem"),
+            (
+                (c.name, c.verdict, _number(c.privacy), _number(c.utility), score[c.name], c.problem)
+                for c in record.candidates
+            ),
+        ),
         "page": dg.MetadataValue.path(str(workspace.frontier_page)),
         "page link": dg.MetadataValue.url(workspace.frontier_page.resolve().as_uri()),
         "plan sha256": record.plan_sha256,
@@ -229,30 +239,6 @@ def gate_table(results: Iterable[GateResult]) -> dg.TableMetadataValue:
     return _table(
         ("gate", "result", "measured", "allowed", "blocking"),
         ((g.gate, str(g.result), g.measured, g.allowed, "yes" if g.blocking else "no") for g in results),
-    )
-
-
-def _outcome_table(evidence: Evidence) -> dg.TableMetadataValue:
-    return _table(
-        ("audit", "room", "outcome", "measurements", "reason"),
-        ((o.audit, o.family, str(o.status), len(o.measurements), o.reason) for o in evidence.outcomes),
-    )
-
-
-def _candidate_table(record: FrontierRecord) -> dg.TableMetadataValue:
-    return _table(
-        ("candidate", "verdict", "privacy", "usefulness", "PU", "problem"),
-        (
-            (
-                c.name,
-                c.verdict,
-                _number(c.privacy),
-                _number(c.utility),
-                "" if c.score is None else f"{c.score:.3f}",
-                c.problem,
-            )
-            for c in record.candidates
-        ),
     )
 
 

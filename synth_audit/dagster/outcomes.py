@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from dagster_shared.record import copy
@@ -139,15 +139,19 @@ def without_values(stage: str) -> Iterator[None]:
     except SynthAuditError as error:
         if (kind := kind_of_failure(error)) in (REFUSAL, WAITING):
             raise
-        _raise(_failure(stage, kind, type(error).__name__, str(error)))
+        name, told = type(error).__name__, str(error)
     except Exception as error:  # anything else may quote a cell: none may pass as it is
         from synth_audit.examination.audit_runner import describe_error
 
         kind = OUTAGE if may_pass(error) else FAULT
-        _raise(_failure(stage, kind, type(error).__name__, describe_error(error)))
-
-
-def _raise(failure: dg.Failure) -> NoReturn:
+        name, told = type(error).__name__, describe_error(error)
+    else:
+        return
+    failure = dg.Failure(
+        description=f"{stage}: {told}",
+        metadata={"stage": stage, "kind": kind, "error": name},
+        allow_retries=kind == OUTAGE and stage in _RETRIED,
+    )
     if failure.allow_retries:
         raise dg.RetryRequested(RETRIES, SECONDS) from failure
     raise failure from None
@@ -162,11 +166,3 @@ def kind_of_failure(error: SynthAuditError) -> str:
     if isinstance(error, (ReleaseRefused, BudgetSpent)):
         return REFUSAL
     return OUTAGE if may_pass(error) else INPUT
-
-
-def _failure(stage: str, kind: str, error: str, text: str) -> dg.Failure:
-    return dg.Failure(
-        description=f"{stage}: {text}",
-        metadata={"stage": stage, "kind": kind, "error": error},
-        allow_retries=kind == OUTAGE and stage in _RETRIED,
-    )
