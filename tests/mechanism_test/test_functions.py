@@ -95,7 +95,7 @@ def test_noise_that_repeats_is_refuted_whatever_its_size(asked):
     assert found.answer is ClaimAnswer.VIOLATED
     assert "noise repeats" in found.reason
     assert found.repeats < 1e-4
-    assert found.plain()["epsilon_at_least"] is None
+    assert json.loads(found.to_json())["epsilon_at_least"] is None
 
 
 def test_a_constant_repeats_itself_and_hides_all(asked):
