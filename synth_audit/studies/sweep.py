@@ -106,14 +106,17 @@ class SweepRun:
         if self.fresh or not self._kept_once(candidate, own):
             shutil.rmtree(own.root, ignore_errors=True)  # what is there is of another plan, split or version
             with self._room(candidate, own) as room:
-                made_by = _make(candidate, room, context).generator
+                with _told(Exception, SystemExit):  # whatever a generator does wrong
+                    made_by = stages.make_synthetic(candidate.plan, room, context).generator
                 if not kept_because(candidate.plan.build_generator(), made_by):
-                    return _audit(candidate, room, context)
+                    with _told(DataError):
+                        return stages.audit_synthetic(candidate.plan, room, context)
         with self._room(candidate, own) as room:
             link_or_copy(own.synthetic, room.synthetic)
             made = SyntheticRecord.read(own.synthetic_record)
             replace(made, plan_sha256=candidate.plan.digest).write(room.synthetic_record)
-            return _audit(candidate, room, context)
+            with _told(DataError):
+                return stages.audit_synthetic(candidate.plan, room, context)
 
     @contextmanager
     def _room(self, candidate: Candidate, own: Workspace) -> Iterator[Workspace]:
@@ -184,21 +187,15 @@ class _NoTable(Exception):
     """A generator gave no table; the text says why and holds no cell value."""
 
 
-def _make(candidate: Candidate, room: Workspace, context: RunContext) -> SyntheticRecord:
+@contextmanager
+def _told(*faults: type[BaseException]) -> Iterator[None]:
+    """Have such faults told of the candidate at work, while the others still have their turn."""
     try:
-        return stages.make_synthetic(candidate.plan, room, context)
-    except SynthAuditError as error:
-        raise _NoTable(f"{type(error).__name__}: {error.what}") from None
-    # Whatever a generator does wrong is told of this candidate, and the others still have their turn.
-    except (Exception, SystemExit) as error:
+        yield
+    except faults as error:
+        if isinstance(error, SynthAuditError):
+            raise _NoTable(f"{type(error).__name__}: {error.what}") from None
         raise _NoTable(describe_error(error)) from None
-
-
-def _audit(candidate: Candidate, room: Workspace, context: RunContext) -> Evidence:
-    try:
-        return stages.audit_synthetic(candidate.plan, room, context)
-    except DataError as error:
-        raise _NoTable(f"{type(error).__name__}: {error.what}") from None
 
 
 def _split(
