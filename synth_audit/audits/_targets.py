@@ -9,7 +9,7 @@ import numpy as np
 
 from synth_audit.arrays import Positions
 from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
-from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.neighbours.search import nearest_others
 from synth_audit.plugins.audit import Subject
@@ -63,7 +63,7 @@ def most_isolated(
     """
     asked, apart = rng.permutation(rows), np.zeros(len(rows))
     if table.n_rows > 1:
-        [coded] = EuclideanEncoder.anchored_on(table, columns).encode([table])
+        [coded] = Encoded([table], columns).coordinates()
         apart = nearest_others(coded, asked, others).mean(axis=1)
     return np.sort(asked[np.argsort(-apart, kind="stable")[:most]])
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.encode.cells import row_groups
+from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import DataError
 from synth_audit.findings.verdict import TableCheck
 from synth_audit.pipeline.warnings import shown_count
@@ -67,7 +67,7 @@ def refuse_seen_control(subject: Subject) -> None:
 
     if subject.control is None:
         return
-    train, control = row_groups([subject.train, subject.control], subject.features)
+    train, control = Encoded([subject.train, subject.control], subject.features).groups()
     shared = float(np.isin(control, train).mean())
     n, m = len(train), len(control)
     size = max(train.max(initial=-1), control.max(initial=-1)) + 1

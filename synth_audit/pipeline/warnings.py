@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from synth_audit.encode.cells import row_groups
 from synth_audit.encode.codes import cells_of
+from synth_audit.encode.encoded import Encoded
 from synth_audit.execution.seeds import Salt
 from synth_audit.pipeline.coarsening import about_coarsening
 from synth_audit.plan.plan import Plan
@@ -90,7 +90,7 @@ def inspect(train: Table, control: Table | None, suppression: int) -> tuple[str,
         )
     shared = 0
     if control is not None:
-        in_train, in_control = row_groups([train, control], train.schema.features)
+        in_train, in_control = Encoded([train, control], train.schema.features).groups()
         shared = int(np.isin(in_control, in_train).sum())
     if control is not None and shared:
         found.append(
@@ -279,7 +279,7 @@ def about_equal_rows(subject: Subject) -> tuple[str, ...]:
     train, divided = subject.train, subject.random_split
     if divided is None or not divided.ours or key_columns(train.schema):
         return ()
-    (groups,) = row_groups([train], train.schema.features)
+    (groups,) = Encoded([train], train.schema.features).groups()
     equal = np.bincount(groups)[groups] > 1
     own = subject.own_coins
     told, enough = [], max(subject.suppression, _OFTEN_EQUAL * train.n_rows)

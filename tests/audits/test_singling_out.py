@@ -311,10 +311,10 @@ class TestEmbedding:
     def outliers_only(self, monkeypatch):
         """The attack with a stand-in for the network: standardised numbers."""
         from synth_audit.audits.privacy import singling_out
-        from synth_audit.encode.distances import EuclideanEncoder
+        from synth_audit.encode.encoded import Encoded
 
         def embed(train, tables, columns, *, settings, context):
-            return EuclideanEncoder.anchored_on(train, columns).encode(tables)
+            return Encoded(tables, columns, [train]).coordinates()
 
         monkeypatch.setattr(singling_out, "embed", embed)
         return SinglingOut(univariate=False, multivariate=(), embedding=True, n_attacks=200, n_minimum=100)

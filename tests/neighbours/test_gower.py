@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.encode.distances import GowerEncoder
+from synth_audit.encode.encoded import Encoded
 from synth_audit.neighbours import leaves, memory, search
 from synth_audit.neighbours.gower import NOWHERE, Mixed, nearest_without
 from synth_audit.neighbours.search import Pairs, nearest, nearest_but, nearest_k, nearest_other
@@ -41,7 +41,7 @@ def records(table):
 def prepared(*tables, weights=None):
     schema = infer_schema(tables[0])
     read = [read_table(t, schema, where="table") for t in tables]
-    return GowerEncoder.by_range(read[0], schema.columns, weights).encode(read)
+    return Encoded(read, schema.columns).mixed_by_range(weights=weights)
 
 
 def mixed(numbers, labels=None, weights=None):
@@ -169,9 +169,9 @@ def test_weights_that_mean_nothing_are_refused(weights):
 def test_leaving_a_column_out_is_as_never_having_had_it(people):
     table = people(30, 3)
     schema = infer_schema(table)
-    encoder = GowerEncoder.by_range(read_table(table, schema, where="train"), schema.columns)
-    [rows] = encoder.encode([read_table(table, schema, where="train")])
-    for place, name in enumerate(encoder.order):
+    encoded = Encoded([read_table(table, schema, where="train")], schema.columns)
+    [rows] = encoded.mixed_by_range()
+    for place, name in enumerate(encoded.order):
         alone, *_ = prepared(table.drop_columns([name]))
         shorter = rows.without(place)
         assert np.allclose(exact_distances(shorter, shorter), exact_distances(alone, alone), atol=1e-9)

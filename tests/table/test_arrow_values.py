@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.encode.cells import row_groups
+from synth_audit.encode.encoded import Encoded
 from synth_audit.encode.facets import Aspect, facets
 from synth_audit.table.arrow import decimals_of, labels_of, nearest_floats, numbers_of
 from synth_audit.table.schema_inference import infer_schema
@@ -69,7 +69,7 @@ def test_a_copy_is_one_in_whatever_type_its_numbers_are(train, copy):
     known = table(train)
     schema = infer_schema(known)
     tables = [read_table(t, schema, where="train") for t in (known, table(copy))]
-    real, given = row_groups(tables, schema.features)
+    real, given = Encoded(tables, schema.features).groups()
     assert real.tolist() == given.tolist()
 
 

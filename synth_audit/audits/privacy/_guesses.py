@@ -9,7 +9,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Positions
 from synth_audit.audits._targets import FEWEST_GUESSES, random_places
-from synth_audit.encode.distances import GowerEncoder
+from synth_audit.encode.encoded import Encoded
 from synth_audit.findings.measurement import (
     Exposure,
     IntervalEstimate,
@@ -50,8 +50,8 @@ class KnownRows:
         Args:
             chosen: positions in train and in control; None for all rows.
         """
-        encoder = GowerEncoder.anchored_on(subject.train, columns, beside=subject.real[1:])
-        return cls(encoder.order, *encoder.encode([*subject.real, subject.synthetic], [*chosen, None]))
+        encoded = Encoded([*subject.real, subject.synthetic], columns, subject.real)
+        return cls(encoded.order, *encoded.mixed([*chosen, None]))
 
     @property
     def varying(self) -> tuple[str, ...]:

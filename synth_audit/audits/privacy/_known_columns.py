@@ -12,13 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Codes, Floats, Positions
-from synth_audit.encode.distances import (
-    AnchoredPart,
-    ScaledNumbers,
-    SharedLabels,
-    Vectors,
-    anchored_parts,
-)
+from synth_audit.encode.encoded import AnchoredPart, Encoded, ScaledNumbers, SharedLabels, Vectors
 from synth_audit.neighbours.coordinates import drawn_in, smallest_type
 from synth_audit.stats import distributions
 from synth_audit.stats.distributions import RobustScale
@@ -70,12 +64,13 @@ class KnownColumn:
     unit: str | None = None
 
     @classmethod
-    def of(cls, parts: Sequence[AnchoredPart], tables: Sequence[Table]) -> list[Self]:
+    def of(cls, parts: Sequence[AnchoredPart], encoded: Encoded) -> list[Self]:
         """Read the parts of one column of a table; each number of a text of several is its own."""
         by_type = {type(part): part for part in parts}
         name = parts[0].column.name
         label, vector = (by_type.get(kind) for kind in (SharedLabels, Vectors))
-        codes = np.concatenate(label.read(tables)) if isinstance(label, SharedLabels) else None
+        tables = encoded.tables
+        codes = np.concatenate(encoded.codes(label.column)) if isinstance(label, SharedLabels) else None
         found = []
         for part in parts:
             if isinstance(part, ScaledNumbers):
@@ -162,8 +157,9 @@ def known_columns(
     Args:
         reference: train first, and control, whose rows together set the scale of numbers.
     """
-    parts = groupby(anchored_parts(reference, columns), key=lambda part: part.column.name)
-    return (known for _, of_column in parts for known in KnownColumn.of([*of_column], tables))
+    encoded = Encoded(tables, columns, reference)
+    parts = groupby(encoded.parts, key=lambda part: part.column.name)
+    return (known for _, of_column in parts for known in KnownColumn.of([*of_column], encoded))
 
 
 def _dense(values: Codes | Floats) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
@@ -189,7 +185,7 @@ def differences(
     """
     place = {column.name: i for i, column in enumerate(known)}
     varying = [column for column in features if column.name in place]
-    numbers = [p for p in anchored_parts(reference, varying) if isinstance(p, ScaledNumbers)]
+    numbers = [p for p in Encoded(tables, varying, reference).parts if isinstance(p, ScaledNumbers)]
     pairs = [(a, b) for a, b in combinations(numbers, 2) if a.part.unit == b.part.unit is not None]
     times = [pair for pair in pairs if pair[0].part.unit == TIME]
     others = sorted(

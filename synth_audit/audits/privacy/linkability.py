@@ -20,7 +20,7 @@ from synth_audit.audits._targets import drawn, named
 from synth_audit.audits.privacy._guesses import KnownRows, exposure, risk_and_rates, success_rate, successes
 from synth_audit.audits.privacy._known_sets import AskedPeople, Trial, known_sets, worst_of_sets
 from synth_audit.encode.codes import codes
-from synth_audit.encode.distances import varies
+from synth_audit.encode.encoded import varies
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Findings, Measurement

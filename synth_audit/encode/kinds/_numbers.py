@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from synth_audit.arrays import Codes, Floats, Labels, Positions, Target
 from synth_audit.encode.cells import AnchoredCells, SharedCells, shared_number_cells
-from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.encoded import Encoded
 from synth_audit.encode.facets import MarginMethod, Novelty
 from synth_audit.encode.novelty import FinestDigits, number_novelties
 from synth_audit.encode.predictors import Coding, GuessTolerance, number_coding
@@ -172,8 +172,10 @@ class Numbers(Kind):
         Args:
             far: as of :meth:`response`.
         """
-        encoder = EuclideanEncoder.anchored_on(train, [column])
-        return [np.clip(c.numbers, -far, far) for c in encoder.encode(tables)]
+        encoded = Encoded(tables, [column], [train])
+        if not encoded.varying:
+            return [np.zeros((t.n_rows, 1)) for t in tables]
+        return [np.clip(c.numbers, -far, far) for c in encoded.coordinates()]
 
     def coding(self, train: Table, column: Column, start: int) -> Coding | None:
         """The number itself."""

@@ -11,9 +11,9 @@ import numpy.typing as npt
 from synth_audit.arrays import Bools, Counts, Floats, Positions
 from synth_audit.audits.fidelity._propensity import labels_that_fit
 from synth_audit.encode.codes import Vocabulary, most_frequent
-from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.encoded import centre_and_scale, varies
 from synth_audit.execution.executor import over_blocks, single_threaded_algebra
-from synth_audit.table.schema import Column
+from synth_audit.table.schema import Column, nominal, quantitative
 from synth_audit.table.table import Table
 
 _FLAT = 1e-12
@@ -300,14 +300,13 @@ class StandardisedCoordinates:
         Args:
             most: coordinates to keep to where possible, by counting rarer labels among the others.
         """
-        scales = EuclideanEncoder.anchored_on(tables[0], columns)
-        varying = [c for c in columns if c.name not in scales.constant]
-        numeric = [c for c in varying if c.name in scales.scale]
-        numeric.sort(key=lambda c: not np.isfinite(scales.scale[c.name]))
-        n_numeric = sum(bool(np.isfinite(scales.scale[c.name])) for c in numeric)
-        places = _Indicators([0.0] * n_numeric, [c.name for c in numeric[:n_numeric]])
-        parts = [_numeric_part(tables, c, i, n_numeric, scales, places) for i, c in enumerate(numeric)]
-        discrete = [c for c in varying if c.name not in scales.scale]
+        varying = [c for c in columns if varies(tables[0], c)]
+        numeric = [(c, *centre_and_scale(tables[0].numbers(c.name))) for c in quantitative(varying)]
+        numeric.sort(key=lambda scaled: not np.isfinite(scaled[2]))
+        n_numeric = sum(bool(np.isfinite(scale)) for *_, scale in numeric)
+        places = _Indicators([0.0] * n_numeric, [c.name for c, *_ in numeric[:n_numeric]])
+        parts = [_numeric_part(tables, *c, i, n_numeric, places) for i, c in enumerate(numeric)]
+        discrete = nominal(varying)
         sizes = [len(Vocabulary.of(c.name, tables[0]).labels) for c in discrete]
         kept = labels_that_fit(sizes, most - len(places.weights), max(sizes, default=1))
         parts += [p for c in discrete if (p := _discrete_part(tables, c, kept, places)) is not None]
@@ -352,7 +351,13 @@ class _Indicators:
 
 
 def _numeric_part(
-    tables: Sequence[Table], column: Column, i: int, n: int, scales: EuclideanEncoder, places: _Indicators
+    tables: Sequence[Table],
+    column: Column,
+    centre: float,
+    scale: float,
+    i: int,
+    n: int,
+    places: _Indicators,
 ) -> _ColumnPart:
     """With a share m of missing values: the numbers have variance 1 − m, the indicator m (1 − m)."""
     absent = float(tables[0].missing(column.name).mean())
@@ -361,8 +366,8 @@ def _numeric_part(
     return _ColumnPart(
         column,
         number=i if i < n else NOWHERE,
-        centre=scales.centre[column.name],
-        scale=scales.scale[column.name] * root,
+        centre=centre,
+        scale=scale * root,
         missing=places.add(column.name, 1 / root) if gaps else NOWHERE,
     )
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.audits._declarations import excess_over_control
-from synth_audit.encode.distances import EuclideanEncoder, GowerEncoder
 from synth_audit.encode.embedding import EmbeddingSettings, embed
+from synth_audit.encode.encoded import Encoded
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
@@ -223,10 +223,9 @@ def in_space(
     tables, columns = [*subject.real, subject.synthetic], subject.features
     match distance:
         case "gower":
-            encoder = GowerEncoder.anchored_on(subject.train, columns, beside=subject.real[1:])
-            return encoder.encode(tables, (None, None, asked))
+            return Encoded(tables, columns, subject.real).mixed((None, None, asked))
         case "euclidean":
-            return EuclideanEncoder.anchored_on(subject.train, columns).encode(tables, (None, None, asked))
+            return Encoded(tables, columns).coordinates((None, None, asked))
         case "embedding":
             some = [*subject.real, subject.synthetic.take(asked)]
             return embed(subject.train, some, columns, settings=settings, context=context)
