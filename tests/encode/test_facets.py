@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.encode.facets import facets
-from synth_audit.generators._model_files import from_text, to_text
+from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.table.schema import nominal, quantitative
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import assemble, read_table
@@ -105,11 +105,13 @@ def test_the_text_unlike_all_others_is_outlying_though_each_occurs_once():
 
 
 @every_kind
-def test_a_distribution_is_drawn_from_and_survives_json(tables):
+def test_a_distribution_is_drawn_from_and_survives_its_file(tables, tmp_path):
     train, _ = tables
     column = train.schema["x"]
     learnt = facets(column).univariate(train, column, "kde")
-    drawn = [d.sample(400, np.random.default_rng(5)) for d in (learnt, from_text(to_text(learnt)))]
+    write_model(tmp_path, learnt)
+    copies = learnt, read_model(tmp_path, type(learnt))
+    drawn = [d.sample(400, np.random.default_rng(5)) for d in copies]
     made, again = (assemble(train.schema, {"x": values}) for values in drawn)
     assert made.data.equals(again.data)
     assert made.data.schema.field("x").type == train.data.schema.field("x").type

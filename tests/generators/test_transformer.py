@@ -8,7 +8,6 @@ import pytest
 
 from synth_audit.errors import DataError
 from synth_audit.generators._deep.rows import on_declared, on_train
-from synth_audit.generators._model_files import from_text, to_text
 from synth_audit.table.schema import PublicDomain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
@@ -70,12 +69,6 @@ def test_scores_are_read_by_the_largest_and_numbers_are_clipped(train):
     back = transformer.decode(stretched.astype(np.float32))
     assert back.column("town").to_pylist() == train.column("town").to_pylist()
     assert set(back.numbers("age")) <= set(train.numbers("age"))
-
-
-def test_it_is_saved_as_json(train):
-    transformer = on_train(train)
-    again = from_text(to_text(transformer))
-    assert again.columns == transformer.columns
 
 
 def test_what_is_declared_is_all_that_is_used(train):

@@ -54,11 +54,6 @@ class RVine:
 
     copula: Any
 
-    @property
-    def dim(self) -> int:
-        """Number of variables."""
-        return int(self.copula.dim)
-
     def truncated(self, level: int) -> RVine:
         """The first ``level`` trees."""
         if level >= int(self.copula.trunc_lvl):
@@ -69,7 +64,7 @@ class RVine:
 
     def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Uniform levels with this dependence, shape (n, d), by the inverse Rosenblatt transform."""
-        uniforms = np.asfortranarray(rng.random((n, self.dim)))
+        uniforms = np.asfortranarray(rng.random((n, int(self.copula.dim))))
         # One thread: with discrete variables the last bits depend on the number of threads.
         return np.asarray(self.copula.inverse_rosenblatt(uniforms, num_threads=1), dtype=np.float64)
 
@@ -193,20 +188,6 @@ class CVine:
                     drawn[leaf] = inverse_h(edge, drawn[leaf], w[self.dim - 1 - t])
         return np.ascontiguousarray(drawn.T)
 
-    def given_roots(self, leaf: int, level: float, roots: Sequence[float]) -> float:
-        """F(x_leaf | roots) of one level of a leaf: what :meth:`from_uniforms` would draw it from.
-
-        Args:
-            level: F(x_leaf), in [0, 1].
-            roots: w of the variables d−1, d−2, …, leaf+1, in this order.
-        """
-        value = float(np.clip(level, _EDGE, 1 - _EDGE))
-        for t, root in enumerate(roots[: len(self.trees)]):
-            edge = self.trees[t][leaf]
-            if edge is not None:
-                value = float(edge.hfunc2(np.array([[value, root]]))[0])
-        return value
-
 
 def inverse_h(edge: Edge, levels: Floats, root: Floats) -> Floats:
     """The level of a leaf of which a share ``levels`` lies below, given the root, shape (n,).
@@ -281,10 +262,7 @@ class Joint:
 
     def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Values of all variables, shape (n, number of variables)."""
-        return self.values(self.copula.draw(n, rng))
-
-    def values(self, levels: Floats) -> Floats:
-        """Values of all variables from the levels of the linked ones, shape (n, number of these)."""
+        levels = self.copula.draw(n, rng)
         values = np.empty((len(levels), len(self.margins) + len(self.known)))
         values[:, len(self.margins) :] = self.known
         place = {variable: i for i, variable in enumerate(self.linked)}
