@@ -124,7 +124,9 @@ def run_context(plan: Plan, scratch: Path | None = None, **running: Unpack[Runni
         scratch: where temporary folders are made; the system's place for them if None.
     """
     progress = running.pop("progress", None)
-    rewritten = progress is None and _in_notebook()
+    # In a notebook a kernel runs this, whose output a browser shows.
+    shell = sys.modules.get("IPython")
+    rewritten = progress is None and shell is not None and hasattr(shell.get_ipython(), "kernel")
     if rewritten:
         progress = spoken(_rewrite, every=0.5)
     told = (spoken(print) if progress is True else progress) or silent
@@ -151,12 +153,6 @@ def at_work(
     settled, workspace = place_of(plan, out, candidate)
     with in_use(workspace) as scratch, run_context(settled, scratch, **running) as context:
         yield settled, workspace, context
-
-
-def _in_notebook() -> bool:
-    """Whether a kernel runs this, whose output a browser shows."""
-    shell = sys.modules.get("IPython")
-    return shell is not None and hasattr(shell.get_ipython(), "kernel")
 
 
 def _rewrite(line: str) -> None:
