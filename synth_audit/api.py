@@ -57,7 +57,6 @@ from synth_audit.studies import calibration, comparison, run_estimate
 from synth_audit.studies import mend as mending
 from synth_audit.studies.frontier import FrontierRecord, read_frontier
 from synth_audit.studies.sweep import sweep
-from synth_audit.table.table import Table
 from synth_audit.verdict.judge import judge_again
 from synth_audit.verdict.suite import load_suite
 
@@ -111,7 +110,13 @@ def audit(
     ):
         rows = {name: inputs.placed(table, Path(folder)) for name, table in tables.items()}
         subject = stages.anchored_subject(rows["train"], rows.get("control"), rows["synthetic"], settled)
-        warnings = _about_file(settled, subject.synthetic, tables["synthetic"])
+        # What a file holds beside its rows, unused labels, and CSV cells that a spreadsheet would run.
+        source = tables["synthetic"]
+        warnings = about_metadata(source.schema(Path.cwd())) if isinstance(source, Parquet) else ()
+        warnings += about_unused_labels(subject.synthetic, settled.suppression)
+        # With a target in CSV the plan itself makes them be looked for.
+        if isinstance(source, Csv) and (settled.release is None or settled.release.name != "csv"):
+            warnings += about_formulas(settled, subject.synthetic, as_csv=True)
         if workspace is None:
             audited = stages.examine(
                 settled,
@@ -136,15 +141,6 @@ def audit(
         )
     pages.write_report(workspace)
     return shown(evidence)
-
-
-def _about_file(plan: Plan, synthetic: Table, source: object) -> tuple[str, ...]:
-    """What a file holds beside its rows, unused labels, and CSV cells that a spreadsheet would run."""
-    found = about_metadata(source.schema(Path.cwd())) if isinstance(source, Parquet) else ()
-    found += about_unused_labels(synthetic, plan.suppression)
-    # With a target in CSV the plan itself makes them be looked for.
-    as_csv = isinstance(source, Csv) and (plan.release is None or plan.release.name != "csv")
-    return found + (about_formulas(plan, synthetic, as_csv=True) if as_csv else ())
 
 
 def run(
@@ -484,18 +480,14 @@ def purge(
     retention = purging.Retention.of(keep, older_than)
     folder = isinstance(table, (str, Path)) and os.path.isdir(table)
     workspace = Workspace(Path(str(table))) if folder else inputs.workspace_of(table, None)
-    newest = _newest_sweep(workspace)
+    newest = None
+    if os.path.isfile(workspace.kept_frontier):
+        record = read_frontier(workspace.kept_frontier)
+        best = record.best
+        newest = purging.Sweep({c.slug for c in record.candidates}, None if best is None else best.slug)
     if dry_run:
         return purging.survey(workspace, retention, newest)
     return purging.purge(workspace, retention, newest, only)
-
-
-def _newest_sweep(workspace: Workspace) -> purging.Sweep | None:
-    if not os.path.isfile(workspace.kept_frontier):
-        return None
-    record = read_frontier(workspace.kept_frontier)
-    best = record.best
-    return purging.Sweep({c.slug for c in record.candidates}, None if best is None else best.slug)
 
 
 def frontier(

@@ -13,9 +13,9 @@ from synth_audit.cli import options, terminal
 from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE, POSITIVE
 from synth_audit.cli.terminal import Exit, exit_code, say, say_json, say_whole, short
-from synth_audit.inputs import Execution, workspace_of
 
 if TYPE_CHECKING:
+    from synth_audit.inputs import Execution
     from synth_audit.mechanism_test.distinguishing import MechanismResult
 
 JOB = CommandJob.AUDIT
@@ -131,6 +131,8 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Exec
     Example:
       synth-audit exposure tumours.yaml
     """
+    from synth_audit.inputs import workspace_of
+
     evidence = terminal.watched(api.exposure, plan, out, **running)
     together = workspace_of(plan, out).root / "together"
     terminal.show_evidence(evidence, [together], as_json=as_json)

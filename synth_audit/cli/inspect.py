@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -12,7 +12,9 @@ from synth_audit.cli import options, terminal
 from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
 from synth_audit.cli.terminal import Exit, say, say_json, say_whole, verify_code
-from synth_audit.inputs import Execution
+
+if TYPE_CHECKING:
+    from synth_audit.inputs import Execution
 
 JOB = CommandJob.INSPECT
 

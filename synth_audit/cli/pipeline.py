@@ -19,10 +19,10 @@ from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
 from synth_audit.cli.terminal import Exit, exit_code, say, say_json, say_whole, short
 from synth_audit.errors import PlanError
-from synth_audit.inputs import Execution, as_plan, workspace_of
 from synth_audit.text import shortened
 
 if TYPE_CHECKING:
+    from synth_audit.inputs import Execution
     from synth_audit.studies.frontier import FrontierRecord, Number
     from synth_audit.studies.mend import MendRecord
 
@@ -124,6 +124,8 @@ def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running
     Example:
       synth-audit run tumours.yaml --out audits/tumours
     """
+    from synth_audit.inputs import as_plan, workspace_of
+
     workspace = workspace_of(plan, out)
     evidence = terminal.watched(api.run, plan, workspace.root, release=False, **running)
     terminal.show_evidence(evidence, terminal.files_of(workspace), as_json=as_json)
@@ -157,6 +159,8 @@ def frontier(plan: Path, out: Path | None, fresh: bool, as_json: bool, **running
       synth-audit frontier tumours.yaml --out audits/tumours --workers 2
       synth-audit release tumours.yaml --candidate vine-truncation-5
     """
+    from synth_audit.inputs import as_plan, workspace_of
+
     settled = as_plan(plan)
     if settled.release is None:
         say("note: the plan names no `release`; to add one later means to sweep again", err=True)
@@ -251,6 +255,8 @@ def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **give
       synth-audit mend tumours.yaml
       synth-audit mend tumours.yaml --out audits/tumours --write tumours-coarser.yaml
     """
+    from synth_audit.inputs import workspace_of
+
     if write is not None:
         api.refuse_mended_place(plan, write)
     workspace = workspace_of(plan, out)

@@ -124,13 +124,12 @@ def _fitted(table: TableEntry, stage: str) -> Iterator[Generator]:
 
         yield from (candidate.plan.build_generator() for candidate in candidates_of(plan, sys.maxsize))
     elif plan.generator is not None and stage in ("synthetic", "audit"):
-        from synth_audit.pipeline.stages import audits_of
-
         generator = plan.build_generator()
         needs = needs_of(generator)
-        # What waits for nothing anyway is not asked about: that would load every audit.
-        if stage == "synthetic" or (
-            (needs.gpu or needs.memory)
-            and any(Need.GENERATOR in a.info.needs for a in audits_of(plan, table.suite).values())
-        ):
+        if stage == "synthetic":
             yield generator
+        elif needs.gpu or needs.memory:  # what waits for nothing is not asked about: that loads every audit
+            from synth_audit.pipeline.stages import audits_of
+
+            if any(Need.GENERATOR in a.info.needs for a in audits_of(plan, table.suite).values()):
+                yield generator
