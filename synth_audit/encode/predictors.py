@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Codes, Floats, Floats32
-from synth_audit.encode.codes import Vocabulary
+from synth_audit.arrays import Bools, Codes, Floats, Floats32, Target
+from synth_audit.encode.codes import Vocabulary, by_frequency, codes, split_rows
+from synth_audit.encode.encoded import Encoded
+from synth_audit.encode.kinds import number_kind
+from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.neighbours.gower import NOWHERE, Mixed
+from synth_audit.stats.regression import Scaling
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -55,7 +59,12 @@ class Coding:
     rare_counts: Mapping[str, int] = field(default_factory=dict)
 
 
-def number_coding(train: Table, column: Column, start: int) -> Coding | None:
+def column_coding(train: Table, column: Column, start: int) -> Coding | None:
+    """How a column becomes numbers from position ``start`` on; None where train teaches nothing of it."""
+    return (_number_coding if number_kind(column) else _label_coding)(train, column, start)
+
+
+def _number_coding(train: Table, column: Column, start: int) -> Coding | None:
     """The number itself, read no further than train's own smallest and largest, and whether it is missing.
 
     None where the numbers are all the same and too few are missing.
@@ -77,7 +86,7 @@ def number_coding(train: Table, column: Column, start: int) -> Coding | None:
     return Coding(column, start, 1 + gap, [start, start + 1][: 1 + gap], {start: 1.0}, numbers, present)
 
 
-def label_coding(train: Table, column: Column, start: int) -> Coding | None:
+def _label_coding(train: Table, column: Column, start: int) -> Coding | None:
     """Indicators, since no order of codes could carry what labels say of a secret; of two one is enough.
 
     Frequent labels and a frequent gap have one each, and labels that are rare share one if they are frequent
@@ -195,6 +204,74 @@ class Equality:
 
 GuessRule: TypeAlias = GuessTolerance | Equality
 """When a guess at a secret is right, and what can be guessed without a release."""
+
+
+def column_secret(
+    tables: Sequence[Table], column: Column, tolerance: float
+) -> tuple[list[Floats], GuessRule]:
+    """A secret in each table, train first, as numbers, NaN where missing, and when a guess is right.
+
+    Labels are given by codes that the tables share.
+
+    Args:
+        tolerance: relative error at which a guessed number is right, in [0, 1).
+    """
+    if not number_kind(column):
+        return [np.where(x == MISSING, np.nan, x) for x in codes(tables, column)], Equality()
+    numbers = [table.numbers(column.name) for table in tables]
+    return numbers, GuessTolerance.from_train(numbers[0], tolerance)
+
+
+def as_target(
+    tables: Sequence[Table], train: Table, column: Column, *, most_classes: int, far: float
+) -> tuple[list[Target], int]:
+    """A target, missing nowhere: numbers in standard deviations of train, or classes; and how many of these.
+
+    Args:
+        most_classes: classes beyond, by falling frequency in train, are one together.
+        far: standard deviations of train beyond which a number is no farther away.
+
+    Returns:
+        Of each table, shape (n,); 0 classes where the target is a number.
+    """
+    if not number_kind(column):
+        *found, everyone = (np.minimum(y, most_classes - 1) for y in _ranked([*tables, train], column))
+        return [*found], 1 + max(int(y.max()) for y in (*found, everyone))
+    scaling = Scaling.of(train.numbers(column.name)[:, None])
+    scale = scaling.scale[0] if np.isfinite(scaling.scale[0]) else 1.0
+    values = ((t.numbers(column.name) - scaling.centre[0]) / scale for t in tables)
+    return [np.clip(v, -far, far) for v in values], 0
+
+
+def as_predictor(
+    tables: Sequence[Table], train: Table, column: Column, *, most_labels: int, far: float
+) -> list[Floats]:
+    """A predictor, shape (n, k) for each table; a constant of train is 0.
+
+    A number in standard deviations of train, missing ones at the mean with an indicator of their own; an
+    indicator for each label.
+
+    Args:
+        most_labels: indicators of labels; the rarer ones are one together.
+        far: as of :func:`as_target`.
+    """
+    constant = [np.zeros((t.n_rows, 1)) for t in tables]
+    if number_kind(column):
+        encoded = Encoded(tables, [column], [train])
+        return [np.clip(c.numbers, -far, far) for c in encoded.coordinates()] if encoded.varying else constant
+    *found, everyone = _ranked([*tables, train], column)
+    if everyone.min() == everyone.max():
+        return constant
+    used, position = np.unique(np.minimum(np.concatenate(found), most_labels - 1), return_inverse=True)
+    joint = np.zeros((len(position), len(used)))
+    joint[np.arange(len(position)), position] = 1.0
+    return split_rows(joint, tables)
+
+
+def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:
+    """Labels as place by falling frequency in the last table, ties by their codes; missing is a label."""
+    joint = codes(tables, column)
+    return by_frequency(joint, joint[-1])
 
 
 def predicted(

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.audits.fidelity._novelty import Aspect, column_novelties
 from synth_audit.encode.encoded import Encoded
-from synth_audit.encode.facets import Aspect, facets
 from synth_audit.table.arrow import decimals_of, labels_of, nearest_floats, numbers_of
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
@@ -84,7 +84,7 @@ def test_finer_digits_show_whatever_numbers_are_stored_as(train, given):
 
     def finer(values):
         values = values.astype("f4").astype("f8") if given == "widened" else values.astype(given)
-        found = facets(column).novelties(column, known["x"], pa.chunked_array([values]), None)
+        found = column_novelties(column, known["x"], pa.chunked_array([values]), None)
         return next(n.rows for n in found if n.aspect is Aspect.RESOLUTION).mean()
 
     honest = np.random.default_rng(5).permutation(numbers + 0.1).round(1)

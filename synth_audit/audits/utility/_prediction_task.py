@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from synth_audit.arrays import Floats, Integers, Positions, Target
-from synth_audit.encode.facets import facets
+from synth_audit.encode.predictors import as_predictor, as_target
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import Estimate, Interval, Measurement, Quantity, Reference
@@ -123,7 +123,7 @@ def prepare(
     told = untold(np.arange(known.n_rows), control.n_rows, subject.suppression, rng)
     tested = _drawn(known if len(told) == known.n_rows else known.take(told), most_rows, most_rows, rng)
     tables = [*parts, tested]
-    y, n_classes = facets(target).response(tables, whole, target, most_classes=MOST_CLASSES, far=FAR_TARGET)
+    y, n_classes = as_target(tables, whole, target, most_classes=MOST_CLASSES, far=FAR_TARGET)
     if len(np.unique(y[2])) < 2:
         raise NotApplicable("the target has a single value among the control rows")
     y, n_classes, few = joined(y, n_classes, subject.suppression)
@@ -191,7 +191,7 @@ def _encoded(
     blocks: dict[str, slice] = {}
     width = 0
     for column in columns:
-        made = facets(column).features(tables, train, column, most_labels=most, far=FAR)
+        made = as_predictor(tables, train, column, most_labels=most, far=FAR)
         blocks[column.name] = slice(width, width + made[0].shape[1])
         width = blocks[column.name].stop
         for part, block in zip(parts, made, strict=True):
