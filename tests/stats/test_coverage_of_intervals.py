@@ -12,7 +12,7 @@ from synth_audit.audits.published.closest_record.distances import (
 )
 from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.search import nearest
-from synth_audit.stats.proportions import wilson
+from synth_audit.stats.proportions import proportion_interval
 from synth_audit.stats.resampling import percentile_interval
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,7 @@ def smooth(n, rng):
 def test_wilson_covers(share):
     rng = np.random.default_rng(0)
     n, draws = 300, rng.binomial(300, share, 20_000)
-    held = [(i := wilson(int(s), n, LEVEL)).low <= share <= i.high for s in draws]
+    held = [(i := proportion_interval(int(s), n, LEVEL)).low <= share <= i.high for s in draws]
     print(f"wilson {share}: {np.mean(held):.4f}")  # noqa: T201
     assert 0.92 <= np.mean(held) <= 0.995
 
@@ -53,7 +53,7 @@ def test_share_interval_covers_the_null(pool, n_train, n_control):
     for _ in range(RUNS):
         train, control, release = (points(pool(n, rng)) for n in (n_train, n_control, n_train))
         found = closest_share(nearest(release, train), nearest(release, control), n_train)
-        around = wilson(found.share * found.n_effective, found.n_effective, LEVEL)
+        around = proportion_interval(found.share * found.n_effective, found.n_effective, LEVEL)
         held.append(around.low <= null <= around.high)
         widths.append(around.high - around.low)
     print(f"share {pool.__name__} {n_train}/{n_control}: {np.mean(held):.4f} width {np.mean(widths):.3f}")  # noqa: T201

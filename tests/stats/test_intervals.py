@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from synth_audit.stats.proportions import proportion_difference, wilson
+from synth_audit.stats.proportions import proportion_difference, proportion_interval
 from synth_audit.stats.resampling import (
     critical_value,
     enough_draws,
@@ -25,7 +25,7 @@ from synth_audit.stats.resampling import (
 @given(n=st.integers(1, 5000), share=st.floats(0, 1), level=st.sampled_from([0.5, 0.9, 0.95, 0.999]))
 def test_wilson_agrees_with_scipy(n, share, level):
     successes = round(share * n)
-    found = wilson(successes, n, level)
+    found = proportion_interval(successes, n, level)
     expected = stats.binomtest(successes, n).proportion_ci(level, method="wilson")
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-12)
     assert 0 <= found.low <= successes / n + 1e-12
@@ -33,7 +33,7 @@ def test_wilson_agrees_with_scipy(n, share, level):
 
 
 def test_wilson_ends_solve_the_score_equation():
-    found, z = wilson(7.5, 40, 0.9), critical_value(0.9)
+    found, z = proportion_interval(7.5, 40, 0.9), critical_value(0.9)
     for end in (found.low, found.high):
         assert abs(7.5 / 40 - end) == pytest.approx(z * math.sqrt(end * (1 - end) / 40))
 
@@ -41,7 +41,7 @@ def test_wilson_ends_solve_the_score_equation():
 @pytest.mark.parametrize(("successes", "n"), [(0, 0), (1, 0), (-1, 5), (6, 5), (0, -1), (float("nan"), 5)])
 def test_wilson_refuses_impossible_counts(successes, n):
     with pytest.raises(ValueError, match="wilson needs"):
-        wilson(successes, n, 0.95)
+        proportion_interval(successes, n, 0.95)
 
 
 @pytest.mark.parametrize(
