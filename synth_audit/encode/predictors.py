@@ -1,4 +1,4 @@
-"""Columns as targets and predictors of models, and when a guess of a secret counts as right."""
+"""Columns as numbers of a linear model, and when a guess of a secret counts as right."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import TypeAlias
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Codes, Floats, Floats32, Target
-from synth_audit.encode.codes import Vocabulary, by_frequency, codes, split_rows
-from synth_audit.encode.encoded import Encoded
+from synth_audit.arrays import Bools, Codes, Floats, Floats32
+from synth_audit.encode.codes import Vocabulary, codes
 from synth_audit.encode.kinds import number_kind
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.neighbours.gower import NOWHERE, Mixed
-from synth_audit.stats.regression import Scaling
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -220,58 +218,6 @@ def column_secret(
         return [np.where(x == MISSING, np.nan, x) for x in codes(tables, column)], Equality()
     numbers = [table.numbers(column.name) for table in tables]
     return numbers, GuessTolerance.from_train(numbers[0], tolerance)
-
-
-def as_target(
-    tables: Sequence[Table], train: Table, column: Column, *, most_classes: int, far: float
-) -> tuple[list[Target], int]:
-    """A target, missing nowhere: numbers in standard deviations of train, or classes; and how many of these.
-
-    Args:
-        most_classes: classes beyond, by falling frequency in train, are one together.
-        far: standard deviations of train beyond which a number is no farther away.
-
-    Returns:
-        Of each table, shape (n,); 0 classes where the target is a number.
-    """
-    if not number_kind(column):
-        *found, everyone = (np.minimum(y, most_classes - 1) for y in _ranked([*tables, train], column))
-        return [*found], 1 + max(int(y.max()) for y in (*found, everyone))
-    scaling = Scaling.of(train.numbers(column.name)[:, None])
-    scale = scaling.scale[0] if np.isfinite(scaling.scale[0]) else 1.0
-    values = ((t.numbers(column.name) - scaling.centre[0]) / scale for t in tables)
-    return [np.clip(v, -far, far) for v in values], 0
-
-
-def as_predictor(
-    tables: Sequence[Table], train: Table, column: Column, *, most_labels: int, far: float
-) -> list[Floats]:
-    """A predictor, shape (n, k) for each table; a constant of train is 0.
-
-    A number in standard deviations of train, missing ones at the mean with an indicator of their own; an
-    indicator for each label.
-
-    Args:
-        most_labels: indicators of labels; the rarer ones are one together.
-        far: as of :func:`as_target`.
-    """
-    constant = [np.zeros((t.n_rows, 1)) for t in tables]
-    if number_kind(column):
-        encoded = Encoded(tables, [column], [train])
-        return [np.clip(c.numbers, -far, far) for c in encoded.coordinates()] if encoded.varying else constant
-    *found, everyone = _ranked([*tables, train], column)
-    if everyone.min() == everyone.max():
-        return constant
-    used, position = np.unique(np.minimum(np.concatenate(found), most_labels - 1), return_inverse=True)
-    joint = np.zeros((len(position), len(used)))
-    joint[np.arange(len(position)), position] = 1.0
-    return split_rows(joint, tables)
-
-
-def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:
-    """Labels as place by falling frequency in the last table, ties by their codes; missing is a label."""
-    joint = codes(tables, column)
-    return by_frequency(joint, joint[-1])
 
 
 def predicted(
