@@ -1,4 +1,4 @@
-"""Values as numbers and labels are the same whatever they are stored as."""
+"""Arrow values as numbers and labels, and families of Arrow types."""
 
 from __future__ import annotations
 
@@ -10,9 +10,28 @@ import pytest
 
 from synth_audit.audits.fidelity._novelty import Aspect, column_novelties
 from synth_audit.encode.encoded import Encoded
-from synth_audit.table.arrow import decimals_of, labels_of, nearest_floats, numbers_of
+from synth_audit.table.arrow import decimals_of, is_binary, is_text, labels_of, nearest_floats, numbers_of
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_text_in_any_layout(kind):
+    assert is_text(kind)
+    assert not is_binary(kind)
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(4)])
+def test_bytes_in_any_layout(kind):
+    assert is_binary(kind)
+    assert not is_text(kind)
+
+
+@pytest.mark.parametrize("kind", [pa.dictionary(pa.int32(), pa.string()), pa.int64(), pa.null()])
+def test_neither(kind):
+    assert not is_text(kind)
+    assert not is_binary(kind)
+
 
 DECIMALS = [
     pa.decimal128(12, 3),
