@@ -51,9 +51,10 @@ def infer_schema(
             expected=f"one of {', '.join(data.column_names)}",
             fix="correct the name, or drop the entry from `columns`",
         )
+    nothing = ColumnSpec.model_validate({})
     ranked, aside = ordering(rules), set(index_columns(data.column_names, specs))
     columns = tuple(
-        _infer_column(name, data.column(name), specs.get(name) or ColumnSpec(), name in ranked, where)
+        _infer_column(name, data.column(name), specs.get(name, nothing), name in ranked, where)
         for name in data.column_names
         if name not in aside
     )

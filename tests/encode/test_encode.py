@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synth_audit.audits.privacy._predictors import column_coding
 from synth_audit.encode.cells import anchored_cells, column_grouping, shared_cells
 from synth_audit.encode.codes import Vocabulary, by_frequency, codes
 from synth_audit.encode.encoded import Encoded, centre_and_scale
-from synth_audit.encode.predictors import column_coding
 from synth_audit.encode.ranks import order_by_response
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema

@@ -10,7 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._targets import named_or_sensitive
-from synth_audit.encode.predictors import Coding, column_coding
+from synth_audit.audits.privacy._predictors import Coding, column_coding
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Measurement, Quantity

@@ -10,7 +10,7 @@ import numpy as np
 from synth_audit.arrays import Floats, Positions
 from synth_audit.audits._targets import drawn, random_places
 from synth_audit.audits.privacy._guesses import KnownRows
-from synth_audit.encode.predictors import GuessRule, column_secret
+from synth_audit.audits.privacy._predictors import GuessRule, column_secret
 from synth_audit.neighbours.gower import nearest_without
 from synth_audit.neighbours.search import nearest
 from synth_audit.plugins.audit import Subject
