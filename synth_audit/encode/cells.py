@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Bools, Codes, Floats
-from synth_audit.encode.codes import codes
-from synth_audit.encode.facets import facets
+from synth_audit.encode.codes import Vocabulary, codes, most_frequent
+from synth_audit.encode.kinds import number_kind
 from synth_audit.stats import distributions as dist
 from synth_audit.stats.association import JackknifeRows, rows_apart
 from synth_audit.stats.distributions import SortedNumbers
@@ -56,30 +56,67 @@ class SharedCells:
     axis: str
 
 
-def shared_number_cells(
-    tables: Sequence[Table],
-    real: Sequence[Table],
-    column: Column,
-    most: int,
-    fewest: int,
-    grids: Callable[[Floats], Iterable[ValueGrid]],
+def anchored_cells(train: Table, column: Column, *, most_cells: int, most_labels: int) -> AnchoredCells:
+    """Cells of numbers of about equal mass in train, and a last one of missing ones; or of labels.
+
+    A cell for each of the most frequent labels of train, one for its others, one for labels that train lacks,
+    and one for missing. Correlations pass over missing numbers.
+    """
+    name = column.name
+    if number_kind(column):
+        edges = dist.quantile_cells(train.numbers(name), most_cells)
+        size = len(edges) + 2
+        return AnchoredCells(size, lambda table: dist.cell_codes(table.numbers(name), edges), size - 1)
+    vocabulary = Vocabulary.of(name, train)
+    frequent = most_frequent(vocabulary.counts(train), most_labels)
+    rarer = int(frequent.sum())
+    cells = np.append(np.where(frequent, np.cumsum(frequent) - 1, rarer), [rarer + 1, rarer + 2])
+    return AnchoredCells(rarer + 3, lambda table: cells[vocabulary.places(table)])
+
+
+def column_grouping(train: Table, column: Column, *, bins: int) -> AnchoredCells:
+    """Quantile bins of numbers, of about equal mass in train, or its labels by their texts.
+
+    Cell 0 is of missing values, the last of labels that train lacks.
+    """
+    name = column.name
+    if not number_kind(column):
+        vocabulary = Vocabulary.of(name, train)
+        return AnchoredCells(len(vocabulary.labels) + 2, lambda table: 1 + vocabulary.places(table))
+    values = train.numbers(name)[~train.missing(name)]
+    edges = np.unique(np.quantile(values, np.arange(1, bins) / bins)) if len(values) else np.empty(0)
+
+    def group(table: Table) -> Codes:
+        bin_of = 1 + np.searchsorted(edges, table.numbers(name), side="right")
+        return np.where(table.missing(name), 0, bin_of)
+
+    return AnchoredCells(len(edges) + 2, group)
+
+
+def shared_cells(
+    tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
 ) -> SharedCells:
-    """At most ``most`` quantile cells of train, with ``fewest`` rows of each real table where that can be.
+    """Cells to compare tables in: of numbers by their quantiles in train, one for each label.
+
+    Real rows alone decide which cells of numbers there are. Their names hold rounded edges, each shared by
+    enough training rows.
 
     Args:
-        grids: for the edges, what they may be rounded to, fine to coarse. Names hold rounded edges, each
-            shared by enough training rows.
+        real: tables, train first, in which a cell of numbers should hold ``fewest`` rows.
+        most: cells of numbers at most.
     """
+    if (kind := number_kind(column)) is None:
+        return _label_cells(tables, column)
     numbers = [SortedNumbers.of(t.numbers(column.name)) for t in real]
     edges = tellable_edges(numbers, most, fewest)
     found = tuple(dist.cell_codes(t.numbers(column.name), edges) for t in tables)
-    shared = _shared_edges(edges, numbers[0], fewest, grids(edges)) if len(edges) else edges
+    shared = _shared_edges(edges, numbers[0], fewest, kind.edge_grids(edges)) if len(edges) else edges
     names = (*_cell_names(edges, shared, column), _MISSING_LABEL)
     axis = "value, in cells of equal real mass with rounded edges"
     return SharedCells(found, len(names), names, ordered=True, axis=axis)
 
 
-def shared_label_cells(tables: Sequence[Table], column: Column) -> SharedCells:
+def _label_cells(tables: Sequence[Table], column: Column) -> SharedCells:
     """One cell for each label of any of the tables, numbered as :func:`.codes.codes` does.
 
     Of several spellings of a label the most frequent one names it, that of the first table if it has it.
@@ -161,10 +198,7 @@ class ColumnCells:
     @classmethod
     def of(cls, train: Table, columns: Sequence[Column], most_cells: int, most_labels: int) -> ColumnCells:
         """Read the scale off train."""
-        cells = (
-            facets(c).anchored_cells(train, c, most_cells=most_cells, most_labels=most_labels)
-            for c in columns
-        )
+        cells = (anchored_cells(train, c, most_cells=most_cells, most_labels=most_labels) for c in columns)
         return cls(tuple(columns), tuple(cells))
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -110,6 +110,20 @@ def distinct_labels(
     labels = kind.labels(pa.chunked_array([encoded.dictionary]))
     rows = encoded.indices.cast(pa.int64()).fill_null(MISSING).to_numpy(zero_copy_only=False)
     return rows, (labels if exact else column_forms(labels)).to_pylist()
+
+
+def per_label(
+    kind: Kind, read: Callable[[Sequence[str | None]], npt.NDArray[Scalar]], values: pa.ChunkedArray
+) -> npt.NDArray[Scalar]:
+    """What each label is read as, NaN where it is missing, shape (n, …).
+
+    Args:
+        read: takes distinct labels in standard form, None for none.
+    """
+    rows, labels = distinct_labels(kind, values)
+    found = read(labels)
+    nothing = np.full((1, *found.shape[1:]), np.nan, found.dtype)
+    return np.concatenate([found, nothing])[rows]
 
 
 def most_frequent(counts: Counts, most: int) -> Bools:

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from synth_audit.arrays import Codes, Positions
 from synth_audit.audits._weak_blocks import few_labels
+from synth_audit.encode.cells import column_grouping
 from synth_audit.encode.codes import cells_of, codes
-from synth_audit.encode.facets import facets
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import as_int_seed, child_rng, public_key
 from synth_audit.findings.sensitivity import PlantedLeaks
@@ -77,7 +77,7 @@ def _cells(table: Table, column: Column) -> Codes:
     """Numbers in cells of much the same share, labels but the commonest together; missing apart."""
     if not quantitative([column]):
         return few_labels(codes([table], column)[0], _CELLS)
-    return facets(column).grouping(table, column, bins=_CELLS).of(table)
+    return column_grouping(table, column, bins=_CELLS).of(table)
 
 
 def _untold(cells: Codes, known: Codes) -> float:

@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import CodedColumns
+from synth_audit.encode.univariate import column_margin
 from synth_audit.errors import PlanError
 from synth_audit.generators._model_files import SavedWhole, read_model
 from synth_audit.plugins.fitting import may_leave
@@ -351,7 +351,7 @@ class Arf:
             known = ~np.isnan(values[:, j])
             if columns.labels[j] is None and weights[known].sum() >= self.minimum_leaf - 1e-9:
                 numbers = once_for_each_person(values[known, j], weights[known], self.minimum_leaf)
-                found[j] = facets(column).margin(column, numbers, "kde")
+                found[j] = column_margin(column, numbers, "kde")
         return found
 
 

@@ -11,8 +11,8 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import CodedColumns
+from synth_audit.encode.univariate import column_margin
 from synth_audit.errors import DataError, PlanError
 from synth_audit.generators._model_files import SavedWhole, read_model
 from synth_audit.plugins.fitting import may_leave
@@ -262,7 +262,7 @@ class Cart:
                 continue
             if missing.any():
                 gaps[j] = grown(missing.astype(np.float64), np.ones(len(rows), dtype=bool), classes=True)
-            margin = partial(facets(column).margin, column, method="kde") if self.smooth and numbers else None
+            margin = partial(column_margin, column, method="kde") if self.smooth and numbers else None
             values[j] = grown(rows[:, j], there, classes=not numbers, margin=margin)
         return CartModel(columns, gaps, values)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.audits.privacy._predictors import Equality, GuessTolerance
 from synth_audit.audits.privacy.inference import Inference, questions
-from synth_audit.encode.predictors import Equality, GuessTolerance
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.stats.attack_success import corrected_level, risk

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synth_audit.audits.privacy._predictors import column_coding
+from synth_audit.encode.cells import anchored_cells, column_grouping, shared_cells
 from synth_audit.encode.codes import Vocabulary, by_frequency, codes
 from synth_audit.encode.encoded import Encoded, centre_and_scale
-from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import order_by_response
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
@@ -257,15 +258,15 @@ def test_no_view_of_labels_is_blinded_by_their_spelling(tables_of):
     names = rng.choice(["Alfa", "Bravo", "Ürümqi"], 60, p=[0.6, 0.3, 0.1]).tolist()
     train, made = tables_of({"k": names}, {"k": [f" {name.upper()}" for name in names]})
     column = train.schema["k"]
-    coding = facets(column).coding(train, column, 0)
+    coding = column_coding(train, column, 0)
     assert np.array_equal(coding.numbers(made), coding.numbers(train))
     assert coding.present(made).all()
     for view in (
-        facets(column).grouping(train, column, bins=4),
-        facets(column).anchored_cells(train, column, most_cells=4, most_labels=2),
+        column_grouping(train, column, bins=4),
+        anchored_cells(train, column, most_cells=4, most_labels=2),
     ):
         assert np.array_equal(view.of(made), view.of(train))
-    names_shown = facets(column).shared_cells([train, made], [train], column, most=4, fewest=1).names
+    names_shown = shared_cells([train, made], [train], column, most=4, fewest=1).names
     assert set(names_shown) == {"Alfa", "Bravo", "Ürümqi", "missing"}
 
 

@@ -13,8 +13,7 @@ import numpy as np
 from synth_audit.arrays import Floats
 from synth_audit.audits._declarations import at_least, descriptive, distance
 from synth_audit.audits.fidelity._reference import Found, measured_together
-from synth_audit.encode.cells import SharedCells
-from synth_audit.encode.facets import facets
+from synth_audit.encode.cells import SharedCells, shared_cells
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
@@ -226,7 +225,7 @@ class ResampledTables:
         """
         real, fewest = self.subject.real, self.subject.suppression
         tables = [*real, *self.tables]
-        cells = facets(column).shared_cells(tables, real, column, most=most_cells, fewest=fewest)
+        cells = shared_cells(tables, real, column, most=most_cells, fewest=fewest)
         found = self._of_cells(column, cells, len(real))
         if not quantitative([column]):
             return ColumnFound(found, cells)

@@ -10,8 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._targets import named_or_sensitive
-from synth_audit.encode.facets import facets
-from synth_audit.encode.predictors import Coding
+from synth_audit.audits.privacy._predictors import Coding, column_coding
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Measurement, Quantity
@@ -88,7 +87,7 @@ class DesignMatrix:
         codings: list[Coding] = []
         for column in columns:
             start = codings[-1].start + codings[-1].width if codings else 0
-            coding = facets(column).coding(train, column, start)
+            coding = column_coding(train, column, start)
             if coding is not None:
                 codings.append(coding)
         return cls(tuple(codings))

@@ -12,9 +12,8 @@ import numpy as np
 from synth_audit.arrays import Codes, Floats
 from synth_audit.audits._declarations import different
 from synth_audit.audits.privacy import _attribute_secrets as secrets
-from synth_audit.encode.cells import AnchoredCells
+from synth_audit.encode.cells import AnchoredCells, column_grouping
 from synth_audit.encode.codes import Vocabulary
-from synth_audit.encode.facets import facets
 from synth_audit.errors import PluginError
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
@@ -246,7 +245,7 @@ def _groupings(subject: Subject, secret: secrets.Secret) -> Iterator[AnchoredCel
     """Of the other columns, as train has them."""
     for column in subject.features:
         if column.name != secret.name:
-            yield facets(column).grouping(subject.train, column, bins=BINS)
+            yield column_grouping(subject.train, column, bins=BINS)
 
 
 def _some(table: Table, most: int, rng: np.random.Generator) -> Table:

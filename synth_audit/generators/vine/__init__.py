@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.encode.facets import MarginMethod
+from synth_audit.encode.univariate import MarginMethod
 from synth_audit.generators._model_files import SavedWhole, read_model
 from synth_audit.generators.vine.columns import (
     ColumnCodec,

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Labels
-from synth_audit.encode.facets import facets
+from synth_audit.encode.ranks import rank_scale
 from synth_audit.errors import DataError
 from synth_audit.stats.association import kendall
 from synth_audit.table.schema import Column, Role
@@ -158,7 +158,7 @@ def variables_of(codings: Sequence[ColumnCodec]) -> tuple[Variable, ...]:
 
 
 def _encode(train: Table, column: Column, response: Floats | None) -> ColumnCodec:
-    scale = facets(column).rank_scale(train, column, response, own_order=True)
+    scale = rank_scale(train, column, response, own_order=True)
     return ColumnCodec(column, scale.of(train), scale.labels)
 
 

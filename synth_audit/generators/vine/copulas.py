@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.encode.facets import MarginMethod, facets
+from synth_audit.encode.univariate import MarginMethod, column_margin
 from synth_audit.generators.vine.columns import Variable
 from synth_audit.stats.margins import Margin, stepwise_margin
 from synth_audit.stats.regression import fill_scores
@@ -299,7 +299,7 @@ class Fitting:
     def _margin(self, variable: Variable) -> Margin:
         if variable.gap:
             return stepwise_margin(variable.values)
-        return facets(variable.column).margin(variable.column, variable.values, self.margins)
+        return column_margin(variable.column, variable.values, self.margins)
 
     def _copula(self, margins: Sequence[Margin], values: Sequence[Floats]) -> CVine | RVine:
         if len(margins) < 2 or self.choice is None:

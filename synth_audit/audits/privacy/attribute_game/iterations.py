@@ -19,7 +19,7 @@ from synth_audit.audits.privacy._attribute_secrets import (
     SecretRows,
 )
 from synth_audit.dp.guarantee import PrivacyGuarantee
-from synth_audit.encode.facets import facets
+from synth_audit.encode.univariate import outlying_rows
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.execution.seeds import as_int_seed, child_rng
@@ -259,7 +259,7 @@ def _targets(
     column = reference.schema[secret.name]
     present = np.flatnonzero(~reference.missing(secret.name))
     found = {
-        "outlying targets": facets(column).outlying(reference, column, sizes.tail),
+        "outlying targets": outlying_rows(reference, column, sizes.tail),
         "random targets": present,
     }
     found = {

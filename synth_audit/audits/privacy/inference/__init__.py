@@ -27,10 +27,10 @@ from synth_audit.audits.privacy._guesses import (
     success_rate,
     successes,
 )
+from synth_audit.audits.privacy._predictors import predicted
 from synth_audit.audits.privacy.inference import questions
 from synth_audit.audits.privacy.inference.reconstruction import reconstructed
 from synth_audit.encode.codes import codes
-from synth_audit.encode.predictors import predicted
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
@@ -120,7 +120,7 @@ class Inference:
 
     Nearest by Gower's distance, ties broken at random. A label is guessed right when equal, a number or date
     within ``tolerance`` of train's usual range or, for outlying values, of the secret; see
-    :class:`~synth_audit.encode.predictors.GuessTolerance`. Records whose secret is missing are not
+    :class:`~synth_audit.audits.privacy._predictors.GuessTolerance`. Records whose secret is missing are not
     attacked: there is nothing to learn. A missing guess is wrong.
     ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of their intervals, its interval that
     of :func:`~synth_audit.stats.attack_success.risk_interval`; ``worst_risk`` is the largest, its interval

@@ -10,8 +10,7 @@ import numpy as np
 from synth_audit.arrays import Floats, Positions
 from synth_audit.audits._targets import drawn, random_places
 from synth_audit.audits.privacy._guesses import KnownRows
-from synth_audit.encode.facets import facets
-from synth_audit.encode.predictors import GuessRule
+from synth_audit.audits.privacy._predictors import GuessRule, column_secret
 from synth_audit.neighbours.gower import nearest_without
 from synth_audit.neighbours.search import nearest
 from synth_audit.plugins.audit import Subject
@@ -70,7 +69,7 @@ class HiddenColumn:
     def of(cls, subject: Subject, column: Column, tolerance: float) -> HiddenColumn:
         """Read it."""
         tables = [*subject.real, subject.synthetic]
-        (train, control, release), judge = facets(column).secret(tables, column, tolerance)
+        (train, control, release), judge = column_secret(tables, column, tolerance)
         return cls(column, train, control, release, judge)
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats
-from synth_audit.encode.predictors import GuessRule, forest_features
+from synth_audit.audits.privacy._predictors import GuessRule, forest_features
 from synth_audit.neighbours.gower import Mixed
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from synth_audit.arrays import Bools, Floats, Integers, Positions
 from synth_audit.audits._targets import ISOLATED_FROM, drawn, most_isolated, named_or_sensitive
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.encode.codes import coded, label_counts
-from synth_audit.encode.facets import facets
+from synth_audit.encode.univariate import outlying_rows
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
@@ -517,7 +517,7 @@ def choose(
     found: dict[str, Positions] = {}
     if wanted["outlying"]:
         found["outlying"] = _in_turn(
-            [facets(c).outlying(subject.train, c, tail) for c in columns], wanted["outlying"], rng
+            [outlying_rows(subject.train, c, tail) for c in columns], wanted["outlying"], rng
         )
     for kind, others in (("vulnerable", 1), ("achilles", ISOLATED_FROM)):
         if most := wanted[kind]:

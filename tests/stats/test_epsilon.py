@@ -1,4 +1,4 @@
-"""A lower bound on ε from claims about secret sides: against slow twins, closed forms, and by redrawing."""
+"""Bounds on epsilon from claims about a split, and what a guarantee leaves an attacker."""
 
 from __future__ import annotations
 
@@ -10,11 +10,17 @@ from scipy import stats
 
 from synth_audit.stats.epsilon import (
     LARGEST,
+    ClaimRule,
     Claims,
+    ClaimThreshold,
     Coins,
     FixedSizes,
+    choose_rule,
     epsilon_at_least,
     epsilon_usual,
+    most_advantage,
+    most_found,
+    of_replacing,
     refuted_by,
     wallenius_tail,
 )
@@ -173,3 +179,109 @@ def test_delta_only_takes_away():
 def test_what_cannot_be_is_refused(wrong):
     with pytest.raises(ValueError, match=r"claims|coins|sizes"):
         wrong()
+
+
+def epsilon(scores, sides, p, rng):
+    """ε̂ by a rule that is chosen on one half."""
+    chosen = rng.random(len(sides)) < 0.5
+    rule = choose_rule(scores[:, chosen], sides[chosen], p, ALPHA, 10)
+    return epsilon_at_least(Coins(p), rule.counted(scores[:, ~chosen], sides[~chosen]), ALPHA)
+
+
+def test_a_release_that_knows_nobody_is_seldom_told_to_cost_anything():
+    """The release, and so all scores, stays; the coins are tossed a thousand times."""
+    rng = np.random.default_rng(0)
+    scores = np.stack([rng.normal(size=100), rng.integers(0, 4, 100)])
+    found = [epsilon(scores, rng.random(100) < 0.8, 0.8, rng) for _ in range(1_000)]
+    assert 0 < np.mean(np.array(found) > 0) <= 0.065
+
+
+def test_a_hundred_and_a_hundred_null_scores_prove_nothing():
+    """A shortcut by two normal distributions, published elsewhere, finds a median of 9.3 here."""
+    found = []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        found.append(epsilon(rng.normal(size=(1, 200)), np.arange(200) < 100, 0.5, rng))
+    assert np.mean(np.array(found) == 0) >= 0.95
+
+
+def test_copies_are_found_by_the_one_score_that_sees_them():
+    rng = np.random.default_rng(0)
+    sides = rng.random(4_000) < 0.8
+    scores = rng.normal(size=(5, 4_000))
+    scores[3, rng.choice(np.flatnonzero(sides), 200, replace=False)] = 9
+    rule = choose_rule(scores, sides, 0.8, ALPHA, 10)
+    assert rule.members.score == 3
+    assert 190 < np.sum(rule.claims(scores)[0]) < 215
+    assert epsilon(scores, sides, 0.8, rng) > 1.5
+
+
+def test_low_scores_are_claimed_too_where_that_helps():
+    rng = np.random.default_rng(0)
+    sides = rng.random(4_000) < 0.8
+    score = (sides ^ (rng.random(4_000) < 0.1)).astype(float)[None]
+    rule = choose_rule(score, sides, 0.8, ALPHA, 10)
+    inside, outside = rule.claims(score)
+    assert (inside | outside).all()
+    assert not (inside & outside).any()
+    alone = choose_rule(score, sides, 0.8, ALPHA, 10, both=False)
+    assert (alone.members is None) != (alone.others is None)
+
+
+def test_a_score_that_is_turned_round_still_finds_who_is_not_there():
+    rng = np.random.default_rng(0)
+    sides = rng.random(2_000) < 0.5
+    score = np.where(sides, 0.0, rng.random(2_000) < 0.2)[None]
+    assert choose_rule(-score, sides, 0.5, ALPHA, 10).others == ClaimThreshold(0, -1.0)
+
+
+def test_ties_are_claimed_together():
+    score = np.repeat([2.0, 1.0, 0.0], [4, 30, 30])[None]
+    sides = np.repeat([True, False], [34, 30])
+    rule = choose_rule(score, sides, 0.5, ALPHA, 10)
+    assert rule.members == ClaimThreshold(0, 1.0)
+    assert rule.counted(score, sides).members == 34
+
+
+def test_the_order_of_people_decides_nothing():
+    rng = np.random.default_rng(0)
+    scores, sides = rng.integers(0, 9, (3, 500)) * 1.0, rng.random(500) < 0.8
+    order = rng.permutation(500)
+    assert choose_rule(scores, sides, 0.8, ALPHA, 10) == choose_rule(
+        scores[:, order], sides[order], 0.8, ALPHA, 10
+    )
+
+
+@pytest.mark.parametrize("n", [0, 1, 7])
+def test_few_people_are_all_claimed_and_nobody_is_no_fault(n):
+    rule = choose_rule(np.zeros((2, n)), np.ones(n, dtype=bool), 0.8, ALPHA, 10)
+    assert rule.counted(np.zeros((2, n)), np.ones(n, dtype=bool)).made == n
+    assert (rule == ClaimRule()) == (n == 0)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_randomised_response_reaches_the_bound(epsilon):
+    truth = math.exp(epsilon) / (1 + math.exp(epsilon))
+    assert most_found(1 - truth, epsilon, 0) == pytest.approx(truth)
+    assert most_advantage(epsilon, 0) == pytest.approx(2 * truth - 1)
+
+
+def test_a_mechanism_that_tells_with_probability_delta_reaches_it():
+    assert most_found(0, 0, 0.2) == pytest.approx(0.2)
+    assert most_found(0.5, 0, 0.2) == pytest.approx(0.7)
+    assert most_advantage(0, 0.2) == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0, 0), (0.3, 0.01), (2, 1e-5), (1000, 0)])
+def test_the_advantage_is_the_largest_difference_and_rates_stay_rates(epsilon, delta):
+    grid = np.linspace(0, 1, 20001)
+    found = np.array([most_found(x, epsilon, delta) for x in grid])
+    assert (found >= grid - 1e-12).all()
+    assert (found <= 1).all()
+    assert (np.diff(found, 2) <= 1e-9).all()
+    assert np.max(found - grid) == pytest.approx(most_advantage(epsilon, delta), abs=1e-3)
+
+
+def test_one_row_in_the_place_of_another_is_two_steps():
+    assert of_replacing(1.0, 1e-5) == (2.0, pytest.approx((1 + math.e) * 1e-5))
+    assert of_replacing(900.0, 0.5) == (1800.0, 1.0)

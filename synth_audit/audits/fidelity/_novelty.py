@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes, Floats
-from synth_audit.encode.facets import Aspect, Novelty
+from synth_audit.encode.codes import distinct_labels, per_label
+from synth_audit.encode.kinds import number_kind
+from synth_audit.encode.kinds._numbers import is_single
+from synth_audit.encode.texts import Reading
 from synth_audit.table.label_forms import column_forms
 from synth_audit.table.resolution import Resolution, ValueGrid, decimal_grids, resolution_of, time_grids
+from synth_audit.table.schema import Column
 from synth_audit.table.storage_types import MOST_EXACT
 
 _FINER = 100
@@ -32,6 +37,65 @@ _HIDDEN = r"[\p{Cc}\p{Cf}\p{Co}]"
 
 _FAR = 10.0
 """Spans of a column's numbers beyond its ends: one more digit in front."""
+
+
+class Aspect(StrEnum):
+    """In what a value can be new to a column."""
+
+    LABEL = "labels"
+    SPELLING = "spellings"
+    FORM = "long or hidden text"
+    CONSTANT = "constants"
+    RESOLUTION = "finer digits"
+    RANGE = "far numbers"
+    MISSING = "missing values"
+
+
+@dataclass(frozen=True, eq=False)
+class Novelty:
+    """Cells of a release that are new to a column in one aspect.
+
+    Attributes:
+        rows: of the release, shape (m,).
+        usual: training rows that would be as new, had the rows of their entity not been there, shape (n,):
+            fresh rows of the same people bring as many.
+    """
+
+    aspect: Aspect
+    rows: Bools
+    usual: Bools
+
+
+def column_novelties(
+    column: Column, train: pa.ChunkedArray, values: pa.ChunkedArray, entities: Codes | None
+) -> tuple[Novelty, ...]:
+    """What cells of a release are new to a column of train.
+
+    Of labels new ones, and where labels read as numbers or dates, finer ones, and text among them.
+
+    Args:
+        train, values: the column in train, shape (n,), and in the release, shape (m,).
+        entities: whose each training row is, shape (n,); None where each is somebody's only one.
+    """
+    if kind := number_kind(column):
+        if pa.types.is_float32(train.type) and pa.types.is_float64(values.type):
+            # Numbers that were widened, each of them, as the 32 bits that train has; others as they are.
+            narrow = values.cast(train.type, safe=False)
+            widened = pc.all(pc.equal(narrow.cast(values.type), values)).as_py() is not False
+            values = narrow if widened else values
+        bounded, single = column.declared_bounds is not None, is_single(values.type)
+        known, given = kind.plain(train), kind.plain(values)
+        own, declared = column.inferred_resolution, column.declared_resolution
+        room = FinestDigits.of(known, own, single=single) if kind.decimal and own and not declared else None
+        resolutions = [own, *(x for x in (declared, room) if x is not None)]
+        return _number_novelties(known, given, resolutions, entities, bounded=bounded, single=single)
+    labels, made = (column.kind.labels(_exact_decimals(x)).cast(pa.large_string()) for x in (train, values))
+    found = _label_novelties(labels, made, column.declared_categories or (), entities)
+    reading = Reading.of([x for x in distinct_labels(column.kind, train)[1] if x is not None])
+    if reading is None or column.declared_categories:
+        return found
+    numbers, read = (per_label(column.kind, reading.numbers, x) for x in (train, values))
+    return (*found, *_read_novelties(numbers, read, reading.dates, labels, made, entities))
 
 
 @dataclass(frozen=True)
@@ -81,7 +145,7 @@ class FinestDigits:
         return np.fmax(step, 10.0 ** (size + 1 - digits))
 
 
-def label_novelties(
+def _label_novelties(
     train: pa.ChunkedArray,
     values: pa.ChunkedArray,
     declared: Sequence[str],
@@ -112,7 +176,7 @@ def label_novelties(
     )
 
 
-def number_novelties(
+def _number_novelties(
     train: Floats,
     values: Floats,
     resolutions: Sequence[Resolution | FinestDigits | None],
@@ -149,7 +213,7 @@ def number_novelties(
     return tuple(found)
 
 
-def read_novelties(
+def _read_novelties(
     train: Floats,
     values: Floats,
     dates: bool,
@@ -166,11 +230,11 @@ def read_novelties(
     resolution = resolution_of(train, time_grids() if dates else decimal_grids(), decimal=not dates)
     unread = np.isnan(values) & _is_not_in(given, known.unique().drop_null())
     alone = held_by_one(known, entities) & np.isnan(train)
-    numbers = number_novelties(train, values, [resolution], entities, bounded=False, single=False)
+    numbers = _number_novelties(train, values, [resolution], entities, bounded=False, single=False)
     return (*numbers, Novelty(Aspect.LABEL, unread, alone))
 
 
-def exact_decimals(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _exact_decimals(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Decimals that float64 cannot hold apart as text, so that no digit of a label is lost; others as they
     are."""
     if not (pa.types.is_decimal(values.type) and values.type.scale):

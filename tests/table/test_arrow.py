@@ -1,4 +1,4 @@
-"""Values as numbers and labels are the same whatever they are stored as."""
+"""Arrow values as numbers and labels, and families of Arrow types."""
 
 from __future__ import annotations
 
@@ -8,11 +8,30 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.audits.fidelity._novelty import Aspect, column_novelties
 from synth_audit.encode.encoded import Encoded
-from synth_audit.encode.facets import Aspect, facets
-from synth_audit.table.arrow import decimals_of, labels_of, nearest_floats, numbers_of
+from synth_audit.table.arrow import decimals_of, is_binary, is_text, labels_of, nearest_floats, numbers_of
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
+def test_text_in_any_layout(kind):
+    assert is_text(kind)
+    assert not is_binary(kind)
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary(4)])
+def test_bytes_in_any_layout(kind):
+    assert is_binary(kind)
+    assert not is_text(kind)
+
+
+@pytest.mark.parametrize("kind", [pa.dictionary(pa.int32(), pa.string()), pa.int64(), pa.null()])
+def test_neither(kind):
+    assert not is_text(kind)
+    assert not is_binary(kind)
+
 
 DECIMALS = [
     pa.decimal128(12, 3),
@@ -84,7 +103,7 @@ def test_finer_digits_show_whatever_numbers_are_stored_as(train, given):
 
     def finer(values):
         values = values.astype("f4").astype("f8") if given == "widened" else values.astype(given)
-        found = facets(column).novelties(column, known["x"], pa.chunked_array([values]), None)
+        found = column_novelties(column, known["x"], pa.chunked_array([values]), None)
         return next(n.rows for n in found if n.aspect is Aspect.RESOLUTION).mean()
 
     honest = np.random.default_rng(5).permutation(numbers + 0.1).round(1)

@@ -1,16 +1,18 @@
-"""Columns as targets and predictors of models, and when a guess of a secret counts as right."""
+"""Columns as numbers of a linear model, and when a guess of a secret counts as right."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Floats32
-from synth_audit.encode.codes import Vocabulary
+from synth_audit.encode.codes import Vocabulary, codes
+from synth_audit.encode.kinds import number_kind
+from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.neighbours.gower import NOWHERE, Mixed
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
@@ -55,7 +57,12 @@ class Coding:
     rare_counts: Mapping[str, int] = field(default_factory=dict)
 
 
-def number_coding(train: Table, column: Column, start: int) -> Coding | None:
+def column_coding(train: Table, column: Column, start: int) -> Coding | None:
+    """How a column becomes numbers from position ``start`` on; None where train teaches nothing of it."""
+    return (_number_coding if number_kind(column) else _label_coding)(train, column, start)
+
+
+def _number_coding(train: Table, column: Column, start: int) -> Coding | None:
     """The number itself, read no further than train's own smallest and largest, and whether it is missing.
 
     None where the numbers are all the same and too few are missing.
@@ -77,7 +84,7 @@ def number_coding(train: Table, column: Column, start: int) -> Coding | None:
     return Coding(column, start, 1 + gap, [start, start + 1][: 1 + gap], {start: 1.0}, numbers, present)
 
 
-def label_coding(train: Table, column: Column, start: int) -> Coding | None:
+def _label_coding(train: Table, column: Column, start: int) -> Coding | None:
     """Indicators, since no order of codes could carry what labels say of a secret; of two one is enough.
 
     Frequent labels and a frequent gap have one each, and labels that are rare share one if they are frequent
@@ -195,6 +202,22 @@ class Equality:
 
 GuessRule: TypeAlias = GuessTolerance | Equality
 """When a guess at a secret is right, and what can be guessed without a release."""
+
+
+def column_secret(
+    tables: Sequence[Table], column: Column, tolerance: float
+) -> tuple[list[Floats], GuessRule]:
+    """A secret in each table, train first, as numbers, NaN where missing, and when a guess is right.
+
+    Labels are given by codes that the tables share.
+
+    Args:
+        tolerance: relative error at which a guessed number is right, in [0, 1).
+    """
+    if not number_kind(column):
+        return [np.where(x == MISSING, np.nan, x) for x in codes(tables, column)], Equality()
+    numbers = [table.numbers(column.name) for table in tables]
+    return numbers, GuessTolerance.from_train(numbers[0], tolerance)
 
 
 def predicted(
