@@ -16,13 +16,14 @@ from synth_audit.generators.vine.columns import (
     ColumnCodec,
     Decoder,
     Root,
+    Variable,
     class_codes,
     encode,
     fewest_class_rows,
     ordered,
     variables_of,
 )
-from synth_audit.generators.vine.copulas import Choice, Criterion, FamilySet, Fitting, Joint, Topology
+from synth_audit.generators.vine.copulas import Choice, Criterion, FamilySet, Joint, Topology, fit_joint
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, Needs
 from synth_audit.table.schema import Schema
 from synth_audit.table.table import Table, assemble
@@ -203,7 +204,7 @@ class Vine:
         if classes:
             return self._by_class(train, codings, columns, classes, rng)
         variables = variables_of(columns)
-        joint = self._fitting(self.truncation).fit(variables, rng)
+        joint = self._joint(variables, self.truncation, rng)
         decoders = tuple(c.decoder(variables) for c in codings)
         return VineModel(train.schema, decoders, tuple(map(str, variables)), (joint,), self.truncation)
 
@@ -211,9 +212,9 @@ class Vine:
         """The model that was saved there."""
         return read_model(folder, VineModel)
 
-    def _fitting(self, level: int | None) -> Fitting:
+    def _joint(self, variables: Sequence[Variable], level: int | None, rng: np.random.Generator) -> Joint:
         choice = Choice(families=self.families, criterion=self.criterion, level=level)
-        return Fitting(self.topology, self.margins, None if level == 0 else choice)
+        return fit_joint(variables, self.margins, self.topology, choice, rng)
 
     def _by_class(
         self,
@@ -226,11 +227,11 @@ class Vine:
         """One joint distribution of the other columns for each class; tree 1 is the classes' frequencies."""
         target = columns[-1]
         others, own = variables_of(columns[:-1]), variables_of(columns[-1:])
-        fitting = self._fitting(None if self.truncation is None else self.truncation - 1)
+        level = None if self.truncation is None else self.truncation - 1
         missing = np.isnan(target.values)
 
         def fit(rows: Bools, known: tuple[float, ...]) -> Joint:
-            joint = fitting.fit([v.part(rows) for v in others], rng)
+            joint = self._joint([v.part(rows) for v in others], level, rng)
             return replace(joint, known=known, share=float(rows.mean()))
 
         joints = [fit(target.values == k, (0.0, k)[2 - len(own) :]) for k in classes]
