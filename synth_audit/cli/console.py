@@ -240,9 +240,11 @@ def show_gates(evidence: Evidence) -> None:
         say(said + note, sign=f"  {sign} ", fg=colour)
         _explain(gate.explanation if row[1] else "", gate.advice)
     _tell_left_out(left_out)
-    if passed := len(every) - len(left_out) - len(gates):
+    if passed := [g for g in every if g.sign.kind == "pass" and g not in left_out]:
         sign, colour = SIGNS["pass"]
-        say(f"{_counted(passed)} passed", sign=f"  {sign} ", fg=colour)
+        decided = sum(g.result.blocking for g in passed)
+        others = f", and {len(passed) - decided} that only advise" if len(passed) > decided else ""
+        say(f"{decided} deciding gate{'s' * (decided != 1)} passed{others}", sign=f"  {sign} ", fg=colour)
 
 
 def _counted(gates: int) -> str:

@@ -148,7 +148,7 @@ def gate(result: GateResult) -> Metadata:
         "high": result.high,
         "minimum": result.minimum,
         "maximum": result.maximum,
-        "needed": result.n_needed,
+        "attempts or control rows that would decide": result.n_needed,
     }
     return {name: text for name, text in words.items() if text} | _numbers(numbers)
 

@@ -228,6 +228,19 @@ class Series:
         return replace(self, id=self.id.stamped(audit), places=tuple(p.stamped(audit) for p in self.places))
 
 
+SHARE = "share"
+"""Unit of a plain share, and the first word of the units that say of what it is a share."""
+
+PEOPLE, ROWS, SECRETS = "share of people", "share of rows", "share of secrets"
+DESCRIPTIONS, OF_SUBGROUP = "share of descriptions", "share of a subgroup"
+"""Units of shares beyond chance."""
+
+
+def is_share(unit: str) -> bool:
+    """True for a plain share and for a share of something."""
+    return unit.split(" ")[0] == SHARE
+
+
 class Direction(StrEnum):
     """Which way is safer (privacy) or better (fidelity, utility)."""
 
@@ -344,6 +357,7 @@ class Quantity:
     Attributes:
         name: the quantity in the identity of its measurements.
         title: what a reader sees.
+        unit: of a share beyond chance also of what it is one, such as :data:`PEOPLE`.
         range: closed interval outside which a value is a fault of the audit.
         help: one sentence on how to read it.
         proportional: the value moves in proportion to the share of copied rows, so that it can be turned

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from synth_audit import registry
 from synth_audit.errors import SynthAuditError
-from synth_audit.findings.measurement import Direction, Measurement, MeasurementId, Series
+from synth_audit.findings.measurement import Direction, Measurement, MeasurementId, Series, is_share
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, REFERENCE_RATIO
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
 from synth_audit.report import words
@@ -206,7 +206,7 @@ def reference(m: Measurement) -> str:
         return ""
     if m.reference.interval is None:
         return words.number(m.reference.value, m.unit)
-    say = words.number if m.unit == "share" else words.bare_number  # a unit in words is said once
+    say = words.number if is_share(m.unit) else words.bare_number  # a unit in words is said once
     span = words.interval(m.reference.interval.low, m.reference.interval.high, m.unit)
     return f"{say(m.reference.value, m.unit)} ({span})"
 

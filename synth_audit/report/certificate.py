@@ -242,8 +242,7 @@ def _closest_call(risks: Sequence[ResidualRisk]) -> Iterator[str]:
     deciding = [r.gate for r in risks if r.gate is not None and r.gate.result.blocking]
     for gate in nearest_first(deciding)[:1]:
         risk = next(r for r in risks if r.gate is gate)
-        people = f"{risk.people} of {train_people(risk.evidence):,} training people"
-        found = finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {people}"
+        found = finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {risk.people}"
         yield f"Closest to its limit: {found}."
 
 

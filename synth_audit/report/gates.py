@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from synth_audit.findings.measurement import Measurement, MeasurementId
+from synth_audit.findings.measurement import OF_SUBGROUP, PEOPLE, ROWS, Measurement, MeasurementId, is_share
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import svg, words
@@ -20,7 +20,6 @@ from synth_audit.report.view import Sign, VerdictQuestion, VerdictView
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
-from synth_audit.table.schema import Role
 from synth_audit.verdict.criteria import CRITERIA, answers
 from synth_audit.verdict.gate_decision import MORE, in_brackets
 from synth_audit.verdict.own_gates import ANSWERS, CONTRACT
@@ -47,12 +46,6 @@ _BOUNDS = {
 _MOST_NAMES = 40
 _MOST_TITLES = 3
 """Gates named in one sentence; the report lists them all."""
-
-_COUNTS_PEOPLE = {"exact_match.excess": "exact_match.record_excess"}
-"""Numbers that are shares of rows, and those of the same audit that are shares of training people."""
-
-_IDENTIFIERS = "exact_match.identifier_reuse"
-"""The number that is zero, too, where no column is an identifier."""
 
 
 @dataclass(frozen=True)
@@ -118,27 +111,19 @@ class GateView:
     @property
     def found_in_people(self) -> str:
         """The same with its number of training people, ``(163 to 200 of 395 people)``, where it has one."""
-        if self.unusable or self.share is None:
+        if self.unusable or self.share is None or self.share.unit != PEOPLE:
             return self.found
-        return f"{self.found} ({self.people} of {train_people(self.evidence):,} people)"
+        return f"{self.found} ({counted_share(self.share, self.evidence)})"
 
     @property
     def share(self) -> Measurement | None:
-        """The number as a share of training people beyond chance; None where it is no such share."""
-        m, outcomes = self.measured, self.evidence.outcomes
-        about = {o.audit for o in outcomes if o.info is not None and o.info.risk in CRITERIA}
-        if m is None or m.unit != "share" or m.id.audit not in about or not m.finite:
+        """The number as a share beyond chance, of people rather than rows; None where it is no such share."""
+        m = self.measured
+        if m is None or not is_share(m.unit) or not m.finite or not beyond_chance(m, self.evidence):
             return None
-        if m.id.quantity == LEAK_EQUIVALENT.name or of_subgroup(m):
-            return None
-        if other := _COUNTS_PEOPLE.get(str(m.id)):
-            return next((x for x in self.evidence.measurements if str(x.id) == other and x.finite), None)
-        return m if beyond_chance(m, self.evidence) else None
-
-    @property
-    def people(self) -> str:
-        """How many training people that is; empty where it is no share of them."""
-        return people_of(self.share, self.evidence) if self.share is not None else ""
+        alike = (x for x in self.evidence.measurements if x.id.audit == m.id.audit and x.unit == PEOPLE)
+        people = (x for x in alike if m.unit == ROWS and not x.id.derived_from and x.id == x.id.whole)
+        return next((x for x in people if x.finite), m)
 
     @property
     def cause(self) -> str:
@@ -264,8 +249,6 @@ class GateView:
     def _found(self) -> str:
         text, about = self.finding, self.result.measurement
         assert about is not None
-        if about.name == _IDENTIFIERS and not any(Role.IDENTIFIER in c.roles for c in self.evidence.columns):
-            return "No column is declared as identifier"
         if not text:
             outcome = next((o for o in self.evidence.outcomes if o.audit == about.audit), None)
             title = words.quantity_texts(outcome, about)[0] if outcome else about.quantity.replace("_", " ")
@@ -278,7 +261,7 @@ class GateView:
         """Less than nothing beyond chance is none; a gate that asks for a least value says it as it is."""
         gate, reference = self.result, self.measured.reference if self.measured else None
         value, low, high = gate.value, gate.low, gate.high
-        if unit == "share" and reference is not None and reference.value == 0 and gate.minimum is None:
+        if is_share(unit) and reference is not None and reference.value == 0 and gate.minimum is None:
             value, low, high = (None if x is None else max(x, 0.0) for x in (value, low, high))
         open_ = gate.result is Result.INSUFFICIENT
         if not value and not open_:
@@ -366,18 +349,21 @@ def train_people(evidence: Evidence) -> int:
     return evidence.tables["train"].rows if "train" in evidence.tables else 0
 
 
-def people_of(share: Measurement, evidence: Evidence) -> str:
-    """A share of the training people in people: ``none to 1,285``, ``none found`` without another end."""
-    rows, few, span = train_people(evidence), evidence.suppression, share.interval
-    if span is not None and span.low != span.high:
-        return words.people_interval(span.low, span.high, rows, few)
-    found = words.people(share.value, rows, few)
-    return "none found" if found == "none" else found
+def counted_share(m: Measurement, evidence: Evidence) -> str:
+    """A share beyond chance in what it counts: ``none to 1,285 of 9,758 people``, ``0 to 2 % of the rows``.
 
-
-def of_subgroup(m: Measurement) -> bool:
-    """Whether it is about one subgroup; how many people that has is suppressed."""
-    return "subgroup" in m.id.quantity
+    How many people a subgroup has is suppressed.
+    """
+    if m.unit == OF_SUBGROUP:
+        return "of those in one subgroup"
+    if m.unit != PEOPLE:
+        noun = m.unit.partition(" of ")[2]
+        return f"{words.cut_share(m)} of the {noun}" if noun else words.cut_share(m)
+    rows, span = train_people(evidence), m.interval
+    if span is None or span.low == span.high:
+        found = words.people(m.value, rows, evidence.suppression)
+        return "none found" if found == "none" else f"{found} of {rows:,} people"
+    return f"{words.people_interval(span.low, span.high, rows, evidence.suppression)} of {rows:,} people"
 
 
 def beyond_chance(m: Measurement, evidence: Evidence) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from synth_audit.findings.measurement import MeasurementId
+from synth_audit.findings.measurement import MeasurementId, is_share
 from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import svg, words
@@ -55,12 +55,13 @@ def drawing(gate: GateResult, unit: str, width: float, anchor: str) -> str:
 def _domain(gate: GateResult, unit: str) -> tuple[float, float]:
     seen = (gate.value, gate.low, gate.high, gate.minimum, gate.maximum)
     values = [x for x in seen if x is not None and svg.drawable(x)]
+    share = is_share(unit)
     if not any(values):
-        return 0.0, 0.01 if unit == "share" else 1.0
-    low, high = svg.domain(values, zero=unit == "share" and min(values) >= 0 and max(values) < 0.45)
+        return 0.0, 0.01 if share else 1.0
+    low, high = svg.domain(values, zero=share and min(values) >= 0 and max(values) < 0.45)
     room = (high - low) * 0.08
     natural = 0.0 if low == 0.0 else None
-    top = 1.0 if unit == "share" and high <= 1.0 else None
+    top = 1.0 if share and high <= 1.0 else None
     left, right = low - room, high + room
     if gate.minimum is not None and gate.maximum is not None:
         left, right = left - 2 * room, right + 2 * room

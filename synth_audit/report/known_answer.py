@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 
 from synth_audit import registry
 from synth_audit.findings.measurement import Measurement
-from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, Sensitivity, SensitivityCurve
+from synth_audit.findings.sensitivity import (
+    LEAK_EQUIVALENT,
+    LEAK_NAMES,
+    LeakName,
+    Sensitivity,
+    SensitivityCurve,
+)
 from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import words
@@ -21,28 +27,10 @@ DETECTION_LIMIT = "detection_limit"
 """The quantity by which an audit states from which share of the people on it finds a class of leak."""
 
 
-class LeakName(NamedTuple):
-    """A class of leak in plain words: its name, and what a planted row holds."""
-
-    name: str
-    meaning: str
-
-
-LEAKS = {
-    "copies": LeakName("Copies", "the whole record of one person"),
-    "near_copies": LeakName("Near copies", "a record, its values changed a little"),
-    "fragments": LeakName("Parts of a record", "a third of one person's values"),
-    "shifted": LeakName("Shifted copies", "a record, each number moved alike"),
-    "mixtures": LeakName("Mixed rows", "parts of two people in one row"),
-    "subgroup": LeakName("Rare people", "near copies of people with unusual values"),
-}
-"""Classes of leak by the setting of their detection limit, as every page calls them."""
-
-
 def leak_name(limit: Measurement) -> LeakName:
     """The class of leak that a detection limit is about."""
     setting = limit.id.setting
-    return LEAKS.get(setting, LeakName(setting.replace("_", " ").capitalize(), ""))
+    return LEAK_NAMES.get(setting, LeakName(setting.replace("_", " ").capitalize()))
 
 
 class Shown(NamedTuple):
@@ -336,14 +324,14 @@ def detection_limits(evidence: Evidence) -> tuple[str, ...]:
     told = []
     if known:
         shares = ", ".join(
-            f"{leak.name.lower()} {words.number(share, 'share')}" for leak, share in known.items()
+            f"{leak.title.lower()} {words.number(share, 'share')}" for leak, share in known.items()
         )
         told.append(
             "A leak would have been found, with 95 % probability, from these shares of the training people "
             f"on: {shares}. A smaller one may be there unseen."
         )
     if left := [name for name in limits if name not in known]:
-        told.append(f"No such share is established for: {', '.join(leak.name.lower() for leak in left)}.")
+        told.append(f"No such share is established for: {', '.join(leak.title.lower() for leak in left)}.")
     return tuple(told)
 
 

@@ -6,7 +6,7 @@ import math
 import re
 from datetime import datetime, timedelta
 
-from synth_audit.findings.measurement import Measurement, MeasurementId
+from synth_audit.findings.measurement import Measurement, MeasurementId, is_share
 from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import Fitness, Result
 from synth_audit.plugins.audit import AuditOutcome
@@ -86,7 +86,7 @@ def number(value: float | None, unit: str = "", places: int | None = None) -> st
         return bare
     if unit == "flag":
         return "some" if value else "none"
-    if unit == "share":
+    if is_share(unit):
         return f"{bare}{_NBSP}%"
     if unit in _BARE_UNITS or unit == "count":
         return bare
@@ -147,6 +147,16 @@ def copied(share: float, places: int | None = None) -> str:
     if share < 0:
         return "none"
     return "all" if share > 1 else number(share, "share", places)
+
+
+def cut_share(m: Measurement) -> str:
+    """A share or its interval, cut at none and all for reading: ``0 to 3 %``; empty for no number."""
+    if not math.isfinite(m.value):
+        return ""
+    if m.interval is None or not math.isfinite(m.interval.low + m.interval.high):
+        return copied(m.value)
+    low, high = (min(max(end, 0.0), 1.0) for end in (m.interval.low, m.interval.high))
+    return interval(low, high, m.unit) if high > low else copied(high)
 
 
 def detectable(share: float) -> str:
@@ -210,7 +220,7 @@ def limits(minimum: float | None, maximum: float | None, unit: str = "") -> str:
 def tick(value: float, step: float, unit: str = "") -> str:
     """A number on an axis whose ticks are ``step`` apart."""
     scaled, step = (x * 10.0 ** _shift(unit) for x in (value, step))
-    suffix = f"{_NBSP}%" if unit == "share" else ""
+    suffix = f"{_NBSP}%" if is_share(unit) else ""
     if abs(scaled) >= 1e6 or step < 1e-5:
         return (_scientific(value, _shift(unit)) if scaled else "0") + suffix
     if abs(scaled) < 1e-9 * abs(step):
@@ -289,7 +299,7 @@ def compared(now: Measurement, previous: Evidence | None) -> str:
 
 def _shift(unit: str) -> int:
     """Power of ten by which a number is scaled for reading: shares become percent."""
-    return 2 if unit == "share" else 0
+    return 2 if is_share(unit) else 0
 
 
 def _sayable(size: float) -> float:
