@@ -192,7 +192,7 @@ def picture(svg: str, title: str) -> dg.MarkdownMetadataValue:
 
 
 def _pictures(evidence: Evidence) -> Metadata:
-    from synth_audit.report.plot_kinds import series_svg
+    from synth_audit.report.charts import series_svg
 
     return {
         f"{outcome.audit}: {series.title}": picture(series_svg(series), series.title)

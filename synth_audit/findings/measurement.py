@@ -187,8 +187,8 @@ class Series:
     Attributes:
         id: the measurement that it pictures, or a name of its own in the place of a quantity, with the
             setting and the column that it shows; its audit is empty until the runner has stamped it.
-        kind: a file of ``report/plot_kinds``. ``line`` joins the points, ``step`` holds them, ``bar`` stands
-            them on categories, ``box`` draws one box for each label of ``x`` from the lines of
+        kind: in ``report/charts`` and ``report/panels``. ``line`` joins the points, ``step`` holds them,
+            ``bar`` stands them on categories, ``box`` draws one box for each label of ``x`` from the lines of
             :data:`BOX_LINES`; without ``places`` the first is what was measured and the others are what to
             compare it with. ``matrix`` shows values in [−1, 1] of pairs of columns, a line for each row;
             ``density`` shares of rows in the cells of a plane, a line for each y cell from low to high, named

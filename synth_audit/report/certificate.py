@@ -27,6 +27,7 @@ from synth_audit.report.assessment import (
     residual_risks,
 )
 from synth_audit.report.audits import has_numbers
+from synth_audit.report.chapters import Fact
 from synth_audit.report.gates import (
     NO_GATE,
     GateView,
@@ -40,7 +41,6 @@ from synth_audit.report.gates import (
 )
 from synth_audit.report.known_answer import sharpness
 from synth_audit.report.page import alerts_of, page, subject_of
-from synth_audit.report.view import Fact
 from synth_audit.store.approvals import Approval
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.history import released_evidence

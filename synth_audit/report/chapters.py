@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.examination.exposed_records import LIKELY
@@ -14,8 +14,8 @@ from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import words
 from synth_audit.report.audits import AuditView, declared, has_numbers, pictures_of
-from synth_audit.report.gates import GateView, gate_views, rank
-from synth_audit.report.view import Cells, Fact, Sign
+from synth_audit.report.gates import GateView, Sign, gate_views, rank
+from synth_audit.report.svg import Cells
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.criteria import CRITERIA, Answer, answers
 from synth_audit.verdict.gate_decision import first_few
@@ -26,6 +26,14 @@ _SILENT = (
 )
 _MOST_NAMES = 6
 _LEAD = "Which training records are most at risk, and is that more than chance?"
+
+
+class Fact(NamedTuple):
+    """A label with its value, and a remark."""
+
+    label: str
+    value: str
+    detail: str = ""
 
 
 @dataclass(frozen=True)

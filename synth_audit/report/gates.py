@@ -16,11 +16,10 @@ from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import svg, words
 from synth_audit.report.interval_charts import gate_picture, units_of
 from synth_audit.report.svg import RESULT_CLASSES, result_mark
-from synth_audit.report.view import Sign, VerdictQuestion, VerdictView
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
-from synth_audit.verdict.criteria import CRITERIA, answers
+from synth_audit.verdict.criteria import Answer, answers
 from synth_audit.verdict.gate_decision import MORE, in_brackets
 from synth_audit.verdict.own_gates import ANSWERS, CONTRACT
 from synth_audit.verdict.table_checks import contract_part
@@ -46,6 +45,44 @@ _BOUNDS = {
 _MOST_NAMES = 40
 _MOST_TITLES = 3
 """Gates named in one sentence; the report lists them all."""
+
+
+@dataclass(frozen=True)
+class Sign:
+    """A result as shape and words. ``kind`` is ``pass``, ``fail`` or ``open``."""
+
+    kind: str
+    word: str
+    icon: Markup
+
+
+@dataclass(frozen=True)
+class VerdictQuestion:
+    """One of the two answers; ``kind`` as of a sign, ``detail`` says why where it is not a yes."""
+
+    label: str
+    answer: str
+    kind: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class VerdictView:
+    """The verdict as sentences, with what stands in the way of a release.
+
+    Attributes:
+        answers: what became of each question about people.
+        questions: whether it is safe to release, and whether it is fit for purpose.
+        silence: what else was not measured.
+    """
+
+    sign: Sign
+    headline: str
+    explanation: str
+    silence: str
+    obstacles: tuple[str, ...]
+    answers: tuple[Answer, ...] = ()
+    questions: tuple[VerdictQuestion, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from synth_audit.report.assessment import nearest_first
 from synth_audit.report.certificate import counting_approvals, wanted_approvals
 from synth_audit.report.gates import gates_of, obstacles, sign_of, verdict_sign
 from synth_audit.report.page import page
-from synth_audit.report.svg import RESULT_CLASSES, result_mark
-from synth_audit.report.view import Panel
+from synth_audit.report.svg import RESULT_CLASSES, Panel, result_mark
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.files import read_plain
 from synth_audit.store.history import PastAudit, TableHistory

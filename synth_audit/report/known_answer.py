@@ -19,8 +19,7 @@ from synth_audit.findings.sensitivity import (
 from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import words
-from synth_audit.report.gates import GateView, gate_views, sign_of
-from synth_audit.report.view import SensitivityLine, Sign
+from synth_audit.report.gates import GateView, Sign, gate_views, sign_of
 from synth_audit.store.evidence import Evidence
 
 DETECTION_LIMIT = "detection_limit"
@@ -31,6 +30,14 @@ def leak_name(limit: Measurement) -> LeakName:
     """The class of leak that a detection limit is about."""
     setting = limit.id.setting
     return LEAK_NAMES.get(setting, LeakName(setting.replace("_", " ").capitalize()))
+
+
+class SensitivityLine(NamedTuple):
+    """What the audit would have seen, in one line; ``kind`` as of a sign, ``warning`` may be empty."""
+
+    kind: str
+    text: str
+    warning: str = ""
 
 
 class Shown(NamedTuple):

@@ -11,10 +11,11 @@ from markupsafe import Markup
 from synth_audit.findings.measurement import Series
 from synth_audit.findings.verdict import Result
 from synth_audit.report import words
-from synth_audit.report.audits import picture_of
-from synth_audit.report.gates import sign_of
+from synth_audit.report.charts import picture_of
+from synth_audit.report.gates import Sign, sign_of
 from synth_audit.report.page import page
-from synth_audit.report.plot_kinds.matrix import scale_svg
+from synth_audit.report.panels import correlation_scale
+from synth_audit.report.svg import Cells, Picture
 from synth_audit.report.sweep_charts import (
     axis_of,
     box_panels,
@@ -28,7 +29,6 @@ from synth_audit.report.sweep_charts import (
     scatter_svg,
     short_names,
 )
-from synth_audit.report.view import Cells, Picture, Sign
 from synth_audit.store.files import write_text
 from synth_audit.studies.calibration import Calibration, Curve
 from synth_audit.studies.frontier import ERROR, FrontierRecord
@@ -68,7 +68,7 @@ def render_frontier(record: FrontierRecord) -> str:
         "gates": gate_rows(record),
         "panels": panels[:_OPEN_PANELS],
         "more_panels": panels[_OPEN_PANELS:],
-        "scale": Markup(scale_svg("scale")),  # noqa: S704  (escapes its texts)
+        "scale": Markup(correlation_scale("scale")),  # noqa: S704  (escapes its texts)
         "matrices": matrices[:_OPEN_MATRICES],
         "more_matrices": matrices[_OPEN_MATRICES:],
         "uncorrected": _uncorrected(record),

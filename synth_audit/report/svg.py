@@ -1,4 +1,4 @@
-"""The few things every chart is made of: elements, scales, axes, line styles, legends, marks of results."""
+"""The few things every picture is made of: elements, scales, axes, line styles, marks; its numbers beside."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
+
+from markupsafe import Markup
 
 from synth_audit.findings.verdict import Result
 from synth_audit.report import words
@@ -39,6 +41,9 @@ _NAME_WIDTH = 180.0
 Labels = tuple[str, str]
 """What the names are, and what the values are."""
 
+Span = tuple[float, float]
+"""Where something starts, and how long it is."""
+
 _TILE: dict[str, Any] = {"width": 6, "height": 6, "patternUnits": "userSpaceOnUse"}
 _LINES = 5
 """Colours of lines."""
@@ -46,6 +51,40 @@ _DASHES = (None, "7 4", "2 3", "9 3 2 3", "14 4")
 _MARKERS = ("circle", "square", "triangle", "diamond", "cross")
 
 RESULT_CLASSES = {Result.PASS: "pass", Result.FAIL: "fail", Result.INSUFFICIENT: "open"}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A plain table; the first column heads its rows."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One of several drawings that are to be compared."""
+
+    title: str
+    drawing: Markup
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture with its caption, the numbers behind it and perhaps a remark under the caption.
+
+    Attributes:
+        drawing: the picture, or the scale that its panels share.
+        panels: drawings side by side, of which three fit into a line where they are narrow, else two.
+    """
+
+    title: str
+    drawing: Markup
+    table: Cells
+    note: str = ""
+    panels: tuple[Panel, ...] = ()
+    narrow: bool = False
 
 
 @dataclass(frozen=True)
@@ -300,11 +339,15 @@ class Axes:
     room: float
     upright: bool
 
+    @property
+    def pen(self) -> Pen:
+        """What draws along its values."""
+        return Pen(self.upright)
+
     def across(self, value: float, **more: Any) -> str:
         """A line at a value, through all places."""
         at, (first, last) = self.scale(value), (self.centres[0], self.centres[-1])
-        pen = Pen(self.upright)
-        return pen.line((at, first - self.room / 2), (at, last + self.room / 2), **more)
+        return self.pen.line((at, first - self.room / 2), (at, last + self.room / 2), **more)
 
     def missing(self, centre: float, at: float) -> str:
         """What stands in a place without a number, from a position on the scale on."""
@@ -378,6 +421,11 @@ class Pen:
         """A straight line."""
         (x1, y1), (x2, y2) = (reversed(a), reversed(b)) if self.upright else (a, b)
         return line(x1, y1, x2, y2, **more)
+
+    def box(self, along: Span, across: Span) -> tuple[float, float, float, float]:
+        """Left, top, width and height of what starts somewhere along and across, and is so long there."""
+        (x, wide), (y, high) = (across, along) if self.upright else (along, across)
+        return x, y, wide, high
 
     def ends(self, low: float, high: float, across: float, half: float, *, width: float) -> str:
         """A stroke across each end of an interval."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -14,13 +14,11 @@ from synth_audit.findings.measurement import BOX_LINES, Direction, MeasurementId
 from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import Result
 from synth_audit.report import svg, words
-from synth_audit.report.audits import declared, picture_of
-from synth_audit.report.gates import sign_of
-from synth_audit.report.plot_kinds import Beside, Comparison, full_title
-from synth_audit.report.plot_kinds.box import five
-from synth_audit.report.plot_kinds.matrix import matrix_svg
-from synth_audit.report.svg import WIDTH, result_mark
-from synth_audit.report.view import Cells, Picture, Sign
+from synth_audit.report.audits import declared
+from synth_audit.report.charts import Beside, five_numbers, full_title, picture_of
+from synth_audit.report.gates import Sign, sign_of
+from synth_audit.report.panels import matrix_svg
+from synth_audit.report.svg import WIDTH, Cells, Picture, result_mark
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.studies.frontier import ERROR, CandidateResult, Correlations, FrontierRecord, Number
 from synth_audit.text import clean
@@ -320,62 +318,13 @@ def _quantity(measurement: MeasurementId) -> Quantity | None:
     return next((q for q in known if q.name == measurement.quantity), None)
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """One box of a game, which every candidate may have.
-
-    Attributes:
-        place: of the box in its series. others: places of the boxes to compare it with.
-    """
+class _Box(NamedTuple):
+    """One box of a game, which every candidate may have; by name, medians of those to compare it with."""
 
     series: Series
-    place: int
-    others: tuple[int, ...]
-
-    @property
-    def key(self) -> tuple[MeasurementId, str]:
-        """What makes it the same panel in another candidate."""
-        return self.series.id, self.label(self.place)
-
-    @property
-    def title(self) -> str:
-        """The series and, where there are several to look at, the box."""
-        parts = [full_title(self.series)]
-        if not self.others and len(self.series.x) > 1:
-            parts.append(self.label(self.place))
-        return ": ".join(parts)
-
-    def label(self, place: int) -> str:
-        """What a box is called."""
-        labels: Sequence[Any] = self.series.x
-        return str(labels[place])
-
-    def five(self, place: int) -> Five:
-        """The five numbers of a box."""
-        return five(self.series, place) or _ABSENT
-
-    def median(self, label: str) -> float | None:
-        """The median of the box of that name beside it."""
-        return next((self.five(i)[_MEDIAN] for i in self.others if self.label(i) == label), None)
-
-    def over(self, panels: Sequence[_Panel | None], title: str, labels: tuple[str, ...]) -> Series:
-        """This box of every candidate, the candidates as an axis."""
-        values = [_ABSENT if p is None else p.five(p.place) for p in panels]
-        safer = _SAFER.get(direction_of(self.series.id))
-        return Series(
-            id=self.series.id,
-            title=self.title,
-            kind="box",
-            x_label=title,
-            y_label=f"{self.series.y_label} ({safer})" if safer else self.series.y_label,
-            x=labels,
-            lines={line: tuple(v[j] for v in values) for j, line in enumerate(BOX_LINES)},
-        )
-
-    def compared(self, panels: Sequence[_Panel | None]) -> tuple[Comparison, ...]:
-        """The boxes beside it, by their medians in every candidate."""
-        names = map(self.label, self.others)
-        return tuple(Comparison(n, tuple(None if p is None else p.median(n) for p in panels)) for n in names)
+    title: str
+    five: Five
+    medians: Mapping[str, float]
 
 
 def box_panels(record: FrontierRecord, names: Sequence[str], varied: str) -> tuple[Picture, ...]:
@@ -384,38 +333,51 @@ def box_panels(record: FrontierRecord, names: Sequence[str], varied: str) -> tup
     Args:
         varied: what tells the candidates apart.
     """
-    found = [{p.key: p for series in c.boxes for p in _panels(series)} for c in record.candidates]
-    first: dict[tuple[MeasurementId, str], _Panel] = {}
-    for panels in found:
-        first = {**first, **panels, **first}
-    chosen = [c is record.best for c in record.candidates]
-    labels = tuple(f"{n}*" if best else n for n, best in zip(names, chosen, strict=True))
-    strong = frozenset(label for label, best in zip(labels, chosen, strict=True) if best)
-    title = f"{varied} (* chosen)" if strong else varied
+    found = [_boxes(c.boxes) for c in record.candidates]
+    first: dict[tuple[MeasurementId, str], _Box] = {}
+    for boxes in found:
+        first = {**first, **boxes, **first}
+    labels = tuple(f"{n}*" if c is record.best else n for n, c in zip(names, record.candidates, strict=True))
+    strong = frozenset(label for label, n in zip(labels, names, strict=True) if label != n)
     pictures = []
-    for i, (key, panel) in enumerate(first.items(), 1):
-        others = [panels.get(key) for panels in found]
-        beside = Beside(panel.compared(others), strong, _reach(found, key[0]))
-        pictures.append(picture_of(panel.over(others, title, labels), f"panel-{i}", beside=beside))
+    for i, (key, box) in enumerate(first.items(), 1):
+        mine = [boxes.get(key) for boxes in found]
+        alike = (b.five for boxes in found for (series, _), b in boxes.items() if series == key[0])
+        known = [v for five in alike for v in five if math.isfinite(v)]
+        safer = _SAFER.get(direction_of(key[0]))
+        series = Series(
+            id=key[0],
+            title=box.title,
+            kind="box",
+            x_label=f"{varied} (* chosen)" if strong else varied,
+            y_label=f"{box.series.y_label} ({safer})" if safer else box.series.y_label,
+            x=labels,
+            lines={
+                line: tuple(math.nan if b is None else b.five[j] for b in mine)
+                for j, line in enumerate(BOX_LINES)
+            },
+        )
+        compared = {name: [None if b is None else b.medians.get(name) for b in mine] for name in box.medians}
+        reach = (min(known), max(known)) if known else ()  # so that pictures of a series can be compared
+        pictures.append(picture_of(series, f"panel-{i}", beside=Beside(compared, strong, reach)))
     return tuple(pictures)
 
 
-def _panels(series: Series) -> Iterator[_Panel]:
+def _boxes(all_series: Sequence[Series]) -> dict[tuple[MeasurementId, str], _Box]:
     """Boxes with places show one thing each; others show one thing and what to compare it with."""
-    if series.kind != "box" or not series.x:
-        return
-    if not series.places:
-        yield _Panel(series, 0, tuple(range(1, len(series.x))))
-        return
-    for i in range(len(series.x)):
-        yield _Panel(series, i, ())
-
-
-def _reach(found: Sequence[Mapping[tuple[MeasurementId, str], _Panel]], series: MeasurementId) -> Five:
-    """Ends of all boxes of one series, so that its pictures can be compared."""
-    values = [v for panels in found for key, p in panels.items() if key[0] == series for v in p.five(p.place)]
-    known = [v for v in values if math.isfinite(v)]
-    return (min(known), max(known)) if known else ()
+    found = {}
+    for series in all_series:
+        if series.kind != "box" or not series.x:
+            continue
+        labels: Sequence[Any] = series.x
+        fives = {str(x): five_numbers(series, i) or _ABSENT for i, x in enumerate(labels)}
+        shown = list(fives) if series.places else [str(labels[0])]
+        medians = {} if series.places else {x: five[_MEDIAN] for x, five in fives.items() if x not in shown}
+        for label in shown:
+            several = not medians and len(labels) > 1
+            title = f"{full_title(series)}: {label}" if several else full_title(series)
+            found[series.id, label] = _Box(series, title, fives[label], medians)
+    return found
 
 
 def matrix_pictures(record: FrontierRecord) -> tuple[Picture, ...]:

@@ -248,8 +248,8 @@ def undecided(limit: Limit, decision: Decision, rows: Iterable[Row]) -> Decision
     needed = math.ceil(n * (value / most) ** 2)
     words = (
         f"The smallest leak sure to be found is {format_number(value, unit)}, and at most "
-        f"{format_number(most, unit)} is asked for. About {needed:,} control people instead of {n:,}, with as "
-        "many more training people, would do."
+        f"{format_number(most, unit)} is asked for. About {needed:,} control people instead of {n:,}, with "
+        "as many more training people, would do."
     )
     return replace(decision, result=Result.INSUFFICIENT, explanation=words, n_needed=needed)
 

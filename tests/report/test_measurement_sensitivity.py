@@ -10,8 +10,7 @@ from synth_audit.findings.measurement import MeasurementId
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, WORST_SUBGROUP, PlantedLeaks
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import render_report, words
-from synth_audit.report.known_answer import sharpest
-from synth_audit.report.view import SensitivityLine
+from synth_audit.report.known_answer import SensitivityLine, sharpest
 
 
 def test_gates_on_a_number_its_restatement_or_its_subgroups_rest_on_it(
