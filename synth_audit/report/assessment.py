@@ -19,9 +19,9 @@ from synth_audit.report.gates import (
     gates_of,
     train_people,
 )
-from synth_audit.report.known_answer import DETECTION_LIMIT, leak_name
+from synth_audit.report.known_answer import DETECTION_LIMIT, detection_limits
 from synth_audit.store.evidence import Evidence
-from synth_audit.text import shortened
+from synth_audit.text import listed, shortened
 from synth_audit.verdict.comparison import change
 from synth_audit.verdict.criteria import Answer, AnswerState, answers
 
@@ -179,8 +179,8 @@ def _compared(now: Measurement, share: Measurement | None, previous: Evidence | 
 
 
 def _found_from(evidence: Evidence, audit: str) -> float:
-    stated = (m.value for m in _limits(evidence) if m.id.audit == audit and not m.id.setting)
-    return next(stated, math.nan)
+    stated = (m for m in evidence.measurements if m.id.quantity == DETECTION_LIMIT and not m.id.setting)
+    return next((m.value for m in stated if m.id.audit == audit and m.finite), math.nan)
 
 
 def finding_of(gate: GateView) -> str:
@@ -255,23 +255,19 @@ def found_from(evidence: Evidence) -> tuple[LeakFound, ...]:
     """By class of leak, from how many people on it would have been found; empty where that is unknown."""
     rows, few = train_people(evidence), evidence.suppression
     return tuple(
-        LeakFound(*leak_name(m), words.people(m.value, rows, few), words.number(m.value, "share"))
-        for m in _limits(evidence)
-        if m.id.setting and m.value < 1
+        LeakFound(*leak, words.people(share, rows, few), words.number(share, "share"))
+        for leak, share in detection_limits(evidence).items()
+        if share < 1
     )
-
-
-def _limits(evidence: Evidence) -> Iterator[Measurement]:
-    return (m for m in evidence.measurements if m.id.quantity == DETECTION_LIMIT and m.finite)
 
 
 def not_measured(evidence: Evidence, risks: Sequence[ResidualRisk]) -> tuple[str, ...]:
     """What a signature does not rest on: open criteria, leaks that would hide, audits without a result."""
     open_ = [r.answer.warning for r in risks if r.answer.warning]
     refused = evidence.verdict is Result.FAIL  # what a leak would have to be is no question then
-    unknown = [m for m in _limits(evidence) if m.id.setting and m.value >= 1 and not refused]
-    hidden = [f"{x.title} ({x.meaning})" if x.meaning else x.title for x in map(leak_name, unknown)]
-    leaks = f"{_listed(hidden)}: no size is established from which such a leak would be found."
+    unknown = [leak for leak, share in detection_limits(evidence).items() if share >= 1 and not refused]
+    hidden = [f"{x.title} ({x.meaning})" if x.meaning else x.title for x in unknown]
+    leaks = f"{listed(hidden)}: no size is established from which such a leak would be found."
     silent = [
         f"{o.info.title if o.info else o.audit}: {words.sentence(o.reason)}"
         for o in evidence.outcomes
@@ -314,7 +310,7 @@ def _limited(text: str) -> str:
 def _assumed(risks: Sequence[ResidualRisk], review: Mapping[str, Any]) -> Iterator[str]:
     yield "An adversary holds the release and knows true facts about people."
     aims = [_AIMS[r.answer.criterion] for r in risks if r.answer.state is not AnswerState.NOT_TESTED]
-    yield f"The adversary tries {_listed(aims)}." if aims else "No attack on people was part of this run."
+    yield f"The adversary tries {listed(aims)}." if aims else "No attack on people was part of this run."
     yield f"Recipient: {_plain(review, 'recipient')}. Environment: {_plain(review, 'environment')}."
 
 
@@ -330,7 +326,7 @@ def _tried(evidence: Evidence) -> Iterator[str]:
         named = attacks.get(criterion, [])
         more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
         if named:
-            yield f"{criterion.capitalize()}: {_listed([*named[:_MOST_NAMED], *more])}."
+            yield f"{criterion.capitalize()}: {listed([*named[:_MOST_NAMED], *more])}."
     control = evidence.tables.get("control")
     if control is not None:
         yield f"A success that {control.rows:,} control people share does not count."
@@ -348,10 +344,10 @@ def _result(evidence: Evidence, risks: Sequence[ResidualRisk]) -> Iterator[str]:
 def _residual(evidence: Evidence, risks: Sequence[ResidualRisk], review: Mapping[str, Any]) -> Iterator[str]:
     for state in AnswerState:
         if mine := [r.answer.criterion for r in risks if r.answer.state is state]:
-            yield f"{state.capitalize()}: {_listed(mine)}."
+            yield f"{state.capitalize()}: {listed(mine)}."
     measures = _measures(evidence, review)
     unproven = evidence.generator.privacy.guarantee is None
-    yield f"Measures: {_listed(measures) if measures else 'none stated'}."
+    yield f"Measures: {listed(measures) if measures else 'none stated'}."
     if unproven:
         yield "No mathematical guarantee limits what the release reveals: attacks not tried may find more."
     yield f"Owner: {_plain(review, 'owner')}. Reviewer: {_plain(review, 'reviewer')}."
@@ -376,8 +372,3 @@ def _measures(evidence: Evidence, review: Mapping[str, Any]) -> list[str]:
 
 def _plain(review: Mapping[str, Any], key: str) -> str:
     return shortened(str(review.get(key) or NOT_STATED), _MOST_LETTERS).rstrip(".")
-
-
-def _listed(names: Sequence[str]) -> str:
-    *first, last = names or [""]
-    return f"{', '.join(first)} and {last}" if first else last

@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 from synth_audit.build import build_version, resource_folder
 from synth_audit.files import load_yaml
-from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import Result
 from synth_audit.plan.plan import Plan
 from synth_audit.report import words
@@ -255,7 +254,7 @@ def _by_cause(evidence: Evidence) -> tuple[Cause, ...]:
     causes: dict[tuple[Result, str], list[GateView]] = {}
     # What the gate on answers says, each criterion says by itself.
     stopped = [g for g in obstacles(evidence) if g.result.gate != ANSWERS]
-    for gate in sorted(stopped, key=lambda g: (g.result.result is not Result.FAIL, _indirect(g))):
+    for gate in stopped:
         causes.setdefault((gate.result.result, _about(gate, risks)), []).append(gate)
     found = []
     for (result, about), gates in causes.items():
@@ -271,14 +270,6 @@ def _limits(evidence: Evidence) -> tuple[tuple[str, GateView], ...]:
     places = {gate.place for _, gate in listed}
     others = [g for g in gates_of(evidence) if g.result.blocking and g.place not in places]
     return (*listed, *(("other", gate) for gate in others))
-
-
-def _indirect(gate: GateView) -> int:
-    """0 for what was found of people, 1 for the form of the table, 2 for a number that restates another."""
-    about = gate.result.measurement
-    if about is None:
-        return 1
-    return 2 if about.quantity == LEAK_EQUIVALENT.name else 0
 
 
 def _about(gate: GateView, risks: Mapping[str, str]) -> str:

@@ -155,8 +155,9 @@ def _lines(series: Series, styles: Styles, top: float, _beside: Beside, *, step:
     Args:
         step: hold each value until the next, instead of joining the points.
     """
-    named = not all(isinstance(x, int | float) for x in series.x)
-    xs = [float(i if named else x) for i, x in enumerate(series.x)]
+    at: Sequence[float | str] = series.x
+    named = any(isinstance(x, str) for x in at)
+    xs = [float(i if named else x) for i, x in enumerate(at)]
     ys = [y for line in series.lines.values() for y in line if svg.drawable(y)]
     axis, y_scale, left = svg.value_axis(*svg.domain(ys), top, series.y_label)
     known = [x for x in xs if svg.drawable(x)] or [0.0]
@@ -169,7 +170,7 @@ def _lines(series: Series, styles: Styles, top: float, _beside: Beside, *, step:
     bottom = top + axis.height
     body = axis.body + svg.line(left, bottom, WIDTH - 4, bottom)
     if named:
-        names, places = [str(x) for x in series.x], xs
+        names, places = [str(x) for x in at], xs
     else:
         marks, distance = svg.ticks(low, high, 6, whole=all(x == round(x) for x in known))
         names, places = [words.tick(v, distance) for v in marks], list(marks)
@@ -224,6 +225,11 @@ def _bars(series: Series, styles: Styles, top: float, _beside: Beside) -> Plot:
     return Plot(body + axes.across(0.0), axes.plot.height)
 
 
+def _names(series: Series) -> list[str]:
+    places: Sequence[float | str] = series.x
+    return [clean(words.position(x)) for x in places]
+
+
 def five_numbers(series: Series, place: int) -> tuple[float, ...] | None:
     """Low, quartiles and median, high of one box; None when one of them is not a number."""
     values = tuple(series.lines[name][place] for name in BOX_LINES)
@@ -232,7 +238,7 @@ def five_numbers(series: Series, place: int) -> tuple[float, ...] | None:
 
 def _boxes(series: Series, _styles: Styles, top: float, beside: Beside) -> Plot:
     """The middle half of the values, their median and how far they reach, one box for each label."""
-    names = [clean(words.position(x)) for x in series.x]
+    names = _names(series)
     fives = [five_numbers(series, i) for i in range(len(names))]
     key = ["box: middle half, median", "whiskers: lowest to highest"]
     key += ["?: no number"] * (svg.short(names) and None in fives)
@@ -263,8 +269,7 @@ def _boxes(series: Series, _styles: Styles, top: float, beside: Beside) -> Plot:
             body += axes.pen.line((a, centre), (b, centre), width=thin)
         body += axes.pen.ends(low, high, centre, half / 2, width=thin)
         x, y, wide, tall = axes.pen.box((min(lower, upper), abs(upper - lower)), (centre - half, 2 * half))
-        frame = {"x": x, "y": y, "width": max(wide, 0.6), "height": max(tall, 0.6)}
-        body += svg.element("rect", **frame, fill="track", stroke="ink", stroke_width=thin)
+        body += svg.filled(x, y, wide, tall, fill="track", stroke="ink", width=thin)
         body += axes.pen.line((median, centre - half), (median, centre + half), width=3.0)
     return Plot(body + _compared(beside, axes), axes.plot.height + start - top)
 
@@ -292,8 +297,8 @@ def _described_boxes(series: Series, beside: Beside) -> str:
 
 
 def _each_box(series: Series, beside: Beside) -> Iterator[str]:
-    for i, x in enumerate(series.x[:_MOST_TOLD]):
-        name, five = clean(words.position(x)), five_numbers(series, i)
+    for i, name in enumerate(_names(series)[:_MOST_TOLD]):
+        five = five_numbers(series, i)
         if five is None:
             yield f"{name}: {words.NOT_COMPUTED}"
             continue
@@ -310,11 +315,11 @@ def _box_rows(series: Series, beside: Beside) -> Rows:
     told = beside.told
     rows = tuple(
         (
-            clean(words.position(x)),
+            name,
             *(words.number(series.lines[line][i]) for line in BOX_LINES),
             *("–" if vs[i] is None else words.number(vs[i]) for vs in told.values()),
         )
-        for i, x in enumerate(series.x)
+        for i, name in enumerate(_names(series))
     )
     return (series.x_label or "box", *BOX_LINES, *told), rows
 

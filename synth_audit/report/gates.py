@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
@@ -19,6 +18,7 @@ from synth_audit.report.svg import RESULT_CLASSES, result_mark
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
+from synth_audit.text import listed
 from synth_audit.verdict.criteria import Answer, answers
 from synth_audit.verdict.gate_decision import MORE, in_brackets
 from synth_audit.verdict.own_gates import ANSWERS, CONTRACT
@@ -42,7 +42,15 @@ _BOUNDS = {
     "both": "Both ends of the interval are compared with the limits.",
     "value": "The value itself is compared with the limit.",
 }
-_MOST_NAMES = 40
+_CHECKED = {
+    "expect_table_columns_to_match_set": "has the declared columns and no others",
+    "expect_column_values_to_be_in_type_list": "holds values of its kind",
+    "expect_column_values_to_be_between": "lies within its declared bounds",
+    "expect_column_values_to_be_in_set": "holds none but its declared categories",
+    "expect_column_values_to_not_be_null": "has no missing values",
+    "expect_cells_as_full_as_in_train": "has hardly more missing cells than train",
+}
+"""What an expectation on the table asks for."""
 _MOST_TITLES = 3
 """Gates named in one sentence; the report lists them all."""
 
@@ -417,8 +425,7 @@ def titles(gates: Sequence[GateView]) -> str:
     named = [f"“{g.result.title.rstrip('.')}”" for g in gates[:_MOST_TITLES]]
     if len(gates) > _MOST_TITLES:
         named.append(f"{len(gates) - _MOST_TITLES} more")
-    *first, last = named
-    return f"{', '.join(first)} and {last}" if first else last
+    return listed(named)
 
 
 def missed_advice(gates: Sequence[GateView]) -> str:
@@ -478,7 +485,7 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
         verdict_sign(evidence),
         words.headline(evidence.verdict, evidence.fitness),
         " ".join((*(f"{g.found_in_people}." for g in obstacles(evidence)[:1]), _tally(gates_of(evidence)))),
-        _silence(unmeasured),
+        f"Not measured: {listed([name.lower() for name in unmeasured])}." if unmeasured else "",
         blockers,
         answers(evidence.outcomes, evidence.gates.results),
         two_answers(evidence),
@@ -520,13 +527,6 @@ def _tally(gates: Sequence[GateView]) -> str:
     return words.sentence(". ".join(parts))
 
 
-def _silence(unmeasured: Sequence[str]) -> str:
-    if not unmeasured:
-        return ""
-    *first, last = (name.lower() for name in unmeasured)
-    return f"Not measured: {', '.join(first)}{' and ' if first else ''}{last}."
-
-
 def rank(gate: GateView) -> tuple[int, int]:
     """Advice that could not be judged says nothing about the table, so it must not head the list."""
     result, blocking = gate.result.result, gate.result.blocking
@@ -535,47 +535,16 @@ def rank(gate: GateView) -> tuple[int, int]:
 
 
 def check_sentence(check: TableCheck) -> str:
-    """What was checked: ``Column age holds int64 or Int64Dtype``; what is no expectation stays as it is."""
-    part = contract_part(check.key) or _expectation(check.key)
+    """What was checked: ``Column age: lies within its bounds``; what is no expectation stays as it is."""
+    part = contract_part(check.key)
     if part is None:
+        try:
+            part = json.loads(check.key)
+        except ValueError:
+            return words.sentence(check.key, end="")
+    if not isinstance(part, dict) or not isinstance(part.get("kwargs"), dict) or "type" not in part:
         return words.sentence(check.key, end="")
-    kwargs = part["kwargs"]
+    kind, kwargs = str(part["type"]), part["kwargs"]
     about = f"Column {kwargs['column']}" if "column" in kwargs else "The table"
-    return f"{about} {_asked(str(part['type']), kwargs)}"
-
-
-def _expectation(key: str) -> Mapping[str, Any] | None:
-    try:
-        found = json.loads(key)
-    except ValueError:
-        return None
-    known = isinstance(found, dict) and isinstance(found.get("kwargs"), dict) and "type" in found
-    return found if known else None
-
-
-def _asked(kind: str, kwargs: Mapping[str, Any]) -> str:
-    match kind, kwargs:
-        case "expect_table_columns_to_match_set", {"column_set": list(names)}:
-            listed = ", ".join(map(str, names[:_MOST_NAMES])) + (", …" if len(names) > _MOST_NAMES else "")
-            return f"has exactly these {words.counted(len(names), 'column')}: {listed}"
-        case "expect_column_values_to_be_in_type_list", {"type_list": list(types)}:
-            return f"holds {' or '.join(map(str, types))}"
-        case "expect_column_values_to_be_between", _:
-            return f"lies within its bounds, {_bounds(kwargs)}"
-        case "expect_column_values_to_be_in_set", {"value_set": list(values)}:
-            return f"holds none but its declared categories ({len(values):,})"
-        case "expect_column_values_to_not_be_null", _:
-            return "has no missing values"
-        case "expect_cells_as_full_as_in_train", {"column_margin": column, "table_margin": table}:
-            return (
-                f"has at most {column:.0%} more missing cells in a column than train, {table:.0%} in all "
-                "columns together, beyond chance"
-            )
-    return kind.removeprefix("expect_").removeprefix("column_").replace("_", " ")
-
-
-def _bounds(kwargs: Mapping[str, Any]) -> str:
-    low, high = kwargs.get("min_value"), kwargs.get("max_value")
-    if low is None or high is None:
-        return f"at least {low}" if high is None else f"at most {high}"
-    return f"{low} to {high}"
+    plain = kind.removeprefix("expect_").removeprefix("column_").replace("_", " ")
+    return f"{about}: {_CHECKED.get(kind, plain)}"

@@ -104,19 +104,10 @@ def _limits(gate: GateResult, unit: str, scale: svg.Linear) -> str:
     places = [scale(x) for x in (gate.minimum, gate.maximum) if x is not None and svg.drawable(x)]
     if not places:
         return ""
-    label = _label(sum(places) / len(places), words.limits(gate.minimum, gate.maximum, unit), scale)
+    told = words.limits(gate.minimum, gate.maximum, unit)
+    middle, right = sum(places) / len(places), scale.end + PAD
+    label = svg.centred(middle, _TOP - 6, told, 11, right, muted=False, weight="600")
     return "".join(svg.line(x, _TOP - 3, x, _BOTTOM + 2, width=2) for x in places) + label
-
-
-def _label(x: float, label: str, scale: svg.Linear) -> str:
-    half, right = svg.text_width(label, 12) / 2, scale.end + PAD
-    if x + half > right:
-        x, anchor = right, "end"
-    elif x < half:
-        x, anchor = 0.0, "start"
-    else:
-        anchor = "middle"
-    return svg.text(x, _TOP - 6, label, size=11, weight="600", anchor=anchor)
 
 
 def suite_overview_svg(

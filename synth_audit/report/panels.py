@@ -160,8 +160,9 @@ def _signed_squares(places: Sequence[tuple[float, float, float]], cell: float) -
             gap = (cell - side) / 2
             paths[value > 0] += svg.square(x + gap, y + gap, side)
     out = svg.element("path", d=paths[True], fill="line-0") if paths[True] else ""
-    hollow = {"fill": "none", "stroke": "line-1", "stroke_width": 1.2}
-    return out + (svg.element("path", d=paths[False], **hollow) if paths[False] else "")
+    if paths[False]:
+        out += svg.element("path", d=paths[False], fill="none", stroke="line-1", stroke_width=1.2)
+    return out
 
 
 def _matrix(series: Series) -> tuple[list[str], list[tuple[float, ...]]]:

@@ -112,20 +112,15 @@ def _todo(record: FrontierRecord) -> tuple[str, ...]:
         )
     if any(c.passed for c in record.candidates):
         return ("Name measurements that they have as frontier.privacy and frontier.utility in the plan.",)
-    found = []
-    if any(c.verdict == Result.FAIL for c in record.candidates):
-        found.append(
-            "Where gates failed: try settings that keep less of the real table, or another generator; "
-            "the table of gates below shows which requirement stopped which candidate."
-        )
-    if any(c.verdict == Result.INSUFFICIENT for c in record.candidates):
-        found.append(
-            "Where evidence is lacking: the candidate's own report says how many more attempts would decide, "
-            "and fewer candidates leave shorter intervals."
-        )
-    if any(c.verdict == ERROR for c in record.candidates):
-        found.append("Where there is no table: mend the cause named beside the candidate and sweep again.")
-    return tuple(found)
+    advice = {
+        Result.FAIL: "Where gates failed: try settings that keep less of the real table, or another "
+        "generator. The table of gates below shows which requirement stopped which candidate.",
+        Result.INSUFFICIENT: "Where evidence is lacking: the candidate's own report says how many more "
+        "attempts would decide, and fewer candidates leave shorter intervals.",
+        ERROR: "Where there is no table: mend the cause named beside the candidate and sweep again.",
+    }
+    ends = {c.verdict for c in record.candidates}
+    return tuple(text for end, text in advice.items() if end in ends)
 
 
 def _command(record: FrontierRecord) -> str:

@@ -169,34 +169,6 @@ def detectable(share: float) -> str:
     return number(min(math.ceil(round(share * power, 9)) / power, max(share, 1.0)), "share")
 
 
-def smallest_leak(share: float) -> str:
-    """``a leak of 0.8 % of the rows``."""
-    return "a single copied row" if share <= 0 else f"a leak of {detectable(share)} of the rows"
-
-
-def behaves_like(value: float, low: float, high: float) -> str:
-    """A leak-equivalent in words: how many rows of a release that shows the same were copied, and interval.
-
-    What lies below none or above all is cut, for reading only.
-    """
-    if math.isnan(value):
-        return NOT_COMPUTED
-    places = decimals("share", value, low=max(low, 0.0), high=min(high, 1.0))
-    span = _copied_span(low, high, places)
-    if value < 0:
-        return f"none of the rows were copied (below 0; {span})"
-    return f"{copied(value, places)} ({span}) of the rows were copied"
-
-
-def _copied_span(low: float, high: float, places: int) -> str:
-    if math.isnan(low) or math.isnan(high):
-        return "interval not computed"
-    if high < 0 or low > 1:
-        return f"the whole interval is {'below 0' if high < 0 else f'above 100{_NBSP}%'}"
-    start = copied(low) if low < 0 else bare_number(low, "share", places)
-    return f"{start} to {copied(high, places)}"
-
-
 def percent_level(level: float) -> str:
     """``95 %`` for 0.95, ``99.17 %`` for 0.9916…; never 100 for what falls short of it."""
     doubt = 100 * (1 - level)

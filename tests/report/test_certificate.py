@@ -224,7 +224,9 @@ def test_the_assessment_says_who_what_and_how_many(build: ModuleType) -> None:
     assert "9,758 control people" in tried
     assert "Singling out, 242 to 719 of 39,084 people; linkability, not tested;" in result
     assert residual.startswith("Within limit: singling out and membership. Insufficient evidence: inference.")
-    assert "Measures: at most 3 reports; the generator gives no formal privacy guarantee." in residual
+    assert (
+        "Measures: at most 3 reports. No mathematical guarantee limits what the release reveals" in residual
+    )
     assert "Owner: clinical data. Reviewer: data protection officer. Next review: 30 June 2027." in residual
 
 
