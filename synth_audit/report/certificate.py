@@ -28,12 +28,11 @@ from synth_audit.report.assessment import (
 from synth_audit.report.audits import has_numbers
 from synth_audit.report.chapters import Fact
 from synth_audit.report.gates import (
-    NO_GATE,
     GateView,
     gates_of,
-    missed_advice,
     obstacles,
     sign_of,
+    tally,
     titles,
     train_people,
     verdict_view,
@@ -226,14 +225,10 @@ class Cause:
 
 def _reasons(evidence: Evidence, risks: Sequence[ResidualRisk], stopped: Sequence[Cause]) -> tuple[str, ...]:
     """Why the verdict is what it is: what failed or is open, by cause, or what came nearest to a limit."""
-    gates, blockers = gates_of(evidence), tuple(words.sentence(b) for b in evidence.gates.blockers)
+    blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
     if stopped or blockers:
         return (*(cause.sentence for cause in stopped), *blockers)
-    deciding = words.counted(sum(g.result.blocking for g in gates), "deciding gate")
-    if not any(g.result.blocking for g in gates):
-        return (NO_GATE,)
-    advice = missed_advice(gates)
-    return (f"All {deciding} passed.", *_closest_call(risks), *([f"{advice}."] if advice else ()))
+    return (tally(gates_of(evidence)), *_closest_call(risks))
 
 
 def _closest_call(risks: Sequence[ResidualRisk]) -> Iterator[str]:

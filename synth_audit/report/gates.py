@@ -36,12 +36,6 @@ _SAID_ABOVE = ("Do not release this table. ", "Weigh this before releasing. ")
 
 NO_GATE = "No gate decides about this table, and without one nothing may leave."
 
-_BOUNDS = {
-    "upper": "The upper end of the interval is compared with the limit.",
-    "lower": "The lower end of the interval is compared with the limit.",
-    "both": "Both ends of the interval are compared with the limits.",
-    "value": "The value itself is compared with the limit.",
-}
 _CHECKED = {
     "expect_table_columns_to_match_set": "has the declared columns and no others",
     "expect_column_values_to_be_in_type_list": "holds values of its kind",
@@ -199,9 +193,7 @@ class GateView:
     def allowed(self) -> str:
         """The limit, or what it is where it is no number."""
         table = self.result.measurement is None and self.result.gate != ANSWERS
-        return words.limits(self.result.minimum, self.result.maximum, self.unit) or (
-            "the table itself" if table else "none"
-        )
+        return self.limit or ("the table itself" if table else "none")
 
     @property
     def value(self) -> str:
@@ -222,11 +214,6 @@ class GateView:
         level = f"{words.percent_level(self.result.level)} interval" if self.result.level else "Interval"
         parts = (("Limit", self.limit), (level, self.interval))
         return "" if self.unusable else " ".join(f"{name}: {told}." for name, told in parts if told)
-
-    @property
-    def judged(self) -> str:
-        """Which number was compared with the limit."""
-        return _BOUNDS.get(self.result.bound, "")
 
     @property
     def explanation(self) -> str:
@@ -484,7 +471,7 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
     return VerdictView(
         verdict_sign(evidence),
         words.headline(evidence.verdict, evidence.fitness),
-        " ".join((*(f"{g.found_in_people}." for g in obstacles(evidence)[:1]), _tally(gates_of(evidence)))),
+        " ".join((*(f"{g.found_in_people}." for g in obstacles(evidence)[:1]), tally(gates_of(evidence)))),
         f"Not measured: {listed([name.lower() for name in unmeasured])}." if unmeasured else "",
         blockers,
         answers(evidence.outcomes, evidence.gates.results),
@@ -508,7 +495,8 @@ def two_answers(evidence: Evidence) -> tuple[VerdictQuestion, VerdictQuestion]:
     )
 
 
-def _tally(gates: Sequence[GateView]) -> str:
+def tally(gates: Sequence[GateView]) -> str:
+    """How the deciding gates ended, and which advice was not met."""
     results = [g.result.result for g in gates if g.result.blocking]
     if not results:
         return NO_GATE
