@@ -4,8 +4,8 @@
     .venv/bin/python docs/pictures.py
 
 Without a folder it writes `docs/samples`: report and certificate of a pass and of a refusal, of people who
-do not exist. Report, certificate, index, and in Dagster the lineage of a table and the checks of a refused one. Takes
-Chromium (its name or path in ``CHROMIUM``, ``chromium`` if left out).
+do not exist. With one: report, certificate, index, and in Dagster the lineage of a table and the checks of a
+refused one. That takes Chromium (its name or path in ``CHROMIUM``, ``chromium`` if left out).
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from synth_audit.verdict.table_checks import contract_part
 _FROM_MANY = (ANSWERS,)
 """Gates that follow from several numbers, whose explanation says it best."""
 _URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
-_RESTATED = ("The whole ", "The value", "No interval ", "The lower end ", "The upper end ", "About ")
+_RESTATED = re.compile(r"(The (whole|value|lower end|upper end|([\d.]+ % )?interval,)|No interval|About)\b")
 """How sentences of an explanation begin that say no more than number, interval and limit beside it."""
 _UNUSABLE = re.compile("^.* decides nothing: ")
 """What an explanation says of its number before the reason; that it could not be tested is said already."""
@@ -116,7 +116,7 @@ class GateView:
         gate = self.result
         if gate.blocking or gate.result is not Result.FAIL:
             return sign_of(gate.result)
-        return _unfit_sign() if gate.fitness else Sign("advice", "Advice not met", _warning_icon())
+        return _unfit_sign() if gate.fitness else _unfit_sign("advice", "Advice not met")
 
     @property
     def role(self) -> str:
@@ -135,17 +135,40 @@ class GateView:
         """``2.1 % of the rows are copies of real records; 2 % allowed``, without a full stop."""
         gate = self.result
         if gate.gate == CONTRACT:
-            return self._contract()
+            mine = [c for c in self.evidence.table_checks if contract_part(c.key) is not None]
+            held, checks = sum(c.met is True for c in mine), words.counted(len(mine), "check")
+            text = f"{held:,} of {checks} of columns, types, bounds and categories hold"
+            return text if gate.result is Result.PASS else f"{text}: {gate.explanation.rstrip('.')}"
         if not self._has_number:
             return words.sentence(self._named(), end="").rstrip(".")
-        return self.found + self._limit_told
+        text = self.found
+        if gate.maximum is not None:
+            text += f"; {self.limit.removeprefix('at most ') if gate.minimum is None else self.limit} allowed"
+        elif gate.minimum is not None:
+            text += f"; {self.limit} needed"
+        ends = ((gate.high, gate.maximum), (gate.minimum, gate.low))
+        beyond = any(more is not None and less is not None and more > less for more, less in ends)
+        open_ = gate.result is Result.INSUFFICIENT
+        return text + (", and the interval reaches beyond it" if open_ and beyond else "")
 
     @property
     def found(self) -> str:
         """The same without its limit; what was asked, where its number decides nothing."""
+        about = self.result.measurement
         if self.unusable:
             return words.sentence(f"{self.result.title.rstrip('.')}: this could not be tested", end="")
-        return self._found() if self._has_number else self.sentence
+        if about is None or not self._has_number:
+            return self.sentence
+        text = self.finding or f"{words.name_of(about, self.evidence)}: {{value}}"
+        text = text.replace("{value}", self._found_value(self.unit))
+        text = text.replace("{percent}", self._found_value("share"))
+        # The column that a worst number is about: its own, or the one whose number it is.
+        alike = (m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == self.unit)
+        worst = (m.id.column for m in alike if m.id.column and m.value == self.result.value)
+        column = about.column or next(worst, "")
+        return words.sentence(
+            text.replace("{column}", f"column {column}" if column else "the worst column"), end=""
+        )
 
     @property
     def found_in_people(self) -> str:
@@ -170,7 +193,7 @@ class GateView:
         if self.unusable:
             return words.sentence(_UNUSABLE.sub("", self._named()))
         told = re.split(r"(?<=\.) (?=[A-Z])", self.explanation)
-        new = " ".join(t for t in told if not t.startswith(_RESTATED))
+        new = " ".join(t for t in told if not _RESTATED.match(t))
         return "" if words.sentence(self.sentence) == new else new
 
     @property
@@ -256,38 +279,16 @@ class GateView:
         known = gate.measurement is not None and gate.value is not None
         return known and gate.gate not in _FROM_MANY and not self.unusable
 
-    @property
-    def _limit_told(self) -> str:
-        """How the sentence ends: the limit, and that the interval lies on both sides of it."""
-        gate = self.result
-        if gate.maximum is None:
-            told = f"; {self.limit} needed" if gate.minimum is not None else ""
-        else:
-            told = f"; {self.limit.removeprefix('at most ') if gate.minimum is None else self.limit} allowed"
-        return told + (", and the interval reaches beyond it" if _reaches_beyond(gate) else "")
-
     def _named(self) -> str:
         """The explanation with its measurement called by its titles; it is named where it cannot be used."""
         about, text = self.result.measurement, self.result.explanation
         for x in () if about is None else filter(None, (about, about.derived_from)):
-            if outcome := next((o for o in self.evidence.outcomes if o.audit == x.audit), None):
-                label = f" ({x.label})" if x.label else ""
+            for outcome in (o for o in self.evidence.outcomes if o.audit == x.audit):
                 audit = f" of “{outcome.info.title}”" if outcome.info else ""
-                plain = f"“{words.quantity_texts(outcome, x)[0]}{label}”{audit}"
+                plain = f"“{words.name_of(x, self.evidence)}”{audit}"
                 for technical in (str(x), f"{x.name}{in_brackets(x)}"):
                     text = text.replace(technical, plain)
         return text
-
-    def _found(self) -> str:
-        text, about = self.finding, self.result.measurement
-        assert about is not None
-        if not text:
-            outcome = next((o for o in self.evidence.outcomes if o.audit == about.audit), None)
-            title = words.quantity_texts(outcome, about)[0] if outcome else about.quantity.replace("_", " ")
-            text = f"{title}{f' ({about.label})' if about.label else ''}: {{value}}"
-        filled = text.replace("{value}", self._found_value(self.unit))
-        filled = filled.replace("{percent}", self._found_value("share"))
-        return words.sentence(filled.replace("{column}", self._column(about)), end="")
 
     def _found_value(self, unit: str) -> str:
         """Less than nothing beyond chance is none; a gate that asks for a least value says it as it is."""
@@ -304,22 +305,6 @@ class GateView:
         if open_ and low is not None and high is not None:
             told += f" ({words.interval(low, high, unit, places)})"  # which is why it is open
         return told
-
-    def _column(self, about: MeasurementId) -> str:
-        """The column that a worst number is about: its own, or the one whose number it is."""
-        alike = (m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == self.unit)
-        worst = (m.id.column for m in alike if m.id.column and m.value == self.result.value)
-        found = about.column or next(worst, "")
-        return f"column {found}" if found else "the worst column"
-
-    def _contract(self) -> str:
-        mine = [c for c in self.evidence.table_checks if contract_part(c.key) is not None]
-        held = sum(c.met is True for c in mine)
-        text = (
-            f"{held:,} of {words.counted(len(mine), 'check')} of columns, types, bounds and categories hold"
-        )
-        passed = self.result.result is Result.PASS
-        return text if passed else f"{text}: {self.result.explanation.rstrip('.')}"
 
     def _places(self) -> int:
         gate = self.result
@@ -356,14 +341,6 @@ def _apart(places: int, unit: str, gate: GateResult, ends: Sequence[float | None
         for end in ends:
             places = words.telling_apart(places, unit, end, limit)
     return places
-
-
-def _reaches_beyond(gate: GateResult) -> bool:
-    """Whether what keeps a gate open is an interval that lies on both sides of a limit."""
-    ends = ((gate.high, gate.maximum), (gate.minimum, gate.low))
-    return gate.result is Result.INSUFFICIENT and any(
-        more is not None and less is not None and more > less for more, less in ends
-    )
 
 
 def obstacles(evidence: Evidence) -> list[GateView]:
@@ -440,21 +417,16 @@ def verdict_sign(evidence: Evidence) -> Sign:
     return sign_of(evidence.verdict)
 
 
-def _unfit_sign() -> Sign:
-    return Sign("open", "Not fit for purpose", _warning_icon())
-
-
-def _warning_icon() -> Markup:
+def _unfit_sign(kind: str = "open", word: str = "Not fit for purpose") -> Sign:
+    """What stops nothing, and is not to be overlooked."""
     ring = svg.element("circle", cx=12, cy=12, r=8, fill="none", stroke="muted", stroke_width=2)
     bar = svg.element("path", d="M12 7.5v6M12 15.6v1.4", stroke="muted", stroke_width=2)
-    return _icon(ring + bar)
+    return Sign(kind, word, _icon(ring + bar))
 
 
 def _icon(shapes: str) -> Markup:
-    icon = svg.element(
-        "svg", shapes, class_="icon", viewBox="0 0 24 24", width=24, height=24, aria_hidden="true"
-    )
-    return Markup(icon)  # noqa: S704
+    box = {"viewBox": "0 0 24 24", "width": "24", "height": "24"}
+    return Markup(svg.element("svg", shapes, class_="icon", aria_hidden="true", **box))  # noqa: S704
 
 
 def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) -> VerdictView:

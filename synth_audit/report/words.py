@@ -226,6 +226,14 @@ def quantity_texts(outcome: AuditOutcome, measurement: MeasurementId) -> tuple[s
     return quantity.replace("_", " ").capitalize(), ""
 
 
+def name_of(measurement: MeasurementId, evidence: Evidence) -> str:
+    """``Risk of being singled out (3 columns)``, as its audit declares it."""
+    outcome = next((o for o in evidence.outcomes if o.audit == measurement.audit), None)
+    plain = measurement.quantity.replace("_", " ")
+    title = quantity_texts(outcome, measurement)[0] if outcome else plain
+    return f"{title} ({measurement.label})" if measurement.label else title
+
+
 def people(share: float, rows: int, suppression: int) -> str:
     """A share of people as their number: none below nothing, and none that is small is told apart."""
     count = min(share * rows, rows)  # an interval may be open upwards
