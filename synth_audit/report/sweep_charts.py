@@ -29,6 +29,8 @@ _EACH = 24.0
 
 _TOP = 30.0
 _R = 7.0
+_ABOVE, _APART = 9.0, 14.0
+"""A label stands so far above its sign's middle, clear of the whisker, and so far from other labels."""
 _ENDINGS = {Result.PASS: "passed", Result.FAIL: "failed", Result.INSUFFICIENT: "undecided"}
 _ABSENT = (math.nan,) * len(BOX_LINES)
 _MEDIAN = BOX_LINES.index("median")
@@ -39,7 +41,6 @@ _SAFER: dict[Direction | None, str] = {
 
 Five = tuple[float, ...]
 Span = tuple[float, float]
-Frame = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def scatter_svg(dots: Sequence[Dot], privacy: Axis, utility: Axis, *, anchor: st
         if d.chosen:
             body += svg.element("circle", cx=x, cy=y, r=_R + 5, fill="none", stroke="ink", stroke_width=2.4)
         body += result_mark(d.result, x, y, _R)
-    body += _names(dots, places, (left + 2, _TOP, WIDTH - 2, bottom))
+    body += _names(dots, places, bottom)
     about = _describe(dots, privacy, utility)
     return svg.document(WIDTH, bottom + 58, body, anchor=anchor, title=title, description=about)
 
@@ -144,68 +145,28 @@ def _whiskers(d: Dot, x_scale: svg.Linear, y_scale: svg.Linear) -> str:
     return out
 
 
-def _names(dots: Sequence[Dot], places: Sequence[tuple[float, float]], frame: Frame) -> str:
-    """Labels where they cover least, the chosen one first."""
-    taken = [(x - _R - 1, y - _R - 1, x + _R + 1, y + _R + 1) for x, y in places]
+def _names(dots: Sequence[Dot], places: Sequence[tuple[float, float]], bottom: float) -> str:
+    """Labels beside their signs, each moved up or down until it covers no other and no sign."""
+    taken = [(x - _R, x + _R, y) for x, y in places]
     out = ""
-    for i in sorted(range(len(dots)), key=lambda i: not dots[i].chosen):
-        shown = svg.fitted(dots[i].label, 150, 12)
-        wide = svg.text_width(shown, 12) + (6 if dots[i].chosen else 0)
-        spots = _spots(*places[i], wide)
-        costs = [sum(_overlap(spot, t) for t in taken) + 30 * _outside(spot, frame) for spot in spots]
-        best = spots[costs.index(min(costs))]
-        taken.append(best)
-        out += _leader(*places[i], best)
-        out += _name(shown, (best[0] + best[2]) / 2, best[3] - 3, chosen=dots[i].chosen)
+    for d, (x, y) in sorted(zip(dots, places, strict=True), key=lambda pair: not pair[0].chosen):
+        shown = svg.fitted(d.label, 150, 12)
+        wide = svg.text_width(shown, 12) + (6 if d.chosen else 0)
+        left = x + _R + 4 if x + _R + 4 + wide <= WIDTH else x - _R - 4 - wide
+        covering = [at for start, end, at in taken if start < left + wide and left < end]
+        heights = sorted(range(int(_TOP) + 7, int(bottom) - 7, 2), key=lambda at: abs(at - y + _ABOVE))
+        at = next((h for h in heights if all(abs(h - other) >= _APART for other in covering)), y)
+        taken.append((left, left + wide, at))
+        edge = left - 2 if left > x else left + wide + 2
+        if abs(at - y) > _R + _ABOVE:
+            out += svg.line(x, y + math.copysign(_R, at - y), edge, at, width=0.8)
+        look = {"stroke": "paper", "stroke_width": 3, "paint_order": "stroke", "text_anchor": "middle"}
+        weight = "700" if d.chosen else None
+        middle = left + wide / 2
+        out += svg.element(
+            "text", escape(shown), x=middle, y=at + 4, font_size=12, fill="ink", font_weight=weight, **look
+        )
     return out
-
-
-def _leader(x: float, y: float, spot: Frame) -> str:
-    """A thin line to a label that is not close to its sign."""
-    end = (min(max(x, spot[0]), spot[2]), min(max(y, spot[1]), spot[3]))
-    away = math.hypot(end[0] - x, end[1] - y)
-    if away < _R + 8:
-        return ""
-    start = _R / away
-    return svg.line(x + (end[0] - x) * start, y + (end[1] - y) * start, *end, width=0.8)
-
-
-def _spots(x: float, y: float, wide: float) -> list[Frame]:
-    """Places for a label, the diagonal ones first: whiskers run straight."""
-    out = []
-    for gap in (_R + 3, _R + 17, _R + 31, _R + 45):
-        right, left, middle = x + gap, x - gap - wide, x - wide / 2
-        above, below, level = y - gap - 10, y + gap - 4, y - 7
-        corners = ((right, above), (right, below), (left, above), (left, below))
-        for a, b in (*corners, (right, level), (left, level), (middle, above - 5), (middle, below + 5)):
-            out.append((a, b, a + wide, b + 14))
-    return out
-
-
-def _overlap(a: Frame, b: Frame) -> float:
-    wide, high = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-    return max(wide, 0.0) * max(high, 0.0)
-
-
-def _outside(a: Frame, frame: Frame) -> float:
-    beyond = (frame[0] - a[0], frame[1] - a[1], a[2] - frame[2], a[3] - frame[3])
-    return sum(max(x, 0.0) for x in beyond)
-
-
-def _name(shown: str, x: float, y: float, *, chosen: bool) -> str:
-    return svg.element(
-        "text",
-        escape(shown),
-        x=x,
-        y=y,
-        font_size=12,
-        fill="ink",
-        stroke="paper",
-        stroke_width=3,
-        paint_order="stroke",
-        text_anchor="middle",
-        font_weight="700" if chosen else None,
-    )
 
 
 def _describe(dots: Sequence[Dot], privacy: Axis, utility: Axis) -> str:
