@@ -60,12 +60,10 @@ def _domain(gate: GateResult, unit: str) -> tuple[float, float]:
         return 0.0, 0.01 if share else 1.0
     low, high = svg.domain(values, zero=share and min(values) >= 0 and max(values) < 0.45)
     room = (high - low) * 0.08
-    natural = 0.0 if low == 0.0 else None
-    top = 1.0 if share and high <= 1.0 else None
-    left, right = low - room, high + room
     if gate.minimum is not None and gate.maximum is not None:
-        left, right = left - 2 * room, right + 2 * room
-    return (natural if natural is not None else left), (min(right, top) if top is not None else right)
+        room *= 3
+    right = min(high + room, 1.0) if share and high <= 1.0 else high + room
+    return (0.0 if low == 0.0 else low - room), right
 
 
 def _band(gate: GateResult, scale: svg.Linear, anchor: str) -> str:

@@ -160,7 +160,12 @@ def _names(dots: Sequence[Dot], places: Sequence[tuple[float, float]], bottom: f
         edge = left - 2 if left > x else left + wide + 2
         if abs(at - y) > _R + _ABOVE:
             out += svg.line(x, y + math.copysign(_R, at - y), edge, at, width=0.8)
-        look = {"stroke": "paper", "stroke_width": 3, "paint_order": "stroke", "text_anchor": "middle"}
+        look: dict[str, Any] = {
+            "stroke": "paper",
+            "stroke_width": 3,
+            "paint_order": "stroke",
+            "text_anchor": "middle",
+        }
         weight = "700" if d.chosen else None
         middle = left + wide / 2
         out += svg.element(
