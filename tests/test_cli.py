@@ -122,7 +122,7 @@ def test_the_demo_without_dagster_says_what_to_install(monkeypatch):
 def test_a_pass_is_released(home):
     result = invoke("run", "plan.yaml", "--out", "out")
     assert "PASS: This synthetic table may be released." in result.stdout
-    assert "  ✓ 2 gates passed\n" in result.stdout
+    assert "  ✓ 2 deciding gates passed\n" in result.stdout
     assert result.stdout.endswith("next: synth-audit report out --open\n")
     assert "  within limit: singling out\n" in result.stdout
     assert "  not tested: linkability (no audit for it was part of this run)" in result.stdout

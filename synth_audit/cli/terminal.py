@@ -378,12 +378,16 @@ def show_gates(evidence: Evidence) -> None:
             if text:
                 told = shortened(one_line(text))
                 say_whole(textwrap.fill(told, width(), initial_indent=" " * 6, subsequent_indent=" " * 8))
-    missing = f"not computed, since these audits were not part of this run: {', '.join(audits)}"
-    passed = len(every) - len(left_out) - len(gates)
-    for count, state, told in ((len(left_out), "open", missing), (passed, "pass", "passed")):
-        if count:
-            sign, colour = SIGNS[state]
-            say(f"{count} gate{'s' if count > 1 else ''} {told}", sign=f"  {sign} ", fg=colour)
+    if left_out:
+        names = ", ".join(sorted({g.result.measurement.audit for g in left_out if g.result.measurement}))
+        told = f"{len(left_out)} gate{'s' * (len(left_out) != 1)} not computed"
+        sign, colour = SIGNS["open"]
+        say(f"{told}, since these audits were not part of this run: {names}", sign=f"  {sign} ", fg=colour)
+    if passed := [g for g in every if g.sign.kind == "pass" and g not in left_out]:
+        sign, colour = SIGNS["pass"]
+        decided = sum(g.result.blocking for g in passed)
+        others = f", and {len(passed) - decided} that only advise" if len(passed) > decided else ""
+        say(f"{decided} deciding gate{'s' * (decided != 1)} passed{others}", sign=f"  {sign} ", fg=colour)
 
 
 def _cells(gate: GateView) -> tuple[str, str, str, str]:

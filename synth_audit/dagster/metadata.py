@@ -161,7 +161,7 @@ def gate(result: GateResult) -> Metadata:
         "high": result.high,
         "minimum": result.minimum,
         "maximum": result.maximum,
-        "needed": result.n_needed,
+        "attempts or control rows that would decide": result.n_needed,
     }
     return {name: text for name, text in words.items() if text} | _numbers(numbers)
 
@@ -216,7 +216,7 @@ def picture(svg: str, title: str) -> dg.MarkdownMetadataValue:
 
 
 def _pictures(evidence: Evidence) -> Metadata:
-    from synth_audit.report.plot_kinds import series_svg
+    from synth_audit.report.charts import series_svg
 
     return {
         f"{outcome.audit}: {series.title}": picture(series_svg(series), series.title)

@@ -187,8 +187,8 @@ class Series:
     Attributes:
         id: the measurement that it pictures, or a name of its own in the place of a quantity, with the
             setting and the column that it shows; its audit is empty until the runner has stamped it.
-        kind: a file of ``report/plot_kinds``. ``line`` joins the points, ``step`` holds them, ``bar`` stands
-            them on categories, ``box`` draws one box for each label of ``x`` from the lines of
+        kind: in ``report/charts`` and ``report/panels``. ``line`` joins the points, ``step`` holds them,
+            ``bar`` stands them on categories, ``box`` draws one box for each label of ``x`` from the lines of
             :data:`BOX_LINES`; without ``places`` the first is what was measured and the others are what to
             compare it with. ``matrix`` shows values in [−1, 1] of pairs of columns, a line for each row;
             ``density`` shares of rows in the cells of a plane, a line for each y cell from low to high, named
@@ -226,6 +226,19 @@ class Series:
     def stamped(self, audit: str) -> Series:
         """The same series as that of an audit."""
         return replace(self, id=self.id.stamped(audit), places=tuple(p.stamped(audit) for p in self.places))
+
+
+SHARE = "share"
+"""Unit of a plain share, and the first word of the units that say of what it is a share."""
+
+PEOPLE, ROWS, SECRETS = "share of people", "share of rows", "share of secrets"
+DESCRIPTIONS, OF_SUBGROUP = "share of descriptions", "share of a subgroup"
+"""Units of shares beyond chance."""
+
+
+def is_share(unit: str) -> bool:
+    """True for a plain share and for a share of something."""
+    return unit.split(" ")[0] == SHARE
 
 
 class Direction(StrEnum):
@@ -344,6 +357,7 @@ class Quantity:
     Attributes:
         name: the quantity in the identity of its measurements.
         title: what a reader sees.
+        unit: of a share beyond chance also of what it is one, such as :data:`PEOPLE`.
         range: closed interval outside which a value is a fault of the audit.
         help: one sentence on how to read it.
         proportional: the value moves in proportion to the share of copied rows, so that it can be turned

@@ -11,6 +11,7 @@ from synth_audit import registry
 from synth_audit.errors import PlanError, PluginError
 from synth_audit.findings.verdict import FITNESS, GateResult, Result
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
+from synth_audit.text import listed
 from synth_audit.verdict.own_gates import ANSWERS, own_result
 
 CRITERIA = ("singling out", "linkability", "inference", "membership")
@@ -103,11 +104,11 @@ def _answer(
     if any(g.result is Result.FAIL for g in deciding):
         return Answer(criterion, AnswerState.BEYOND)
     if left := [g for g in deciding if g.result is Result.INSUFFICIENT]:
-        names = _listed([f"“{g.title}”" for g in left])
+        names = listed([f"“{g.title}”" for g in left])
         reason, measured = f"not enough evidence for {names}", all(map(_usable, left))
         return Answer(criterion, AnswerState.INSUFFICIENT, reason, measured)
     if broken := [audit for audit, o in audits.items() if o.status is Status.ERROR]:
-        return Answer(criterion, AnswerState.INSUFFICIENT, f"an error ended {_listed(broken)}")
+        return Answer(criterion, AnswerState.INSUFFICIENT, f"an error ended {listed(broken)}")
     return Answer(criterion, AnswerState.WITHIN)
 
 
@@ -125,14 +126,9 @@ def answers_result(
     return own_result(
         ANSWERS,
         Result.INSUFFICIENT if open_ else Result.PASS,
-        f"{words}." if open_ else f"Answered: {_listed(asked)}.",
+        f"{words}." if open_ else f"Answered: {listed(asked)}.",
         "See what the gates on these audits lack, and add audits that the plan leaves out.",
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def decides(when: When, *, target: bool) -> bool:

@@ -83,6 +83,7 @@ def judged_row(record: Mapping[str, object]) -> Row | None:
         n=_whole(record["n_achieved"]),
         n_minimum=_whole(record["n_minimum"]),
         blind=insensitive if isinstance(insensitive, str) else "nothing says whether it would see a leak",
+        unit=str(record["unit"]),
         copy_low=_number(record["copy_low"]),
         copy_high=_number(record["copy_high"]),
         worse=worse if isinstance(worse, str) else None,

@@ -18,6 +18,8 @@ from synth_audit.encode.codes import split_rows
 from synth_audit.encode.encoded import Encoded
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
+    PEOPLE,
+    ROWS,
     Exposure,
     Findings,
     Interval,
@@ -66,6 +68,7 @@ CONTROL_SHARE = descriptive(
 EXCESS = excess_over_control(
     "excess",
     "Copies beyond the natural rate of duplicates",
+    unit=ROWS,
     help="Share of synthetic rows equal to a training row, less the same share of control rows.",
 )
 
@@ -78,12 +81,14 @@ UNIQUE_EXCESS = risk_over_control(
 RECORD_EXCESS = excess_over_control(
     "record_excess",
     "Training records with a copy in the release, beyond the natural rate",
+    unit=PEOPLE,
     help="Counts people and not synthetic rows: a large release may hold everybody and much else.",
 )
 
 ALL_BUT_ONE_EXCESS = excess_over_control(
     "all_but_one_excess",
     "Copies with one column changed, beyond the natural rate",
+    unit=ROWS,
     help="The same when one column is left out of the comparison; the worst choice of that column.",
 )
 

@@ -23,7 +23,7 @@ from synth_audit.encode.codes import codes
 from synth_audit.encode.encoded import varies
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Findings, Measurement
+from synth_audit.findings.measurement import PEOPLE, Findings, Measurement
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.distributions import entropy
 from synth_audit.stats.proportions import Proportion
@@ -38,6 +38,7 @@ Sides = tuple[tuple[Column, ...], tuple[Column, ...]]
 RISK = risk_over_control(
     "risk",
     "Linkability risk",
+    unit=PEOPLE,
     help="Part of the people in the training data whose two halves only this release joins; 0 is none.",
 )
 TRAIN_RATE = descriptive(
@@ -59,6 +60,7 @@ NAIVE_RATE = descriptive(
 EXCESS = excess_over_control(
     "excess_people",
     "People whose partial records the worst of several pairs of sources join",
+    unit=PEOPLE,
     proportional=False,  # chance joins control too, and how often differs by what the sources hold
     help="Share of people in the training data whose records in two sources are joined beyond what those of "
     "strangers are, for the worst of several pairs of sources; 0 is none.",

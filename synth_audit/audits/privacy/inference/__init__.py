@@ -34,6 +34,8 @@ from synth_audit.encode.codes import codes
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
+    PEOPLE,
+    SECRETS,
     Exposure,
     Findings,
     Measurement,
@@ -54,16 +56,19 @@ _TREES, _MOST_RECONSTRUCTED = 10, 5_000
 OVERALL_RISK = risk_over_control(
     "overall_risk",
     "Inference risk over all secrets",
+    unit=SECRETS,
     help="Part of the secrets of people in the training data that only this release gives away; 0 is none.",
 )
 WORST_RISK = risk_over_control(
     "worst_risk",
     "Inference risk of the most exposed secret",
+    unit=PEOPLE,
     help="The largest of the risks below, with an interval that allows for their number.",
 )
 RISK = risk_over_control(
     "risk",
     "Inference risk",
+    unit=PEOPLE,
     help="Part of the people in the training data whose secret only this release gives away; 0 is none.",
 )
 TRAIN_RATE = descriptive(
@@ -91,6 +96,7 @@ MODEL_RATE = descriptive(
 EXCESS = excess_over_control(
     "excess_people",
     "People given away to one who knows a few columns or half of them",
+    unit=PEOPLE,
     proportional=False,  # a guess that is right by luck is no excess, and luck differs by secret
     help="Share of people in the training data whose secret is guessed rightly beyond what guesses about "
     "strangers come to, for the worst of several sets of known columns; 0 is none.",

@@ -17,6 +17,7 @@ from synth_audit.audits.privacy.partial_knowledge.attacks import Adversary, pool
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
+    PEOPLE,
     Exposure,
     Findings,
     IntervalEstimate,
@@ -33,6 +34,7 @@ Found = tuple[column_sets.Knowledge, int]
 EXCESS = excess_over_control(
     "excess_people",
     "People given away to one who knows a few columns",
+    unit=PEOPLE,
     proportional=False,  # a claim that is right by luck is no excess, and luck differs by column
     help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
     "claims about strangers come to; 0 is none.",

@@ -20,6 +20,7 @@ from synth_audit.audits.privacy.singling_out.predicates import (
     match,
 )
 from synth_audit.findings.measurement import (
+    DESCRIPTIONS,
     Exposure,
     Interval,
     IntervalEstimate,
@@ -36,6 +37,7 @@ from synth_audit.stats.proportions import middle_and_half_width, proportion_inte
 RISK = risk_over_control(
     "risk",
     "Singling-out risk",
+    unit=DESCRIPTIONS,
     proportional=False,  # a joined guess at a copied row fits others in train too, unless all of it is copied
     help="0: guesses single out training rows no more often than strangers; 1: every guess does.",
 )
@@ -43,6 +45,7 @@ RISK = risk_over_control(
 WORST = risk_over_control(
     "worst_risk",
     "Singling-out risk, worst attack",
+    unit=DESCRIPTIONS,
     proportional=False,  # generators that draw exact values of single columns reach 1 without copying a row
     help="The riskiest of the attack's settings; its interval allows for their number.",
 )
