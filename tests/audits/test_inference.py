@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy.inference import Inference, questions
+from synth_audit.audits.privacy.inference import Inference
+from synth_audit.audits.privacy.inference import guesses as questions
 from synth_audit.encode.predictors import Equality, GuessTolerance
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext

@@ -18,27 +18,13 @@ from synth_audit.audits._declarations import (
     risk_over_control,
 )
 from synth_audit.audits._targets import drawn, named, named_or_sensitive
-from synth_audit.audits.privacy import _known_sets as knowledge
-from synth_audit.audits.privacy._guesses import (
-    KnownRows,
-    exposure,
-    risk_and_rates,
-    risk_at,
-    success_rate,
-    successes,
-)
-from synth_audit.audits.privacy.inference import questions
-from synth_audit.audits.privacy.inference.reconstruction import reconstructed
+from synth_audit.audits.privacy import _secrets as secrecy
+from synth_audit.audits.privacy.inference import guesses
 from synth_audit.encode.codes import codes
 from synth_audit.encode.predictors import predicted
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import (
-    Exposure,
-    Findings,
-    Measurement,
-    Reference,
-)
+from synth_audit.findings.measurement import Exposure, Findings, Measurement, Reference
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.attack_success import risk, worst_estimate
@@ -185,18 +171,7 @@ class Inference:
             "What the population as a whole gives away, which is subtracted; sets of known columns "
             "that were not tried."
         ),
-        quantities=(
-            OVERALL_RISK,
-            WORST_RISK,
-            EXCESS,
-            RISK,
-            TRAIN_RATE,
-            CONTROL_RATE,
-            NAIVE_RATE,
-            MODEL_RATE,
-            RECONSTRUCTION_RISK,
-            RECONSTRUCTION_RATE,
-        ),
+        quantities=(OVERALL_RISK, WORST_RISK, EXCESS, *_GUESSED, NAIVE_RATE, MODEL_RATE, *_RECONSTRUCTED),
         risk="inference",
         needs=(Need.CONTROL,),
         cost="seconds",
@@ -214,7 +189,7 @@ class Inference:
         """Attack at most ``n_attacks`` rows of train and of control for every secret."""
         columns = named(subject, self.known, "known") or subject.features
         secrets, notes = self._secrets(subject, context)
-        known, attacked = KnownRows.of(subject, columns), []
+        known, attacked, level = secrecy.KnownRows.of(subject, columns), list[Column](), subject.level
         for column in secrets:
             if reason := _hindrance(known, subject, column):
                 notes.append(f"{column.name} is not attacked: {reason}")
@@ -223,37 +198,37 @@ class Inference:
         if not attacked:
             raise NotApplicable("; ".join(notes))
         most = most_queries(self.n_attacks, subject.synthetic.n_rows)
-        if questions.many(known):
-            notes += questions.bounds(subject, most)
+        if guesses.many(known):
+            notes += guesses.bounds(subject, most)
         # Streams of their own: the draws of the other attacks stay what they are.
         sets_rng, models_rng = context.rng.spawn(2)
-        people, sets, nearest = self._sets(known, subject, attacked, context, sets_rng)
+        attacks, sets, told = self._sets(known, subject, attacked, context, sets_rng)
         modelled = drawn(np.arange(len(attacked)), self.max_reconstructed, models_rng)
-        exposures, trials = list[Exposure](), list[knowledge.Trial]()
+        exposures = list[Exposure]()
         of_secrets, of_models = list[Measurement](), list[Measurement]()
-        hidden = [questions.HiddenColumn.of(subject, column, self.tolerance) for column in attacked]
-        asked = list(questions.drawn_questions(known, hidden, most, context.rng))
-        for i, (question, found) in enumerate(questions.answered(known, asked)):
-            secret, level = question.secret, subject.level
-            guesses = (secret.release[rows] for rows in found)
-            hits = list(map(secret.judge.right, guesses, secret.asked(question.chosen)))
-            exposures.append(exposure(RISK.id(column=secret.name), [secret.name], question.chosen, hits))
-            sides = successes(exposures[-1])
-            of_secrets += risk_and_rates(_GUESSED, sides, self.n_attacks, level, secret.name)
+        asked = list(guesses.drawn_questions(known, subject, attacked, self.tolerance, most, context.rng))
+        for i, (question, found) in enumerate(guesses.answered(known, asked)):
+            name = question.name
+            hits = [
+                question.judge.right(question.release[rows], truth)
+                for rows, truth in zip(found, question.truth(question.chosen), strict=True)
+            ]
+            exposures.append(secrecy.exposure(RISK.id(column=name), [name], question.chosen, hits))
+            sides = secrecy.successes(exposures[-1])
+            of_secrets += secrecy.risk_and_rates(_GUESSED, sides, self.n_attacks, level, name)
             if not subject.planted:
                 of_secrets += self._without_release(known, question, level)
-            if not subject.planted and i in modelled:
-                of_models += self._by_model(known, question, level, models_rng)
-            trials += _trials(secret, people, sets, nearest)
+                if i in modelled:
+                    of_models += self._by_model(known, question, level, models_rng)
+            _guess_by_sets(question, i, attacks, sets)
         by_sets = []
-        if trials:
-            excess, told = knowledge.worst_of_sets(
-                EXCESS, sets, people, trials, self.n_attacks, subject.level
-            )
-            by_sets.append(excess)
-            notes.append(f"beside all other columns, sets of known columns tried: {sets.told}")
-            notes += [f"of these most is given away where {' and '.join(told)}"] if told else []
-        both = (self._overall(exposures, subject.level), self._worst(exposures, subject.level))
+        if attacks.tried:
+            excess, worst = attacks.worst(level)
+            by_sets.append(attacks.excess(EXCESS, excess, self.n_attacks))
+            notes.append(f"beside all other columns, sets of known columns tried: {told}")
+            tells = dict.fromkeys(f"{', '.join(k.known[0])} tell {attacked[i].name}" for k, i in worst)
+            notes += [f"of these most is given away where {' and '.join(tells)}"] if worst else []
+        both = (self._overall(exposures, level), self._worst(exposures, level))
         return Findings((*both, *by_sets, *of_secrets, *of_models), (), tuple(notes), tuple(exposures))
 
     def _secrets(self, subject: Subject, context: RunContext) -> tuple[Sequence[Column], list[str]]:
@@ -272,20 +247,21 @@ class Inference:
 
     def _sets(
         self,
-        known: KnownRows,
+        known: secrecy.KnownRows,
         subject: Subject,
         secrets: Sequence[Column],
         context: RunContext,
         rng: np.random.Generator,
-    ) -> tuple[knowledge.AskedPeople, knowledge.KnownSets, list[Positions]]:
-        """People, sets of known columns, and for each set the release row nearest to each of the people.
+    ) -> tuple[secrecy.Attacks, list[tuple[secrecy.Knowledge, Positions]], str]:
+        """Attacks to come, sets of known columns with the release row nearest to each of the people, and how
+        many sets of each sort.
 
         Where some columns are no secrets, and two of them vary, sets are of these. Where a generator drew
         groups of columns apart, all that is known of a secret's group is a set too. Of a large release fewer
         people are asked, since each set takes a search. The sets are the same for the planted leaks.
         """
         most = most_queries(self.n_attacks, subject.synthetic.n_rows * self.known_sets // 4)
-        people = knowledge.AskedPeople.drawn(subject, most, rng)
+        people = secrecy.AskedPeople.drawn(subject, most, rng)
         hidden = {secret.name for secret in secrets}
         others = tuple(name for name in known.varying if name not in hidden)
         names = others if len(others) > 1 else known.varying
@@ -293,58 +269,59 @@ class Inference:
         if len(together) > _MOST_TOGETHER:
             draws = context.child("inference", "drawn together").rng
             together = [together[i] for i in np.sort(draws.permutation(len(together))[:_MOST_TOGETHER])]
-        sets = knowledge.known_sets(
+        sets, told = secrecy.known_sets(
             subject,
             names,
             people,
             self.known_sets,
             context.child("inference", "known sets").rng,
             sources=1,
-            sizes=[min(size, len(names) - 1) for size in knowledge.FEW],
+            sizes=[min(size, len(names) - 1) for size in secrecy.FEW],
             together=together,
         )
         asked = known.asked(people.train, people.control)
-        return people, sets, [known.nearest(columns, asked, 1, rng)[:, 0] for (columns,) in sets.sets]
+        nearest = (known.nearest(knowledge.known[0], asked, 1, rng)[:, 0] for knowledge in sets)
+        return secrecy.Attacks(people), list(zip(sets, nearest, strict=True)), told
 
     def _without_release(
-        self, known: KnownRows, question: questions.SecretQuestion, level: float
+        self, known: secrecy.KnownRows, question: guesses.Question, level: float
     ) -> Iterator[Measurement]:
         """What attackers guess at the train rows who have control rows and no release."""
-        secret, judge = question.secret, question.secret.judge
-        truth = secret.train[question.chosen[0]]
-        if not len(question.learnt) or not len(truth):
+        judge, control, learnt = question.judge, question.real[1], question.learnt
+        truth = question.real[0][question.chosen[0]]
+        if not len(learnt) or not len(truth):
             return
-        naive = judge.right(np.full(len(truth), judge.typical(secret.control)), truth)
-        yield success_rate(NAIVE_RATE, Proportion.of(naive), self.n_attacks, level, column=secret.name)
+        found = {NAIVE_RATE: np.full(len(truth), judge.typical(control))}
         if self.n_trees:
-            answers = predicted(
+            found[MODEL_RATE] = predicted(
                 judge,
-                known.without(secret.name, known.control.take(question.learnt)),
-                secret.control[question.learnt],
-                known.without(secret.name, known.train.take(question.chosen[0])),
+                known.without(question.name, known.control.take(learnt)),
+                control[learnt],
+                known.without(question.name, known.train.take(question.chosen[0])),
                 self.n_trees,
                 question.seed,
-                randomised=questions.many(known),
+                randomised=guesses.many(known),
             )
-            model = Proportion.of(judge.right(answers, truth))
-            yield success_rate(MODEL_RATE, model, self.n_attacks, level, column=secret.name)
+        for quantity, answers in found.items():
+            tally = Proportion.of(judge.right(answers, truth))
+            yield secrecy.success_rate(quantity, tally, self.n_attacks, level, column=question.name)
 
     def _by_model(
-        self, known: KnownRows, question: questions.SecretQuestion, level: float, rng: np.random.Generator
+        self, known: secrecy.KnownRows, question: guesses.Question, level: float, rng: np.random.Generator
     ) -> Iterator[Measurement]:
         """Guesses of a model of the release at the same records; none where the release lacks the secret."""
-        secret, truth = question.secret, question.secret.asked(question.chosen)
-        present = np.flatnonzero(~np.isnan(secret.release))
+        truth = question.truth(question.chosen)
+        present = np.flatnonzero(~np.isnan(question.release))
         if not len(present):
             return
         learnt, seed = drawn(present, _MOST_RECONSTRUCTED, rng), int(rng.integers(2**31))
-        rows = known.without(secret.name, known.release.take(learnt))
-        asked = known.without(secret.name, known.asked(*question.chosen))
-        found, _ = reconstructed(secret.judge, rows, secret.release[learnt], asked, _TREES, seed)
-        train, control = map(secret.judge.right, np.split(found, [len(truth[0])]), truth)
+        rows = known.without(question.name, known.release.take(learnt))
+        asked = known.without(question.name, known.asked(*question.chosen))
+        found, _ = guesses.reconstructed(question.judge, rows, question.release[learnt], asked, _TREES, seed)
+        train, control = map(question.judge.right, np.split(found, [len(truth[0])]), truth)
         sides = Proportion.of(train), Proportion.of(control)
         null = Reference(0.0, "the model knows train people no better than strangers")
-        yield from risk_and_rates(_RECONSTRUCTED, sides, self.n_attacks, level, secret.name, null)
+        yield from secrecy.risk_and_rates(_RECONSTRUCTED, sides, self.n_attacks, level, question.name, null)
 
     def _overall(self, exposed: Sequence[Exposure], level: float) -> Measurement:
         """The risk over the guesses at all secrets; those at one record succeed or fail together, as one."""
@@ -354,16 +331,20 @@ class Inference:
         )
         records = min(len(np.unique(np.concatenate([tried for tried, _ in side]))) for side in sides)
         train, control = map(_joint_count, sides)
-        return risk_at(OVERALL_RISK, risk(train, control, level), max(self.n_attacks, records), records)
+        return secrecy.risk_at(
+            OVERALL_RISK, risk(train, control, level), max(self.n_attacks, records), records
+        )
 
     def _worst(self, exposed: Sequence[Exposure], level: float) -> Measurement:
         """The largest risk; a secret that could not be tried leaves it open."""
-        sides = [successes(e) for e in exposed]
+        sides = [secrecy.successes(e) for e in exposed]
         found = worst_estimate([partial(risk, *side) for side in sides], level, f"{len(sides)} secrets")
-        return risk_at(WORST_RISK, found, self.n_attacks, min(x.trials for side in sides for x in side))
+        return secrecy.risk_at(
+            WORST_RISK, found, self.n_attacks, min(x.trials for side in sides for x in side)
+        )
 
 
-def _hindrance(known: KnownRows, subject: Subject, secret: Column) -> str:
+def _hindrance(known: secrecy.KnownRows, subject: Subject, secret: Column) -> str:
     """Why a column cannot be guessed; empty when it can."""
     [cells] = codes([subject.train], secret)
     if len(np.unique(cells[cells >= 0])) < 2:
@@ -384,13 +365,13 @@ def _joint_count(tried: Sequence[tuple[Positions, Positions]]) -> Proportion:
 
 def _joint_sets(
     varying: Sequence[str], names: Sequence[str], secrets: Sequence[Column], subject: Subject
-) -> list[knowledge.Known]:
+) -> list[tuple[secrecy.Names, ...]]:
     """All that is known of a group of columns that the generator drew together, less each secret in it.
 
     Args:
         varying: columns that are known. names: those of them that sets are of.
     """
-    found: dict[knowledge.Known, None] = {}
+    found: dict[tuple[secrecy.Names, ...], None] = {}
     for group in subject.column_groups:
         for secret in secrets:
             if secret.name in group:
@@ -400,16 +381,16 @@ def _joint_sets(
     return list(found)
 
 
-def _trials(
-    secret: questions.HiddenColumn,
-    people: knowledge.AskedPeople,
-    sets: knowledge.KnownSets,
-    nearest: Sequence[Positions],
-) -> Iterator[knowledge.Trial]:
-    """The guesses at one secret by all sets without it; nobody is asked whose secret is missing."""
-    truth = np.concatenate(secret.asked((people.train, people.control)))
+def _guess_by_sets(
+    question: guesses.Question,
+    secret: int,
+    attacks: secrecy.Attacks,
+    sets: Sequence[tuple[secrecy.Knowledge, Positions]],
+) -> None:
+    """Add the guesses at one secret by all sets without it; nobody is asked whose secret is missing."""
+    truth = np.concatenate(question.truth((attacks.people.train, attacks.people.control)))
     made = ~np.isnan(truth)
-    for i, ((names,), rows) in enumerate(zip(sets.sets, nearest, strict=True)):
-        if secret.name not in names:
-            told = f"{', '.join(names)} tell {secret.name}"
-            yield knowledge.Trial(i, told, made, secret.judge.right(secret.release[rows], truth) & made)
+    for knowledge, rows in sets:
+        if question.name not in knowledge.known[0]:
+            right = question.judge.right(question.release[rows], truth) & made
+            attacks.add(knowledge, [secret], made[:, None], right[:, None])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import combinations, product
 from math import comb
 
@@ -12,9 +12,13 @@ import numpy as np
 
 from synth_audit.arrays import Floats
 from synth_audit.audits._weak_blocks import WeakBlock, few_labels, weak_blocks
-from synth_audit.audits.privacy._known_columns import KnownColumn
-from synth_audit.audits.privacy._known_sets import grown, strongest_pairs
-from synth_audit.stats.cross_fitting import CAUTION
+from synth_audit.audits.privacy._known_columns import KnownColumn, grown, strongest_pairs
+from synth_audit.audits.privacy._secrets import Knowledge, by_halves
+from synth_audit.encode.distances import ScaledNumbers, anchored_parts
+from synth_audit.stats.distributions import RobustScale
+from synth_audit.table.kind import TIME
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
 
 LARGEST = 5
 """Columns that the adversary knows at most."""
@@ -46,83 +50,50 @@ _LABELS = 8
 
 _SIZES = {2: "pairs", 3: "triples", 4: "quadruples", 5: "quintuples"}
 
-_CAUTION_EQUAL = 2.0
-"""Standard errors by which claims from many equal values must stand out: of many, some do by chance."""
-
 _FEWEST_EQUAL = 3
 """Columns drawn together from which on claims are made of all equal rows too."""
 
+MOST_DIFFERENCES, MOST_NUMBERS = 12, 4
+"""Differences that are taken at most, and such of other numbers than dates and times among them."""
 
-@dataclass(frozen=True)
-class Knowledge:
-    """What an adversary knows.
-
-    Attributes:
-        known: positions of columns. equal: all values must be equal, and a claim is made of whoever has a row
-            where they are.
-        halves: of the people that may choose it; not the one in which it was not looked for, for where it
-            was it stands out by selection.
-        together: it was tried since the generator drew these columns together.
-    """
-
-    known: Columns
-    equal: bool = False
-    halves: tuple[int, ...] = (0, 1)
-    together: bool = False
-
-    @property
-    def caution(self) -> float:
-        """Standard errors by which claims must stand out to be the worst."""
-        return _CAUTION_EQUAL if self.equal else CAUTION
+_OVERLAP = 0.5
+"""Part of the narrower central range that must lie in the other for numbers to be of one sort."""
 
 
-@dataclass(frozen=True)
-class ColumnSets:
-    """Sets of columns, by position, each ascending.
+def tried_sets(
+    n_columns: int,
+    drawn: Sequence[Columns],
+    guided: Sequence[Sequence[Columns]],
+    weak: Sequence[Columns],
+    derived: Sequence[Columns],
+    together: Sequence[Columns],
+) -> tuple[list[Knowledge], str]:
+    """All sets, each once for each half that may choose it, and how many were tried for a reader.
 
-    Attributes:
+    Args:
         n_columns: of the table.
         drawn: at random, or all there are.
-        guided: chosen on one half of the people, which alone may choose among them; one tuple for each half.
-        weak: larger ones, of columns that tell little each.
-        derived: with differences of columns among them.
+        guided: chosen on one half of the people, which alone may choose among them; for each half.
+        weak: larger ones, of columns that tell little each. derived: with differences of columns among them.
         together: of columns that the generator drew together.
     """
-
-    n_columns: int
-    drawn: tuple[Columns, ...]
-    guided: tuple[tuple[Columns, ...], ...]
-    weak: tuple[Columns, ...]
-    derived: tuple[Columns, ...]
-    together: tuple[Columns, ...]
-
-    @property
-    def tried(self) -> list[Knowledge]:
-        """All sets, each once for each half that may choose it."""
-        by_set: dict[Columns, tuple[int, ...]] = dict.fromkeys(self.drawn, (0, 1))
-        for half, guided in enumerate(self.guided):
-            by_set |= {s: (*by_set.get(s, ()), half) for s in guided if s not in self.drawn}
-        found = [Knowledge(s, halves=halves) for s, halves in by_set.items()]
-        found += [Knowledge(s) for s in self.derived]
-        found += [Knowledge(s, together=True) for s in self.together if s not in by_set]
-        found += [Knowledge(s, equal=True) for s in self.weak]
-        # Of labels that tell little each many strangers share all but one too: a claim need not be rare.
-        equal = [s for s in self.together if len(s) >= _FEWEST_EQUAL and s not in self.weak]
-        return found + [Knowledge(s, equal=True, together=True) for s in equal]
-
-    @property
-    def told(self) -> str:
-        """How many of the sets of columns that there are were tried, for a reader."""
-        tried = Counter(map(len, {*self.drawn, *(s for half in self.guided for s in half)}))
-        there = {k: comb(self.n_columns, k) for k in _SIZES}
-        shares = [f"{tried[k]:,} of {n:,} {_SIZES[k]}" for k, n in there.items() if n]
-        if self.derived:
-            shares.append(f"{len(self.derived)} sets with differences of columns")
-        if self.together:
-            shares.append(f"{len(self.together)} sets of columns that the generator drew together")
-        if sizes := [len(s) for s in self.weak]:
-            shares.append(f"{len(sizes)} sets of {min(sizes)} to {max(sizes)} that tell little each")
-        return f"known columns tried: {', '.join(shares) or 'the only one'}"
+    sets = by_halves(drawn, guided)
+    found = [Knowledge(s, halves) for s, halves in sets.items()]
+    found += [Knowledge(s) for s in derived]
+    found += [Knowledge(s, together=True) for s in together if s not in sets]
+    found += [Knowledge(s, equal=True) for s in weak]
+    # Of labels that tell little each many strangers share all but one too: a claim need not be rare.
+    equal = [s for s in together if len(s) >= _FEWEST_EQUAL and s not in weak]
+    found += [Knowledge(s, equal=True, together=True) for s in equal]
+    tried, there = Counter(map(len, sets)), {k: comb(n_columns, k) for k in _SIZES}
+    told = [f"{tried[k]:,} of {n:,} {_SIZES[k]}" for k, n in there.items() if n]
+    if derived:
+        told.append(f"{len(derived)} sets with differences of columns")
+    if together:
+        told.append(f"{len(together)} sets of columns that the generator drew together")
+    if sizes := [len(s) for s in weak]:
+        told.append(f"{len(sizes)} sets of {min(sizes)} to {max(sizes)} that tell little each")
+    return found, f"known columns tried: {', '.join(told) or 'the only one'}"
 
 
 def column_sets(
@@ -289,3 +260,67 @@ def _sets(block: WeakBlock) -> Iterator[tuple[int, ...]]:
 def _bits(shares: Floats) -> float:
     """What it tells that two rows agree: −log2 of the chance that they do."""
     return float(-np.log2((shares**2).sum()))
+
+
+def differences(
+    known: Sequence[KnownColumn],
+    tables: Sequence[Table],
+    features: Sequence[Column],
+    reference: Sequence[Table],
+) -> list[KnownColumn]:
+    """What pairs of columns differ by, of those whose differences have a meaning.
+
+    These are dates and times with one another; and numbers of the same unit, as far as there is one, that
+    are given equally finely and lie in one range: those that overlap most.
+
+    Args:
+        known: columns that vary, whose rows are those of the tables. features: all columns.
+        reference: train first, and control.
+    """
+    place = {column.name: i for i, column in enumerate(known)}
+    varying = [column for column in features if column.name in place]
+    numbers = [p for p in anchored_parts(reference, varying) if isinstance(p, ScaledNumbers)]
+    pairs = [(a, b) for a, b in combinations(numbers, 2) if a.part.unit == b.part.unit is not None]
+    times = [pair for pair in pairs if pair[0].part.unit == TIME]
+    others = sorted(
+        (pair for pair in pairs if pair[0].part.unit != TIME and _overlap(*pair) >= _OVERLAP),
+        key=lambda pair: -_overlap(*pair),
+    )
+    return [
+        _difference(a, b, tables, reference, (place[a.column.name], place[b.column.name]))
+        for a, b in (times + others[:MOST_NUMBERS])[:MOST_DIFFERENCES]
+    ]
+
+
+def _difference(
+    first: ScaledNumbers,
+    second: ScaledNumbers,
+    tables: Sequence[Table],
+    reference: Sequence[Table],
+    parents: tuple[int, int],
+) -> KnownColumn:
+    scale = RobustScale.of(_apart(first, second, reference))
+    name = f"{second.column.name} less {first.column.name}"
+    column = KnownColumn.of_numbers(name, *scale.read(_apart(first, second, tables)))
+    return replace(column, parents=parents, unit=first.part.unit)
+
+
+def _apart(first: ScaledNumbers, second: ScaledNumbers, tables: Sequence[Table]) -> Floats:
+    """Second less first, NaN where either is missing; rows of all tables one below the other."""
+    a, b = (
+        np.concatenate([side.part.read(table.column(side.column.name)) for table in tables])
+        for side in (first, second)
+    )
+    with np.errstate(over="ignore"):
+        found = b - a
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _overlap(first: ScaledNumbers, second: ScaledNumbers) -> float:
+    """Part of the narrower central range that lies in the other; 0 where they are not given as finely."""
+    a, b = first.scale, second.scale
+    if first.column.resolution != second.column.resolution or not np.isfinite([a.span, b.span]).all():
+        return 0.0
+    high = min(a.centre + a.span / 2, b.centre + b.span / 2)
+    low = max(a.centre - a.span / 2, b.centre - b.span / 2)
+    return max(0.0, high - low) / min(a.span, b.span)
