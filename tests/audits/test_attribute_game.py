@@ -399,23 +399,6 @@ def test_few_iterations_are_too_few_to_judge(played):
     assert not played(numbers(300, 0), Resample())[0]["mab"].short
 
 
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        ({"iterations": 1}, "iterations"),
-        ({"reference": 49}, "reference"),
-        ({"rows": 10}, "rows"),
-        ({"sets": 0}, "sets"),
-        ({"tail": 0.0}, "tail"),
-        ({"tail": 1.0}, "tail"),
-        ({"columns": ("a", "a")}, "repeat"),
-    ],
-)
-def test_settings_out_of_range_are_refused(setting, words):
-    with pytest.raises(ValueError, match=words):
-        AttributeGame(**setting)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Layered:
     """Truncatable, and keeps a list of its fits beside the tests."""

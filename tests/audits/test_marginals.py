@@ -436,9 +436,3 @@ def test_intervals_cover_what_such_samples_give_on_average(n, m, shift, subject_
     for name in ("total_variation", "hellinger", "ks", "wasserstein", "missingness"):
         mean = np.mean([r[name].value for r in runs])
         assert np.mean([r[name].interval.low <= mean <= r[name].interval.high for r in runs]) >= 0.9, name
-
-
-@pytest.mark.parametrize("bad", [{"cells": 1}, {"n_bootstrap": 10}])
-def test_bad_settings_are_refused(bad):
-    with pytest.raises(ValueError, match="at least"):
-        Marginals(**bad)

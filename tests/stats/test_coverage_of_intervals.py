@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.published.closest_record.distances import (
+from synth_audit.audits.published.closest_record import (
     bootstrap_privacy_score,
     closest_share,
     privacy_score,

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.singling_out.success import IsolationRate, isolation_risk
-from synth_audit.audits.published.closest_record import distances
+from synth_audit.audits.privacy.singling_out import IsolationRate, isolation_risk
+from synth_audit.audits.published import closest_record as distances
 from synth_audit.stats import proportions, roc
 from synth_audit.stats.attack_success import risk
 from synth_audit.stats.proportions import (

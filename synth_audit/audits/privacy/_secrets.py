@@ -1,4 +1,4 @@
-"""How secrets are guessed: whom adversaries ask about, which columns they know, and what guesses come to."""
+"""Guesses at secrets: the people attacked, the columns an adversary knows, and the success of guesses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from synth_audit.findings.measurement import (
     MeasurementId,
     Quantity,
     Reference,
-    SampleCounts,
 )
 from synth_audit.neighbours.gower import Mixed
 from synth_audit.neighbours.search import nearest_k
@@ -60,11 +59,11 @@ Known = TypeVar("Known", bound=Hashable)
 
 @dataclass(frozen=True, eq=False)
 class AskedPeople:
-    """Who is looked up: train people first, then control people, each once.
+    """The people that are attacked: those of train first, then those of control, each once.
 
     Attributes:
         train, control: positions in their tables, ascending.
-        second: who is in the second half, shape (people,).
+        second: true for people of the second half, shape (people,).
     """
 
     train: Positions
@@ -85,11 +84,11 @@ class AskedPeople:
 
     @cached_property
     def member(self) -> Bools:
-        """Who is in train, shape (people,)."""
+        """True for people of train, shape (people,)."""
         return np.arange(len(self.second)) < len(self.train)
 
     def of(self, half: int) -> Bools:
-        """Who is in a half, shape (people,)."""
+        """True for people of a half, shape (people,)."""
         judged: Bools = self.second == bool(half)
         return judged
 
@@ -111,10 +110,10 @@ class Knowledge:
 
     Attributes:
         known: columns, by name in each source, or by position.
-        halves: of the people that may choose it; not the one in which it was not looked for, for where it
-            was it stands out by selection.
-        together: it was tried since the generator drew these columns together.
-        equal: all values must be equal, and a claim is made of whoever has a row where they are.
+        halves: of the people that may choose it. A set that was found on one half stands out there by
+            selection, so the other half may not choose it.
+        together: it was tried because the generator drew these columns together.
+        equal: all values must be equal, and every person with an equal row is claimed.
     """
 
     known: tuple[Any, ...]
@@ -127,7 +126,7 @@ def by_halves(free: Iterable[Known], guided: Sequence[Iterable[Known]]) -> dict[
     """Sets of columns, each once, with the halves of the people that may choose it.
 
     Args:
-        free: which both may. guided: which a look at either half found.
+        free: sets that both halves may choose. guided: sets that a look at each half found.
     """
     found: dict[Known, tuple[int, ...]] = dict.fromkeys(free, (0, 1))
     both = set(found)
@@ -138,10 +137,10 @@ def by_halves(free: Iterable[Known], guided: Sequence[Iterable[Known]]) -> dict[
 
 @dataclass(frozen=True, eq=False)
 class Attacks:
-    """What attacks on the people came to; each by what the adversary knew, and about which secret.
+    """Attacks on the people, and how often each was right.
 
     Attributes:
-        tried: that, with the position of the secret. claims: of the attacks, in the same order.
+        tried: what the adversary knew, and the position of the secret. claims: counts, in the same order.
     """
 
     people: AskedPeople
@@ -159,8 +158,8 @@ class Attacks:
         """Count guesses at secrets on each side and in each half.
 
         Args:
-            made, right: on whom, shape (people, secrets). who: which people these are; all in order if left
-                out.
+            made, right: guesses by person, shape (people, secrets).
+            who: positions of these people; all in order if left out.
         """
         rows = slice(None) if who is None else who
         member = self.people.member
@@ -392,8 +391,14 @@ def risk_at(
     null: Reference = NO_EXCESS,
 ) -> Measurement:
     """A risk as a measurement, which needs guesses at enough records of either side."""
-    counts = SampleCounts(n_requested=requested, n_achieved=int(achieved), n_minimum=FEWEST_GUESSES)
-    return quantity.at(found, column=column, reference=null, **counts)
+    return quantity.at(
+        found,
+        column=column,
+        n_requested=requested,
+        n_achieved=int(achieved),
+        n_minimum=FEWEST_GUESSES,
+        reference=null,
+    )
 
 
 def risk_and_rates(

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits._declarations import at_least, descriptive, excess_over_control, share
-from synth_audit.audits.privacy._known_columns import KnownColumn, known_columns
+from synth_audit.audits.privacy._known_columns import known_columns
 from synth_audit.audits.privacy._secrets import (
     AskedPeople,
     Attacks,
@@ -25,7 +25,6 @@ from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Exposure, Findings, Reference
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.stats.proportions import Proportion
-from synth_audit.table.kind import TIME
 
 EXCESS = excess_over_control(
     "excess_people",
@@ -127,8 +126,17 @@ class PartialKnowledge:
             raise NotApplicable("no column varies in train")
         derived = column_sets.differences(columns, tables, subject.features, real)
         adversary = Adversary.of([*columns, *derived], subject.synthetic.n_rows, people, self.alpha)
-        attacks, notes = Attacks(people), list[str]()
-        sets, blocks, grouped = self._sets(columns, derived, subject, people, context, notes)
+        at = {column.name: i for i, column in enumerate(columns)}
+        groups = [[at[name] for name in group if name in at] for group in subject.column_groups]
+        sets, blocks, told = column_sets.sets_to_try(
+            columns,
+            derived,
+            groups,
+            people,
+            self.max_sets,
+            lambda name: context.child("partial knowledge", name).rng,
+        )
+        attacks, notes = Attacks(people), [told]
         for knowledge in sets:
             found = adversary.claims(knowledge)
             attacks.add(knowledge, found.secrets, found.made, found.right, found.who)
@@ -141,13 +149,13 @@ class PartialKnowledge:
             notes.append(
                 "as many are given away on average over the columns of a block that tell little each"
             )
-        if grouped:
+        if any(len(group) > 1 for group in groups):
             blind, _ = attacks.worst(level, told=False)
             notes.append(
                 f"to one who does not know which columns were drawn together {blind.value:.1%} are given away"
             )
-        told = [_told(adversary, *attack) for attack in worst]
-        notes.append("most given away where " + " and ".join(dict.fromkeys(told)))
+        claims = dict.fromkeys(_told(adversary, *attack) for attack in worst)
+        notes.append(f"most given away where {' and '.join(claims)}")
         exposed = _exposed(adversary, worst)
         null = Reference(0.0, "claims about people the generator never saw are right as often")
         measured = [attacks.excess(EXCESS, excess, self.max_people, null)]
@@ -159,40 +167,6 @@ class PartialKnowledge:
             measured.append(success_rate(quantity, Proportion(len(met), len(of)), self.max_people, level))
         notes += _success(exposed, subject)
         return Findings(tuple(measured), notes=tuple(notes), exposures=(exposed,))
-
-    def _sets(
-        self,
-        columns: Sequence[KnownColumn],
-        derived: Sequence[KnownColumn],
-        subject: Subject,
-        people: AskedPeople,
-        context: RunContext,
-        notes: list[str],
-    ) -> tuple[list[Knowledge], tuple[tuple[int, ...], ...], bool]:
-        """Sets of known columns, blocks of columns that tell little each, and whether the generator drew some
-        columns together. Of a block each column is the secret in turn. A note says how many sets there are.
-        """
-        n, d = subject.synthetic.n_rows, len(columns)
-
-        def stream(name: str) -> np.random.Generator:
-            return context.child("partial knowledge", name).rng
-
-        drawn, guided = column_sets.column_sets(
-            d, self.max_sets, lambda half: people.looked_at(columns, half), stream("sets")
-        )
-        blocks, weak = column_sets.weak_sets(columns, column_sets.weak_columns(columns), n, stream("weak"))
-        at = {column.name: i for i, column in enumerate(columns)}
-        groups = [[at[name] for name in group if name in at] for group in subject.column_groups]
-        together = column_sets.together_sets(groups, self.max_sets, stream("together"))
-        # The only interval there is may be told to the minute, and give away what else was copied.
-        alone = len(derived) == 1 and derived[0].unit == TIME
-        parents = [column.parents for column in derived]
-        with_derived = column_sets.derived_sets(
-            d, parents, self.max_sets // 4, stream("derived"), alone=alone
-        )
-        sets, told = column_sets.tried_sets(d, drawn, guided, weak, with_derived, together)
-        notes.append(told)
-        return sets, blocks, bool(together)
 
 
 def _told(adversary: Adversary, knowledge: Knowledge, secret: int) -> str:

@@ -91,9 +91,19 @@ class NearestRows:
                 )
                 for rows in (order[starts], slice(m, None))
             )
-            found, distance = _in_tree(first, asked)
+            from scipy.spatial import cKDTree  # here, since a code location must not load it
+
+            tree = cKDTree(first, balanced_tree=False, compact_nodes=False)
+            apart, found = tree.query(asked, k=3, p=1, distance_upper_bound=_SPACE / 2)
+            found[(apart > apart[:, :1] + _SAME) | ~np.isfinite(apart)] = -1
+            distance = apart[:, 0]
         else:
-            found, distance = _equal(ordered[starts], cells[m:])
+            first, asked = ordered[starts], cells[m:]
+            place = np.minimum(np.searchsorted(first, asked), len(first) - 1)
+            there = first[place] == asked
+            found = np.full((len(asked), 3), -1, dtype=np.intp)
+            found[there, 0] = place[there]
+            distance = np.where(there, 0.0, np.inf)
         return cls(order, np.append(starts, m), found, distance)
 
     @cached_property
@@ -175,25 +185,6 @@ def combined(codes: Sequence[npt.NDArray[Any]], n: int, most: int) -> Codes:
     if size >= most:
         total = np.unique(total, return_inverse=True)[1].astype(np.int64)
     return total
-
-
-def _equal(combinations: Codes, asked: Codes) -> tuple[Positions, Floats]:
-    """The combination, of ascending ones, that is each person's."""
-    place = np.minimum(np.searchsorted(combinations, asked), len(combinations) - 1)
-    there = combinations[place] == asked
-    found = np.full((len(asked), 3), -1, dtype=np.intp)
-    found[there, 0] = place[there]
-    return found, np.where(there, 0.0, np.inf)
-
-
-def _in_tree(first: Floats, asked: Floats) -> tuple[Positions, Floats]:
-    """The combinations nearest to each person, by a row of each."""
-    from scipy.spatial import cKDTree  # here, since a code location must not load it
-
-    tree = cKDTree(first, balanced_tree=False, compact_nodes=False)
-    distance, found = tree.query(asked, k=3, p=1, distance_upper_bound=_SPACE / 2)
-    near = (distance <= distance[:, :1] + _SAME) & np.isfinite(distance)
-    return np.where(near, found, -1), distance[:, 0]
 
 
 @dataclass(frozen=True, eq=False)

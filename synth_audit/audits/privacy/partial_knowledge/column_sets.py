@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 from math import comb
@@ -11,9 +11,9 @@ from math import comb
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits._weak_blocks import WeakBlock, few_labels, weak_blocks
+from synth_audit.audits._weak_blocks import few_labels, weak_blocks
 from synth_audit.audits.privacy._known_columns import KnownColumn, grown, strongest_pairs
-from synth_audit.audits.privacy._secrets import Knowledge, by_halves
+from synth_audit.audits.privacy._secrets import AskedPeople, Knowledge, by_halves
 from synth_audit.encode.distances import ScaledNumbers, anchored_parts
 from synth_audit.stats.distributions import RobustScale
 from synth_audit.table.kind import TIME
@@ -60,40 +60,49 @@ _OVERLAP = 0.5
 """Part of the narrower central range that must lie in the other for numbers to be of one sort."""
 
 
-def tried_sets(
-    n_columns: int,
-    drawn: Sequence[Columns],
-    guided: Sequence[Sequence[Columns]],
-    weak: Sequence[Columns],
-    derived: Sequence[Columns],
-    together: Sequence[Columns],
-) -> tuple[list[Knowledge], str]:
-    """All sets, each once for each half that may choose it, and how many were tried for a reader.
+def sets_to_try(
+    columns: Sequence[KnownColumn],
+    derived: Sequence[KnownColumn],
+    groups: Sequence[Sequence[int]],
+    people: AskedPeople,
+    budget: int,
+    stream: Callable[[str], np.random.Generator],
+) -> tuple[list[Knowledge], list[Columns], str]:
+    """Sets of known columns, each once for each half that may choose it.
 
     Args:
-        n_columns: of the table.
-        drawn: at random, or all there are.
-        guided: chosen on one half of the people, which alone may choose among them; for each half.
-        weak: larger ones, of columns that tell little each. derived: with differences of columns among them.
-        together: of columns that the generator drew together.
+        columns: rows of the release first, then those of the people. derived: differences of them.
+        groups: positions of columns that the generator drew together.
+        stream: draws of each sort of sets.
+
+    Returns:
+        Also blocks of columns that tell little each, and how many sets there are, for a reader.
     """
+    d = len(columns)
+    drawn, guided = column_sets(d, budget, lambda half: people.looked_at(columns, half), stream("sets"))
+    blocks, weak = weak_sets(columns, len(columns[0].labels) - len(people.member), stream("weak"))
+    together = together_sets(groups, budget, stream("together"))
+    # The only interval there is may be told to the minute, and give away what else was copied.
+    alone = len(derived) == 1 and derived[0].unit == TIME
+    of_derived = [column.parents for column in derived]
+    with_derived = derived_sets(d, of_derived, budget // 4, stream("derived"), alone=alone)
     sets = by_halves(drawn, guided)
     found = [Knowledge(s, halves) for s, halves in sets.items()]
-    found += [Knowledge(s) for s in derived]
+    found += [Knowledge(s) for s in with_derived]
     found += [Knowledge(s, together=True) for s in together if s not in sets]
     found += [Knowledge(s, equal=True) for s in weak]
     # Of labels that tell little each many strangers share all but one too: a claim need not be rare.
     equal = [s for s in together if len(s) >= _FEWEST_EQUAL and s not in weak]
     found += [Knowledge(s, equal=True, together=True) for s in equal]
-    tried, there = Counter(map(len, sets)), {k: comb(n_columns, k) for k in _SIZES}
+    tried, there = Counter(map(len, sets)), {k: comb(d, k) for k in _SIZES}
     told = [f"{tried[k]:,} of {n:,} {_SIZES[k]}" for k, n in there.items() if n]
-    if derived:
-        told.append(f"{len(derived)} sets with differences of columns")
+    if with_derived:
+        told.append(f"{len(with_derived)} sets with differences of columns")
     if together:
         told.append(f"{len(together)} sets of columns that the generator drew together")
     if sizes := [len(s) for s in weak]:
         told.append(f"{len(sizes)} sets of {min(sizes)} to {max(sizes)} that tell little each")
-    return found, f"known columns tried: {', '.join(told) or 'the only one'}"
+    return found, blocks, f"known columns tried: {', '.join(told) or 'the only one'}"
 
 
 def column_sets(
@@ -116,16 +125,13 @@ def column_sets(
         found = drawn_of(d, k, left // (LARGEST + 1 - k), rng)
         drawn += found
         left -= len(found)
-    guided = ((), ()) if every else tuple(_guided(look(half), budget // 5) for half in (0, 1))
-    return tuple(drawn), guided
-
-
-def _guided(apart: Floats, most: int) -> tuple[Columns, ...]:
-    """The pairs that stand out most, and larger sets that the first of them grow to."""
-    pairs = strongest_pairs(apart, most)
-    sizes = range(3, LARGEST + 1)
-    larger = [grown(apart, pair, k) for pair in pairs[: most // (2 * len(sizes))] for k in sizes]
-    return tuple(dict.fromkeys([*pairs, *larger]))
+    guided: list[tuple[Columns, ...]] = [(), ()]
+    for half in () if every else (0, 1):
+        apart, most, sizes = look(half), budget // 5, range(3, LARGEST + 1)
+        pairs = strongest_pairs(apart, most)
+        larger = [grown(apart, pair, k) for pair in pairs[: most // (2 * len(sizes))] for k in sizes]
+        guided[half] = tuple(dict.fromkeys([*pairs, *larger]))
+    return tuple(drawn), tuple(guided)
 
 
 def drawn_of(d: int, k: int, most: int, rng: np.random.Generator) -> list[Columns]:
@@ -160,7 +166,7 @@ def derived_sets(
         families.append(([(i,) for i in made], len(parents)))
     found: list[Columns] = []
     for family, most in families:
-        able = [s for s in family if _independent(s, of)]
+        able = [s for s in family if not any(i in following([j for j in s if j != i], of) for i in s)]
         found += [able[i] for i in np.sort(rng.permutation(len(able))[:most])]
     return tuple(found)
 
@@ -183,13 +189,6 @@ def following(known: Sequence[int], parents: Parents) -> set[int]:
     }
 
 
-def _independent(columns: tuple[int, ...], parents: Parents) -> bool:
-    return all(
-        column not in following([other for other in columns if other != column], parents)
-        for column in columns
-    )
-
-
 def together_sets(
     groups: Sequence[Sequence[int]], budget: int, rng: np.random.Generator
 ) -> tuple[Columns, ...]:
@@ -205,61 +204,44 @@ def together_sets(
     able = [sorted(group) for group in groups if len(group) > 1]
     found: dict[Columns, None] = {}
     for group in able:
-        found |= dict.fromkeys(_of_group(group, max(budget // len(able), LARGEST), rng))
+        n, own = len(group), max(budget // len(able), LARGEST)
+        places: list[Columns] = [(0,), (1,)]
+        if n > 2:
+            places = drawn_of(n, 2, min(comb(n, 2), own * 3 // 5), rng)
+            most = list(combinations(range(n), n - 1))
+            places += [most[i] for i in np.sort(rng.permutation(n)[: max(own // 5, LARGEST)])]
+            for k in range(3, min(LARGEST, n - 2) + 1):
+                places += drawn_of(n, k, max(0, own - len(places)) // (LARGEST + 1 - k), rng)
+        found |= dict.fromkeys(tuple(group[i] for i in chosen) for chosen in places)
     return tuple(found)
 
 
-def _of_group(group: list[int], budget: int, rng: np.random.Generator) -> list[Columns]:
-    if len(group) == 2:
-        return [(i,) for i in group]
-    places = drawn_of(len(group), 2, min(comb(len(group), 2), budget * 3 // 5), rng)
-    most = list(combinations(range(len(group)), len(group) - 1))
-    places += [most[i] for i in np.sort(rng.permutation(len(most))[: max(budget // 5, LARGEST)])]
-    for k in range(3, min(LARGEST, len(group) - 2) + 1):
-        places += drawn_of(len(group), k, max(0, budget - len(places)) // (LARGEST + 1 - k), rng)
-    return [tuple(group[i] for i in chosen) for chosen in places]
-
-
-def weak_columns(columns: Sequence[KnownColumn]) -> list[int]:
-    """Positions of the columns that tell little each."""
-    return [i for i, column in enumerate(columns) if 0 < _bits(column.shares) <= _MOST_BITS]
-
-
 def weak_sets(
-    columns: Sequence[KnownColumn], weak: Sequence[int], n_release: int, rng: np.random.Generator
-) -> tuple[tuple[Columns, ...], tuple[Columns, ...]]:
+    columns: Sequence[KnownColumn], n_release: int, rng: np.random.Generator
+) -> tuple[list[Columns], list[Columns]]:
     """The surest columns of the two most evident blocks, and sets of 6 to 16 of them; each ascending.
 
     The sets are the surest columns, more and more, and all of a block but one, which is then the secret.
-
     Whoever is looked up is looked at, of train and control alike, without asking who is of which.
 
     Args:
         columns: rows of the release first, then those of the people.
     """
+    # What it tells that two rows agree: −log2 of the chance that they do.
+    bits = [float(-np.log2((column.shares**2).sum())) for column in columns]
+    weak = [i for i, told in enumerate(bits) if 0 < told <= _MOST_BITS]
     if len(weak) <= FEWEST:
-        return (), ()
-    codes = np.empty((len(columns[0].labels), len(weak)), np.int8)
-    for place, i in enumerate(weak):
-        codes[:, place] = few_labels(columns[i].values, _LABELS)
-    blocks = weak_blocks(codes[:n_release], codes[n_release:], rng)
-    found = (s for block in blocks for s in _sets(block))
-    parts = (sorted(block.order[:k].tolist()) for block in blocks for k in BLOCKS if k <= len(block.order))
-    return tuple(tuple(weak[i] for i in s) for s in parts), tuple(
-        dict.fromkeys(tuple(weak[i] for i in s) for s in found)
-    )
-
-
-def _sets(block: WeakBlock) -> Iterator[tuple[int, ...]]:
-    order = block.order.tolist()
-    surest = order[: int(np.clip(block.size, FEWEST + 1, MOST + 1))]
-    yield from (tuple(sorted(set(surest) - {secret})) for secret in surest)
-    yield from (tuple(sorted(order[:k])) for k in range(FEWEST, min(MOST, len(order) - 1) + 1, 2))
-
-
-def _bits(shares: Floats) -> float:
-    """What it tells that two rows agree: −log2 of the chance that they do."""
-    return float(-np.log2((shares**2).sum()))
+        return [], []
+    codes = np.column_stack([few_labels(columns[i].values, _LABELS).astype(np.int8) for i in weak])
+    parts, sets = list[Columns](), dict[Columns, None]()
+    for block in weak_blocks(codes[:n_release], codes[n_release:], rng):
+        order = [weak[i] for i in block.order]
+        parts += [tuple(sorted(order[:k])) for k in BLOCKS if k <= len(order)]
+        surest = order[: int(np.clip(block.size, FEWEST + 1, MOST + 1))]
+        sets |= dict.fromkeys(tuple(sorted(set(surest) - {secret})) for secret in surest)
+        longer = range(FEWEST, min(MOST, len(order) - 1) + 1, 2)
+        sets |= dict.fromkeys(tuple(sorted(order[:k])) for k in longer)
+    return parts, list(sets)
 
 
 def differences(
@@ -286,23 +268,13 @@ def differences(
         (pair for pair in pairs if pair[0].part.unit != TIME and _overlap(*pair) >= _OVERLAP),
         key=lambda pair: -_overlap(*pair),
     )
-    return [
-        _difference(a, b, tables, reference, (place[a.column.name], place[b.column.name]))
-        for a, b in (times + others[:MOST_NUMBERS])[:MOST_DIFFERENCES]
-    ]
-
-
-def _difference(
-    first: ScaledNumbers,
-    second: ScaledNumbers,
-    tables: Sequence[Table],
-    reference: Sequence[Table],
-    parents: tuple[int, int],
-) -> KnownColumn:
-    scale = RobustScale.of(_apart(first, second, reference))
-    name = f"{second.column.name} less {first.column.name}"
-    column = KnownColumn.of_numbers(name, *scale.read(_apart(first, second, tables)))
-    return replace(column, parents=parents, unit=first.part.unit)
+    found = []
+    for a, b in (times + others[:MOST_NUMBERS])[:MOST_DIFFERENCES]:
+        scale, name = RobustScale.of(_apart(a, b, reference)), f"{b.column.name} less {a.column.name}"
+        column = KnownColumn.of_numbers(name, *scale.read(_apart(a, b, tables)))
+        parents = place[a.column.name], place[b.column.name]
+        found.append(replace(column, parents=parents, unit=a.part.unit))
+    return found
 
 
 def _apart(first: ScaledNumbers, second: ScaledNumbers, tables: Sequence[Table]) -> Floats:
