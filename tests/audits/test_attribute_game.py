@@ -716,22 +716,16 @@ def refuses(columns, n, rng):
     raise NotApplicable("41.7")
 
 
-@pytest.mark.parametrize(("change", "words"), [(infinite, "infinite"), (refuses, "failed")])
+@pytest.mark.parametrize(
+    ("change", "words"), [(infinite, "infinite"), (refuses, "failed"), (None, "number of rows")]
+)
 def test_a_generator_that_breaks_its_contract_is_an_error_without_values(change, words, subject_of):
     columns = numbers(300, 0)
-    subject = replace(subject_of(columns, None, columns, **SECRET), generator=Changed(change))
-    with pytest.raises(PluginError, match=words) as caught:
-        QUICK.run(subject, RunContext(draws=np.random.default_rng(0)))
-    assert "41.7" not in str(caught.value)
-
-
-def test_a_generator_that_draws_too_few_rows_is_an_error(subject_of):
-    columns = numbers(300, 0)
     subject = subject_of(columns, None, columns, **SECRET)
-    with pytest.raises(PluginError, match="number of rows"):
-        QUICK.run(
-            replace(subject, generator=Fixed(subject.train)), RunContext(draws=np.random.default_rng(0))
-        )
+    generator = Changed(change) if change else Fixed(subject.train)  # which has too many rows
+    with pytest.raises(PluginError, match=words) as caught:
+        QUICK.run(replace(subject, generator=generator), RunContext(draws=np.random.default_rng(0)))
+    assert "41.7" not in str(caught.value)
 
 
 @pytest.mark.slow
