@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sklearn.metrics import roc_auc_score
 
-from synth_audit.audits.published.closest_record.distances import privacy_score
+from synth_audit.audits.published.closest_record import privacy_score
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.encode.encoded import Encoded
 from synth_audit.execution.context import SERIAL

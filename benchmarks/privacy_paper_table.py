@@ -28,8 +28,7 @@ from _privacy_paper_page import Found, page, table_of  # beside this script
 
 from synth_audit import registry
 from synth_audit.audits.privacy.singling_out import SinglingOut
-from synth_audit.audits.published.closest_record import ClosestRecord
-from synth_audit.audits.published.closest_record.distances import privacy_score
+from synth_audit.audits.published.closest_record import ClosestRecord, privacy_score
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import SynthAuditError

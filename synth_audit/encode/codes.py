@@ -186,3 +186,15 @@ def numbered_values(tables: Sequence[Table], column: Column) -> tuple[npt.NDArra
     plain = np.concatenate([column.kind.plain(t.column(column.name)) for t in tables])
     place, distinct = factorize(plain, sort=True)
     return distinct, (place + 1).astype(np.int32)
+
+
+def labels_that_fit(counts: Sequence[int], room: int, most: int) -> int:
+    """The largest number of labels, at most ``most``, that every column can keep in ``room``; at least 1.
+
+    Args:
+        counts: labels of each column, of which it keeps all if it has no more.
+    """
+    kept = most
+    while kept > 1 and sum(min(n, kept) for n in counts) > room:
+        kept -= 1
+    return max(kept, 1)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.fidelity.projection.components import StandardisedCoordinates
+from synth_audit.audits.fidelity.projection import StandardisedCoordinates
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from synth_audit.audits.published.closest_record.distances import (
+from synth_audit.audits.published.closest_record import (
     bootstrap_privacy_score,
     closest_share,
     privacy_score,

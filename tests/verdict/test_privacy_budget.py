@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from synth_audit.audits.privacy.membership_game import MembershipGame
-from synth_audit.audits.privacy.membership_game.measures import (
+from synth_audit.audits.privacy.membership_game import (
     EPSILON_REFUTED,
     PRIVACY_GAIN,
+    MembershipGame,
     least_gain,
     refuted,
 )

@@ -242,10 +242,6 @@ def _tally(counted: Bools, asked: Bools) -> Proportion:
     return Proportion(int(counted.sum()), int(asked.sum()))
 
 
-def _estimate(tally: Proportion, level: float) -> Estimate:
-    return Estimate(tally.share, tally.interval(level) if tally.trials else None)
-
-
 def _small(tally: Proportion, suppression: int) -> bool:
     """True when it sets apart fewer rows than may be told; none and all set nobody apart."""
     return _few(tally.successes, suppression) or (
@@ -288,7 +284,10 @@ class _Tallies:
             yield UNSEEN.id(text), tally
 
     def estimates(self, level: float) -> dict[MeasurementId, Estimate]:
-        found = {key: _estimate(tally, level) for key, tally in self.by_key()}
+        found = {
+            key: Estimate(tally.share, tally.interval(level) if tally.trials else None)
+            for key, tally in self.by_key()
+        }
         if asked := [t.estimate for t in self.broken.values() if t.trials]:
             tried = f"{len(asked)} rule{'s' * (len(asked) > 1)}"
             found[WORST.id()] = worst_estimate(asked, level, tried).plain

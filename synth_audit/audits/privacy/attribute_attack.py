@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -168,42 +168,36 @@ class SkillEstimate:
         return self.rows >= secrets.FEWEST_SCORED and self.real_skill > critical_value(level) * spread
 
 
-@dataclass(frozen=True)
-class ReleaseTest:
-    """Whom the attack learns from and whom it is scored at.
+def skills(
+    made: secrets.SecretRows,
+    train: secrets.SecretRows,
+    scored: secrets.SecretRows,
+    learn: Callable[[secrets.SecretRows], Attack],
+    weights: Floats,
+    draws: int,
+    rng: np.random.Generator,
+    *,
+    apart: bool,
+) -> SkillEstimate:
+    """Skill at rows to score, learnt from the release and from train.
 
-    Attributes:
-        made, train, scored: of the release, of train, and of the rows to score on.
-        weights: of the answers, shape (c,), summing to 1.
+    Args:
+        weights: of the answers, shape (c,), summing to 1. draws: of the bootstrap.
         apart: nobody who is scored is in train. Else train's own skill is that of guesses at each of
             :data:`FOLDS` folds, learnt from the others.
-        draws: of the bootstrap.
     """
-
-    made: secrets.SecretRows
-    train: secrets.SecretRows
-    scored: secrets.SecretRows
-    weights: Floats
-    apart: bool
-    draws: int
-
-    def skills(self, sizes: Sequence[int], rng: np.random.Generator) -> SkillEstimate:
-        """Skill learnt from the release and from train; without ``sizes`` of groups, of a line alone."""
-        n, learn = len(self.scored), partial(Attack.learnt, weights=self.weights, sizes=sizes)
-        made, train = learn(self.made), learn(self.train)
-        if self.apart:
-            real = train.guess(self.scored)
-        else:
-            folds = rng.permutation(n) % secrets.FOLDS
-            real = self.scored.cross_fitted(lambda others: learn(self.scored.take(others)), folds)
-        guesses = (made.guess(self.scored), real)
-        counts = [
-            np.bincount(rng.integers(max(n, 1), size=n), minlength=n).astype(np.float64)
-            for _ in range(self.draws)
-        ]
-        skills = [[self.scored.skill(g, self.weights, c) for g in guesses] for c in (None, *counts)]
-        (skill, real_skill), *drawn = skills
-        return SkillEstimate(skill, real_skill, np.array(drawn), n, made.not_in(train))
+    n, of_made, of_train = len(scored), learn(made), learn(train)
+    if apart:
+        real = of_train.guess(scored)
+    else:
+        folds = rng.permutation(n) % secrets.FOLDS
+        real = scored.cross_fitted(lambda others: learn(scored.take(others)).guess, folds)
+    guesses = (of_made.guess(scored), real)
+    counts = [
+        np.bincount(rng.integers(max(n, 1), size=n), minlength=n).astype(np.float64) for _ in range(draws)
+    ]
+    (skill, real_skill), *drawn = ([scored.skill(g, weights, c) for g in guesses] for c in (None, *counts))
+    return SkillEstimate(skill, real_skill, np.array(drawn), n, of_made.not_in(of_train))
 
 
 def _rows(
@@ -315,26 +309,26 @@ class SecretFinding:
         scored = _some(subject.real[apart], _MOST_SCORED, rng)
         tables = (*(_some(t, _MOST_LEARNT, rng) for t in (subject.synthetic, subject.train)), scored)
         groupings, draws = tuple(_groupings(subject, secret)), enough_draws(_DRAWS, subject.level)
-
-        def tested(weights: Floats, rare: Sequence[str] = ()) -> ReleaseTest:
-            made, train, held = (_rows(table, design, secret, groupings, rare) for table in tables)
-            return ReleaseTest(made, train, held, weights, apart, draws)
-
         sizes = tuple(g.size for g in groupings)
-        test = tested(secret.weights)
-        grouped = bool(Attack.learnt(test.train, test.weights, sizes).used)
-        told = test.skills(sizes if grouped else (), rng)
+
+        def tested(weights: Floats, rare: Sequence[str] = ()) -> tuple[Attack, SkillEstimate]:
+            """What all groups teach of the answers in train, and the skill of what is attacked by them."""
+            made, train, held = (_rows(table, design, secret, groupings, rare) for table in tables)
+            taught = Attack.learnt(train, weights, sizes)
+            learn = partial(Attack.learnt, weights=weights, sizes=sizes if rare or taught.used else ())
+            return taught, skills(made, train, held, learn, weights, draws, rng, apart=apart)
+
+        taught, told = tested(secret.weights)
         labels, weights = _rare_labels(design, secret)
         rare = None
         if labels:
-            own = tested(weights, labels)
-            if Attack.learnt(own.train, own.weights, sizes).parts:
-                rare = own.skills(sizes, rng)
+            of_labels, by_label = tested(weights, labels)
+            rare = by_label if of_labels.parts and by_label.real_skill >= _LEAST_TOLD else None
         return cls(
             secret=secret,
             told=told,
-            grouped=grouped,
-            rare=rare if rare and rare.real_skill >= _LEAST_TOLD else None,
+            grouped=bool(taught.used),
+            rare=rare,
             associated=linear,
             unseen=not linear and unseen(subject, design, secret, seed),
             rows=subject.train.n_rows,
@@ -466,5 +460,9 @@ class AttributeAttack:
         with single_threaded_algebra():
             found = [SecretFinding.of(subject, design, secret, context.seed) for secret in attacked.secrets]
         notes = (note for finding in found for note in finding.remarks())
-        measured = secrets.retained(found, subject.level, complete=attacked.complete)
+        measured = secrets.retained(
+            lambda level: [m for finding in found for m in finding.retained(level)],
+            subject.level,
+            judged=attacked.complete and not any(finding.open for finding in found),
+        )
         return Findings(tuple(measured), notes=(*attacked.notes, *notes))

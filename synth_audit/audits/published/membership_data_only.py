@@ -9,8 +9,7 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.audits._declarations import at_least
-from synth_audit.audits._targets import drawn
-from synth_audit.audits.privacy._known_sets import different_people
+from synth_audit.audits._targets import different_people, drawn
 from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext

@@ -280,8 +280,7 @@ def fit_joint(
     the middle of its steps, which spares the slow fit of discrete pairs.
     """
     fitted = tuple(
-        stepwise_margin(v.values) if v.gap else column_margin(v.column, v.values, margins)
-        for v in variables
+        stepwise_margin(v.values) if v.gap else column_margin(v.column, v.values, margins) for v in variables
     )
     linked = tuple(i for i, v in enumerate(variables) if np.nanmax(v.values) > np.nanmin(v.values))
     joined, values = [fitted[i] for i in linked], [variables[i].values for i in linked]

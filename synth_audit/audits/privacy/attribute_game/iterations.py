@@ -111,11 +111,9 @@ class GuessTest:
 
     def taught(self, values: Floats, present: Bools, secret: Secret) -> float:
         """Skill of what the encoded reference rows teach; where they are scored themselves, across folds."""
-        if self.folds is None:
-            return self.skill(FittedAttack.learnt(SecretRows.of(values, present, secret), secret))
         held = values[present]  # a missing value is read as the mean of those who teach
         guesses = self.people.cross_fitted(
-            lambda others: FittedAttack.learnt(SecretRows.of(held, others, secret), secret), self.folds
+            lambda some: FittedAttack.learnt(SecretRows.of(held, some, secret), secret).guess, self.folds
         )
         return self.people.skill(guesses, self.weights)
 

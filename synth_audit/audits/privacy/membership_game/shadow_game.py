@@ -279,26 +279,23 @@ def guesses(classifier: Classifier, known: Floats, learnt: Bools, asked: Floats,
             rows behind each, shape (n,); both answers must occur.
         asked: features of the sets to be judged, shape (m, F).
     """
-    with single_threaded_algebra():
-        model = _classifier(classifier, seed).fit(known, learnt)
-        found: Floats = np.round(model.predict_proba(asked)[:, 1], _DECIMALS_OF_GUESSES)
-    return found
-
-
-def _classifier(name: Classifier, seed: int) -> Any:
-    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.ensemble import RandomForestClassifier  # here, since a code location must not load it
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    match name:
+    model: Any
+    match classifier:
         case "random_forest":  # on resampled rows such leaves bring the gain from 0.50 to the best, 0.38
-            return RandomForestClassifier(50, min_samples_leaf=0.05, n_jobs=1, random_state=seed)
+            model = RandomForestClassifier(50, min_samples_leaf=0.05, n_jobs=1, random_state=seed)
         case "logistic":
-            return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=5000))
+            model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=5000))
         case "nearest_neighbours":  # a tree, since distances by products of matrices break ties by rounding
-            return make_pipeline(StandardScaler(), KNeighborsClassifier(5, algorithm="kd_tree"))
+            model = make_pipeline(StandardScaler(), KNeighborsClassifier(5, algorithm="kd_tree"))
+    with single_threaded_algebra():
+        found: Floats = np.round(model.fit(known, learnt).predict_proba(asked)[:, 1], _DECIMALS_OF_GUESSES)
+    return found
 
 
 def _medians(numbers: Floats, n: Integers) -> Floats:

@@ -8,10 +8,9 @@ from typing import Self
 
 import numpy as np
 
-from synth_audit.arrays import Integers, Positions
+from synth_audit.arrays import Bools, Floats, Integers, Positions
 from synth_audit.audits._declarations import excess_over_control
 from synth_audit.audits._targets import drawn
-from synth_audit.audits.published.closest_record.distances import independent_number, part_nearer, worth
 from synth_audit.encode.codes import codes
 from synth_audit.encode.encoded import Encoded
 from synth_audit.findings.measurement import (
@@ -77,6 +76,45 @@ HITTING_EXCESS = excess_over_control(
 QUANTITIES = (EPSILON, EPSILON_LOSS, NNAA, NNAA_LOSS, HITTING_RATE, HITTING_EXCESS)
 
 _INDEPENDENT = "a release that is independent of the training rows"
+
+
+def worth(parts: Bools | Floats, n_effective: float) -> Proportion:
+    """A mean of zeros and ones (ties in part), and how many independent draws it is worth."""
+    # Rounding must not pass the whole.
+    return Proportion(min(float(np.mean(parts)) * n_effective, n_effective), n_effective)
+
+
+def part_nearer(one: Nearest, other: Nearest) -> Floats:
+    """Chance that the nearest of both reference sets' rows is one of the first, shape (n,).
+
+    0 or 1, and among tied rows the part that is of the first set. Its expectation is the first set's part of
+    all rows if both are drawn alike, exactly and whatever the ties.
+    """
+    tied = one.first == other.first
+    return np.where(tied, one.ties / (one.ties + other.ties), one.first < other.first)
+
+
+def independent_number(nearest_row: Positions, own: Positions | None = None) -> float:
+    """How many independent draws queries are worth when they share nearest rows or are each other's.
+
+    Whether the nearest row is of a certain kind has one answer for all queries that share it, and one for two
+    queries that are each other's nearest: such a group of w is worth one draw, so all of them are worth
+    ``n² / Σ w²``. Source: Henze 1988, for the role of such pairs in the variance.
+
+    Args:
+        nearest_row: position of the row nearest to each of n queries.
+        own: positions of the queries themselves in the same count, each once; None when no query can be the
+            nearest row of another.
+    """
+    group = nearest_row
+    if own is not None:
+        where = np.full(max(int(own.max()), int(nearest_row.max())) + 1, -1, dtype=np.intp)
+        where[own] = np.arange(len(own))
+        partner = where[nearest_row]
+        mutual = (partner >= 0) & (nearest_row[partner] == own)
+        group = np.where(mutual, np.minimum(own, nearest_row), nearest_row)
+    weights = np.bincount(group).astype(np.float64)
+    return len(group) ** 2 / float(np.sum(weights**2))
 
 
 @dataclass(frozen=True, eq=False)
