@@ -1,23 +1,19 @@
-"""Faults of inputs that every audit would misread: tables, changed columns, files with more than rows."""
+"""Faults of inputs that every audit would misread: seen control rows, changed columns, emptied cells."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import numpy as np
-import pyarrow as pa
 
 from synth_audit.encode.cells import row_groups
 from synth_audit.errors import DataError
 from synth_audit.findings.verdict import TableCheck
-from synth_audit.pipeline.warnings import shown_count
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Subject
 from synth_audit.store.stage_records import SplitRecord
 from synth_audit.store.workspace import Workspace
-from synth_audit.table.arrow import n_distinct
 from synth_audit.table.schema import Schema, quantitative
 from synth_audit.table.table import Table
 from synth_audit.verdict.table_checks import FULLNESS_TYPE, contract_key
@@ -39,17 +35,6 @@ TABLE_MARGIN = 0.02
 
 _DIGITS = re.compile(r"decimal\d+\(.*?\)")
 """How many digits decimals have follows from their values where a warehouse does not say."""
-
-_TYPES = {b"ARROW:schema", b"PARQUET:field_id"}
-"""Keys under which Parquet files say what the columns are."""
-
-_BY_PANDAS = {"index_columns", "column_indexes", "columns", "creator", "pandas_version"}
-"""What pandas says of every table; its `attributes` are the user's own."""
-
-_ATTRIBUTES = b"PANDAS_ATTRS"
-
-_USUAL, _OF_COLUMN = 1000, 400
-"""Bytes in which pandas describes a table and a column; it takes about 300 and 150, and a name twice."""
 
 
 def refuse_seen_control(subject: Subject) -> None:
@@ -157,65 +142,3 @@ def refuse_drift(plan: Plan, workspace: Workspace, schema: Schema) -> None:
             expected="the columns and types of the last run of this plan",
             fix="declare the column under `columns:`, or leave it out by `query:`, and run the changed plan",
         )
-
-
-def about_metadata(schema: pa.Schema) -> tuple[str, ...]:
-    """Metadata of a file and of its columns, apart from those that say what the columns are.
-
-    Keys may say something too, so that only known ones are named.
-    """
-    own, *noted = (
-        {k: v for k, v in (x.metadata or {}).items() if k not in _TYPES} for x in (schema, *schema)
-    )
-    usual, attributes = _of_pandas(own.pop(b"pandas", b"{}"), own.pop(_ATTRIBUTES, b""), schema.names)
-    noted = [found for found in noted if found]
-    sizes = {
-        "pandas attributes": attributes,
-        "more than pandas says of such a table": usual,
-        f"{len(own)} other key{'s' * (len(own) != 1)}": _length(own),
-        f"metadata of {len(noted)} column{'s' * (len(noted) != 1)}": sum(map(_length, noted)),
-    }
-    kinds = [
-        f"{what}, {size:,} B" if size < 1000 else f"{what}, {size / 1000:,.1f} kB"
-        for what, size in sizes.items()
-        if size
-    ]
-    if not kinds:
-        return ()
-    return (
-        f"the synthetic file holds metadata other than the table itself ({'; '.join(kinds)}), which no audit "
-        "sees",
-    )
-
-
-def about_unused_labels(synthetic: Table, suppression: int) -> tuple[str, ...]:
-    """Dictionaries of a candidate's columns that hold more values than its rows."""
-    found = []
-    for name in synthetic.names:
-        values = synthetic.column(name)
-        if pa.types.is_dictionary(values.type):
-            listed = pa.chunked_array([chunk.dictionary for chunk in values.chunks], values.type.value_type)
-            unused = n_distinct(listed) - n_distinct(values)
-            found += [f"column {name!r} {shown_count(unused, suppression)}"] * (unused > 0)
-    if not found:
-        return ()
-    return (f"dictionaries of the synthetic table hold values that no row uses: {', '.join(found)}",)
-
-
-def _of_pandas(content: bytes, written: bytes, names: list[str]) -> tuple[int, int]:
-    """Bytes beyond what pandas says of a table, and of attributes of the user's: in it, and written again."""
-    try:
-        said = json.loads(content)
-        attributes = said.pop("attributes", {})
-        usual = set(said) <= _BY_PANDAS
-    except (ValueError, AttributeError, TypeError):
-        attributes, usual = {}, False
-    size = len(written) + (len(json.dumps(attributes)) if attributes else 0)
-    if attributes:
-        content = json.dumps(said).encode()
-    most = _USUAL + sum(_OF_COLUMN + 2 * len(json.dumps(name)) for name in names)
-    return (0 if usual and len(content) <= most else len(content)), size
-
-
-def _length(metadata: Mapping[bytes, bytes]) -> int:
-    return sum(len(key) + len(value) for key, value in metadata.items())

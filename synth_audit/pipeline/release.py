@@ -125,7 +125,7 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         previous = journal.now.previous if before is None or before.digest == evidence.digest else before
         where = _write(target, plan, leaving, journal, store, evidence, previous)
         store.drop_rows(journal.now)
-    return ReleaseRecord(where, evidence.tables["synthetic"], about_formulas(plan, synthetic))
+    return ReleaseRecord(where, evidence.tables["synthetic"], tuple(about_formulas(plan, synthetic)))
 
 
 def _write(

@@ -135,7 +135,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
             control=TableRecord.of(control, salt),
             columns=column_records(train.schema),
             warnings=(
-                *notices.about_source(source.left_out, clipping.counts, plan.suppression),
+                *notices.about_source(source.left_out, clipping.counts.items(), plan.suppression),
                 *notices.inspect(train, control, plan.suppression),
             ),
             left_out=source.left_out,
@@ -191,8 +191,10 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
             made.salt,
             rows=rows,
             source=made.splitting.source,
-            warnings=notices.about_external(made.making.generator)
-            + notices.about_source(made.splitting.left_out, dict(made.splitting.clipped), plan.suppression),
+            warnings=(
+                *notices.about_external(made.making.generator),
+                *notices.about_source(made.splitting.left_out, made.splitting.clipped, plan.suppression),
+            ),
             timings={"generate": made.making.seconds},
         )
 
@@ -224,11 +226,11 @@ def attempt(
     people = people_behind((subject.train, subject.control), workspace)
     standing = enter_report(people, workspace, plan=plan.digest, candidate=candidate, most=plan.most_reports)
     number, head, earlier = begin_attempt(workspace, plan=plan.digest, candidate=candidate, suite=suite)
-    warnings += notices.about_reports(standing)
+    warnings += tuple(notices.about_reports(standing))
     draws, ledger = salt, None
     if rows is None:
         table = TrainingTable.remembered(subject.train, salt)
-        warnings += notices.about_draws(table, salt)
+        warnings += tuple(notices.about_draws(table, salt))
         if table is not None:
             draws, ledger = table.salt, table.ledger
             same = TableRecord.of(subject.synthetic, draws).hmac
@@ -276,7 +278,7 @@ def examine(
     refuse_seen_control(subject)
     suite = load_suite(plan.gates, plan.base)
     check_buildable(suite.on_table)
-    warnings += notices.about_examination(plan, suite, subject, predictable=draws is None)
+    warnings += tuple(notices.about_examination(plan, suite, subject, predictable=draws is None))
     generator = without_void_guarantee(generator, plan)
     subject = replace(subject, guarantee=generator.privacy.guarantee, column_groups=generator.column_groups)
     cache = replace(context.cache, scope=salt.commitment)

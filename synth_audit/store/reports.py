@@ -26,7 +26,7 @@ from synth_audit.store.workspace import Workspace
 from synth_audit.table.people import PeopleSketch
 from synth_audit.table.table import Table
 
-FEWEST = 20
+FEWEST_DIFFERING = 20
 """People by whom two reports must differ, so that their difference is not about a few."""
 
 _MOSTLY = 0.5
@@ -138,7 +138,9 @@ def _standing(entries: Sequence[Entry], people: PeopleSketch, report: Entry | No
     others = [e for e in entries if e["kind"] == "report" and e["people"] in same]
     if report is not None:
         others = [e for e in others if not _is(e, report)]
-    return ReportStanding(len(others) + 1, any(0 < people.differing(other) < FEWEST for other in sets))
+    return ReportStanding(
+        len(others) + 1, any(0 < people.differing(other) < FEWEST_DIFFERING for other in sets)
+    )
 
 
 def _refuse(standing: ReportStanding, most: int) -> None:
@@ -151,7 +153,7 @@ def _refuse(standing: ReportStanding, most: int) -> None:
         )
     if standing.near:
         raise BudgetSpent(
-            f"an earlier report is about nearly the same people: fewer than {FEWEST} differ",
+            f"an earlier report is about nearly the same people: fewer than {FEWEST_DIFFERING} differ",
             where="review.reports",
             expected="the same people, or more others, since two reports tell about the difference",
             fix="report on the table as it was, or wait for more changes",
