@@ -47,8 +47,7 @@ from synth_audit.store import purge as purging
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.files import write_bytes, write_text
-from synth_audit.store.history import table_history
-from synth_audit.store.locate import checked_evidence, locate_evidence
+from synth_audit.store.locate import checked_evidence, locate_evidence, table_history
 from synth_audit.store.salts import read_salt, workspace_salt
 from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace

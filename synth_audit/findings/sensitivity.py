@@ -33,7 +33,7 @@ REFERENCE_RATIO = Quantity(
 )
 """Added to every measurement of fidelity or utility whose reference was measured too."""
 
-_DERIVED = {"privacy": (LEAK_EQUIVALENT, WORST_SUBGROUP)}
+_DERIVED_BY_FAMILY = {"privacy": (LEAK_EQUIVALENT, WORST_SUBGROUP)}
 
 DERIVED = (LEAK_EQUIVALENT, WORST_SUBGROUP, REFERENCE_RATIO)
 """Quantities that are worked out from what an audit returns, without its doing."""
@@ -44,7 +44,7 @@ CHECK_CUT_SHORT = "it ran out of time on a planted leak, or its process was lost
 
 def derived_of(family: str) -> tuple[Quantity, ...]:
     """Those of :data:`DERIVED` that an audit of this family gets."""
-    return _DERIVED.get(family, (REFERENCE_RATIO,))
+    return _DERIVED_BY_FAMILY.get(family, (REFERENCE_RATIO,))
 
 
 class Sensitivity(StrEnum):

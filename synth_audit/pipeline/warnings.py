@@ -38,10 +38,10 @@ PREDICTABLE = (
 )
 """Of an audit without a salt."""
 
-_NAMED = 5
+_SHOWN_NAMES = 5
 """Columns or gates that a warning names."""
 
-_WIDE = 200
+_MANY_COLUMNS = 200
 """More columns than this take long to compare."""
 
 _LOWERED = {"level": "the confidence level of every interval", "suppression": "the smallest count shown"}
@@ -62,7 +62,7 @@ _TYPES = {b"ARROW:schema", b"PARQUET:field_id"}
 _BY_PANDAS = {"index_columns", "column_indexes", "columns", "creator", "pandas_version"}
 """What pandas says of every table; its `attributes` are the user's own."""
 
-_ATTRIBUTES = b"PANDAS_ATTRS"
+_PANDAS_ATTRIBUTES = b"PANDAS_ATTRS"
 
 _USUAL_BYTES, _BYTES_OF_COLUMN = 1000, 400
 """Bytes in which pandas describes a table and a column; it takes about 300 and 150, and a name twice."""
@@ -93,7 +93,7 @@ def inspect(train: Table, control: Table | None, suppression: int) -> Iterator[s
     for column in train.schema.features:
         yield from _about_column(train, column)
     columns = len(train.schema.features)
-    if columns > _WIDE:  # they are compared two by two
+    if columns > _MANY_COLUMNS:  # they are compared two by two
         yield (
             f"the table has {columns:,} columns, {columns * (columns - 1) // 2:,} pairs of them: audits take "
             "time and memory with their number squared, and distances over so many tell little apart; "
@@ -202,10 +202,10 @@ def about_formulas(plan: Plan, release: pa.Table | Table, *, as_csv: bool = Fals
     names = release.names if isinstance(release, Table) else release.column_names
     if found := [n for n in names if _FORMULA.match(n) or _holds_formula(release.column(n))]:
         yield (
-            f"column{'s' * (len(found) > 1)} {first_few([*map(repr, found)], _NAMED)} of the CSV release: "
-            "there is text that begins with =, +, -, @, a tab or a carriage return: a spreadsheet program "
-            "that opens the CSV file runs it as a formula. Nothing was altered; read the file as data, or "
-            "group such labels at the source"
+            f"column{'s' * (len(found) > 1)} {first_few([*map(repr, found)], _SHOWN_NAMES)} of the CSV "
+            "release: there is text that begins with =, +, -, @, a tab or a carriage return: a spreadsheet "
+            "program that opens the CSV file runs it as a formula. Nothing was altered; read the file as "
+            "data, or group such labels at the source"
         )
 
 
@@ -283,8 +283,9 @@ def about_rare_labels(subject: Subject) -> Iterator[str]:
     if rare := rare_label_columns(subject.train, 1 / np.bincount(people)[people], fewest, drawn):
         gone = "were learnt from nobody and are not drawn" if handed > 1 else "are not all in the release"
         yield (
-            f"labels of {first_few([*map(repr, rare)], _NAMED)} that fewer than {fewest} people in train "
-            f"have {gone}; group them, or declare the column's `categories` where they are known to everybody"
+            f"labels of {first_few([*map(repr, rare)], _SHOWN_NAMES)} that fewer than {fewest} people in "
+            f"train have {gone}; group them, or declare the column's `categories` where they are known to "
+            "everybody"
         )
 
 
@@ -316,7 +317,7 @@ def about_suite(plan: Plan, suite: Suite) -> Iterator[str]:
         yield (
             f"the gate suite {suite.name!r} is none that ships: of the {len(usual_gates())} blocking gates "
             f"on measurements in {USUAL!r} it leaves out or widens {len(weaker)}: "
-            f"{first_few(weaker, _NAMED)}"
+            f"{first_few(weaker, _SHOWN_NAMES)}"
         )
     for key, what in _LOWERED.items():
         value, usual = getattr(plan, key), Plan.model_fields[key].default
@@ -332,7 +333,7 @@ def about_metadata(schema: pa.Schema) -> Iterator[str]:
     own, *noted = (
         {k: v for k, v in (x.metadata or {}).items() if k not in _TYPES} for x in (schema, *schema)
     )
-    usual, attributes = _of_pandas(own.pop(b"pandas", b"{}"), own.pop(_ATTRIBUTES, b""), schema.names)
+    usual, attributes = _of_pandas(own.pop(b"pandas", b"{}"), own.pop(_PANDAS_ATTRIBUTES, b""), schema.names)
     sizes, noted = [sum(len(k) + len(v) for k, v in x.items()) for x in (own, *noted)], [*filter(None, noted)]
     found = {
         "pandas attributes": attributes,

@@ -20,7 +20,7 @@ from synth_audit.report.svg import RESULT_CLASSES, result_mark
 from synth_audit.report.view import Panel
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.files import read_plain
-from synth_audit.store.history import PastAudit, TableHistory
+from synth_audit.store.locate import PastAudit, TableHistory
 from synth_audit.verdict.criteria import AnswerState, answers
 
 WIDTH, HEIGHT = 300.0, 96.0

@@ -22,9 +22,8 @@ from synth_audit.findings.sensitivity import derived_of
 from synth_audit.findings.verdict import FITNESS
 from synth_audit.plugins.audit import AuditInfo
 from synth_audit.store.evidence import sha256_of
-from synth_audit.verdict.criteria import BLOCKS, CRITERIA, When
+from synth_audit.verdict.criteria import ANSWERS, BLOCKS, CRITERIA, When
 from synth_audit.verdict.gate_decision import EVERY_SCOPE, Limit
-from synth_audit.verdict.own_gates import ANSWERS
 
 MEASUREMENT_TYPE = "expect_measurement_to_be_within"
 """Type of our own expectation: one measurement within one limit."""
