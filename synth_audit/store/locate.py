@@ -200,7 +200,7 @@ def _of_file(path: Path) -> LocatedEvidence:
         return LocatedEvidence(path.resolve())
     if folder.parent.name == "audits" and folder.parent.parent.name == "review":
         return LocatedEvidence(path, AuditFolder(folder), workspace_at(folder.parent.parent.parent))
-    if folder.name == "review":  # where earlier versions kept it
+    if folder.name == "review":  # nothing is filed there, as the journal of the workspace tells
         return LocatedEvidence(path, None, workspace_at(folder.parent))
     return LocatedEvidence(path, AuditFolder(folder) if (folder / "measurements.parquet").exists() else None)
 

@@ -15,7 +15,7 @@ from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
 CRITERIA = ("singling out", "linkability", "inference", "membership")
 """The three criteria of data protection authorities for anonymity (WP29 opinion 05/2014), and membership."""
 
-BLOCKS = "fitness_blocks"
+FITNESS_BLOCKS = "fitness_blocks"
 """The key under a suite's ``meta`` that says whether a release that is not fit stays in."""
 
 When = Literal["", "always", "target", "no target"]
