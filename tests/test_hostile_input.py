@@ -15,28 +15,18 @@ from click.testing import CliRunner
 from synth_audit import api, cli, registry
 from synth_audit.errors import DataError, SynthAuditError, Unavailable
 
-SUITE = {
-    "name": "small",
-    "expectations": [
-        {
-            "type": "expect_measurement_to_be_within",
-            "kwargs": {"name": "exact_match.excess", "maximum": 0.2},
-            "meta": {"id": "copies", "reason": "for the test"},
-        }
-    ],
-}
 BASE = {"source": "people.csv", "generator": "independent", "audits": ["exact_match"], "gates": "gates.json"}
 
 ROWS = "{train}{synthetic}{rows}"
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch, write_suite):
     monkeypatch.chdir(tmp_path)
     Path("people.csv").write_text(
         "age,city\n" + "\n".join(f"{20 + i % 50},{'ab'[i % 2]}" for i in range(100))
     )
-    Path("gates.json").write_text(json.dumps(SUITE))
+    write_suite()
     return tmp_path
 
 
@@ -114,10 +104,11 @@ def test_a_plan_with_what_cannot_be(changes, says):
 
 @pytest.mark.parametrize("suffix", ["json", "yaml"])
 def test_a_suite_that_breaks_a_loader(suffix):
-    deep = json.dumps(SUITE | {"notes": 0}).replace('"notes": 0', '"notes": ' + "[" * 5000 + "]" * 5000)
+    suite = json.loads(Path("gates.json").read_text())
+    deep = json.dumps(suite | {"notes": 0}).replace('"notes": 0', '"notes": ' + "[" * 5000 + "]" * 5000)
     Path(f"g.{suffix}").write_text(deep)
     refused_plan("the gate suite is damaged: it nests more than", gates=f"g.{suffix}")
-    long = SUITE | {"k" * 40_000: 1}
+    long = suite | {"k" * 40_000: 1}
     Path(f"g.{suffix}").write_text(json.dumps(long) if suffix == "json" else yaml.safe_dump(long))
     refused_plan("unknown key", gates=f"g.{suffix}")
     Path("g.yaml").write_text("name: !!bool x")

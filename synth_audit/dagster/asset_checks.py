@@ -15,8 +15,8 @@ from synth_audit.dagster.entry import TableEntry
 from synth_audit.dagster.outcomes import GateCheckResult, without_values
 from synth_audit.errors import GateError, NotAsAudited
 from synth_audit.findings.verdict import FITNESS
+from synth_audit.verdict.criteria import OWN_GATES, PRIVACY_BUDGET, REFUTED
 from synth_audit.verdict.judge import BUILT_IN
-from synth_audit.verdict.own_gates import OWN_GATES, PRIVACY_BUDGET, REFUTED
 
 if TYPE_CHECKING:
     from synth_audit.pipeline.verify import Check
@@ -137,10 +137,10 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
 
 def _refuse_altered(table: TableEntry, found: "Iterable[Check]") -> None:
     """Checks must speak of what was filed; ``release`` makes sure of it once more."""
-    from synth_audit.pipeline.verify import RELEASED
+    from synth_audit.pipeline.verify import OUT_THERE
     from synth_audit.store.evidence_store import evidence_store
 
-    if faults := [f"{c.what}: {c.detail}" for c in found if c.holds is False and c.what != RELEASED]:
+    if faults := [f"{c.what}: {c.detail}" for c in found if c.holds is False and c.what != OUT_THERE]:
         raise NotAsAudited(
             f"the evidence was altered ({faults[0]})",
             where=str(evidence_store(table.workspace).where()["evidence"]),

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from synth_audit.dagster.entry import TableEntry
     from synth_audit.findings.verdict import GateResult
     from synth_audit.pipeline.release import ReleaseRecord
-    from synth_audit.store.evidence import ColumnRecord, Evidence
-    from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
+    from synth_audit.store.evidence import ColumnRecord, Evidence, SplitRecord, SyntheticRecord
     from synth_audit.store.workspace import Workspace
     from synth_audit.studies.frontier import FrontierRecord, Number
 

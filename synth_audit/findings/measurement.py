@@ -18,21 +18,21 @@ SCOPE_GRAMMAR = "setting, by column, setting by column, or of quantity[scope]"
 GRAMMAR = f"audit.quantity or audit.quantity[scope], where scope is {SCOPE_GRAMMAR}"
 """The form of a text, for messages."""
 
-_WORD = re.compile(r"\w+")
-_NAME = re.compile(r"\w[\w.-]*")
+_PLAIN_WORD = re.compile(r"\w+")
+_PLAIN_NAME = re.compile(r"\w[\w.-]*")
 _BY, _OF = "by", "of"
 
 _QUOTED = r'"(?:[^"\\\x00-\x1f]|\\.)*+"'
 _ANY = rf"(?:{_QUOTED}|(?!(?:{_BY}|{_OF})(?!\w))\w++)"
-_SOME = rf'(?!"")(?:{_QUOTED}|(?!(?:{_BY}|{_OF})(?![\w.-]))\w[\w.-]*+)'
-_FIRST = rf'(?!""){_ANY}'
-_QUALIFIED = re.compile(rf"(?:(?P<audit>{_FIRST})\.)?(?P<quantity>{_ANY})")
+_SOME_WORD = rf'(?!"")(?:{_QUOTED}|(?!(?:{_BY}|{_OF})(?![\w.-]))\w[\w.-]*+)'
+_FIRST_WORD = rf'(?!""){_ANY}'
+_QUALIFIED = re.compile(rf"(?:(?P<audit>{_FIRST_WORD})\.)?(?P<quantity>{_ANY})")
 """``audit.quantity``, or a quantity alone."""
 
-_SCOPE = re.compile(
-    rf"(?P<setting>{_SOME})?(?:(?(setting) |){_BY} (?P<column>{_SOME}))?"
-    rf"(?:(?(setting) |(?(column) |)){_OF} (?:(?P<same>\.)|(?P<of_audit>{_FIRST})\.)?(?P<of>{_ANY})"
-    rf"(?:\[(?!\])(?P<of_setting>{_SOME})?(?:(?(of_setting) |){_BY} (?P<of_column>{_SOME}))?\])?)?"
+_SCOPE_TEXT = re.compile(
+    rf"(?P<setting>{_SOME_WORD})?(?:(?(setting) |){_BY} (?P<column>{_SOME_WORD}))?"
+    rf"(?:(?(setting) |(?(column) |)){_OF} (?:(?P<same>\.)|(?P<of_audit>{_FIRST_WORD})\.)?(?P<of>{_ANY})"
+    rf"(?:\[(?!\])(?P<of_setting>{_SOME_WORD})?(?:(?(of_setting) |){_BY} (?P<of_column>{_SOME_WORD}))?\])?)?"
 )
 """What stands inside the brackets."""
 
@@ -81,15 +81,15 @@ class MeasurementId:
     @property
     def name(self) -> str:
         """``audit.quantity``: all numbers of one kind have it in common."""
-        quantity = _written(self.quantity, _WORD)
-        return f"{_written(self.audit, _WORD)}.{quantity}" if self.audit else quantity
+        quantity = _written(self.quantity, _PLAIN_WORD)
+        return f"{_written(self.audit, _PLAIN_WORD)}.{quantity}" if self.audit else quantity
 
     @property
     def scope(self) -> str:
         """The text inside the brackets; empty when the number stands for the whole table."""
-        parts = [_written(self.setting, _NAME)] if self.setting else []
+        parts = [_written(self.setting, _PLAIN_NAME)] if self.setting else []
         if self.column:
-            parts.append(f"{_BY} {_written(self.column, _NAME)}")
+            parts.append(f"{_BY} {_written(self.column, _PLAIN_NAME)}")
         if (of := self.derived_from) is not None:
             own = replace(of, audit="") if of.audit == self.audit else of
             parts.append(f"{_OF} {'' if of.audit or not self.audit else '.'}{own}")
@@ -139,7 +139,7 @@ def read_scoped(name: str, scope: str = "") -> MeasurementId:
     Raises:
         MeasurementNameError: one of them does not follow the grammar.
     """
-    qualified, inside = _QUALIFIED.fullmatch(name), _SCOPE.fullmatch(scope)
+    qualified, inside = _QUALIFIED.fullmatch(name), _SCOPE_TEXT.fullmatch(scope)
     if not qualified or not inside:
         raise _fault()
     parts = {key: _spelt(text or "") for key, text in (qualified.groupdict() | inside.groupdict()).items()}

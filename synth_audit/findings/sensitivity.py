@@ -54,7 +54,7 @@ LEAK_NAMES = {
 }
 """Classes of leak, by the setting of the detection limit, as every page calls them."""
 
-_DERIVED = {"privacy": (LEAK_EQUIVALENT, WORST_SUBGROUP)}
+_DERIVED_BY_FAMILY = {"privacy": (LEAK_EQUIVALENT, WORST_SUBGROUP)}
 
 DERIVED = (LEAK_EQUIVALENT, WORST_SUBGROUP, REFERENCE_RATIO)
 """Quantities that are worked out from what an audit returns, without its doing."""
@@ -65,7 +65,7 @@ CHECK_CUT_SHORT = "it ran out of time on a planted leak, or its process was lost
 
 def derived_of(family: str) -> tuple[Quantity, ...]:
     """Those of :data:`DERIVED` that an audit of this family gets."""
-    return _DERIVED.get(family, (REFERENCE_RATIO,))
+    return _DERIVED_BY_FAMILY.get(family, (REFERENCE_RATIO,))
 
 
 class Sensitivity(StrEnum):

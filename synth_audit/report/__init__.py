@@ -72,8 +72,7 @@ def certificate_of(found: LocatedEvidence) -> str:
     from datetime import UTC, datetime
 
     from synth_audit.report.certificate import render_certificate
-    from synth_audit.store.history import release_before
-    from synth_audit.store.locate import checked_evidence
+    from synth_audit.store.locate import checked_evidence, release_before
 
     evidence = checked_evidence(found)
     previous = release_before(found.workspace, evidence.digest) if found.workspace else None

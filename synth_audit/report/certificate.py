@@ -41,11 +41,9 @@ from synth_audit.report.known_answer import sharpness
 from synth_audit.report.page import alerts_of, page, subject_of
 from synth_audit.store.approvals import Approval
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.history import released_evidence
-from synth_audit.store.locate import LocatedEvidence
+from synth_audit.store.locate import LocatedEvidence, released_evidence
 from synth_audit.store.reports import WRITTEN_BY, Marks, audit_marks, certificate_as_written, read_marks
-from synth_audit.verdict.criteria import CRITERIA, Answer, AnswerState, answers
-from synth_audit.verdict.own_gates import ANSWERS, CONTRACT
+from synth_audit.verdict.criteria import ANSWERS, CONTRACT, CRITERIA, Answer, AnswerState, answers
 
 COMPARED_WITH = "data-compared-with"
 """Mark of the page: the digest of the release that it compares with; absent where there is none."""

@@ -19,9 +19,8 @@ from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
 from synth_audit.text import listed
-from synth_audit.verdict.criteria import Answer, answers
+from synth_audit.verdict.criteria import ANSWERS, CONTRACT, Answer, answers
 from synth_audit.verdict.gate_decision import MORE, in_brackets
-from synth_audit.verdict.own_gates import ANSWERS, CONTRACT
 from synth_audit.verdict.table_checks import contract_part
 
 _FROM_MANY = (ANSWERS,)

@@ -17,7 +17,7 @@ from synth_audit.report.gates import gates_of, obstacles, sign_of, verdict_sign
 from synth_audit.report.page import page
 from synth_audit.report.svg import RESULT_CLASSES, Panel, result_mark
 from synth_audit.report.words import RESULT_WORDS
-from synth_audit.store.history import PastAudit, TableHistory
+from synth_audit.store.locate import PastAudit, TableHistory
 from synth_audit.verdict.criteria import AnswerState, answers
 
 WIDTH, HEIGHT = 300.0, 96.0

@@ -14,7 +14,7 @@ from synth_audit.report import svg, words
 from synth_audit.report.svg import result_mark
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
-from synth_audit.verdict.own_gates import ANSWERS
+from synth_audit.verdict.criteria import ANSWERS
 
 WIDTH, HEIGHT = 360.0, 54.0
 PAD, _TOP, _BAND = 10.0, 17.0, 20.0

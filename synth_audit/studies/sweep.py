@@ -20,13 +20,12 @@ from synth_audit.pipeline.verify import verify
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.generator import finished, refits
 from synth_audit.registry import config_of
-from synth_audit.store.evidence import Evidence, TableRecord, installed_versions
-from synth_audit.store.files import hash_parquet, link_or_copy, read_parquet, replacing_folder, write_text
+from synth_audit.store.evidence import Evidence, SplitRecord, SyntheticRecord, TableRecord, installed_versions
+from synth_audit.store.files import hash_parquet, link_or_copy, new_folder, read_parquet, write_text
 from synth_audit.store.journal import private_lock
 from synth_audit.store.locate import newest_evidence
 from synth_audit.store.salts import workspace_salt
 from synth_audit.store.scratch import in_use
-from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.frontier import Correlations, FrontierRecord, Scales
 from synth_audit.studies.ranking import Candidate, CandidateRun, candidates_of, column_count, ranked
@@ -121,7 +120,7 @@ class SweepRun:
     @contextmanager
     def _room(self, candidate: Candidate, own: Workspace) -> Iterator[Workspace]:
         """A folder in the place of the old one, with the split as if the candidate's own plan had made it."""
-        with replacing_folder(own.root) as folder:
+        with new_folder(own.root, replace=True) as folder:
             room = replace(own, root=folder).prepare()
             link_or_copy(self.workspace.train, room.train)
             link_or_copy(self.workspace.control, room.control)

@@ -4,35 +4,33 @@ import json
 import os
 import re
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import refusal
 
 from synth_audit import registry
-from synth_audit.errors import DataError, GateError, PlanError
+from synth_audit.errors import GateError, PlanError
 from synth_audit.findings.measurement import MeasurementId, read_scoped
 from synth_audit.findings.verdict import Result
+from synth_audit.inputs import as_plan
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.plugins.audit import Status
 from synth_audit.report import write_report
+from synth_audit.store.workspace import Workspace
+from synth_audit.table import arrow
 
 COLUMNS = [
     "audit", "quantity", "setting", "column", "derived_from", "id", "name", "scope",
     "value", "ci_low", "ci_high", "level", "n_requested", "n_achieved", "n_minimum",
     "unit", "direction", "outcome", "insensitive", "copy_low", "copy_high", "worse",
 ]  # fmt: skip
-
-
-def refusal(call, *args):
-    with pytest.raises(DataError) as caught:
-        call(*args)
-    for part in ("what", "where", "expected", "fix"):
-        assert getattr(caught.value, part), part
-    return caught.value
 
 
 def test_the_whole_way_ends_in_a_pass(complete):
@@ -334,3 +332,35 @@ def test_a_column_that_the_target_cannot_hold_is_named_before_anything_is_made(m
     error = refusal(pipeline.split_table, case.plan, case.workspace)
     assert "'paid'" in error.what
     assert not case.workspace.train.exists()
+
+
+N = 3000
+
+
+def test_split_and_candidate_are_the_same_and_no_file_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_salt: Callable[[Workspace], None]
+) -> None:
+    rng = np.random.default_rng(1)
+    columns = {"id": range(N), "x": rng.normal(size=N), "k": rng.choice(["a", "b"], N)}
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    plan = {"source": str(tmp_path / "rows.parquet"), "columns": {"id": {"role": "identifier"}}}
+    settled = as_plan(plan | {"generator": "resample"})
+    found, laid_out = [], []
+    for most in (arrow.MOST_HELD, 1000):
+        workspace = Workspace(tmp_path / f"out {most}")
+        with_salt(workspace)
+        with monkeypatch.context() as patch:
+            patch.setattr(arrow, "MOST_HELD", most)
+            written = arrow.write_arrow
+            patch.setattr(
+                arrow,
+                "write_arrow",
+                lambda path, *rows, w=written: laid_out.append(path) or w(path, *rows),
+            )
+            split = pipeline.split_table(settled, workspace)
+            made = pipeline.make_synthetic(settled, workspace)
+        found.append((split.source, split.train, split.control, made.table))
+        assert not list(workspace.scratch.iterdir())
+    assert found[0] == found[1]
+    assert len(laid_out) == 3, "the source, train and the candidate, the second time"
+    assert all(path.is_relative_to(workspace.scratch) for path in laid_out)
