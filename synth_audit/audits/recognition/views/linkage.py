@@ -118,13 +118,16 @@ def _learned(
         for column, weights in zip(columns, mine, strict=True):
             total += np.take(weights, column.release, axis=1)
         # Without a column a row loses at most the column's largest weight, and gains at most its smallest.
-        least = at_most_last(total, kept) - np.max([np.ptp(weights, axis=1) for weights in mine], axis=0)
-        for i, able in enumerate(total >= least[:, None]):
+        spread = np.array([np.ptp(weights, axis=1) for weights in mine])
+        least = at_most_last(total, kept) - spread - 1e-9  # for rounding
+        for i, able in enumerate(total >= least.min(axis=0)[:, None]):
             rows = np.flatnonzero(able)
             for c, column in enumerate(columns):
-                others = total[i, rows] - mine[c][i, column.release[rows]]
-                order = np.argsort(-others, kind="stable")[:kept]
-                top[c, start + i], weight[c, start + i] = rows[order], others[order]
+                near = rows[total[i, rows] >= least[c, i]]
+                others = total[i, near] - mine[c][i, column.release[near]]
+                some = np.flatnonzero(others >= np.partition(others, -kept)[-kept])
+                order = some[np.argsort(-others[some], kind="stable")[:kept]]
+                top[c, start + i], weight[c, start + i] = near[order], others[order]
     learned = []
     for column, of_bits, theirs, of_rows in zip(columns, bits, top, weight, strict=True):
         clear = of_rows[:, 0] - of_rows[:, min(FIRST, kept - 1) :].mean(axis=1)
