@@ -198,7 +198,7 @@ class Recognition:
             limits = (
                 [DetectionLimit(c, None, ()) for c in classes_of(pool)]
                 if seen
-                else detection_limits(pool, sides.member, views[0], seed, context)
+                else detection_limits(pool, sides.member, views[0], self.draws, seed, context)
             )
         counts: SampleCounts = {
             "n_requested": self.max_people,

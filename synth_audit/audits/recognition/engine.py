@@ -57,8 +57,11 @@ HALVINGS = 6
 FAMILY = 0.01
 """Probability of a wrong finding, of each of the bounds and of the permutation test."""
 
-REACHED = 10
-"""Permutations that reach the observed excess and end the test; p is above 0.01 then."""
+PERMUTATIONS = 999
+"""Permutations of the test at most."""
+
+REACHED = round(FAMILY * (PERMUTATIONS + 1))
+"""Permutations that reach the observed strength and end the test; p is above 0.01 then."""
 
 CLEAR = 299
 """Permutations after which the test ends if none is as strong: p is 0.0033 then, and the chance that 999
@@ -253,25 +256,20 @@ def claim_count(size: float, n: int) -> int:
     return max(1, round(size * n))
 
 
-def p_value(
-    draws: Sequence[ViewScores], member: Bools, rng: np.random.Generator, *, most: int = 999
-) -> float:
+def p_value(draws: Sequence[ViewScores], member: Bools, rng: np.random.Generator) -> float:
     """Probability of so strong an attack, or a stronger one, where the release does not depend on the sides.
 
     Sides are permuted and every choice is repeated, with one halving for each draw of the views. With r of B
     permutations at least as strong as the attack, ``p = (1 + r) / (1 + B)``. Where :data:`REACHED` are, the
     test ends, and ``p = REACHED / B`` is as valid. Where none of the first :data:`CLEAR` is, it ends as well.
     Source: Besag & Clifford 1991.
-
-    Args:
-        most: B, unless it ends earlier.
     """
     strength = recognise(draws, member, rng, halvings=1).strength
     reached = 0
-    for done in range(1, most + 1):
+    for done in range(1, PERMUTATIONS + 1):
         reached += recognise(draws, rng.permutation(member), rng, halvings=1).strength >= strength
         if reached == REACHED:
             return REACHED / done
         if done == CLEAR and not reached:
             return 1 / (1 + done)
-    return (1 + reached) / (1 + most)
+    return (1 + reached) / (1 + PERMUTATIONS)

@@ -30,8 +30,8 @@ _COUNTED, _MOST_COUNTED = (2, 3, 4), 400
 _TELLING = 8.0
 """Bits that the columns of a random set tell together: fewer single nobody out among some hundred people."""
 
-_PAIRS = 2**24
-"""Pairs of records and rows, or records, that are compared at once in one column: 16 MiB, and 4 for each."""
+_PAIRS = 2**21
+"""Pairs of records and rows, or records, that are compared at once in one column: 2 MiB, and less packed."""
 
 Packed = npt.NDArray[np.uint64]
 """Rows that are near a record, 64 in a word."""
