@@ -79,6 +79,34 @@ def test_copied_people_score_higher_than_control_people(name, drawn):
     assert best > 0.9
 
 
+def of_numbers(people, release, numeric):
+    """A pool of columns of whole numbers, given by name."""
+    columns = tuple(PooledColumn(c, x, release[c], c in numeric, 1.0) for c, x in people.items())
+    n, m = (len(next(iter(side.values()))) for side in (people, release))
+    return PooledPeople(columns, (), np.arange(n), m, 1)
+
+
+def separation(name, pool, leaked):
+    """Largest AUC of the leaked people, of all scores of a view."""
+    scores = [s.values for s in registry.build("view", name, {}).scores(pool, np.random.default_rng(1))]
+    return max(np.mean(s[leaked][:, None] > s[~leaked][None]) for s in scores)
+
+
+def test_a_fragment_shows_by_a_number_that_is_equal_to_the_last_digit():
+    rng = np.random.default_rng(3)
+
+    def drawn(n):
+        return {
+            "fine": rng.integers(10**6, size=n) * 1.0,
+            **{c: rng.integers(3, size=n) * 1.0 for c in "pqr"},
+        }
+
+    people, release = drawn(300), drawn(300)
+    for c in ("fine", "p"):
+        release[c][:40] = people[c][:40]
+    assert separation("fragments", of_numbers(people, release, {"fine"}), np.arange(300) < 40) > 0.95
+
+
 def test_what_a_view_is_given_says_nothing_of_sides():
     known = {f.name for f in fields(PooledPeople)} | {f.name for f in fields(PooledColumn)}
     assert known == {
