@@ -17,9 +17,10 @@ one with the largest excess minus its error.
 in turn, over several random halvings and several draws of the views' own randomness. Claims are averaged, so
 every person is claimed only by rules that were chosen without that person.
 
-**Strength.** A permutation test decides whether there is a leak. Its statistic is the mean largest excess of
-the evaluations, in standard errors, plus the mean ``z_v`` of the 12 strongest views among all people. The
-first finds what many views show a little. The second finds leaks of so few people that halves hold too few.
+**Strength.** A permutation test decides whether there is a leak. Its statistic is half the mean largest
+excess of the evaluations, in standard errors, plus ``log mean exp z_v`` over the 12 strongest views among all
+people. The first finds what many views show a little, and is halved since it varies twice as much. The second
+finds leaks of so few people that halves hold too few, and leaks that one view alone shows clearly.
 """
 
 from __future__ import annotations
@@ -184,13 +185,14 @@ def recognise(
     claims, standing, rules = np.zeros((len(draws), n)), np.zeros(n), []
     strength = 0.0
     for draw, views in enumerate(draws):
-        strength += float(strengths(views, member, ~member)[1][:STRONGEST].mean()) / len(draws)
+        strongest = strengths(views, member, ~member)[1][:STRONGEST]
+        strength += float(np.log(np.exp(strongest).mean())) / len(draws)
         for second in halved(member, halvings, rng):
             for half in (second, ~second):
                 rule = chosen(views, member, ~half)
                 order = np.argsort(-rule.of(views), kind="stable")
                 excess, error = excesses(order[None], member & half, ~member & half, RULE_SIZES)
-                strength += float((excess / error).max()) / (2 * times)
+                strength += float((excess / error).max()) / 2 / (2 * times)
                 order = order[half[order]]
                 claims[draw, order[: claim_count(rule.size, len(order))]] += 1 / halvings
                 standing[order] += np.linspace(1, 0, len(order)) / times

@@ -15,7 +15,7 @@ from synth_audit.arrays import Floats, Positions
 from synth_audit.audits.recognition.people import SAMPLE, PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 
-_WIDTHS = (0.002, 0.02, 0.06)
+_WIDTHS = (0.0, 0.02, 0.06)
 """Shares of the rows that are near a number: as it was, moved a little, or swapped with a neighbour."""
 
 _LARGEST = 8
@@ -134,7 +134,7 @@ class _PlacedValues:
         """Which are near each of mine: equal labels, or numbers of that share next to it by rank."""
         known = self.known
         first, last = np.searchsorted(known, mine, "left"), np.searchsorted(known, mine, "right")
-        if self.numeric and len(known):
+        if self.numeric and width and len(known):
             reach = max(1, round(width * len(known) / 2))
             first = np.searchsorted(known, known[np.maximum(first - reach, 0)], "left")
             last = np.searchsorted(known, known[np.minimum(last + reach, len(known)) - 1], "right")
