@@ -55,6 +55,7 @@ from synth_audit.studies import calibration, comparison, run_estimate
 from synth_audit.studies import mend as mending
 from synth_audit.studies.frontier import FrontierRecord, read_frontier
 from synth_audit.studies.sweep import sweep
+from synth_audit.table.table import Table
 from synth_audit.verdict.judge import judge_again
 from synth_audit.verdict.suite import load_suite
 
