@@ -254,6 +254,18 @@ def test_labels_are_made_once_and_not_row_by_row(tables_of, monkeypatch):
     assert sorted(asked) == ["B", "a"]
 
 
+def test_labels_are_coded_once_for_all_views(tables_of, monkeypatch):
+    from synth_audit.encode import encoded as room
+
+    asked, made = [], room.codes
+    monkeypatch.setattr(room, "codes", lambda tables, c: asked.append(c.name) or made(tables, c))
+    tables = tables_of({"k": ["a", "b", "a"], "x": [0.5, 1.0, 3.0]}, {"k": ["b", "c"], "x": [1.0, 2.0]})
+    table = Encoded(tables, tables[0].schema.features)
+    for view in (table.mixed, table.mixed_by_range, table.coordinates, table.near, table.ranks, table.groups):
+        assert [len(part) for part in view()] == [3, 2]
+    assert asked.count("k") == 1
+
+
 def test_no_view_of_labels_is_blinded_by_their_spelling(tables_of):
     rng = np.random.default_rng(0)
     names = rng.choice(["Alfa", "Bravo", "Ürümqi"], 60, p=[0.6, 0.3, 0.1]).tolist()
