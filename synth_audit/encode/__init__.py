@@ -10,6 +10,6 @@
 | places | of labels in a list of k: 0 … k − 1, k for others, −1 missing | :class:`.codes.Vocabulary` |
 
 The first four are views of an :class:`.encoded.Encoded` table, which groups equal rows too. The others are
-fixed on train and then taken of any table, and so are numbers whose ranks carry dependence (:mod:`.ranks`)
-and the distribution of one column (:mod:`.univariate`). What texts say is in :mod:`.texts`.
+fixed on train and then taken of any table. So are numbers whose ranks carry dependence (:mod:`.ranks`) and
+the distribution of one column (:mod:`.univariate`). What texts say is in :mod:`.texts`.
 """

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from synth_audit.audits.fidelity._shared_cells import shared_cells
 from synth_audit.audits.privacy._predictors import column_coding
-from synth_audit.encode.cells import anchored_cells, column_grouping, shared_cells
+from synth_audit.encode.cells import anchored_cells, column_grouping
 from synth_audit.encode.codes import Vocabulary, by_frequency, codes
 from synth_audit.encode.encoded import Encoded, centre_and_scale
 from synth_audit.encode.ranks import order_by_response
@@ -251,6 +252,18 @@ def test_labels_are_made_once_and_not_row_by_row(tables_of, monkeypatch):
     [table] = tables_of({"k": ["a", "B"] * 1000})
     codes([table], table.schema["k"])
     assert sorted(asked) == ["B", "a"]
+
+
+def test_labels_are_coded_once_for_all_views(tables_of, monkeypatch):
+    from synth_audit.encode import encoded as room
+
+    asked, made = [], room.codes
+    monkeypatch.setattr(room, "codes", lambda tables, c: asked.append(c.name) or made(tables, c))
+    tables = tables_of({"k": ["a", "b", "a"], "x": [0.5, 1.0, 3.0]}, {"k": ["b", "c"], "x": [1.0, 2.0]})
+    table = Encoded(tables, tables[0].schema.features)
+    for view in (table.mixed, table.mixed_by_range, table.coordinates, table.near, table.ranks, table.groups):
+        assert [len(part) for part in view()] == [3, 2]
+    assert asked.count("k") == 1
 
 
 def test_no_view_of_labels_is_blinded_by_their_spelling(tables_of):

@@ -6,9 +6,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.audits.fidelity._shared_cells import shared_cells
 from synth_audit.audits.privacy._predictors import column_coding, column_secret
 from synth_audit.audits.utility._prediction_task import as_predictor, as_target
-from synth_audit.encode.cells import anchored_cells, column_grouping, shared_cells
+from synth_audit.encode.cells import anchored_cells, column_grouping
 from synth_audit.encode.ranks import rank_scale
 from synth_audit.encode.univariate import column_margin, outlying_rows, univariate
 from synth_audit.generators._model_files import read_model, write_model

@@ -17,7 +17,6 @@ from synth_audit.table import people as equal_rows
 from synth_audit.table.people import (
     NearRows,
     PeopleSketch,
-    alike_by_chance,
     chance_equals,
     entities_of,
     in_control,
@@ -277,7 +276,7 @@ def explained(columns):
     rows = list(zip(*(v.tolist() for v in columns.values()), strict=True))
     times = Counter(rows)
     equal = np.array([times[row] > 1 for row in rows])
-    found = alike_by_chance(read(columns))
+    found = chance_equals(read(columns))
     assert not found[~equal].any(), "a row without an equal needs no coin of its own"
     return found[equal].mean()
 
@@ -301,7 +300,7 @@ def test_in_a_dense_table_chance_explains_equal_rows(people, seed):
     ids=["narrow twice", "survey twice", "sparse, 5 %", "sparse twice", "ten times", "a single column"],
 )
 def test_what_chance_does_not_explain_stays_one_persons(columns):
-    assert not alike_by_chance(read(columns)).any()
+    assert not chance_equals(read(columns)).any()
 
 
 def test_most_people_twice_are_told_from_chance():
@@ -312,7 +311,7 @@ def test_most_people_twice_are_told_from_chance():
 def test_rare_rows_entered_twice_stay_together_in_a_dense_table():
     dense, rare = survey(3000), {name: values + 100 for name, values in survey(3, 1).items()}
     columns = {name: np.concatenate([dense[name], rare[name], rare[name]]) for name in dense}
-    found = alike_by_chance(read(columns))
+    found = chance_equals(read(columns))
     assert found[:3000].mean() > 0.5
     assert not found[3000:].any()
 
@@ -320,7 +319,7 @@ def test_rare_rows_entered_twice_stay_together_in_a_dense_table():
 def test_one_row_very_often_is_no_chance_and_hides_no_other():
     dense = survey(3000)
     blank = {name: np.concatenate([values, np.full(300, values[0])]) for name, values in dense.items()}
-    found = alike_by_chance(read(blank))
+    found = chance_equals(read(blank))
     assert not found[3000:].any()
     assert found[:3000].mean() > 0.3
 
@@ -333,7 +332,7 @@ def test_a_product_of_two_columns_is_no_chance():
         "a": np.tile(np.repeat(np.arange(times), times), 300),
         "b": np.tile(np.arange(times), 300 * times),
     }
-    assert not alike_by_chance(read(repeated(columns, 135))).any()
+    assert not chance_equals(read(repeated(columns, 135))).any()
 
 
 def test_expected_equals_are_those_of_independent_columns():
@@ -356,10 +355,10 @@ def test_near_rows_are_counted():
 
 def test_the_order_of_rows_and_columns_decides_nothing():
     columns = survey(2400)
-    found = alike_by_chance(read(columns))
+    found = chance_equals(read(columns))
     order = np.random.default_rng(1).permutation(2400)
     turned = {name: columns[name][order] for name in reversed(columns)}
-    assert alike_by_chance(read(turned)).tolist() == found[order].tolist()
+    assert chance_equals(read(turned)).tolist() == found[order].tolist()
 
 
 def test_equal_rows_by_chance_have_coins_of_their_own():
@@ -418,9 +417,9 @@ def test_elsewhere_no_row_moves(table):
 
 def test_huge_tables_are_not_asked(monkeypatch):
     table = read(narrow(2400))
-    assert alike_by_chance(table).any()
+    assert chance_equals(table).any()
     monkeypatch.setattr(equal_rows, "_CELLS", 7000)
-    assert not alike_by_chance(table).any()
+    assert not chance_equals(table).any()
 
 
 def people(*numbers, keyed=False, twice=False):

@@ -13,7 +13,7 @@ import numpy as np
 from synth_audit.arrays import Floats
 from synth_audit.audits._declarations import at_least, descriptive, distance
 from synth_audit.audits.fidelity._reference import Found, measured_together
-from synth_audit.encode.cells import SharedCells, shared_cells
+from synth_audit.audits.fidelity._shared_cells import SharedCells, shared_cells
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
