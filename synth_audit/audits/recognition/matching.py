@@ -18,7 +18,8 @@ from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.audits.recognition.people import PooledColumn
 
 CELLS = 192
-"""Cells of a number at most, of equal counts: values 0.5 % of the rows apart are told apart."""
+"""Cells of a number at most, of equal counts or widths: values 0.5 % of the rows, or of the range, apart are
+told apart."""
 
 LABELS = 512
 """Cells of labels at most: further labels share a cell with others, which costs one bit of ten."""

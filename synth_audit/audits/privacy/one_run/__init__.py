@@ -378,6 +378,10 @@ class OneRun:
     fifth of α. Where the sizes of train and control were fixed, or the guarantee is one of replacing, the
     bound is that for divisions of fixed sizes.
 
+    The scores are its own, because the bound grows with the number of people, and views of ``recognition``
+    score 2,000 of a side at most. On the same few people these prove about as much
+    (``docs/research/methods-measured.md``).
+
     ``gaussian_mu`` is a second lower bound from the same scores: the largest μ for which no μ-GDP mechanism
     would let so many guesses be right (`measures.py`). It has its own α and
     is never called ε, because a generator need not behave like Gaussian noise.

@@ -219,10 +219,10 @@ def _surprise(release: Positions, people: Positions, share: float) -> float:
 
 def _random(told: Floats, rng: np.random.Generator) -> list[tuple[int, ...]]:
     """Random sets of telling columns."""
-    weight = (told + 0.1) / (told + 0.1).sum()
+    weight = told / told.sum()
     found: list[tuple[int, ...]] = []
     for _ in range(20 * _SETS):
-        size = int(rng.integers(2, min(6, len(told)) + 1)) if len(told) > 2 else 2
+        size = int(rng.integers(2, min(_LARGEST, len(told)) + 1)) if len(told) > 2 else 2
         s = tuple(sorted(rng.choice(len(told), size, replace=False, p=weight).tolist()))
         if told[list(s)].sum() > _TELLING and s not in found:
             found.append(s)

@@ -33,9 +33,6 @@ _PULL = 4.0
 _SHARPNESS = 8
 """Records teach by the eighth power of their rank in clearness: the clearest eighth decides."""
 
-_BOUNDS = (-4.0, 7.0)
-"""Natural logarithms of a learned weight: no column alone decides for or against a pair."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Linkage:
@@ -147,7 +144,7 @@ def _weights(column: CodedCells, bits: Floats32, mine: Positions, theirs: Positi
     else:
         groups = np.arange(k * k).reshape(k, k)
         key, size = mine[:, None] * k + theirs, k * k
-        usual = np.tile(np.clip(np.append(column.shares, 1.0), 1e-4, 1), k)
+        usual = np.tile(np.clip(np.append(column.shares, 1.0), 2.0**-MOST_BITS, 1), k)
     first = np.bincount(key[:, 0], teach, size)
     others = np.bincount(key[:, 1:].ravel(), np.repeat(teach, key.shape[1] - 1), size) / (key.shape[1] - 1)
     gained = np.maximum(0, first - others - np.sqrt(others + 0.5))
@@ -158,6 +155,7 @@ def _weights(column: CodedCells, bits: Floats32, mine: Positions, theirs: Positi
         share = (
             (by_person + _PULL * usual.reshape(k, k)) / (by_person.sum(axis=1, keepdims=True) + _PULL)
         ).ravel()
-    weights: Floats = np.clip(np.log(share / usual), *_BOUNDS)[groups]
+    most = MOST_BITS * np.log(2)  # no column alone decides for or against a pair
+    weights: Floats = np.clip(np.log(share / usual), -most, most)[groups]
     weights[-1] = weights[:, -1] = 0
     return weights

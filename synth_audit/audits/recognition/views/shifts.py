@@ -10,15 +10,12 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Floats32
-from synth_audit.audits.recognition.matching import AT_ONCE, MOST_BITS, CodedCells
+from synth_audit.audits.recognition.matching import AT_ONCE, CELLS, MOST_BITS, CodedCells
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 
 _NUMBERS = 8
 """Numbers that are paired, those with most different values: 28 pairs."""
-
-_BINS = 150
-"""Bins in the central range of a number, where it is not compared to the last digit."""
 
 _GRID = 2**18
 """Cells of one cross-correlation: a few milliseconds."""
@@ -95,7 +92,8 @@ class _BinnedNumbers:
     @classmethod
     def of(cls, column: PooledColumn, reach: int) -> _BinnedNumbers:
         least, most = np.nanmin(column.people), np.nanmax(column.people)
-        width = max(column.step, column.width / _BINS) if reach else column.step
+        # Where it is not compared to the last digit, in as many cells as other views have.
+        width = max(column.step, column.width / CELLS) if reach else column.step
         # Room for a third more than the range, so that a shift does not wrap round to others.
         size = int(2 ** np.clip(np.ceil(np.log2((most - least) * 1.3 / width + 2)), 5, 12))
         people, release = (_bins(x, width) for x in (column.people, column.release))
@@ -124,7 +122,7 @@ def _spikes(grids: Sequence[_BinnedNumbers], i: int, j: int) -> Iterator[_Spike]
     usual = np.fft.irfft2(np.conj(people) * people, (a, b)) * (m / n)
     usual[0, 0] = 0  # each person beside itself
     around = (uniform_filter(found, 5, mode="wrap") * 25 - found) / 24
-    usual = np.maximum(np.maximum(around, usual), 0.05)
+    usual = np.maximum(np.maximum(around, usual), 0)
     strength = (found - usual) / np.sqrt(usual + 1)
     strength[0, 0] = 0  # equal values are no shift
     for k in np.argpartition(strength.ravel(), -2)[-2:]:
