@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from synth_audit import registry
-from synth_audit.errors import DataError, PlanError, PluginError
+from synth_audit.errors import PluginError
 from synth_audit.generators._deep.networks import LabelSlices, TimedNet
 from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
 from synth_audit.generators._model_files import read_model, write_model
@@ -148,15 +148,3 @@ def test_numbers_become_standard_normal_and_shared_values_come_back(tmp_path):
 def test_a_loss_that_is_no_number_ends_without_a_model(rows):
     with pytest.raises(PluginError, match="diverged"):
         made(rows, learning_rate=1e30)
-
-
-@pytest.mark.parametrize("settings", [{"steps": 0}, {"levels": 0}, {"learning_rate": -1}, {"layers": 0}])
-def test_settings_without_sense(settings):
-    with pytest.raises(PlanError, match=next(iter(settings))):
-        registry.build("generator", "tab_ddpm", settings)
-
-
-def test_text_is_refused_by_name():
-    notes = [f"seen by doctor number {i} at noon" for i in range(60)]
-    with pytest.raises(DataError, match="note"):
-        made(table_of({"x": np.arange(60.0), "note": notes}))

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.errors import DataError, PlanError
+from synth_audit.errors import DataError
 from synth_audit.execution.context import RunContext
 from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.generators.vine import Vine
@@ -259,24 +259,3 @@ def test_an_order_by_importance(rng):
     assert Vine(order="importance").fit(train, FitContext(rng=rng)).order[2:] == ("strong", "y")
     with pytest.raises(DataError, match="no target that varies"):
         Vine(order="importance").fit(make_table(columns), FitContext(rng=rng))
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"root": "both"},
-        {"topology": "d_vine"},
-        {"order": "random"},
-        {"order": ["a", "a"]},
-        {"criterion": "x"},
-    ],
-)
-def test_refused_settings(settings):
-    with pytest.raises(PlanError):
-        build("generator", "vine", settings)
-
-
-def test_a_model_shows_no_value_when_it_is_printed(mixed):
-    shown = repr(Vine(root="per_class").fit(mixed, FitContext(rng=np.random.default_rng(0))))
-    assert "red" not in shown
-    assert len(shown) < 1000
