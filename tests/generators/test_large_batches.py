@@ -56,9 +56,10 @@ def test_no_batch_holds_more_rows_than_there_are_nor_one_twice(name, epsilon, mo
         begin(self, vectors, layout, steps, kept, *more)
 
     monkeypatch.setattr(Training, "__init__", watched)
-    model = greedy(name).fit(table, context(table, epsilon))
+    handed = context(table, epsilon)
+    model = greedy(name).fit(table, handed)
     assert model.sample(20, np.random.default_rng(1)).n_rows == 20
-    assert epsilon is None or context.accountant.guarantee().epsilon <= epsilon
+    assert epsilon is None or handed.accountant.guarantee().epsilon <= epsilon
     rows = [row for batch in batches if isinstance(batch, np.ndarray) for row in [batch.tolist()]]
     assert rows or name == "pate_gan", "its teachers draw from their own shards"
     assert all(len(set(row)) == len(row) <= N for row in rows)

@@ -75,7 +75,7 @@ def test_next_to_nothing_buys_the_rounds_that_noise_can_still_hide(epsilon, roun
     assert mechanism.count >= 4 * rounds
     assert handed.accountant.guarantee().epsilon <= epsilon
     with pytest.raises(BudgetSpent):
-        fitted(rows(), context(1e-6, rows(), 0.0))
+        fitted(rows(), context(rows(), 1e-6, delta=0.0))
 
 
 def test_noise_has_the_scale_that_was_bought_once_for_each_vote(monkeypatch):
