@@ -10,7 +10,7 @@ import pytest
 from synth_audit.build import build_version
 from synth_audit.errors import DataError
 from synth_audit.findings.measurement import Interval
-from synth_audit.store.evidence import evidence_bytes, evidence_of, evidence_schema, parse_evidence, sha256_of
+from synth_audit.store.evidence import evidence_schema, parse_evidence, read_evidence, sha256_of
 
 
 def test_a_round_trip_changes_nothing(complete):
@@ -71,7 +71,7 @@ def test_a_file_that_is_no_evidence_is_refused(tmp_path, text):
     path = tmp_path / "evidence.json"
     path.write_text(text)
     with pytest.raises(DataError, match=r"not evidence|of format 0\.1") as caught:
-        evidence_of(evidence_bytes(path), path)
+        read_evidence(path)
     assert caught.value.where == str(path)
     assert caught.value.fix
 
@@ -80,12 +80,12 @@ def test_evidence_of_another_version_is_refused(finished, tmp_path):
     path = tmp_path / "evidence.json"
     path.write_text(finished.evidence.to_json().replace('"schema_version": "1.0"', '"schema_version": "9.9"'))
     with pytest.raises(DataError, match=r"of format 9\.9"):
-        evidence_of(evidence_bytes(path), path)
+        read_evidence(path)
 
 
 def test_missing_evidence_says_how_to_get_some(tmp_path):
     with pytest.raises(DataError, match="cannot be read") as caught:
-        evidence_of(evidence_bytes(tmp_path / "evidence.json"), tmp_path / "evidence.json")
+        read_evidence(tmp_path / "evidence.json")
     assert "synth-audit run" in caught.value.fix
 
 
