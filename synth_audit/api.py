@@ -57,6 +57,7 @@ from synth_audit.studies import calibration, comparison, run_estimate
 from synth_audit.studies import mend as mending
 from synth_audit.studies.frontier import FrontierRecord, read_frontier
 from synth_audit.studies.sweep import sweep
+from synth_audit.table.table import Table
 from synth_audit.verdict.judge import judge_again
 from synth_audit.verdict.suite import load_suite
 
@@ -110,13 +111,7 @@ def audit(
     ):
         rows = {name: inputs.placed(table, Path(folder)) for name, table in tables.items()}
         subject = stages.anchored_subject(rows["train"], rows.get("control"), rows["synthetic"], settled)
-        # What a file holds beside its rows, unused labels, and CSV cells that a spreadsheet would run.
-        source = tables["synthetic"]
-        warnings = about_metadata(source.schema(Path.cwd())) if isinstance(source, Parquet) else ()
-        warnings += about_unused_labels(subject.synthetic, settled.suppression)
-        # With a target in CSV the plan itself makes them be looked for.
-        if isinstance(source, Csv) and (settled.release is None or settled.release.name != "csv"):
-            warnings += about_formulas(settled, subject.synthetic, as_csv=True)
+        warnings = _about_file(settled, subject.synthetic, tables["synthetic"])
         if workspace is None:
             audited = stages.examine(
                 settled,
@@ -141,6 +136,15 @@ def audit(
         )
     pages.write_report(workspace)
     return shown(evidence)
+
+
+def _about_file(plan: Plan, synthetic: Table, source: object) -> tuple[str, ...]:
+    """What a file holds beside its rows, unused labels, and CSV cells that a spreadsheet would run."""
+    found = about_metadata(source.schema(Path.cwd())) if isinstance(source, Parquet) else ()
+    found += about_unused_labels(synthetic, plan.suppression)
+    # With a target in CSV the plan itself makes them be looked for.
+    as_csv = isinstance(source, Csv) and (plan.release is None or plan.release.name != "csv")
+    return found + (about_formulas(plan, synthetic, as_csv=True) if as_csv else ())
 
 
 def run(

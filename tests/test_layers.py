@@ -67,7 +67,7 @@ WHOLE = "ask for columns, batches or a sample"
         ("pipeline/stages.py", "from synth_audit.studies.sweep import sweep", UP),
         ("studies/sweep.py", "from synth_audit.report import write_report", UP),
         ("report/view.py", "from synth_audit.cli import main", UP),
-        ("api/a.py", "from synth_audit.cli.terminal import progress_bar", UP),
+        ("api/a.py", "from synth_audit.cli.console import progress_bar", UP),
         ("cli/a.py", "from synth_audit.dagster.demo import main", UP),
         ("table/table.py", "def f():\n    from synth_audit.verdict import judge", UP),
         ("table/table.py", "class A:\n    def f(self):\n        import synth_audit.cli", UP),

@@ -374,16 +374,24 @@ def show_gates(evidence: Evidence) -> None:
         note = "" if gate.result.blocking else f"  ({'advice' if gate.role == 'advisory' else gate.role})"
         said = f"{row[0]:<{widths[0]}}  {gate.explanation}" if not row[1] else _line(row, widths, shown)
         say(said + note, sign=f"  {sign} ", fg=colour)
-        for text in (row[1] and gate.explanation, gate.advice and f"→ {gate.advice}"):
-            if text:
-                told = shortened(one_line(text))
-                say_whole(textwrap.fill(told, width(), initial_indent=" " * 6, subsequent_indent=" " * 8))
-    missing = f"not computed, since these audits were not part of this run: {', '.join(audits)}"
-    passed = len(every) - len(left_out) - len(gates)
-    for count, state, told in ((len(left_out), "open", missing), (passed, "pass", "passed")):
-        if count:
-            sign, colour = SIGNS[state]
-            say(f"{count} gate{'s' if count > 1 else ''} {told}", sign=f"  {sign} ", fg=colour)
+        _explain(gate.explanation if row[1] else "", gate.advice)
+    _tell_left_out(left_out)
+    if passed := len(every) - len(left_out) - len(gates):
+        sign, colour = SIGNS["pass"]
+        say(f"{_counted(passed)} passed", sign=f"  {sign} ", fg=colour)
+
+
+def _counted(gates: int) -> str:
+    return f"{gates} gate{'s' if gates > 1 else ''}"
+
+
+def _tell_left_out(gates: Sequence[GateView]) -> None:
+    """Say of which audits nothing was asked, and that their gates hold the table."""
+    if gates:
+        audits = ", ".join(sorted({g.result.measurement.audit for g in gates if g.result.measurement}))
+        told = f"{_counted(len(gates))} not computed, since these audits were not part of this run: {audits}"
+        sign, colour = SIGNS["open"]
+        say(one_line(told), sign=f"  {sign} ", fg=colour)
 
 
 def _cells(gate: GateView) -> tuple[str, str, str, str]:
@@ -395,3 +403,10 @@ def _cells(gate: GateView) -> tuple[str, str, str, str]:
 def _line(row: tuple[str, ...], widths: list[int], shown: int) -> str:
     first, *others = (f"{cell:>{n}}" for cell, n in zip(row[1:shown], widths[1:shown], strict=True))
     return "  ".join([f"{row[0]:<{widths[0]}}", first, *others]).rstrip()
+
+
+def _explain(explanation: str, advice: str) -> None:
+    for text in (explanation, advice and f"→ {advice}"):
+        if text:
+            told = shortened(one_line(text))
+            say_whole(textwrap.fill(told, width(), initial_indent=" " * 6, subsequent_indent=" " * 8))
