@@ -267,7 +267,8 @@ def _dates_read(values: pa.Array) -> pa.Array:
     """Text that is a date or a time in every row, in the type that it has when it is read from a CSV file."""
     text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     if text and values.null_count < len(values):
-        for kind in (pa.date32(), pa.timestamp("s"), pa.timestamp("ns")):
+        times = (pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("s", "ns"))
+        for kind in (pa.date32(), *times):
             with suppress(pa.ArrowException):
                 return values.cast(kind)
     return values

@@ -38,7 +38,7 @@ from synth_audit.pipeline import stages as pipeline
 from synth_audit.plan.plan import Plan, load_plan
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import write_report
-from synth_audit.store.evidence import Evidence, parse_evidence
+from synth_audit.store.evidence import Evidence, read_evidence
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
@@ -247,7 +247,7 @@ class Case:
 
     @property
     def evidence(self) -> Evidence:
-        return parse_evidence(self.workspace.evidence.read_text())
+        return read_evidence(self.workspace.evidence)
 
     @property
     def synthetic(self) -> pa.Table:

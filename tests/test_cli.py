@@ -23,7 +23,7 @@ from synth_audit.execution import executor
 from synth_audit.execution.executor import Executor
 from synth_audit.plan.plan import load_plan
 from synth_audit.samples import sample
-from synth_audit.store.evidence import parse_evidence
+from synth_audit.store.evidence import read_evidence
 from synth_audit.store.workspace import Workspace
 
 PLAN = {
@@ -68,7 +68,7 @@ def home(tmp_path, monkeypatch, with_salt):
 
 
 def newest(folder):
-    return parse_evidence(Workspace(Path(folder)).evidence.read_text())
+    return read_evidence(Workspace(Path(folder)).evidence)
 
 
 def invoke(*words, code=0):

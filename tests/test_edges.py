@@ -16,7 +16,7 @@ import dagster as dg
 
 from synth_audit import api, cli
 from synth_audit.dagster.component import AuditedTable, TableSettings
-from synth_audit.store.evidence import Evidence, parse_evidence
+from synth_audit.store.evidence import Evidence, read_evidence
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.content_hash import fingerprint
 
@@ -43,7 +43,7 @@ def by_command_line(plan: Path) -> Evidence:
     ended = CliRunner().invoke(cli.main, ["run", str(plan)])
     assert ended.exit_code == 0, ended.output
     assert "PASS" in ended.stdout
-    return parse_evidence(Workspace(plan.parent / "plan-audit").evidence.read_text())
+    return read_evidence(Workspace(plan.parent / "plan-audit").evidence)
 
 
 def by_dagster(plan: Path) -> Evidence:
@@ -55,7 +55,7 @@ def by_dagster(plan: Path) -> Evidence:
         )
     assert ended.success
     assert all(check.passed for check in ended.get_asset_check_evaluations())
-    return parse_evidence(Workspace(plan.parent / "plan-audit").evidence.read_text())
+    return read_evidence(Workspace(plan.parent / "plan-audit").evidence)
 
 
 @pytest.mark.parametrize(

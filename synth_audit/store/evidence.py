@@ -534,6 +534,16 @@ def _form() -> TypeAdapter[Evidence]:
     return FORM.adapter(Evidence)
 
 
+def read_evidence(path: Path | str) -> Evidence:
+    """Read an evidence file.
+
+    Raises:
+        DataError: it is missing, damaged or of another format.
+    """
+    path = Path(path)
+    return evidence_of(evidence_bytes(path), path)
+
+
 def evidence_bytes(path: Path) -> bytes:
     """Content of an evidence file.
 

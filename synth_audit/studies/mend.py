@@ -233,6 +233,16 @@ class Refused:
     evidence: Evidence
     made: MadeCandidate
 
+    @property
+    def gates(self) -> tuple[GateResult, ...]:
+        """The blocking gates that did not pass."""
+        return self.evidence.gates.held
+
+    @property
+    def hopeless(self) -> tuple[str, ...]:
+        """Those that no coarsening can move."""
+        return _hopeless(self.gates)
+
     def record(self, tries: int) -> MendRecord:
         """What is known before anything is tried, of which there are at most so many.
 
@@ -240,15 +250,13 @@ class Refused:
         """
         ledger = table_ledger(self.workspace, read_journal(self.workspace))
         train = self.evidence.tables["train"].hmac
-        gates = self.evidence.gates.held
-        hopeless = _hopeless(gates)
-        counted = max(ledger.chosen_among(train), 1) if hopeless else None
+        counted = max(ledger.chosen_among(train), 1) if self.hopeless else None
         return MendRecord(
             table=self.evidence.table,
             plan_sha256=self.evidence.plan_sha256,
             train=train,
-            refused_by=tuple(g.gate for g in gates),
-            hopeless=hopeless,
+            refused_by=tuple(g.gate for g in self.gates),
+            hopeless=self.hopeless,
             total_variation=_utility(self.evidence),
             tries_counted=counted or ledger.choice(train=train, candidates=1 + tries),
         )
@@ -321,10 +329,9 @@ def _judged(refused: Refused, spec: CoarsenSpec, context: RunContext) -> Evidenc
     suite, salt = load_suite(plan.gates, plan.base), refused.made.salt
     begin_attempt(refused.workspace, plan=plan.digest, candidate=candidate, suite=suite.sha256)
     every = stages.audits_of(plan, suite)
-    gates = refused.evidence.gates.held
-    wanted = {g.measurement.audit for g in gates if g.measurement} | {_UTILITY.audit}
+    wanted = {g.measurement.audit for g in refused.gates if g.measurement} | {_UTILITY.audit}
     few = {name: audit for name, audit in every.items() if name in wanted}
-    refusing = {g.gate for g in gates}
+    refusing = {g.gate for g in refused.gates}
     for audits in (few, every) if few else (every,):
         found = stages.examine(
             plan, subject, refused.made.making.generator, context, salt, draws=salt, audits=audits

@@ -19,7 +19,7 @@ from synth_audit.plugins.audit import Status
 from synth_audit.plugins.source import Locatable
 from synth_audit.sources.csv import Csv
 from synth_audit.sources.duckdb import DuckDB
-from synth_audit.store.evidence import parse_evidence
+from synth_audit.store.evidence import parse_evidence, read_evidence
 from synth_audit.store.journal import read_journal
 from synth_audit.store.salts import known_salt
 from synth_audit.table import arrow
@@ -332,6 +332,6 @@ def test_nothing_travels_beside_the_audited_rows(case, canary):
 def test_evidence_read_from_its_file_is_what_counts(case):
     text = case.workspace.evidence.read_text()
     case.workspace.evidence.write_text(text.replace('"verdict": "pass"', '"verdict": "fail"'))
-    assert parse_evidence(case.workspace.evidence.read_text()).verdict is Result.FAIL
+    assert read_evidence(case.workspace.evidence).verdict is Result.FAIL
     with pytest.raises(ReleaseRefused, match="altered"):
         pipeline.release_synthetic(case.plan, case.workspace)

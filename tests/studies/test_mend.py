@@ -17,7 +17,7 @@ from synth_audit.errors import DataError, PlanError
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.plan.plan import load_plan
-from synth_audit.store.evidence import parse_evidence
+from synth_audit.store.evidence import read_evidence
 from synth_audit.store.ledger import Ledger
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies import mend as mending
@@ -99,7 +99,7 @@ def remade(home, made, **changes):
 
 
 def test_exact_values_are_mended_verified_and_the_tries_counted(home):
-    refused = parse_evidence(workspace(home).evidence.read_text())
+    refused = read_evidence(workspace(home).evidence)
     assert [g.gate for g in refused.gates.results if g.result != "pass"] == ["singled_out"]
     done = CliRunner().invoke(cli.main, ["mend", "plan.yaml", "--tries", "4", "--write", "mended.yaml"])
     assert done.exit_code == 0, done.output
@@ -130,7 +130,7 @@ def test_another_mend_counts_on_also_after_one_that_was_broken_off(home, monkeyp
     monkeypatch.setattr(mending, "climb", broken)
     with pytest.raises(KeyboardInterrupt):
         api.mend("plan.yaml", tries=2)
-    identity = parse_evidence(workspace(home).evidence.read_text()).tables["train"].hmac
+    identity = read_evidence(workspace(home).evidence).tables["train"].hmac
     ledger = Ledger(workspace(home).restricted)
     assert ledger.chosen_among(identity) == 3
     assert ledger.choice(train="other rows", candidates=2) == 2
@@ -140,7 +140,7 @@ def test_another_mend_counts_on_also_after_one_that_was_broken_off(home, monkeyp
 
 @pytest.mark.parametrize("told", [{}, {"chosen_on": "real data", "tries": 2}])
 def test_a_plan_cannot_tell_of_fewer_tries_than_mends_have_made(home, told):
-    identity = parse_evidence(workspace(home).evidence.read_text()).tables["train"].hmac
+    identity = read_evidence(workspace(home).evidence).tables["train"].hmac
     assert Ledger(workspace(home).restricted).choice(train=identity, candidates=3) == 3
     plan = yaml.safe_load((home / "plan.yaml").read_text())
     plan["coarsen"] = {"columns": {"income": {"round_to": 5000}}} | told

@@ -24,7 +24,7 @@ from synth_audit.generators.vine import Vine
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.verify import verify
 from synth_audit.plugins.fitting import FitRecipe, fit_shared
-from synth_audit.store.evidence import parse_evidence
+from synth_audit.store.evidence import read_evidence
 from synth_audit.store.files import link_or_copy, new_folder
 from synth_audit.store.salts import known_salt
 from synth_audit.store.workspace import Workspace
@@ -64,7 +64,7 @@ def own(case, slug):
 def whole(case, slug):
     """True when a candidate is there with evidence that verifies against its tables."""
     room = own(case, slug)
-    evidence = parse_evidence(room.evidence.read_text())
+    evidence = read_evidence(room.evidence)
     names = ("train", "control", "synthetic")
     hashes = {n: fingerprint(pq.read_table(getattr(room, n))) for n in names}
     return all(c.holds for c in verify(evidence, hashes, known_salt(room)))
@@ -101,7 +101,7 @@ def test_each_candidate_is_as_if_it_stood_alone(finished_sweep, tmp_path, with_s
         room = Workspace(tmp_path / candidate.slug)
         with_salt(room)
         alone = pipeline.produce(candidate.plan, room)
-        assert alone.digest == parse_evidence(own(finished_sweep, candidate.slug).evidence.read_text()).digest
+        assert alone.digest == read_evidence(own(finished_sweep, candidate.slug).evidence).digest
         assert alone.level == 0.975
 
 
@@ -182,7 +182,7 @@ def test_a_candidate_that_ran_out_of_time_is_run_again_and_lends_no_answers(swep
     hurried = RunContext(deadline=Deadline(at=0.0, limit=1e-9))
     plan = swept.replan(frontier=only("independent"))
     record = sweep(plan, swept.workspace, hurried, fresh=True)
-    late = parse_evidence(own(swept, "independent").evidence.read_text()).outcomes
+    late = read_evidence(own(swept, "independent").evidence).outcomes
     assert {o.reason for o in late} == {"ran out of time"}
     assert not any(c.passed for c in record.candidates)
     assert kept(sweep(plan, swept.workspace)) == [False]
@@ -417,7 +417,7 @@ def test_candidates_of_another_sweep_do_not_stay(swept):
 
 
 def test_what_all_candidates_share_costs_none_of_them(swept):
-    evidence = parse_evidence(own(swept, "independent").evidence.read_text())
+    evidence = read_evidence(own(swept, "independent").evidence)
     shared = sum(s for step, s in evidence.timings.items() if step.startswith("known answer"))
     assert shared > 0
     [first, _] = read_frontier(swept.workspace.frontier).candidates
@@ -426,7 +426,7 @@ def test_what_all_candidates_share_costs_none_of_them(swept):
 
 def test_a_named_measurement_that_came_short_is_told_of_in_the_reason(swept):
     def shortened(candidate):
-        evidence = parse_evidence(own(swept, candidate.slug).evidence.read_text())
+        evidence = read_evidence(own(swept, candidate.slug).evidence)
         outcomes = [
             replace(o, measurements=tuple(replace(m, n_achieved=3, n_minimum=20) for m in o.measurements))
             for o in evidence.outcomes
@@ -475,10 +475,10 @@ def test_an_audit_that_errors_is_told_of_and_tried_again(swept, monkeypatch):
 
 def test_the_numbers_do_not_depend_on_the_workers(swept):
     digest = read_frontier(swept.workspace.frontier).digest
-    before = {s: parse_evidence(own(swept, s).evidence.read_text()).digest for s in stamps(swept)}
+    before = {s: read_evidence(own(swept, s).evidence).digest for s in stamps(swept)}
     record = sweep(swept.plan, swept.workspace, RunContext(executor=in_processes(2)), fresh=True)
     assert record.digest == digest
-    assert {s: parse_evidence(own(swept, s).evidence.read_text()).digest for s in before} == before
+    assert {s: read_evidence(own(swept, s).evidence).digest for s in before} == before
 
 
 def test_truncation_levels_share_their_fits(make_case, tmp_path, monkeypatch):
