@@ -348,18 +348,14 @@ class StandardisedCoordinates:
         numeric = [(c, *centre_and_scale(tables[0].numbers(c.name))) for c in quantitative(varying)]
         numeric.sort(key=lambda scaled: not np.isfinite(scaled[2]))
         n_numeric = sum(bool(np.isfinite(scale)) for *_, scale in numeric)
-        places = _Indicators([0.0] * n_numeric, [c.name for c, *_ in numeric[:n_numeric]])
+        places = [(c.name, 0.0) for c, *_ in numeric[:n_numeric]]
         parts = [_numeric_part(tables, *c, i, n_numeric, places) for i, c in enumerate(numeric)]
         discrete = nominal(varying)
         sizes = [len(Vocabulary.of(c.name, tables[0]).labels) for c in discrete]
-        kept = labels_that_fit(sizes, most - len(places.weights), max(sizes, default=1))
+        kept = labels_that_fit(sizes, most - len(places), max(sizes, default=1))
         parts += [p for c in discrete if (p := _discrete_part(tables, c, kept, places)) is not None]
-        return cls(tuple(parts), np.array([*places.weights, 0.0]), tuple(places.owners), n_numeric)
-
-    @property
-    def width(self) -> int:
-        """Number of coordinates."""
-        return len(self.owners)
+        weights = np.array([*(weight for _, weight in places), 0.0])
+        return cls(tuple(parts), weights, tuple(name for name, _ in places), n_numeric)
 
     def read(self, table: Table) -> CoordinateRows:
         """A table in these coordinates."""
@@ -380,18 +376,14 @@ class StandardisedCoordinates:
         return CoordinateRows(numbers, places, self.weights)
 
 
-@dataclass(frozen=True, eq=False)
-class _Indicators:
-    """Coordinates as they are given out: weight and column of each."""
+Places = list[tuple[str, float]]
+"""Of each coordinate the column, and the value of its indicator; 0 for a number."""
 
-    weights: list[float]
-    owners: list[str]
 
-    def add(self, name: str, weight: float) -> int:
-        """One more coordinate that is ``weight`` or 0; returns its place."""
-        self.weights.append(weight)
-        self.owners.append(name)
-        return len(self.weights) - 1
+def _added(places: Places, name: str, weight: float) -> int:
+    """The place of one more coordinate, that is ``weight`` or 0."""
+    places.append((name, weight))
+    return len(places) - 1
 
 
 def _numeric_part(
@@ -401,7 +393,7 @@ def _numeric_part(
     scale: float,
     i: int,
     n: int,
-    places: _Indicators,
+    places: Places,
 ) -> _ColumnPart:
     """With a share m of missing values: the numbers have variance 1 − m, the indicator m (1 − m)."""
     absent = float(tables[0].missing(column.name).mean())
@@ -412,13 +404,11 @@ def _numeric_part(
         number=i if i < n else NOWHERE,
         centre=centre,
         scale=scale * root,
-        missing=places.add(column.name, 1 / root) if gaps else NOWHERE,
+        missing=_added(places, column.name, 1 / root) if gaps else NOWHERE,
     )
 
 
-def _discrete_part(
-    tables: Sequence[Table], column: Column, kept: int, places: _Indicators
-) -> _ColumnPart | None:
+def _discrete_part(tables: Sequence[Table], column: Column, kept: int, places: Places) -> _ColumnPart | None:
     """None where nothing but labels too rare to tell apart remains."""
     vocabulary = Vocabulary.of(column.name, tables[0]).by_frequency(tables[0])
     counts = vocabulary.counts(tables[0])
@@ -432,10 +422,10 @@ def _discrete_part(
         return None
     weight = 1 / float(np.sqrt(total))
     labels = np.full(len(counts) + 2, NOWHERE, dtype=np.intp)
-    labels[:-2][frequent] = [places.add(column.name, weight) for _ in range(int(frequent.sum()))]
-    others = places.add(column.name, weight) if merged else NOWHERE
+    labels[:-2][frequent] = [_added(places, column.name, weight) for _ in range(int(frequent.sum()))]
+    others = _added(places, column.name, weight) if merged else NOWHERE
     labels[:-2][~frequent] = others
-    labels[-2:] = others, places.add(column.name, weight) if gaps else NOWHERE
+    labels[-2:] = others, _added(places, column.name, weight) if gaps else NOWHERE
     return _ColumnPart(column, vocabulary=vocabulary, labels=labels)
 
 

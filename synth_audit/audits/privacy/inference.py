@@ -21,7 +21,6 @@ from synth_audit.audits._declarations import (
 from synth_audit.audits._targets import drawn, named, named_or_sensitive, random_places
 from synth_audit.audits.privacy import _secrets as secrecy
 from synth_audit.audits.privacy._predictors import GuessRule, column_secret, forest_features, predicted
-from synth_audit.audits.privacy._secrets import KnownRows
 from synth_audit.encode.codes import codes
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
@@ -420,7 +419,7 @@ def _guess_by_sets(
             attacks.add(knowledge, [secret], made[:, None], right[:, None])
 
 
-def many(known: KnownRows) -> bool:
+def many(known: secrecy.KnownRows) -> bool:
     """Whether known columns, or the rows of the release, are too many for a search for each secret."""
     n_columns = len(known.varying)
     return n_columns > MOST_SEARCHED or n_columns * len(known.release) > MOST_CELLS
@@ -466,7 +465,7 @@ class SecretQuestion:
 
 
 def drawn_questions(
-    known: KnownRows,
+    known: secrecy.KnownRows,
     subject: Subject,
     secrets: Sequence[Column],
     tolerance: float,
@@ -497,7 +496,7 @@ def drawn_questions(
 
 
 def answered(
-    known: KnownRows, asked: Sequence[SecretQuestion]
+    known: secrecy.KnownRows, asked: Sequence[SecretQuestion]
 ) -> Iterator[tuple[SecretQuestion, list[Positions]]]:
     """Each question with the release rows nearest to its train and to its control rows.
 

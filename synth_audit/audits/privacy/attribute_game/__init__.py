@@ -13,7 +13,7 @@ import numpy as np
 from synth_audit.arrays import Floats
 from synth_audit.audits._declarations import at_least, descriptive, different, excess_over_control, share
 from synth_audit.audits._targets import AttackerLimit
-from synth_audit.audits.privacy import _attribute_secrets as secrecy
+from synth_audit.audits.privacy import _attribute_secrets as attributes
 from synth_audit.audits.privacy.attribute_game import iterations as game
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
@@ -155,7 +155,7 @@ class SecretResult:
         found, real = self.of(lambda r: r.skill), self.of(lambda r: r.real_skill)
         turned = math.copysign(1.0, found.mean())  # who knows one secret can turn such guesses round
         interval = ratio_interval(turned * found, real, level)
-        yield self._at(secrecy.RETAINED, abs(found.mean()) / real.mean(), interval, _NONE_RETAINED)
+        yield self._at(attributes.RETAINED, abs(found.mean()) / real.mean(), interval, _NONE_RETAINED)
 
     def others(self) -> Iterator[Measurement]:
         """What describes the attack and is not judged."""
@@ -212,7 +212,7 @@ def measured(results: Sequence[SecretResult], level: float, *, complete: bool) -
     Args:
         complete: every secret that the table has was attacked, or never varies.
     """
-    yield from secrecy.retained(
+    yield from attributes.retained(
         lambda at: [m for r in results for m in r.retained(at)],
         level,
         judged=complete and not any(r.open for r in results),
@@ -221,7 +221,7 @@ def measured(results: Sequence[SecretResult], level: float, *, complete: bool) -
     for measure in (SecretResult.mab, SecretResult.mr2):
         # One secret that cannot be judged must not leave a headline that looks safe without it.
         if measure is SecretResult.mab or all(r.explained for r in results):
-            yield secrecy.worst([measure(r, corrected) for r in results], level)
+            yield attributes.worst([measure(r, corrected) for r in results], level)
             yield from (measure(r, level) for r in results)
     for result in results:
         yield from result.others()
@@ -260,7 +260,7 @@ def remarks(results: Sequence[SecretResult], n_sets: int) -> Iterator[str]:
     for result in results:
         if not result.explained:
             yield (
-                f"nothing is said of R² of {result.name}: {secrecy.ROWS_EACH} rows are needed for each "
+                f"nothing is said of R² of {result.name}: {attributes.ROWS_EACH} rows are needed for each "
                 "number that predicts it, so raise `reference` and `rows` as far as train allows"
             )
         for targets, guesses in result.guesses().items():
@@ -369,7 +369,7 @@ class AttributeGame:
             "single records. What the population has in common counts as well: a release that hands on a "
             "true association is useful for it and tells of everybody to whom it applies."
         ),
-        quantities=(secrecy.RETAINED, MAB, REAL_MAB, WCAB, MR2, REAL_MR2, MSE, REAL_MSE, ADVANTAGE),
+        quantities=(attributes.RETAINED, MAB, REAL_MAB, WCAB, MR2, REAL_MR2, MSE, REAL_MSE, ADVANTAGE),
         risk="inference",
         needs=(Need.GENERATOR,),  # and a secret: one of role sensitive, or one that `columns` names
         leak=Leak.ASSOCIATIONS,
@@ -381,13 +381,13 @@ class AttributeGame:
 
     def __post_init__(self) -> None:
         # Of fewer than two iterations nothing is known of how much they differ.
-        at_least(self, iterations=2, reference=secrecy.FEWEST_ROWS, rows=secrecy.FEWEST_ROWS, sets=1)
+        at_least(self, iterations=2, reference=attributes.FEWEST_ROWS, rows=attributes.FEWEST_ROWS, sets=1)
         share(self, "tail")
         different(self, "columns")
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Play the iterations: reference samples and fits by the seed, sets drawn from ``context.rng``."""
-        attacked = secrecy.AttackedSecrets.of(subject, self.columns)
+        attacked = attributes.AttackedSecrets.of(subject, self.columns)
         n, secrets, notes = subject.train.n_rows, attacked.secrets, list(attacked.notes)
         if n < self.reference:
             notes.append(f"reference samples are all {n} training rows, since there are no {self.reference}")
@@ -395,13 +395,13 @@ class AttributeGame:
         played = partial(game.play, subject, context, attacked.design, secrets, sizes)
         iterations = context.map("iteration", played, list(enumerate(context.rng.spawn(self.iterations))))
         with single_threaded_algebra():
-            tied = [secrecy.associated(subject, attacked.design, s, context.seed) for s in secrets]
+            tied = [attributes.associated(subject, attacked.design, s, context.seed) for s in secrets]
         results = [
             SecretResult(
                 name=secret.name,
                 iterations=tuple(results[i] for results in iterations),
                 associated=tied[i],
-                explained=secrecy.ROWS_EACH * len(secret.predictors) <= min(n, self.reference, self.rows),
+                explained=attributes.ROWS_EACH * len(secret.predictors) <= min(n, self.reference, self.rows),
                 level=subject.level,
                 suppression=subject.suppression,
             )
