@@ -314,7 +314,7 @@ def test_the_plan_may_ask_for_another_number_of_rows(case):
 
 def test_nothing_temporary_is_left(finished):
     hidden = [p for p in finished.folder.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp"]
-    assert {p.name for p in hidden} == {".journal.lock", ".in-use.lock"}
+    assert {p.name for p in hidden} == {".journal.lock", ".in-use.lock", ".gitignore"}
     assert list(finished.workspace.scratch.iterdir()) == []
     assert json.loads(finished.workspace.evidence.read_text())["table"] == "plan"
 
