@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from synth_audit.errors import DataError
-from synth_audit.files import create_once
 from synth_audit.store.files import make_private, making, refuse_strange, refuse_unusable
 from synth_audit.store.records import Newest, is_digest, read_pointer
 
@@ -229,5 +228,6 @@ class Workspace:
         ignored = self.restricted / ".gitignore"
         if not os.path.lexists(ignored):
             with making(self.restricted):
-                create_once(ignored, b"*\n")  # real rows go into no repository by mistake
+                ignored.touch(mode=0o600)
+                ignored.write_text("*\n", encoding="utf-8")  # real rows go into no repository by mistake
         return self

@@ -259,7 +259,8 @@ def test_another_audit_has_a_folder_of_its_own_and_the_same_audit_does_not(case)
 
 
 def only_a_salt(case):
-    return [p for p in case.workspace.root.rglob("*") if p.is_file()] == [case.workspace.salt]
+    found = {p.name for p in case.workspace.root.rglob("*") if p.is_file()}
+    return found == {case.workspace.salt.name, ".gitignore"}
 
 
 def test_a_bad_suite_is_found_before_anything_is_fitted(make_case, tmp_path):
@@ -311,7 +312,7 @@ def test_the_plan_may_ask_for_another_number_of_rows(case):
 
 def test_nothing_temporary_is_left(finished):
     hidden = [p for p in finished.folder.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp"]
-    assert {p.name for p in hidden} == {".journal.lock", ".in-use.lock"}
+    assert {p.name for p in hidden} == {".journal.lock", ".in-use.lock", ".gitignore"}
     assert list(finished.workspace.scratch.iterdir()) == []
     assert json.loads(finished.workspace.evidence.read_text())["table"] == "plan"
 
