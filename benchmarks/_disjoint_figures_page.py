@@ -11,7 +11,7 @@ from typing import Any
 
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.report import words
-from synth_audit.report.plot_kinds import series_svg
+from synth_audit.report.charts import series_svg
 
 Row = Mapping[str, Any]
 RISK, AUROC, CORRELATION = (

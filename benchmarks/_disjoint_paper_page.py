@@ -11,7 +11,7 @@ from typing import Any
 from scipy.stats import spearmanr
 
 from synth_audit.findings.measurement import MeasurementId, Series
-from synth_audit.report.plot_kinds import series_svg
+from synth_audit.report.charts import series_svg
 
 JOINS = ("concatenate", "validated")
 PARTS = range(2, 7)

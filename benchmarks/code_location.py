@@ -10,7 +10,7 @@ import time
 
 HEAVY = ("torch", "opacus", "sklearn", "pyvinecopulib", "great_expectations")
 PROGRAM = (
-    "import sys, synth_audit.dagster.demo_tables as d; d.defs(); "
+    "import sys, synth_audit.dagster.demo as d; d.defs(); "
     f"print([name for name in {HEAVY!r} if name in sys.modules])"
 )
 

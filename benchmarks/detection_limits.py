@@ -59,7 +59,7 @@ def asked(table: str, seed: int, folder: Path, plantings: int, nulls: int) -> It
         return
     [clean] = scored(pool, 1, lambda name, draw: view_rng(seed, name, draw))
     start = time.process_time()
-    limits = detection_limits(pool, sides.member, clean.views, seed, RunContext())
+    limits = detection_limits(pool, sides.member, clean.views, DRAWS, seed, RunContext())
     spent = time.process_time() - start
     for limit in limits:
         line = {"table": table, "seed": seed, "leak": limit.leak.name, "limit": limit.share, "cpu": spent}

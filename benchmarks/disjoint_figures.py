@@ -29,9 +29,9 @@ from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import child_rng
+from synth_audit.generators.disjoint import DisjointModel
 from synth_audit.generators.disjoint.join import Joiner, Validation
 from synth_audit.generators.disjoint.partition import Groups, TableAssociations, exterior_to_interior
-from synth_audit.generators.disjoint.parts import DisjointModel
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext, Model
 from synth_audit.plugins.plugin_config import build_generator

@@ -47,9 +47,9 @@ from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import child_rng
+from synth_audit.generators.disjoint import DisjointModel, Part
 from synth_audit.generators.disjoint.join import Joiner, Validation
 from synth_audit.generators.disjoint.partition import partitioned
-from synth_audit.generators.disjoint.parts import DisjointModel, Part
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext, Model, column_groups
 from synth_audit.plugins.plugin_config import build_generator
@@ -133,7 +133,7 @@ def apart(names: Sequence[str], settings: Mapping[str, Any], train: Table, seed:
     groups = partitioned(train, how, len(names), columns, child_rng(seed, "partition"))
     models = []
     for i, (name, group) in enumerate(zip(names, groups, strict=True)):
-        rows = Part(i, name, MODELS[name], group).rows(train)
+        rows = Part(i, MODELS[name], group).rows(train)
         context = context_of(name == "dp", rows, child_rng(seed, "fit", str(i)))
         models.append(build_generator(MODELS[name]).fit(rows, context))
     joiner = Joiner.of(Validation(), train, groups, seed)

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sklearn.metrics import roc_auc_score
 
-from synth_audit.audits.published.closest_record.distances import privacy_score
-from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.audits.published.closest_record import privacy_score
 from synth_audit.encode.embedding import EmbeddingSettings, embed
+from synth_audit.encode.encoded import Encoded
 from synth_audit.execution.context import SERIAL
 from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.search import nearest
@@ -53,7 +53,7 @@ def main() -> None:
     release = pa.concat_tables([noisy(copied, rng), real.take(others[: ROWS - COPIED])])
     tables = [train, Table(schema, control), Table(schema, release)]
     start = time.perf_counter()
-    auc, score = judged(EuclideanEncoder.anchored_on(train, schema.features).encode(tables))
+    auc, score = judged(Encoded(tables, schema.features, [train]).coordinates())
     search = time.perf_counter() - start
     print(f"a tenth copied; Euclidean: {search:.1f} s, AUC {auc:.3f}, privacy score {score:.4f}")
     for width in options.widths:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from synth_audit.encode.cells import row_groups
+from synth_audit.encode.encoded import Encoded
 from synth_audit.table.people import chance_equals
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
@@ -48,7 +48,7 @@ def adult(path: Path, columns: Callable[[str], bool]) -> Draw:
 def apart(data: pa.Table) -> tuple[float, float]:
     """The share of rows with an equal, and of these the share that chance explains."""
     table = read_table(data, infer_schema(data, {}), where="source")
-    (groups,) = row_groups([table], table.schema.features)
+    (groups,) = Encoded([table], table.schema.features).groups()
     equal = np.bincount(groups)[groups] > 1
     return float(equal.mean()), float(chance_equals(table)[equal].mean()) if equal.any() else 0.0
 

@@ -28,10 +28,9 @@ from _privacy_paper_page import Found, page, table_of  # beside this script
 
 from synth_audit import registry
 from synth_audit.audits.privacy.singling_out import SinglingOut
-from synth_audit.audits.published.closest_record import ClosestRecord
-from synth_audit.audits.published.closest_record.distances import privacy_score
-from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.audits.published.closest_record import ClosestRecord, privacy_score
 from synth_audit.encode.embedding import EmbeddingSettings, embed
+from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import SynthAuditError
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import child_rng
@@ -156,7 +155,7 @@ def measure(
     """
     assert subject.control is not None
     three, columns = [subject.train, subject.control, subject.synthetic], subject.features
-    plain = EuclideanEncoder.anchored_on(subject.train, columns).encode(three)
+    plain = Encoded(three, columns, [subject.train]).coordinates()
     published = {"DCR": dcr_as_published(plain, context.seed)}
     if embedded:
         placed = embed(subject.train, three, columns, settings=size.network, context=context)

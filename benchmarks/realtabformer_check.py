@@ -31,7 +31,7 @@ from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext
-from synth_audit.report.plot_kinds import series_svg
+from synth_audit.report.charts import series_svg
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import Table, read_table
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats
-from synth_audit.audits.fidelity._propensity import MOST_LABELS
+from synth_audit.audits.fidelity.propensity import MOST_LABELS
 from synth_audit.encode.codes import by_frequency, codes
 from synth_audit.execution.executor import single_threaded
 from synth_audit.inputs import as_arrow, as_plan

@@ -1,9 +1,11 @@
-"""Makes the README's pictures in a real browser, over what `make demo` left in a folder.
+"""Makes the README's pictures in a real browser, over what `make demo` left in a folder; and sample pages.
 
     .venv/bin/python docs/pictures.py demo
+    .venv/bin/python docs/pictures.py
 
-Report, certificate, index, and in Dagster the lineage of a table and the checks of a refused one. Takes
-Chromium (its name or path in ``CHROMIUM``, ``chromium`` if left out).
+Without a folder it writes `docs/samples`: report and certificate of a pass and of a refusal, of people who
+do not exist. With one: report, certificate, index, and in Dagster the lineage of a table and the checks of a
+refused one. That takes Chromium (its name or path in ``CHROMIUM``, ``chromium`` if left out).
 """
 
 from __future__ import annotations
@@ -35,6 +37,30 @@ DAGSTER = {
     ),
 }
 PATIENCE = 120
+SAMPLES = {"pass": "good", "refusal": "bad"}
+SAMPLE_PLAN = {
+    "name": "stroke",
+    "columns": {"stroke": {"role": "target"}},
+    "review": {
+        "purpose": "To show what a reader of this documentation gets",
+        "recipient": "Anybody",
+        "environment": "A public page",
+        "owner": "The authors of synth-audit",
+    },
+}
+
+
+def samples() -> None:
+    """Write ``docs/samples/<name>.html`` and ``<name>-certificate.html`` for each name in ``SAMPLES``."""
+    with TemporaryDirectory() as made:
+        files = api.sample(made)
+        for name, release in SAMPLES.items():
+            out, page = Path(made, name), HERE / "samples" / f"{name}.html"
+            api.audit(files["train"], files["control"], files[release], SAMPLE_PLAN, out=out)
+            page.parent.mkdir(exist_ok=True)
+            api.render_report(out, page, force=True)
+            api.write_certificate(out, page.with_stem(f"{name}-certificate"), force=True)
+            print(page)  # noqa: T201
 
 
 def main(folder: Path) -> None:
@@ -67,7 +93,7 @@ def _dagster(folder: Path) -> Iterator[str]:
         "-p",
         port,
         "-m",
-        "synth_audit.dagster.demo_tables",
+        "synth_audit.dagster.demo",
     ]
     where = {"SYNTH_AUDIT_HOME": str(folder), "DAGSTER_HOME": str(folder / "dagster")}
     home = {**os.environ, **where, "DAGSTER_DISABLE_TELEMETRY": "1"}
@@ -100,4 +126,4 @@ def _photograph(address: str, to: Path, size: tuple[int, int]) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve())
+    main(Path(sys.argv[1]).resolve()) if sys.argv[1:] else samples()

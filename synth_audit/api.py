@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import date, timedelta
@@ -35,8 +35,7 @@ from synth_audit.pipeline import release as releasing
 from synth_audit.pipeline import rerun as repeating
 from synth_audit.pipeline import verify as checking
 from synth_audit.pipeline.coarsening import refuse_coarsening
-from synth_audit.pipeline.input_checks import about_metadata, about_unused_labels
-from synth_audit.pipeline.warnings import about_formulas
+from synth_audit.pipeline.warnings import about_formulas, about_metadata, about_unused_labels
 from synth_audit.plan.plan import Plan, parse_plan
 from synth_audit.report import index, page, study_pages
 from synth_audit.report.notebook import shown
@@ -48,8 +47,7 @@ from synth_audit.store import purge as purging
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.files import write_bytes, write_text
-from synth_audit.store.history import table_history
-from synth_audit.store.locate import checked_evidence, locate_evidence
+from synth_audit.store.locate import checked_evidence, locate_evidence, table_history
 from synth_audit.store.salts import read_salt, workspace_salt
 from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace
@@ -111,7 +109,7 @@ def audit(
     ):
         rows = {name: inputs.placed(table, Path(folder)) for name, table in tables.items()}
         subject = stages.anchored_subject(rows["train"], rows.get("control"), rows["synthetic"], settled)
-        warnings = _about_file(settled, subject.synthetic, tables["synthetic"])
+        warnings = tuple(_about_file(settled, subject.synthetic, tables["synthetic"]))
         if workspace is None:
             audited = stages.examine(
                 settled,
@@ -138,13 +136,14 @@ def audit(
     return shown(evidence)
 
 
-def _about_file(plan: Plan, synthetic: Table, source: object) -> tuple[str, ...]:
+def _about_file(plan: Plan, synthetic: Table, source: object) -> Iterator[str]:
     """What a file holds beside its rows, unused labels, and CSV cells that a spreadsheet would run."""
-    found = about_metadata(source.schema(Path.cwd())) if isinstance(source, Parquet) else ()
-    found += about_unused_labels(synthetic, plan.suppression)
+    if isinstance(source, Parquet):
+        yield from about_metadata(source.schema(Path.cwd()))
+    yield from about_unused_labels(synthetic, plan.suppression)
     # With a target in CSV the plan itself makes them be looked for.
-    as_csv = isinstance(source, Csv) and (plan.release is None or plan.release.name != "csv")
-    return found + (about_formulas(plan, synthetic, as_csv=True) if as_csv else ())
+    if isinstance(source, Csv) and (plan.release is None or plan.release.name != "csv"):
+        yield from about_formulas(plan, synthetic, as_csv=True)
 
 
 def run(
@@ -484,18 +483,14 @@ def purge(
     retention = purging.Retention.of(keep, older_than)
     folder = isinstance(table, (str, Path)) and os.path.isdir(table)
     workspace = Workspace(Path(str(table))) if folder else inputs.workspace_of(table, None)
-    newest = _newest_sweep(workspace)
+    newest = None
+    if os.path.isfile(workspace.kept_frontier):
+        record = read_frontier(workspace.kept_frontier)
+        best = record.best
+        newest = purging.Sweep({c.slug for c in record.candidates}, None if best is None else best.slug)
     if dry_run:
         return purging.survey(workspace, retention, newest)
     return purging.purge(workspace, retention, newest, only)
-
-
-def _newest_sweep(workspace: Workspace) -> purging.Sweep | None:
-    if not os.path.isfile(workspace.kept_frontier):
-        return None
-    record = read_frontier(workspace.kept_frontier)
-    best = record.best
-    return purging.Sweep({c.slug for c in record.candidates}, None if best is None else best.slug)
 
 
 def frontier(

@@ -8,7 +8,7 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -245,15 +245,24 @@ def load_yaml(text: str) -> Any:
 def load_json(text: str) -> Any:
     """Values of a JSON text; raises :class:`Malformed`, also for NaN, which is no JSON."""
     try:
-        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_refused)
+        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_number)
     except RecursionError:
         raise Malformed(_TOO_DEEP) from None
     except json.JSONDecodeError as error:
         raise Malformed(line=error.lineno) from None
     except ValueError as error:  # such as a number of 5,000 digits
         raise error if isinstance(error, Malformed) else Malformed(_NOT_ITS_TAG) from None
-    _refuse_depth(value)
-    return value
+    level = [value]
+    for _ in range(MOST_LEVELS + 1):
+        level = [
+            part
+            for whole in level
+            if isinstance(whole, (dict, list))
+            for part in (whole.values() if isinstance(whole, dict) else whole)
+        ]
+        if not level:
+            return value
+    raise Malformed(_TOO_DEEP)
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -317,7 +326,7 @@ class _StrictLoader(yaml.SafeLoader):
         return found
 
 
-def _refused(constant: str) -> None:
+def _no_number(constant: str) -> None:
     raise Malformed(f"{constant} is no JSON")
 
 
@@ -326,18 +335,3 @@ def _distinct(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     if len(found) < len(pairs):
         raise Malformed(_TWICE)
     return found
-
-
-def _refuse_depth(value: object) -> None:
-    level: list[object] = [value]
-    for _ in range(MOST_LEVELS + 1):
-        level = [part for whole in level for part in _parts(whole)]
-        if not level:
-            return
-    raise Malformed(_TOO_DEEP)
-
-
-def _parts(value: object) -> Iterable[object]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()

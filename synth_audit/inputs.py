@@ -5,22 +5,28 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
+import pyarrow as pa
+
 from synth_audit.errors import DataError, PlanError
+from synth_audit.execution import Device, ExecutorName
+from synth_audit.execution.context import Progress, RunContext, silent, spoken
+from synth_audit.execution.executor import Deadline, opened
+from synth_audit.plan.plan import Plan, load_plan, parse_plan
+from synth_audit.plugins.plugin_config import PluginChoice
+from synth_audit.plugins.source import Locatable, Source, batches, read_placed, read_whole
+from synth_audit.store.scratch import in_use
+from synth_audit.store.workspace import Workspace
+from synth_audit.table.arrow import PlacedRows, index_columns
+from synth_audit.table.content_hash import fingerprint, fingerprint_of
+from synth_audit.table.schema import check_names
+from synth_audit.table.storage_types import plain
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
-
-    from synth_audit.execution.context import Progress, RunContext
-    from synth_audit.execution.workplace import Device, ExecutorName
-    from synth_audit.plan.plan import Plan
-    from synth_audit.plugins.source import Source
-    from synth_audit.store.workspace import Workspace
-    from synth_audit.table.arrow import PlacedRows
 
 Frame: TypeAlias = "pd.DataFrame | pa.Table | str | Path"
 PlanLike: TypeAlias = "Plan | Mapping[str, Any] | str | Path"
@@ -28,8 +34,6 @@ PlanLike: TypeAlias = "Plan | Mapping[str, Any] | str | Path"
 
 def as_plan(plan: PlanLike) -> Plan:
     """A validated plan from a plan, its values, or its file."""
-    from synth_audit.plan.plan import Plan, load_plan, parse_plan
-
     if isinstance(plan, Plan):
         return plan.check()
     if isinstance(plan, (str, Path)):
@@ -46,9 +50,6 @@ def named_after(table: Frame) -> dict[str, str]:
 
 def narrowed(plan: Plan, only: tuple[str, ...], seed: int | None = None) -> Plan:
     """The plan with another seed and with these of its audits only, where they are given."""
-    from synth_audit.plan.plan import parse_plan
-    from synth_audit.plugins.plugin_config import PluginChoice
-
     changed: dict[str, object] = {}
     if seed is not None:
         changed["seed"] = parse_plan({"seed": seed}, where="the seed given").seed
@@ -68,8 +69,6 @@ def narrowed(plan: Plan, only: tuple[str, ...], seed: int | None = None) -> Plan
 
 def workspace_of(plan: PlanLike, out: str | Path | None) -> Workspace:
     """The workspace of a plan: ``out``, else ``<name>-audit`` in the folder its paths start from."""
-    from synth_audit.store.workspace import Workspace
-
     settled = as_plan(plan)
     return Workspace(Path(out) if out is not None else settled.base / f"{settled.name}-audit")
 
@@ -124,11 +123,10 @@ def run_context(plan: Plan, scratch: Path | None = None, **running: Unpack[Runni
     Args:
         scratch: where temporary folders are made; the system's place for them if None.
     """
-    from synth_audit.execution.context import RunContext, silent, spoken
-    from synth_audit.execution.executor import Deadline, opened
-
     progress = running.pop("progress", None)
-    rewritten = progress is None and _in_notebook()
+    # In a notebook a kernel runs this, whose output a browser shows.
+    shell = sys.modules.get("IPython")
+    rewritten = progress is None and shell is not None and hasattr(shell.get_ipython(), "kernel")
     if rewritten:
         progress = spoken(_rewrite, every=0.5)
     told = (spoken(print) if progress is True else progress) or silent
@@ -152,17 +150,9 @@ def at_work(
     plan: PlanLike, out: str | Path | None, running: Running, candidate: str | None = None
 ) -> Iterator[tuple[Plan, Workspace, RunContext]]:
     """A plan, its workspace, kept from being purged meanwhile, and the context of the work there."""
-    from synth_audit.store.scratch import in_use
-
     settled, workspace = place_of(plan, out, candidate)
     with in_use(workspace) as scratch, run_context(settled, scratch, **running) as context:
         yield settled, workspace, context
-
-
-def _in_notebook() -> bool:
-    """Whether a kernel runs this, whose output a browser shows."""
-    shell = sys.modules.get("IPython")
-    return shell is not None and hasattr(shell.get_ipython(), "kernel")
 
 
 def _rewrite(line: str) -> None:
@@ -179,10 +169,6 @@ def as_arrow(table: Frame, where: str) -> pa.Table:
         DataError: a column mixes types, or the file cannot be read.
     """
     import pandas as pd
-    import pyarrow as pa
-
-    from synth_audit.plugins.source import read_whole
-    from synth_audit.table.storage_types import plain
 
     if isinstance(table, pa.Table):
         return plain(table, where=where)
@@ -204,10 +190,6 @@ def placed(table: Source | pa.Table, folder: Path) -> pa.Table | PlacedRows:
     Args:
         folder: of mode 0700, deleted by its owner when nobody needs the rows any more.
     """
-    import pyarrow as pa
-
-    from synth_audit.plugins.source import read_placed
-
     return table if isinstance(table, pa.Table) else read_placed(table, Path.cwd(), folder)
 
 
@@ -218,8 +200,6 @@ def resolved(tables: Mapping[str, Frame]) -> dict[str, Source | pa.Table]:
         DataError: a column mixes types, or one file is given for two tables, however its path is spelt. That
             is a slip of the hand, and an audit of it has an answer for everything.
     """
-    from synth_audit.plugins.source import Locatable
-
     found: dict[str, Source | pa.Table] = {}
     seen: dict[tuple[str, ...], str] = {}
     for name, table in tables.items():
@@ -247,12 +227,6 @@ def hash_of(table: Frame, where: str, declared: Collection[str] = ()) -> str:
     Raises:
         DataError: as :func:`as_arrow`; the table has no content hash.
     """
-    import pyarrow as pa
-
-    from synth_audit.plugins.source import batches
-    from synth_audit.table.arrow import index_columns
-    from synth_audit.table.content_hash import fingerprint, fingerprint_of
-    from synth_audit.table.storage_types import plain
 
     def columns(data: pa.Table) -> pa.Table:
         return data.drop_columns(list(index_columns(data.column_names, declared)))
@@ -264,17 +238,11 @@ def hash_of(table: Frame, where: str, declared: Collection[str] = ()) -> str:
 
 
 def _source(file: str | Path) -> Source:
-    from synth_audit.plan.plan import Plan
-
     return Plan.model_validate({"source": str(file)}).build_source()
 
 
 def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
     import pandas as pd
-    import pyarrow as pa
-
-    from synth_audit.table.schema import check_names
-    from synth_audit.table.storage_types import plain
 
     names = [str(name) for name in frame.columns]
     check_names(names, where=where)
@@ -284,7 +252,7 @@ def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
         if isinstance(values.dtype, pd.SparseDtype):  # which Arrow does not read
             values = values.astype(values.dtype.subtype)
         try:
-            columns[name] = pa.Array.from_pandas(values)
+            columns[name] = _dates_read(pa.Array.from_pandas(values))
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             raise DataError(
                 f"column {name!r} mixes types, for example numbers and text, or holds what Arrow cannot",
@@ -293,3 +261,14 @@ def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
                 fix=f"convert it first, for example with `frame[{name!r}].astype('string')`",
             ) from None
     return plain(pa.table(columns), where=where)
+
+
+def _dates_read(values: pa.Array) -> pa.Array:
+    """Text that is a date or a time in every row, in the type that it has when it is read from a CSV file."""
+    text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    if text and values.null_count < len(values):
+        times = (pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("s", "ns"))
+        for kind in (pa.date32(), *times):
+            with suppress(pa.ArrowException):
+                return values.cast(kind)
+    return values

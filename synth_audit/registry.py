@@ -101,7 +101,11 @@ def catalogue(room: PluginGroup) -> dict[str, PluginRef]:
     Raises:
         PluginError: two plug-ins have one name.
     """
-    refs = [*_built_in(room), *(_from_entry_point(room, e) for e in _entry_points(room))]
+    default = PRIVACY if room == "audit" else f"{room}s"
+    refs = [*_built_in(room)]
+    for point in _entry_points(room):
+        family, _, name = point.name.rpartition(".")
+        refs.append(PluginRef(room, name, _family(family) or default, point.module, point.attr or None))
     names = [ref.name for ref in refs]
     if twice := sorted({n for n in names if names.count(n) > 1}):
         places = [ref.module for ref in refs if ref.name == twice[0]]
@@ -204,9 +208,3 @@ def _family(name: str) -> str:
 @cache  # reading what is installed takes milliseconds, and every look-up of a plug-in asks for it
 def _entry_points(room: PluginGroup) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=f"synth_audit.{room}s"))
-
-
-def _from_entry_point(room: PluginGroup, point: EntryPoint) -> PluginRef:
-    family, _, name = point.name.rpartition(".")
-    default = PRIVACY if room == "audit" else f"{room}s"
-    return PluginRef(room, name, _family(family) or default, point.module, point.attr or None)

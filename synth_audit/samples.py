@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
 
 from synth_audit.errors import DataError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from synth_audit.store.files import write_bytes
 
 ROWS = 1500
 """Rows of each file: enough people for the default suite to decide, few enough for an audit of minutes."""
@@ -33,15 +35,12 @@ def sample(folder: str | Path) -> dict[str, Path]:
     Raises:
         DataError: a file of that name holds something else.
     """
-    import io
-
-    from pyarrow import csv
-
-    from synth_audit.store.files import write_bytes
-
     found = {name: Path(folder) / f"{name}.csv" for name in ("train", "control", "good", "bad")}
     content = {}
-    for name, table in _tables().items():
+    train, control, good = (_patients(_SEED + i) for i in range(3))
+    again = np.random.default_rng(_SEED + 3).integers(0, ROWS, ROWS)
+    tables = {"train": train, "control": control, "good": good, "bad": train.take(again)}
+    for name, table in tables.items():
         csv.write_csv(table, buffer := io.BytesIO())
         content[name] = buffer.getvalue()
     for name, path in found.items():
@@ -57,19 +56,8 @@ def sample(folder: str | Path) -> dict[str, Path]:
     return found
 
 
-def _tables() -> dict[str, pa.Table]:
-    import numpy as np
-
-    train, control, good = (_patients(_SEED + i) for i in range(3))
-    again = np.random.default_rng(_SEED + 3).integers(0, ROWS, ROWS)
-    return {"train": train, "control": control, "good": good, "bad": train.take(again)}
-
-
 def _patients(seed: int) -> pa.Table:
     """Draw patients whose risk of a stroke grows with age, hypertension, glucose and smoking."""
-    import numpy as np
-    import pyarrow as pa
-
     rng = np.random.default_rng(seed)
 
     def happens(score: np.ndarray) -> np.ndarray:

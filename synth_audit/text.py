@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 LONGEST_WORD = 255
@@ -42,6 +42,12 @@ def meant(word: str, known: Iterable[str]) -> str:
     """A question for the known word that is nearest, in brackets; empty if none is near."""
     near = get_close_matches(word, known, n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a, b and c``."""
+    *first, last = names or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def shortened(text: str, most: int = LONGEST_LINE) -> str:

@@ -63,6 +63,7 @@ def _load(name: str, file: str) -> ModuleType:
     return sys.modules[name]
 
 
+_load("refusals", "../refusals.py")  # imported by tests, which are no package
 _ENTROPY = _load("seeded_entropy", "../seeded_entropy.py")
 _ENTROPY.install()
 
@@ -217,6 +218,10 @@ def gate(ident: str, name: str, maximum: float, severity: str = "critical") -> d
     }
 
 
+def suite_of(*gates: dict[str, Any], name: str = "small") -> dict[str, Any]:
+    return {"name": name, "expectations": list(gates)}
+
+
 SALT = bytes(range(32)).hex() + "\n"
 
 
@@ -254,8 +259,7 @@ class Case:
         return self.plan
 
     def set_gates(self, *gates: dict[str, Any]) -> None:
-        suite = {"name": "small", "expectations": list(gates)}
-        (self.folder / "gates.json").write_text(json.dumps(suite))
+        (self.folder / "gates.json").write_text(json.dumps(suite_of(*gates)))
 
 
 @pytest.fixture(scope="session")
@@ -277,6 +281,32 @@ def make_people() -> Callable[..., pa.Table]:
 @pytest.fixture(scope="session")
 def make_gate() -> Callable[..., dict[str, Any]]:
     return gate
+
+
+@pytest.fixture
+def plug_in(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[..., Any]], None]:
+    """Has plans know a generator of a test's own by this name."""
+
+    def add(name: str, made_by: Callable[..., Any]) -> None:
+        known = registry.build
+
+        def build(room: Any, asked: str, config: Any, **more: Any) -> Any:
+            return made_by(**config) if asked == name else known(room, asked, config, **more)
+
+        monkeypatch.setattr(registry, "build", build)
+
+    return add
+
+
+@pytest.fixture
+def write_suite() -> Callable[..., None]:
+    """Writes a suite of one gate, on copies, into the working folder."""
+
+    def write(maximum: float = 0.2, *, name: str = "small") -> None:
+        suite = suite_of(gate("copies", "exact_match.excess", maximum), name=name)
+        Path("gates.json").write_text(json.dumps(suite))
+
+    return write
 
 
 @pytest.fixture(scope="session")

@@ -145,7 +145,7 @@ def test_nothing_is_written_unless_asked(plan, tmp_path):
     }
     kept = {str(p.relative_to(tmp_path / "out/restricted")) for p in (tmp_path / "out/restricted").rglob("*")}
     tables = {"exposed_records.parquet", "journal.json", ".journal.lock", "ledger.jsonl", "salt"}
-    tables |= {"scratch", ".in-use.lock", "ledger.head"}
+    tables |= {"scratch", ".in-use.lock", "ledger.head", ".gitignore"}
     tables |= {"certificates", f"certificates/{evidence.digest}.sha256"}
     assert kept == tables, "positions and hashes, and no real row"
     assert json.loads((folder / "evidence.json").read_text())["digest"] == evidence.digest

@@ -28,13 +28,6 @@ def people(n=120, seed=0, **more):
     )
 
 
-def suite():
-    meta = {"id": "copies", "reason": "for the test"}
-    kwargs = {"name": "exact_match.excess", "maximum": 0.2}
-    one = {"type": "expect_measurement_to_be_within", "kwargs": kwargs, "meta": meta}
-    return json.dumps({"name": "small", "expectations": [one]})
-
-
 BASE = {
     "source": {"parquet": {"path": "people.parquet"}},
     "generator": "independent",
@@ -44,10 +37,10 @@ BASE = {
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch, write_suite):
     monkeypatch.chdir(tmp_path)
     pq.write_table(people(), "people.parquet")
-    Path("gates.json").write_text(suite())
+    write_suite()
     for seed, name in enumerate(("train", "control", "synthetic")):
         pq.write_table(people(seed=seed), f"{name}.parquet")
     return tmp_path

@@ -122,7 +122,7 @@ def test_the_demo_without_dagster_says_what_to_install(monkeypatch):
 def test_a_pass_is_released(home):
     result = invoke("run", "plan.yaml", "--out", "out")
     assert "PASS: This synthetic table may be released." in result.stdout
-    assert "  ✓ 2 gates passed\n" in result.stdout
+    assert "  ✓ 2 deciding gates passed\n" in result.stdout
     assert result.stdout.endswith("next: synth-audit report out --open\n")
     assert "  within limit: singling out\n" in result.stdout
     assert "  not tested: linkability (no audit for it was part of this run)" in result.stdout
@@ -406,7 +406,7 @@ def test_a_real_process_is_quiet_without_a_terminal(home):
 
 
 def test_the_progress_bar_is_for_terminals(monkeypatch):
-    from synth_audit.cli import console
+    from synth_audit.cli import terminal
 
     class Terminal:
         def isatty(self):
@@ -415,10 +415,10 @@ def test_the_progress_bar_is_for_terminals(monkeypatch):
         def __getattr__(self, name):
             return getattr(sys.__stderr__, name)
 
-    with console.progress_bar() as quiet:
+    with terminal.progress_bar() as quiet:
         assert quiet("fit", 0, 2) is None
     monkeypatch.setattr(sys, "stderr", Terminal())
-    with console.progress_bar() as bar:
+    with terminal.progress_bar() as bar:
         bar("fit", 1, 2)
         assert "lambda" in repr(bar)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -32,25 +31,18 @@ PLAN = {
 }
 
 
-def set_gate(maximum):
-    kwargs = {"name": "exact_match.excess", "maximum": maximum}
-    meta = {"id": "gate", "reason": "for the test"}
-    one = {"type": "expect_measurement_to_be_within", "kwargs": kwargs, "meta": meta}
-    Path("gates.json").write_text(json.dumps({"name": "small", "expectations": [one]}))
-
-
 def set_plan(**changes):
     Path("plan.yaml").write_text(yaml.safe_dump(PLAN | changes))
 
 
 @pytest.fixture
-def home(tmp_path, monkeypatch, with_salt):
+def home(tmp_path, monkeypatch, with_salt, write_suite):
     """The working folder, with a plan of which one candidate passes."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     columns = {"person": [f"P{i}" for i in range(150)], "age": rng.integers(18, 90, 150)}
     pq.write_table(pa.table({**columns, "income": rng.lognormal(10, 0.4, 150)}), "people.parquet")
-    set_gate(0.2)
+    write_suite()
     set_plan()
     with_salt(Workspace(tmp_path / "plan-audit"))
     return tmp_path
@@ -94,8 +86,8 @@ def test_json_is_the_record_alone(home):
     assert read_frontier("plan-audit/review/frontier.json").chosen == "independent"
 
 
-def test_none_that_passes_ends_in_1_and_releases_nothing(home):
-    set_gate(-0.9)
+def test_none_that_passes_ends_in_1_and_releases_nothing(home, write_suite):
+    write_suite(-0.9)
     result = invoke("frontier", "plan.yaml", code=1)
     assert "None of 2 candidates may leave: 2 failed a gate." in result.stdout
     assert "next: the page says what held each candidate" in result.stdout

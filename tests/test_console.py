@@ -9,8 +9,7 @@ from typing import ClassVar
 import pytest
 
 from synth_audit import registry
-from synth_audit.cli import console, plugins
-from synth_audit.cli import console as gate_table
+from synth_audit.cli import plugins, terminal
 from synth_audit.findings.verdict import Result
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.plugin_config import plugin_doc
@@ -44,26 +43,26 @@ def test_only_settings_without_a_default_are_required(capsys):
 
 def test_gates_are_a_table_in_one_unit_failures_first_and_passes_in_one_line(build, capsys, monkeypatch):
     evidence = build.failing()
-    gate_table.show_gates(evidence)
+    terminal.show_gates(evidence)
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == ["gate", "value", "interval", "allowed"]
     signs = [line.strip()[0] for line in lines[1:] if line.startswith("  ") and line[2] in "✓✗?!"]
     assert signs[0] == "✗"
     assert signs.count("✓") == 1
-    passed = sum(g.sign.kind == "pass" for g in gate_views(evidence))
-    assert lines[-1] == f"  ✓ {passed} gate{'s' if passed > 1 else ''} passed"
+    passed = sum(g.sign.kind == "pass" and g.result.blocking for g in gate_views(evidence))
+    assert lines[-1].startswith(f"  ✓ {passed} deciding gates passed")
     failed = next(i for i, line in enumerate(lines) if line.startswith("  ✗"))
     assert "%" in lines[failed]
     assert any(line.strip().startswith("→") for line in lines[failed:])
-    monkeypatch.setattr(gate_table, "width", lambda: 30)
-    gate_table.show_gates(build.failing())
+    monkeypatch.setattr(terminal, "width", lambda: 30)
+    terminal.show_gates(build.failing())
     assert "allowed" not in capsys.readouterr().out.splitlines()[0]
 
 
 def test_gates_of_audits_that_were_not_run_are_one_line(build, capsys):
     evidence = build.failing()
     ran, *others = sorted({m.partition(".")[0] for m in measured(evidence)})
-    gate_table.show_gates(replace(evidence, outcomes=tuple(o for o in evidence.outcomes if o.audit == ran)))
+    terminal.show_gates(replace(evidence, outcomes=tuple(o for o in evidence.outcomes if o.audit == ran)))
     lines = capsys.readouterr().out.splitlines()
     [told] = [line for line in lines if "not part of this run" in line]
     assert told.endswith(f": {', '.join(others)}")
@@ -75,7 +74,7 @@ def measured(evidence):
 
 
 def test_the_catalogue_describes_every_plugin(capsys):
-    plugins.show_catalogue(as_json=False)
+    plugins.list_plugins.callback(as_json=False)
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ")]
     assert lines
     assert all(len(line.partition(": ")[2].split()) >= 3 for line in lines)
@@ -92,7 +91,7 @@ def test_descriptions_are_plain_text(room):
 
 def test_advice_that_was_not_met_is_no_failure(build, capsys):
     advice = build.gate("Columns are alike", "alike", Result.FAIL, blocking=False)
-    gate_table.show_gates(build.evidence((), build.report_of((*build.gates(), advice))))
+    terminal.show_gates(build.evidence((), build.report_of((*build.gates(), advice))))
     [advised] = [row for row in capsys.readouterr().out.splitlines() if "(advice)" in row]
     assert advised.startswith("  ! ")
 
@@ -100,29 +99,29 @@ def test_advice_that_was_not_met_is_no_failure(build, capsys):
 def test_the_next_step_of_a_refusal_is_a_mend_only_where_one_may_help(build, monkeypatch):
     evidence, out, plan = build.failing(), Path("out"), Path("plan.yaml")
     monkeypatch.setattr("synth_audit.inputs.as_plan", lambda plan: Plan())
-    assert console.next_step(evidence, out, plan) == "synth-audit report out --open"
-    assert console.next_step(evidence, None).startswith("synth-audit describe ")
+    assert terminal.next_step(evidence, out, plan) == "synth-audit report out --open"
+    assert terminal.next_step(evidence, None).startswith("synth-audit describe ")
     held = [g for g in evidence.gates.held if g.measurement]
     refused = replace(evidence.gates, results=tuple(held), blockers=())
     alone = replace(evidence, outcomes=(), gates=refused)
     monkeypatch.setattr(mend, "MENDABLE", [g.measurement.audit for g in held])
-    assert console.next_step(alone, out, plan) == "synth-audit mend plan.yaml --out out"
-    assert console.next_step(alone, out) == "synth-audit report out --open"
+    assert terminal.next_step(alone, out, plan) == "synth-audit mend plan.yaml --out out"
+    assert terminal.next_step(alone, out) == "synth-audit report out --open"
 
 
 def test_both_answers_are_printed_and_what_is_not_fit_is_not_green(build, capsys, monkeypatch):
     said = []
-    monkeypatch.setattr(console, "say", lambda text="", **style: said.append((text, style.get("fg"))))
-    console.show_evidence(build.unfit(), [], as_json=False)
+    monkeypatch.setattr(terminal, "say", lambda text="", **style: said.append((text, style.get("fg"))))
+    terminal.show_evidence(build.unfit(), [], as_json=False)
     told = dict(said)
     assert told["Safe to release: yes"] == "green"
     assert told["Fit for purpose: no"] == "red"
     unfit = "PASS: This synthetic table may be released, but it is not fit for purpose."
     assert said[-1] == (unfit, "yellow")
-    console.show_evidence(build.unfit(Result.PASS), [], as_json=False)
+    terminal.show_evidence(build.unfit(Result.PASS), [], as_json=False)
     passed = ("PASS: This synthetic table may be released.", "green")
     assert said[-2:] == [("Fit for purpose: yes", "green"), passed]
     capsys.readouterr()
-    console.show_evidence(build.unfit(), [], as_json=True)
+    terminal.show_evidence(build.unfit(), [], as_json=True)
     plain = json.loads(capsys.readouterr().out)
     assert (plain["verdict"], plain["safe_to_release"], plain["fit_for_purpose"]) == ("pass", "yes", "no")

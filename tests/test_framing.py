@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import hmac
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from synth_audit.hashing import count, frame, framed
+from synth_audit.hashing import KeyedHash, count, frame, framed
 
 PARTS = st.lists(st.none() | st.text(max_size=4) | st.binary(max_size=4), max_size=4)
 
@@ -43,3 +45,11 @@ def test_the_form_is_fixed():
     assert framed(["é", None, b"\x07"]).hex() == (
         "0000000000000003" + "01" + "0000000000000002" + "c3a9" + "00" + "02" + "0000000000000001" + "07"
     )
+
+
+@pytest.mark.parametrize("length", [0, 1, 32, 63, 64, 65, 200])
+def test_it_is_the_hmac(length):
+    key = bytes(range(1, length + 1))
+    keyed = KeyedHash(key)
+    for message in (b"", b"a", b"x" * 300, b""):
+        assert keyed(message) == hmac.digest(key, message, "sha256")

@@ -12,31 +12,21 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from synth_audit import api, cli
+from synth_audit import api, cli, registry
 from synth_audit.errors import DataError, SynthAuditError, Unavailable
 
-SUITE = {
-    "name": "small",
-    "expectations": [
-        {
-            "type": "expect_measurement_to_be_within",
-            "kwargs": {"name": "exact_match.excess", "maximum": 0.2},
-            "meta": {"id": "copies", "reason": "for the test"},
-        }
-    ],
-}
 BASE = {"source": "people.csv", "generator": "independent", "audits": ["exact_match"], "gates": "gates.json"}
 
 ROWS = "{train}{synthetic}{rows}"
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path, monkeypatch):
+def home(tmp_path, monkeypatch, write_suite):
     monkeypatch.chdir(tmp_path)
     Path("people.csv").write_text(
         "age,city\n" + "\n".join(f"{20 + i % 50},{'ab'[i % 2]}" for i in range(100))
     )
-    Path("gates.json").write_text(json.dumps(SUITE))
+    write_suite()
     return tmp_path
 
 
@@ -114,10 +104,11 @@ def test_a_plan_with_what_cannot_be(changes, says):
 
 @pytest.mark.parametrize("suffix", ["json", "yaml"])
 def test_a_suite_that_breaks_a_loader(suffix):
-    deep = json.dumps(SUITE | {"notes": 0}).replace('"notes": 0', '"notes": ' + "[" * 5000 + "]" * 5000)
+    suite = json.loads(Path("gates.json").read_text())
+    deep = json.dumps(suite | {"notes": 0}).replace('"notes": 0', '"notes": ' + "[" * 5000 + "]" * 5000)
     Path(f"g.{suffix}").write_text(deep)
     refused_plan("the gate suite is damaged: it nests more than", gates=f"g.{suffix}")
-    long = SUITE | {"k" * 40_000: 1}
+    long = suite | {"k" * 40_000: 1}
     Path(f"g.{suffix}").write_text(json.dumps(long) if suffix == "json" else yaml.safe_dump(long))
     refused_plan("unknown key", gates=f"g.{suffix}")
     Path("g.yaml").write_text("name: !!bool x")
@@ -235,12 +226,10 @@ def test_a_working_folder_that_is_gone(tmp_path):
 
 
 def test_too_little_memory_is_told(monkeypatch):
-    from synth_audit.cli import plugins
-
     def starved(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr(plugins, "show_catalogue", starved)
+    monkeypatch.setattr(registry, "catalogue", starved)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 3
     assert result.stderr.startswith("error: there is not enough memory\n")
@@ -248,7 +237,6 @@ def test_too_little_memory_is_told(monkeypatch):
 
 @pytest.mark.parametrize("temporary", [False, True])
 def test_a_full_disk_is_no_fault_of_the_program(monkeypatch, temporary):
-    from synth_audit.cli import plugins
 
     def full(*args, **kwargs):
         if temporary:
@@ -258,7 +246,7 @@ def test_a_full_disk_is_no_fault_of_the_program(monkeypatch, temporary):
     if temporary:
         monkeypatch.setattr(tempfile, "tempdir", None)
         monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere at all"])
-    monkeypatch.setattr(plugins, "show_catalogue", full)
+    monkeypatch.setattr(registry, "catalogue", full)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 75
     assert result.stderr.startswith("error: the disk is full")
@@ -267,7 +255,6 @@ def test_a_full_disk_is_no_fault_of_the_program(monkeypatch, temporary):
 
 @pytest.mark.parametrize(("raised", "code"), [("away", 75), ("full", 75), ("wrong", 2)])
 def test_what_may_be_tried_again_has_an_exit_code_of_its_own(monkeypatch, raised, code):
-    from synth_audit.cli import plugins
 
     def fails(*_, **__):
         if raised == "away":
@@ -277,7 +264,7 @@ def test_what_may_be_tried_again_has_an_exit_code_of_its_own(monkeypatch, raised
         except OSError:
             raise DataError("the file cannot be written") from None
 
-    monkeypatch.setattr(plugins, "show_catalogue", fails)
+    monkeypatch.setattr(registry, "catalogue", fails)
     assert CliRunner().invoke(cli.main, ["list"]).exit_code == code
 
 

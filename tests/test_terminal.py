@@ -11,9 +11,10 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from synth_audit import cli
-from synth_audit.cli import console, exits, plugins
-from synth_audit.cli.exits import Exit
+from synth_audit import cli, registry
+from synth_audit.cli import terminal
+from synth_audit.cli.terminal import Exit
+from synth_audit.execution import context
 
 PROGRAM = f'{sys.executable} -c "from synth_audit.cli import main; main()"'
 
@@ -22,6 +23,11 @@ def shell(line):
     """Run a line in a shell whose exit code is that of the program, the pipe's first part."""
     script = f"set -o pipefail; {line}; exit ${{PIPESTATUS[0]}}"
     return subprocess.run(["bash", "-c", script], check=False, capture_output=True, text=True)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
 class Failing(io.StringIO):
@@ -77,37 +83,29 @@ def test_a_terminal_that_lacks_letters_gets_question_marks(monkeypatch):
     [("NO_COLOR", "1", False), ("NO_COLOR", "", True), ("TERM", "dumb", False), ("TERM", "xterm", True)],
 )
 def test_colour_only_where_it_is_wanted(monkeypatch, name, value, coloured):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "stdout", shown := Terminal())
-    exits.say("all well", fg="green", sign="✓ ")
-    exits.say("bold", bold=True)
+    terminal.say("all well", fg="green", sign="✓ ")
+    terminal.say("bold", bold=True)
     monkeypatch.undo()
     assert ("\x1b[" in shown.getvalue()) is coloured
     assert click.unstyle(shown.getvalue()) == "✓ all well\nbold\n"
 
 
 def test_no_bar_on_a_dumb_terminal(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr(sys, "stderr", shown := Terminal())
-    with console.progress_bar() as bar:
+    with terminal.progress_bar() as bar:
         bar("fit", 1, 2)
     assert shown.getvalue() == ""
 
 
 def test_what_others_wrote_cannot_act(capsys):
-    exits.say("a\x1b[2Jb\nPASS: this table may be released.\r" + "k" * 40_000)
-    exits.say_whole("/a/\x1b]0;owned\x07" + "k" * 1000)
-    exits.say_json('{"a": "\u202e\x9b\x7f"}')
+    terminal.say("a\x1b[2Jb\nPASS: this table may be released.\r" + "k" * 40_000)
+    terminal.say_whole("/a/\x1b]0;owned\x07" + "k" * 1000)
+    terminal.say_json('{"a": "\u202e\x9b\x7f"}')
     shown = capsys.readouterr().out
     assert "\x1b" not in shown
     first, second, third, end = shown.split("\n")
@@ -141,33 +139,30 @@ def test_an_interrupt_ends_in_one_line(monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(plugins, "show_catalogue", interrupted)
+    monkeypatch.setattr(registry, "catalogue", interrupted)
     result = CliRunner().invoke(cli.main, ["list"])
     assert result.exit_code == 1
     assert result.stderr.strip() == "error: interrupted"
 
 
-def test_where_no_bar_can_be_drawn_a_line_comes_now_and_then(monkeypatch):
-    from synth_audit.execution import context
-
-    clock = iter([0.0, 5.0, 25.0, 30.0, 50.0])
-    monkeypatch.setattr(context.time, "monotonic", lambda: next(clock))
-    told: list[str] = []
-    tell = context.spoken(told.append)
-    for done in range(4):
-        tell("inference", done, 9)
-    assert told == ["25 s: inference, 1 of 9 done", "50 s: inference, 3 of 9 done"]
-
-
-def test_the_end_of_work_that_was_told_of_is_told_too(monkeypatch):
-    from synth_audit.execution import context
-
-    clock = iter([0.0, 25.0, 26.0, 27.0, 28.0])
-    monkeypatch.setattr(context.time, "monotonic", lambda: next(clock))
-    told: list[str] = []
-    tell = context.spoken(told.append)
-    tell("audits: inference", 3, 4)
-    tell("planted leaks", 9, 9)
-    tell("audits", 4, 4)
-    tell("audits", 4, 4)
-    assert told == ["25 s: audits: inference, 3 of 4 done", "27 s: audits, 4 of 4 done"]
+@pytest.mark.parametrize(
+    ("clock", "done", "told"),
+    [
+        (
+            [0.0, 5.0, 25.0, 30.0, 50.0],
+            [("inference", done, 9) for done in range(4)],
+            ["25 s: inference, 1 of 9 done", "50 s: inference, 3 of 9 done"],
+        ),
+        (  # the end of work that was told of is told too
+            [0.0, 25.0, 26.0, 27.0, 28.0],
+            [("audits: inference", 3, 4), ("planted leaks", 9, 9), ("audits", 4, 4), ("audits", 4, 4)],
+            ["25 s: audits: inference, 3 of 4 done", "27 s: audits, 4 of 4 done"],
+        ),
+    ],
+)
+def test_where_no_bar_can_be_drawn_a_line_comes_now_and_then(monkeypatch, clock, done, told):
+    monkeypatch.setattr(context.time, "monotonic", iter(clock).__next__)
+    tell = context.spoken((said := []).append)
+    for piece in done:
+        tell(*piece)
+    assert said == told

@@ -9,11 +9,12 @@ import numpy as np
 
 from synth_audit.arrays import Positions
 from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
-from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.neighbours.search import nearest_others
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.epsilon import most_advantage, most_found, of_replacing
+from synth_audit.table.people import key_columns, persons
 from synth_audit.table.schema import Column, Role
 from synth_audit.table.table import Table
 
@@ -29,6 +30,18 @@ def drawn(candidates: Positions, most: int, rng: np.random.Generator) -> Positio
     if len(candidates) <= most:
         return candidates
     return np.sort(rng.choice(candidates, most, replace=False))
+
+
+def different_people(table: Table, most: int, rng: np.random.Generator) -> Positions:
+    """At most so many rows of a table, drawn at random, of different people, one each, ascending.
+
+    Which of somebody's rows it is, is drawn as well: a release may give away later rows than the first.
+    """
+    rows = drawn(np.arange(table.n_rows), most, rng)
+    if not key_columns(table.schema):
+        return rows
+    shuffled = rng.permutation(rows)
+    return np.sort(shuffled[np.unique(persons(table.take(shuffled)), return_index=True)[1]])
 
 
 def random_places(n: int, rng: np.random.Generator) -> Positions:
@@ -63,7 +76,7 @@ def most_isolated(
     """
     asked, apart = rng.permutation(rows), np.zeros(len(rows))
     if table.n_rows > 1:
-        [coded] = EuclideanEncoder.anchored_on(table, columns).encode([table])
+        [coded] = Encoded([table], columns).coordinates()
         apart = nearest_others(coded, asked, others).mean(axis=1)
     return np.sort(asked[np.argsort(-apart, kind="stable")[:most]])
 

@@ -3,38 +3,30 @@
 from __future__ import annotations
 
 import shlex
-import textwrap
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 import synth_audit as api
-from synth_audit.cli import console, options
-from synth_audit.cli.console import short
-from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
+from synth_audit.cli import options, terminal
 from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE, POSITIVE
-from synth_audit.inputs import Execution, workspace_of
+from synth_audit.cli.terminal import Exit, exit_code, say, say_json, say_whole, short
 
 if TYPE_CHECKING:
+    from synth_audit.inputs import Execution
     from synth_audit.mechanism_test.distinguishing import MechanismResult
-    from synth_audit.studies.calibration import Calibration
 
 JOB = CommandJob.AUDIT
-_MECHANISM_COLOURS = {
-    "violated": "red",
-    "doubtful": "yellow",
-    "tight": "green",
-    "not refuted": "green",
-    "not testable": "yellow",
+_MECHANISM_ENDS = {
+    "violated": ("red", Exit.NOT_RELEASED),
+    "doubtful": ("yellow", Exit.DOUBTFUL),
+    "tight": ("green", Exit.PASS),
+    "not refuted": ("green", Exit.PASS),
+    "not testable": ("yellow", Exit.NOT_CHECKABLE),
 }
-_MECHANISM_CODES = {
-    "violated": Exit.NOT_RELEASED,
-    "not testable": Exit.NOT_CHECKABLE,
-    "doubtful": Exit.DOUBTFUL,
-}
+"""Colour and exit code of each answer."""
 
 
 @main.command(job=JOB)
@@ -53,7 +45,7 @@ def sample(folder: Path) -> Exit:
     for path in files.values():
         say_whole(f"wrote {path}")
     names = [str(files[name]) for name in ("train", "control", "bad")]
-    console.say_next(shlex.join(["synth-audit", "audit", *names, "--out", str(folder / "audit")]))
+    terminal.say_next(shlex.join(["synth-audit", "audit", *names, "--out", str(folder / "audit")]))
     return Exit.PASS
 
 
@@ -78,28 +70,24 @@ def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exi
       synth-audit audit train.parquet control.parquet synthetic.parquet --out audit
       synth-audit audit train.csv control.csv synthetic.csv --plan plan.yaml --only exact_match
     """
-    from synth_audit.store.workspace import Workspace
-
-    evidence = console.watched(api.audit, synthetic=synthetic, out=out, **given)
-    console.show_evidence(evidence, console.files_of(Workspace(out)) if out else [], as_json=as_json)
-    if out is None:
-        say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
-        console.tell_scratch()
-    code = exit_code(evidence)
-    step = _to_share(synthetic, out) if code is Exit.PASS else console.next_step(evidence, out)
-    console.say_next(step, aside=as_json)
-    return code
-
-
-def _to_share(synthetic: Path, out: Path | None) -> str:
-    """Return which file to share after a pass: its audited rows and values alone, never the audited file."""
     from synth_audit.store.evidence_store import evidence_store
     from synth_audit.store.workspace import Workspace
 
+    evidence = terminal.watched(api.audit, synthetic=synthetic, out=out, **given)
+    terminal.show_evidence(evidence, terminal.files_of(Workspace(out)) if out else [], as_json=as_json)
     if out is None:
-        return f"--out FOLDER writes the table to share; do not share {synthetic} itself"
-    table = evidence_store(Workspace(out)).where()["table"]
-    return f"share {table if table.is_file() else 'what `release` writes'}, not {synthetic}"
+        say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
+        terminal.tell_scratch()
+    code = exit_code(evidence)
+    if code is not Exit.PASS:
+        step = terminal.next_step(evidence, out)
+    elif out is None:
+        step = f"--out FOLDER writes the table to share; do not share {synthetic} itself"
+    else:  # audited rows and values alone, never the audited file
+        table = evidence_store(Workspace(out)).where()["table"]
+        step = f"share {table if table.is_file() else 'what `release` writes'}, not {synthetic}"
+    terminal.say_next(step, aside=as_json)
+    return code
 
 
 @main.command(job=JOB)
@@ -122,8 +110,8 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
       synth-audit gate audit --suite strict.json
     """
     judged = api.gate(evidence, suite)
-    console.show_evidence(judged, [], as_json=as_json, trial=True)
-    console.say_next(console.next_step(judged, None), aside=as_json)
+    terminal.show_evidence(judged, [], as_json=as_json, trial=True)
+    terminal.say_next(terminal.next_step(judged, None), aside=as_json)
     return exit_code(judged)
 
 
@@ -143,10 +131,12 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Exec
     Example:
       synth-audit exposure tumours.yaml
     """
-    evidence = console.watched(api.exposure, plan, out, **running)
+    from synth_audit.inputs import workspace_of
+
+    evidence = terminal.watched(api.exposure, plan, out, **running)
     together = workspace_of(plan, out).root / "together"
-    console.show_evidence(evidence, [together], as_json=as_json)
-    console.say_next(console.next_step(evidence, together), aside=as_json)
+    terminal.show_evidence(evidence, [together], as_json=as_json)
+    terminal.say_next(terminal.next_step(evidence, together), aside=as_json)
     return exit_code(evidence)
 
 
@@ -171,29 +161,24 @@ def calibrate(out: Path | None, as_json: bool, **given: Any) -> Exit:
     Example:
       synth-audit calibrate train.parquet control.parquet --only closest_record --no-noise --out audit
     """
-    found = console.watched(api.calibrate, out=out, **given)
+    found = terminal.watched(api.calibrate, out=out, **given)
     files = [out / "review" / name for name in ("calibration.html", "calibration.json")] if out else []
     if as_json:
         say_json(found)
-    else:
-        _show_calibration(found, files)
+    else:  # how straight each measurement follows the leak without noise, and where the curves are
+        plain = [c for c in found.curves if c.noise.none]
+        width = max((len(short(str(c.id))) for c in plain), default=0)
+        say(f"{'measurement':<{width}}  no copy  full copy  R² of a line")
+        for c in plain:
+            first, last = c.points[0].value, c.points[-1].value
+            say(f"{short(str(c.id)):<{width}}  {first:>7.3f}  {last:>9.3f}  {c.r_squared:>12.4f}")
+        for name, reason in found.silent.items():
+            say(f"  {name} gave no number on some leak: {reason}", fg="yellow")
+        for path in files:
+            say_whole(f"  {path}")
     if out is None:
-        console.tell_scratch()
+        terminal.tell_scratch()
     return Exit.PASS
-
-
-def _show_calibration(found: Calibration, files: Sequence[Path]) -> None:
-    """Print how straight each measurement follows the leak, without noise, and where the curves are."""
-    plain = [c for c in found.curves if c.noise.none]
-    width = max((len(short(str(c.id))) for c in plain), default=0)
-    say(f"{'measurement':<{width}}  no copy  full copy  R² of a line")
-    for c in plain:
-        first, last = c.points[0].value, c.points[-1].value
-        say(f"{short(str(c.id)):<{width}}  {first:>7.3f}  {last:>9.3f}  {c.r_squared:>12.4f}")
-    for name, reason in found.silent.items():
-        say(f"  {name} gave no number on some leak: {reason}", fg="yellow")
-    for path in files:
-        say_whole(f"  {path}")
 
 
 @main.command("test-mechanism", job=JOB)
@@ -236,27 +221,21 @@ def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
       synth-audit test-mechanism --step marginals --noise 4 --runs 1000000
       synth-audit test-mechanism --step dp_sgd --noise 1.1 --rate 0.5 --runs 20000
     """
-    found = console.watched(api.test_mechanism, generator=_choice(generator), **given)
-    if as_json:
-        say_json(found)
-    else:
-        _show_mechanism(found)
-    return _MECHANISM_CODES.get(found.answer, Exit.PASS)
-
-
-def _choice(text: str | None) -> Any:
-    """A generator as a plan names it."""
-    if text is None or not text.lstrip().startswith("{"):
-        return text
     from synth_audit.errors import PlanError
     from synth_audit.files import Malformed, load_yaml
 
     try:
-        return load_yaml(text)
+        choice = None if generator is None else load_yaml(generator)  # as a plan names it
     except Malformed:
         raise PlanError(
             "the generator's settings are no YAML", where="--generator", expected="'{name: {setting: value}}'"
         ) from None
+    found = terminal.watched(api.test_mechanism, generator=choice, **given)
+    if as_json:
+        say_json(found)
+    else:
+        _show_mechanism(found)
+    return _MECHANISM_ENDS[found.answer][1]
 
 
 def _show_mechanism(found: MechanismResult) -> None:
@@ -282,5 +261,5 @@ def _show_mechanism(found: MechanismResult) -> None:
     for note in found.notes:
         say(f"  note: {note}", fg="yellow")
     say()
-    sentence = f"{str(found.answer).upper()}: {found.reason}."
-    say(textwrap.fill(sentence, 10_000), fg=_MECHANISM_COLOURS[found.answer], bold=True)
+    colour, _ = _MECHANISM_ENDS[found.answer]
+    say(f"{str(found.answer).upper()}: {found.reason}.", fg=colour, bold=True)

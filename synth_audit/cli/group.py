@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from synth_audit.build import build_version
-from synth_audit.cli.exits import (
+from synth_audit.cli.terminal import (
     Exit,
     OutputFailed,
     PipeClosed,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 import synth_audit as api
-from synth_audit.cli import console, options
-from synth_audit.cli.exits import Exit, say, say_json, say_whole, verify_code
+from synth_audit.cli import options, terminal
 from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
-from synth_audit.inputs import Execution
+from synth_audit.cli.terminal import Exit, say, say_json, say_whole, verify_code
+
+if TYPE_CHECKING:
+    from synth_audit.inputs import Execution
 
 JOB = CommandJob.INSPECT
 
@@ -86,7 +88,7 @@ def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | No
       synth-audit verify evidence.json --synthetic released.parquet
     """
     checks = api.verify(evidence, {n: path for n, path in tables.items() if path is not None}, salt=salt)
-    console.show_checks(checks, as_json=as_json)
+    terminal.show_checks(checks, as_json=as_json)
     return verify_code(checks)
 
 
@@ -109,8 +111,8 @@ def rerun(
     Example:
       synth-audit rerun tumours.yaml --out audits/tumours
     """
-    checks = console.watched(api.rerun, plan, out, candidate=candidate, **running)
-    console.show_checks(checks, as_json=as_json)
+    checks = terminal.watched(api.rerun, plan, out, candidate=candidate, **running)
+    terminal.show_checks(checks, as_json=as_json)
     return verify_code(checks)
 
 

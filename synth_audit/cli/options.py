@@ -9,7 +9,7 @@ from typing import Any, TypeVar, get_args
 import click
 from click.shell_completion import CompletionItem
 
-from synth_audit.execution.workplace import Device, ExecutorName
+from synth_audit.execution import Device, ExecutorName
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

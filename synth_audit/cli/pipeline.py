@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 import synth_audit as api
-from synth_audit.cli import console, options
-from synth_audit.cli.console import short
-from synth_audit.cli.exits import Exit, exit_code, say, say_json, say_whole
+from synth_audit.cli import options, terminal
 from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
+from synth_audit.cli.terminal import Exit, exit_code, say, say_json, say_whole, short
 from synth_audit.errors import PlanError
-from synth_audit.inputs import Execution, as_plan, workspace_of
 from synth_audit.text import shortened
 
 if TYPE_CHECKING:
-    from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number
+    from synth_audit.inputs import Execution
+    from synth_audit.studies.frontier import FrontierRecord, Number
     from synth_audit.studies.mend import MendRecord
 
 JOB = CommandJob.PIPELINE
@@ -76,7 +75,7 @@ def init(
 
     path = write_starter_plan(source, table, plan_file, with_schema=with_schema, force=force)
     say_whole(f"wrote {path}; look it over")
-    console.say_next(f"synth-audit run {path}")
+    terminal.say_next(f"synth-audit run {path}")
     return Exit.PASS
 
 
@@ -94,7 +93,7 @@ def estimate(plan: Path, as_json: bool, **running: Unpack[Execution]) -> Exit:
     Example:
       synth-audit estimate tumours.yaml --workers 4
     """
-    found = console.watched(api.estimate, plan, **running)
+    found = terminal.watched(api.estimate, plan, **running)
     if as_json:
         say_json({**asdict(found), "expected": found.expected})
         return Exit.PASS
@@ -103,14 +102,11 @@ def estimate(plan: Path, as_json: bool, **running: Unpack[Execution]) -> Exit:
     for s in found.stages:
         first, second = s.measured
         say(f"{s.name:<14}{first:>12.1f} s{second:>12.1f} s{s.expected:>15,.0f} s")
-    say(f"about {_length(found.expected)}, and less where audits look at a part of the rows", bold=True)
+    seconds = found.expected
+    told = f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
+    told = f"{seconds:.0f} seconds" if seconds < 90 else told
+    say(f"about {told}, and less where audits look at a part of the rows", bold=True)
     return Exit.PASS
-
-
-def _length(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
 
 
 @main.command(job=JOB)
@@ -128,17 +124,19 @@ def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running
     Example:
       synth-audit run tumours.yaml --out audits/tumours
     """
+    from synth_audit.inputs import as_plan, workspace_of
+
     workspace = workspace_of(plan, out)
-    evidence = console.watched(api.run, plan, workspace.root, release=False, **running)
-    console.show_evidence(evidence, console.files_of(workspace), as_json=as_json)
-    code, step = exit_code(evidence), console.next_step(evidence, workspace.root, plan)
+    evidence = terminal.watched(api.run, plan, workspace.root, release=False, **running)
+    terminal.show_evidence(evidence, terminal.files_of(workspace), as_json=as_json)
+    code, step = exit_code(evidence), terminal.next_step(evidence, workspace.root, plan)
     if code is Exit.PASS and as_plan(plan).release is not None:
         if no_release:
             step = shlex.join(["synth-audit", "release", str(plan), "--out", str(workspace.root)])
         else:
             record = api.release(plan, workspace.root)
             say_whole(f"released {record.table.rows:,} rows to {record.where}", err=as_json)
-    console.say_next(step, aside=as_json)
+    terminal.say_next(step, aside=as_json)
     return code
 
 
@@ -161,11 +159,13 @@ def frontier(plan: Path, out: Path | None, fresh: bool, as_json: bool, **running
       synth-audit frontier tumours.yaml --out audits/tumours --workers 2
       synth-audit release tumours.yaml --candidate vine-truncation-5
     """
+    from synth_audit.inputs import as_plan, workspace_of
+
     settled = as_plan(plan)
     if settled.release is None:
         say("note: the plan names no `release`; to add one later means to sweep again", err=True)
     workspace = workspace_of(settled, out)
-    found = console.watched(api.frontier, settled, workspace.root, fresh=fresh, **running)
+    found = terminal.watched(api.frontier, settled, workspace.root, fresh=fresh, **running)
     words = ["synth-audit", "release", str(plan), *(["--out", str(out)] if out else [])]
     files = [workspace.frontier_page, workspace.frontier]
     command = shlex.join(words) if settled.release is not None else ""
@@ -184,15 +184,16 @@ def _show_frontier(found: FrontierRecord, files: Sequence[Path], command: str) -
     Args:
         command: releases the plan's own table; with ``--candidate`` a candidate. Empty without a target.
     """
-    head = (
-        "candidate",
-        str(found.privacy or "privacy"),
-        str(found.utility or "utility"),
-        "gates",
-        "verdict",
-        "PU",
-    )
-    console.say_table([head, *map(_frontier_row, found.candidates)])
+    measures = str(found.privacy or "privacy"), str(found.utility or "utility")
+    rows = [("candidate", *measures, "gates", "verdict", "PU")]
+    for c in found.candidates:
+        counts = [sum(g.result == result for g in c.gates) for result in terminal.RESULTS]
+        signs = [sign for sign, _ in terminal.RESULTS.values()]
+        gates = " ".join(f"{n} {sign}" for n, sign in zip(counts, signs, strict=True) if n)
+        score = "" if c.score is None else f"{c.score:.3f}"
+        verdict = f"{c.verdict} (kept)" if c.kept else c.verdict
+        rows.append((short(c.name), _span(c.privacy), _span(c.utility), gates, verdict, score))
+    terminal.say_table(rows)
     for c in found.candidates:
         if c.problem:
             say(f"  {c.name}: {c.problem}", fg="yellow")
@@ -209,17 +210,7 @@ def _show_frontier(found: FrontierRecord, files: Sequence[Path], command: str) -
         say_whole(f"  {path}")
     if found.split_kept:
         say(f"the split of {found.split_kept[:10]} is kept; --fresh pulls the source again")
-    console.say_next(_next_step(found, command))
-
-
-def _frontier_row(c: CandidateResult) -> tuple[str, ...]:
-    counts = [sum(g.result == result for g in c.gates) for result in console.RESULTS]
-    gates = " ".join(
-        f"{n} {sign}" for n, (sign, _) in zip(counts, console.RESULTS.values(), strict=True) if n
-    )
-    score = "" if c.score is None else f"{c.score:.3f}"
-    verdict = f"{c.verdict} (kept)" if c.kept else c.verdict
-    return short(c.name), _span(c.privacy), _span(c.utility), gates, verdict, score
+    terminal.say_next(_next_step(found, command))
 
 
 def _span(number: Number | None) -> str:
@@ -264,10 +255,12 @@ def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **give
       synth-audit mend tumours.yaml
       synth-audit mend tumours.yaml --out audits/tumours --write tumours-coarser.yaml
     """
+    from synth_audit.inputs import workspace_of
+
     if write is not None:
         api.refuse_mended_place(plan, write)
     workspace = workspace_of(plan, out)
-    found = console.watched(api.mend, plan, workspace.root, **given)
+    found = terminal.watched(api.mend, plan, workspace.root, **given)
     if as_json:
         say_json(found)
     else:
@@ -278,7 +271,7 @@ def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **give
         api.write_mended_plan(plan, found, write)
         words = ["synth-audit", "run", str(write), "--out", str(workspace.root)]
         say_whole(f"wrote {write}", err=as_json)
-        console.say_next(shlex.join(words), aside=as_json)
+        terminal.say_next(shlex.join(words), aside=as_json)
     return Exit.PASS
 
 
@@ -294,7 +287,7 @@ def _show_mend(found: MendRecord, file: Path) -> None:
         told = [shortened(words, 60) for words in tried.words] or [""]
         rows.append((str(number), told[0], tried.verdict, refused, _variation(tried.total_variation)))
         rows += [("", words, "", "", "") for words in told[1:]]
-    console.say_table(rows)
+    terminal.say_table(rows)
     say()
     say(f"{found.tries_counted} candidates are counted: each that may be judged is a chance of a wrong pass.")
     say(found.reason, fg="green" if found.mended else "yellow", bold=True)

@@ -11,9 +11,9 @@ import click
 
 import synth_audit as api
 from synth_audit.cli import options
-from synth_audit.cli.exits import Exit, say, say_json, say_whole
 from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
+from synth_audit.cli.terminal import Exit, say, say_json, say_whole
 from synth_audit.errors import PlanError
 
 if TYPE_CHECKING:
@@ -32,18 +32,14 @@ def list_plugins(as_json: bool) -> Exit:
     Example:
       synth-audit list --json
     """
-    show_catalogue(as_json=as_json)
-    return Exit.PASS
-
-
-def show_catalogue(*, as_json: bool) -> None:
-    """Print every plug-in with its one-line description."""
     from synth_audit import registry
 
-    found = {room: {n: _info(ref) for n, ref in registry.catalogue(room).items()} for room in _ROOMS}
+    found = {
+        room: {n: vars(ref.load())["info"] for n, ref in registry.catalogue(room).items()} for room in _ROOMS
+    }
     if as_json:
         say_json({room: {n: str(info.title) for n, info in infos.items()} for room, infos in found.items()})
-        return
+        return Exit.PASS
     usual = registry.default_audits()
     for room, infos in found.items():
         say(f"{room}s", bold=True)
@@ -53,10 +49,7 @@ def show_catalogue(*, as_json: bool) -> None:
             say(f"  {name:<24} {info.title}: {said.partition('. ')[0].rstrip('.')}{asked}")
         say()
     say("`synth-audit describe NAME` shows the settings and, for audits, what they measure.")
-
-
-def _info(ref: PluginRef) -> Any:
-    return vars(ref.load())["info"]
+    return Exit.PASS
 
 
 @main.command(job=JOB)
@@ -118,8 +111,7 @@ def show_plugin(ref: PluginRef, *, as_json: bool) -> None:
         say_whole(textwrap.fill(setting.meaning, 100, initial_indent=" " * 6, subsequent_indent=" " * 6))
     if isinstance(info, AuditInfo):
         _heading("measurements")
-        derived = derived_of(ref.family)
-        for q in (*info.quantities, *derived):
+        for q in (*info.quantities, *derived_of(ref.family)):
             say(f"  {ref.name}.{q.name:<18} {q.title} ({q.unit}, {q.direction})")
     _heading("how it works")
     say_whole(textwrap.indent(doc.text, "  "))

@@ -11,14 +11,14 @@ import click
 
 import synth_audit as api
 from synth_audit.cli import options
-from synth_audit.cli.exits import Exit, say, say_json, say_whole
 from synth_audit.cli.group import CommandJob, main
 from synth_audit.cli.options import FILE
+from synth_audit.cli.terminal import Exit, say, say_json, say_whole
 from synth_audit.errors import PlanError
 from synth_audit.text import shortened
 
 if TYPE_CHECKING:
-    from synth_audit.store.purge import PurgeItem, PurgeRecord
+    from synth_audit.store.purge import PurgeRecord
 
 JOB = CommandJob.RELEASE
 
@@ -162,27 +162,23 @@ def purge(
 def _show_purge(record: PurgeRecord, *, as_json: bool) -> None:
     """Print what goes and what stays, and why."""
     if as_json:
-        say_json({"done": record.done, **{n: _plain_items(record, n) for n in ("goes", "stays")}})
+        keys = ("name", "told", "made", "size", "reason")
+        plain = {
+            n: [{k: getattr(item, k) for k in keys} for item in getattr(record, n)] for n in ("goes", "stays")
+        }
+        say_json({"done": record.done, **plain})
         return
     verb = "gone" if record.done else "would go"
-    say(f"{verb}: {len(record.goes)} ({_bytes(record.size)})", bold=True)
-    for item in record.goes:
-        _show_item(item)
-    say(f"stays: {len(record.stays)}, and the ledger, the journal, the salt, train and control", bold=True)
-    for item in record.stays:
-        _show_item(item)
-
-
-def _show_item(item: PurgeItem) -> None:
-    made = f", {item.made[:10]}" if item.made else ""
-    why = f": {item.reason}" if item.reason else ""
-    say(f"  {shortened(item.name, 40)}  {item.told}{made}, {_bytes(item.size)}{why}")
-
-
-def _plain_items(record: PurgeRecord, name: str) -> list[dict[str, object]]:
-    items = record.goes if name == "goes" else record.stays
-    keys = ("name", "told", "made", "size", "reason")
-    return [{key: getattr(item, key) for key in keys} for item in items]
+    heads = (
+        f"{verb}: {len(record.goes)} ({_bytes(record.size)})",
+        f"stays: {len(record.stays)}, and the ledger, the journal, the salt, train and control",
+    )
+    for head, items in zip(heads, (record.goes, record.stays), strict=True):
+        say(head, bold=True)
+        for item in items:
+            made = f", {item.made[:10]}" if item.made else ""
+            why = f": {item.reason}" if item.reason else ""
+            say(f"  {shortened(item.name, 40)}  {item.told}{made}, {_bytes(item.size)}{why}")
 
 
 def _bytes(size: float) -> str:

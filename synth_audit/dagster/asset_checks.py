@@ -2,6 +2,7 @@
 
 # Without `from __future__ import annotations`: Dagster reads the annotations of what it decorates.
 
+import logging
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from synth_audit.dagster import metadata, places
+from synth_audit.dagster import metadata
 from synth_audit.dagster.entry import TableEntry
 from synth_audit.dagster.outcomes import GateCheckResult, without_values
 from synth_audit.errors import GateError, NotAsAudited
 from synth_audit.findings.verdict import FITNESS
+from synth_audit.verdict.criteria import OWN_GATES, PRIVACY_BUDGET, REFUTED
 from synth_audit.verdict.judge import BUILT_IN
-from synth_audit.verdict.own_gates import OWN_GATES, PRIVACY_BUDGET, REFUTED
 
 if TYPE_CHECKING:
     from synth_audit.pipeline.verify import Check
@@ -62,12 +63,18 @@ def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
 
     @dg.multi_asset_check(name=f"{table.key}__gates", specs=specs, can_subset=True)
     def judge(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        context.log.addFilter(_left_out_on_purpose)
         with without_values("gates"):
             results = list(_results(table.at(context)))
         chosen = {key.name for key in context.selected_asset_check_keys}
         yield from (r for r in results if r.check_name in chosen)
 
     return judge
+
+
+def _left_out_on_purpose(record: logging.LogRecord) -> bool:
+    """Drop what Dagster logs of checks without a result: gates that a suite leaves out are no mistake."""
+    return "did not yield or return expected outputs" not in record.getMessage()
 
 
 def known_gates(table: TableEntry) -> list[GateCheck]:
@@ -113,20 +120,27 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
             yield _result(table, check, passed, result.explanation, metadata.gate(result))
         elif check.blocking:  # without any result Dagster tells people that nothing gates the release
             yield _result(table, check, False, "Not judged: what it asks was not measured.", {}, held=False)
-    whole = metadata.verdict(evidence, places.pages(table, evidence))
-    safe, fit = (f"{x.label}: {x.answer}." for x in two_answers(evidence))
-    told = " ".join((*(metadata.reasons(evidence) or ["Pass."])[:1], safe, fit))
-    yield _result(table, WHOLE, evidence.passed, told, whole)
+    pages, reasons, (safe, fit) = (
+        metadata.pages(table, evidence),
+        metadata.reasons(evidence),
+        two_answers(evidence),
+    )
+    answers = [f"{x.label}: {x.answer}." for x in (safe, fit)]
+    told = " ".join((*(reasons or ["Pass."])[:1], *answers))
+    yield _result(table, WHOLE, evidence.passed, told, metadata.verdict(evidence, pages, reasons))
     if FIT in _answers(table):
-        yield _result(table, FIT, evidence.fitness is Fitness.YES, fit, whole)
+        why = [fit.detail] if fit.detail else []
+        told = " ".join((answers[1], *why))
+        passed = evidence.fitness is Fitness.YES
+        yield _result(table, FIT, passed, told, metadata.verdict(evidence, pages, why))
 
 
 def _refuse_altered(table: TableEntry, found: "Iterable[Check]") -> None:
     """Checks must speak of what was filed; ``release`` makes sure of it once more."""
-    from synth_audit.pipeline.verify import RELEASED
+    from synth_audit.pipeline.verify import OUT_THERE
     from synth_audit.store.evidence_store import evidence_store
 
-    if faults := [f"{c.what}: {c.detail}" for c in found if c.holds is False and c.what != RELEASED]:
+    if faults := [f"{c.what}: {c.detail}" for c in found if c.holds is False and c.what != OUT_THERE]:
         raise NotAsAudited(
             f"the evidence was altered ({faults[0]})",
             where=str(evidence_store(table.workspace).where()["evidence"]),

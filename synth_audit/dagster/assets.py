@@ -1,4 +1,8 @@
-"""The assets of a table: each calls one stage of the library and describes what it left."""
+"""The assets of a table: its stages, each of which calls the library and describes what it left, and the
+tables before and behind them.
+
+Where others made the table, a vendor or dbt, nothing is fitted here, and all else is as for our own.
+"""
 
 # Without `from __future__ import annotations`: Dagster reads the annotations of what it decorates.
 
@@ -10,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from synth_audit.dagster import metadata, openlineage, places
-from synth_audit.dagster.entry import TableEntry, pool_of
+from synth_audit.dagster import messages, metadata
+from synth_audit.dagster.entry import ROLES, MadeElsewhere, TableEntry, pool_of
 from synth_audit.dagster.outcomes import (
     OUTCOME,
     REFUSED,
@@ -22,12 +26,12 @@ from synth_audit.dagster.outcomes import (
     tell_refusal,
     without_values,
 )
-from synth_audit.dagster.places import events
-from synth_audit.dagster.verdict_message import message, send
 from synth_audit.errors import PlanError, SynthAuditError
 from synth_audit.inputs import run_context
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from synth_audit.execution.context import RunContext
 
 WORKERS = "SYNTH_AUDIT_WORKERS"
@@ -50,6 +54,39 @@ class Stage:
     run: Callable[[TableEntry, "RunContext"], Told]
 
 
+def places(table: TableEntry) -> list[dg.AssetSpec]:
+    """What others make and what they read: the source, or the three tables, and the released table."""
+    plan, made = table.plan, table.settings.made_elsewhere
+    before = [dg.AssetKey.from_user_string(name) for name in table.settings.deps]
+    found = []
+    if made is not None:
+        roles = ((role, getattr(made, role).name, MadeElsewhere.model_fields[role]) for role in ROLES)
+        found += [
+            _place(table, table.asset(n), field.description or "", kind, before) for n, kind, field in roles
+        ]
+    if plan.source is not None:
+        found.append(_place(table, table.asset("source"), "The sensitive table.", plan.source.name, before))
+    if plan.release is not None:
+        what, behind = "The table that was released.", [table.asset("release")]
+        found.append(_place(table, table.released, what, plan.release.name, behind))
+    return found
+
+
+def _place(
+    table: TableEntry, key: dg.AssetKey, what: str, kind: str, deps: list[dg.AssetKey]
+) -> dg.AssetSpec:
+    return dg.AssetSpec(
+        key,
+        deps=deps,
+        group_name=table.key,
+        kinds={kind, "table"},
+        partitions_def=table.partitions,
+        owners=list(table.settings.owners),
+        tags=dict(table.settings.tags),
+        description="\n\n".join(filter(None, [what, table.settings.description])),
+    )
+
+
 def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
     """The table's assets in order; ``release`` and ``frontier`` only where the plan has such a key.
 
@@ -58,7 +95,7 @@ def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
     made_here = table.settings.made_elsewhere is None
     known = STAGES if made_here else [s for s in STAGES if s.name not in ("split", "synthetic")]
     stages = [s for s in known if s.name != "release" or table.plan.release is not None]
-    first = ("source",) if made_here else places.ROLES
+    first = ("source",) if made_here else ROLES
     deps = [[table.asset(name) for name in first], *([table.asset(s.name)] for s in stages)]
     assets = [_asset(table, stage, before) for stage, before in zip(stages, deps, strict=False)]
     if table.plan.frontier is not None:
@@ -67,11 +104,16 @@ def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
 
 
 def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.AssetsDefinition:
+    hours = table.settings.fresh_hours
+    fresh = None if hours is None else dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=hours))
+    plan = table.plan
+    choice = {"split": plan.source, "synthetic": plan.generator, "release": plan.release}.get(stage.name)
+
     @dg.asset(
         key=table.asset(stage.name),
         deps=deps,
         group_name=table.key,
-        kinds=_kinds(table, stage),
+        kinds={stage.kind} | ({choice.name} if choice else set()),
         owners=list(table.settings.owners),
         tags=dict(table.settings.tags),
         code_version=table.code_version(stage.name),
@@ -79,7 +121,7 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
         output_required=False,
         partitions_def=table.partitions,
         automation_condition=_FOLLOWS if stage.name == "release" else None,
-        freshness_policy=_fresh(table) if stage.name == "release" else None,
+        freshness_policy=fresh if stage.name == "release" else None,
         description="\n\n".join(filter(None, [stage.does, table.settings.description])),
     )
     def run_stage(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
@@ -110,57 +152,63 @@ def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) ->
     ):
         told, digest = stage.run(table, how)
         if stage.name == "release":
-            tag(context, OUTCOME, RELEASED)
+            tag(context, table, OUTCOME, RELEASED)
         partition = context.partition_key if table.partitions is not None else None
-        for event in events(table, stage.name, told, digest, partition):
+        for event in _events(table, stage.name, told, digest, partition):
             context.log_event(event)
         if stage.name == "report":
-            tag(context, VERDICT, str(told["verdict"]))
-            _tell(table, context)
-        if stage.name in ("report", "release"):
-            _trace(table, stage.name, context)
+            tag(context, table, VERDICT, str(told["verdict"]))
+        if stage.name == "report" or (stage.name == "release" and os.environ.get(messages.TARGET)):
+            for problem in _sent(table, stage.name, context.run.run_id):
+                context.log.warning(problem)
     return told, digest
 
 
-def _fresh(table: TableEntry) -> dg.FreshnessPolicy | None:
-    if table.settings.fresh_hours is None:
-        return None
-    return dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=table.settings.fresh_hours))
+def _sent(table: TableEntry, stage: str, run: str) -> Iterator[str]:
+    """Send the verdict to whom it may concern, and each event to OpenLineage's readers.
 
-
-def _tell(table: TableEntry, context: dg.AssetExecutionContext) -> None:
-    """Send the verdict to whom it may concern; that it cannot be sent is logged and no more."""
+    Yields:
+        Why something could not be sent, which changes nothing else.
+    """
     from synth_audit.store.evidence_store import evidence_store
     from synth_audit.store.locate import newest_evidence
 
-    evidence = newest_evidence(table.workspace)
-    path = evidence_store(table.workspace).where(evidence.digest)["report"]
-    if problem := send(message(table, evidence, path)):
-        context.log.warning(f"{problem}; the verdict stands")
-
-
-def _trace(table: TableEntry, stage: str, context: dg.AssetExecutionContext) -> None:
-    """Send what OpenLineage's readers want to know; that it cannot be sent is logged and no more."""
-    if not openlineage.wanted():
-        return
-    from synth_audit.store.locate import newest_evidence
-
-    told = {"report": openlineage.judged, "release": openlineage.released}[stage]
     try:
-        problem = openlineage.send(told(table, newest_evidence(table.workspace), context.run.run_id))
+        evidence = newest_evidence(table.workspace)
     except SynthAuditError as error:  # altered since: what was released stays released
-        problem = f"nothing was sent to {openlineage.TARGET}: {error.what}"
-    if problem:
-        context.log.warning(problem)
+        yield f"nothing was sent: {error.what}"
+        return
+    told = messages.released
+    if stage == "report":
+        told, path = messages.judged, evidence_store(table.workspace).where(evidence.digest)["report"]
+        if problem := messages.send_verdict(messages.message(table, evidence, path)):
+            yield f"{problem}; the verdict stands"
+    if problem := messages.send_event(told(table, evidence, run)):
+        yield problem
 
 
-def _kinds(table: TableEntry, stage: Stage) -> set[str]:
-    choice = {
-        "split": table.plan.source,
-        "synthetic": table.plan.generator,
-        "release": table.plan.release,
-    }.get(stage.name)
-    return {stage.kind} | ({choice.name} if choice else set())
+def _events(
+    table: TableEntry, stage: str, told: dict[str, Any], version: str, partition: str | None = None
+) -> Iterator[Any]:
+    """What a stage tells of a place that is not its own."""
+    tags = {"dagster/data_version": version}
+    rows = {"dagster/row_count": told.get("dagster/row_count")}
+    if stage == "split" and table.plan.source is not None:
+        seen = {"source, keyed hash": told["source, keyed hash"], **rows}
+        tags = {"dagster/data_version": told["source, keyed hash"]}
+        yield dg.AssetObservation(table.asset("source"), metadata=seen, tags=tags, partition=partition)
+    if stage == "release":
+        names = ("table", "where", "certificate link", "released sha256")
+        seen = {name: told[name] for name in names if name in told} | rows
+        yield dg.AssetMaterialization(table.released, metadata=seen, tags=tags, partition=partition)
+
+
+def _rows(table: TableEntry, role: str) -> "pa.Table":
+    from synth_audit.plugins.source import read_whole
+
+    place = getattr(table.settings.made_elsewhere, role)
+    source = table.plan.model_copy(update={"source": place}).build_source()
+    return read_whole(source, table.plan.base)
 
 
 def _split(table: TableEntry, context: "RunContext") -> Told:
@@ -183,7 +231,18 @@ def _audit(table: TableEntry, context: "RunContext") -> Told:
     if table.settings.made_elsewhere is None:
         evidence = audit_synthetic(table.plan, table.workspace, context)
     else:
-        evidence = places.audit(table, context, _workers())
+        from synth_audit import api
+
+        train, control, synthetic = (_rows(table, role) for role in ROLES)
+        evidence = api.audit(
+            train,
+            control,
+            synthetic,
+            table.plan,
+            out=table.workspace.root,
+            progress=context.progress,
+            workers=_workers(),
+        )
     return metadata.audit(evidence, table.workspace), evidence.digest
 
 
@@ -194,7 +253,7 @@ def _report(table: TableEntry, context: "RunContext") -> Told:
     path = write_report(table.workspace)
     evidence = newest_evidence(table.workspace)
     table.refuse_foreign(evidence)
-    return metadata.report(evidence, path, places.pages(table, evidence)), evidence.digest
+    return metadata.report(evidence, path, metadata.pages(table, evidence)), evidence.digest
 
 
 def _release(table: TableEntry, context: "RunContext") -> Told:
@@ -203,9 +262,11 @@ def _release(table: TableEntry, context: "RunContext") -> Told:
 
     if table.settings.made_elsewhere is None:
         record = release_synthetic(table.plan, table.workspace)
-    else:
-        record = places.release(table)
-    pages = places.pages(table, newest_evidence(table.workspace))
+    else:  # read once more where it lies: its content must be the same
+        from synth_audit import api
+
+        record = api.release(table.plan, table.workspace.root, _rows(table, "synthetic"))
+    pages = metadata.pages(table, newest_evidence(table.workspace))
     return metadata.release(table.plan.name, record, pages), record.table.hmac
 
 

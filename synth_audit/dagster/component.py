@@ -12,15 +12,20 @@ from pathlib import Path
 from typing import Any, Self
 
 import dagster as dg
-from pydantic import BaseModel, Field, ModelWrapValidatorHandler, PrivateAttr, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    ValidationError,
+    model_validator,
+)
 
 from synth_audit.dagster.asset_checks import gate_checks
-from synth_audit.dagster.assets import stage_assets
-from synth_audit.dagster.entry import TableEntry
-from synth_audit.dagster.places import MadeElsewhere, places
+from synth_audit.dagster.assets import places, stage_assets
+from synth_audit.dagster.entry import MadeElsewhere, TableEntry
 from synth_audit.dagster.snapshots import Snapshots, refuse_unmarked, schedule_of, sensor_of
-from synth_audit.dagster.templates import templated, validated
-from synth_audit.errors import PlanError
+from synth_audit.errors import PlanError, keys_of, problems_of
 from synth_audit.inputs import workspace_of
 from synth_audit.plan.plan import Plan, parse_plan, plan_schema
 from synth_audit.verdict.suite import Suite, load_suite, locate
@@ -30,6 +35,8 @@ _LONGEST = "dagster/max_runtime"
 
 HOME = "SYNTH_AUDIT_HOME"
 """Environment variable: the folder that relative paths start from; the project's root without it."""
+
+_MARK = "{{"
 
 
 class TableSettings(Plan):
@@ -90,8 +97,23 @@ class AttributesAsWritten(TableSettings):
         return made
 
     def filled(self, scope: Mapping[str, Any]) -> TableSettings:
-        """The settings with their templates filled in; raises ``PlanError`` as :func:`validated` does."""
-        return self if self._written is None else validated(TableSettings, self._written, scope)
+        """The settings with their templates filled in.
+
+        Raises:
+            PlanError: a template cannot be filled in, or a value is refused; no value is repeated.
+        """
+        if self._written is None:
+            return self
+        try:
+            return TableSettings.model_validate(filled(self._written, scope))
+        except ValidationError as error:
+            raise PlanError(
+                problems_of(error, TableSettings),
+                where="attributes",
+                expected=keys_of(error, TableSettings) or "what the plan's JSON Schema allows",
+                fix="check what the templates stand for; digits that are text take quotes: "
+                "`'{{ env.PORT }}'`",
+            ) from None
 
 
 class TableScaffolder(dg.Scaffolder):
@@ -152,16 +174,19 @@ class AuditedTable(dg.Component):
         """
         table = self.table()
         swept = table.plan.frontier is not None
-        everything = dg.AssetSelection.groups(table.key)
+        everything, frontier = (
+            dg.AssetSelection.groups(table.key),
+            dg.AssetSelection.assets(table.asset("frontier")),
+        )
         job = dg.define_asset_job(
             f"{table.key}_audit",
-            selection=everything - _frontier(table) if swept else everything,
+            selection=everything - frontier if swept else everything,
             description=f"Audits {table.plan.name} and releases it if every gate allows it.",
             tags=self._run_tags,
         )
         sweep = dg.define_asset_job(
             f"{table.key}_frontier",
-            selection=_frontier(table),
+            selection=frontier,
             description=f"Tries several generators for {table.plan.name}; releases nothing.",
             tags=self._run_tags,
         )
@@ -170,7 +195,9 @@ class AuditedTable(dg.Component):
             asset_checks=[gate_checks(table)],
             jobs=[job, sweep] if swept else [job],
             schedules=self._schedules(table, job),
-            sensors=self._sensors(table, job),
+            sensors=[sensor_of(table.key, table.plan, job, table.partitions)]
+            if isinstance(table.partitions, dg.DynamicPartitionsDefinition)
+            else [],
         )
 
     def table(self) -> TableEntry:
@@ -179,9 +206,15 @@ class AuditedTable(dg.Component):
             mode="json", by_alias=True, exclude_unset=True, include=set(Plan.model_fields)
         )
         plan = parse_plan({"name": self.folder} | values, where=self.folder).located(self.home).check()
-        if self.settings.made_elsewhere is not None:
-            _refuse_making(plan)
-        else:
+        made = [key for key in ("source", "generator", "frontier") if getattr(plan, key) is not None]
+        if self.settings.made_elsewhere is not None and made:
+            raise PlanError(
+                "a table that others made is neither split nor fitted here",
+                where=made[0],
+                expected="`made_elsewhere` without `source`, `generator` and `frontier`",
+                fix=f"leave out {' and '.join(made)}, or `made_elsewhere`",
+            )
+        if self.settings.made_elsewhere is None:
             plan.build_source()
             plan.build_generator()
         partitions = self._partitions(plan)
@@ -189,11 +222,11 @@ class AuditedTable(dg.Component):
             from synth_audit.studies.ranking import candidates_of
 
             candidates_of(plan, sys.maxsize)
-        chosen = self.settings.workspace
+        chosen, suite = self.settings.workspace, locate(plan.gates, plan.base)
         return TableEntry(
             key=_key(plan),
             plan=plan,
-            suite=_suite(plan),
+            suite=_read_suite(suite, suite.read_bytes()),
             workspace=workspace_of(plan, self.home / chosen if chosen else None),
             settings=self.settings,
             partitions=partitions,
@@ -235,36 +268,83 @@ class AuditedTable(dg.Component):
             )
         ]
 
-    def _sensors(self, table: TableEntry, job: dg.UnresolvedAssetJobDefinition) -> list[dg.SensorDefinition]:
-        if not isinstance(table.partitions, dg.DynamicPartitionsDefinition):
-            return []
-        return [sensor_of(table.key, table.plan, job, table.partitions)]
-
 
 def _key(plan: Plan) -> str:
     return re.sub(r"\W", "_", plan.name)
 
 
-def _refuse_making(plan: Plan) -> None:
-    if made := [key for key in ("source", "generator", "frontier") if getattr(plan, key) is not None]:
-        raise PlanError(
-            "a table that others made is neither split nor fitted here",
-            where=made[0],
-            expected="`made_elsewhere` without `source`, `generator` and `frontier`",
-            fix=f"leave out {' and '.join(made)}, or `made_elsewhere`",
-        )
-
-
-def _suite(plan: Plan) -> Suite:
-    """The plan's suite; tables that share one have it read once, as long as its file does not change."""
-    path = locate(plan.gates, plan.base)
-    return _read_suite(path, path.read_bytes())
-
-
 @lru_cache(maxsize=16)
 def _read_suite(path: Path, content: bytes) -> Suite:
+    """A suite; tables that share one have it read once, as long as its file does not change."""
     return load_suite(str(path), path.parent)
 
 
-def _frontier(table: TableEntry) -> dg.AssetSelection:
-    return dg.AssetSelection.assets(table.asset("frontier"))
+def templated(value: object) -> bool:
+    """Whether a value, or one inside it, holds a template."""
+    match value:
+        case str():
+            return _MARK in value
+        case Mapping():
+            return any(map(templated, value.values()))
+        case list():
+            return any(map(templated, value))
+    return False
+
+
+def filled(value: Any, scope: Mapping[str, Any], where: str = "") -> Any:
+    """A value with its templates filled in; text without a template stays as it is.
+
+    As in Dagster, text that reads as a number or a list becomes one. Other than in Dagster, a variable that
+    is not set is refused: it would become the word None, or leave a setting at its default.
+
+    Args:
+        scope: what templates may name, as Dagster has it for the component.
+        where: key of the value.
+
+    Raises:
+        PlanError: naming the key whose template cannot be filled in.
+    """
+    match value:
+        case str() if _MARK in value:
+            return _rendered(value, scope, where)
+        case Mapping():
+            return {key: filled(v, scope, f"{where}.{key}".lstrip(".")) for key, v in value.items()}
+        case list():
+            return [filled(v, scope, f"{where}.{i}") for i, v in enumerate(value)]
+    return value
+
+
+class _Environment:
+    """The scope ``env``: ``env.NAME``, or ``env('NAME', default)``."""
+
+    def __getattr__(self, name: str) -> str:
+        try:
+            return os.environ[name]
+        except KeyError:
+            raise AttributeError(name) from None  # which the template tells as undefined
+
+    def __call__(self, name: str, *default: Any) -> Any:
+        return os.environ.get(name, *default) if default else os.environ[name]
+
+
+def _rendered(text: str, scope: Mapping[str, Any], where: str) -> Any:
+    from jinja2 import StrictUndefined, Undefined  # lazy import: most tables have no template
+    from jinja2.nativetypes import NativeEnvironment
+
+    try:
+        template = NativeEnvironment(undefined=StrictUndefined).from_string(text)
+        found: Any = template.render({**scope, "env": _Environment()})
+    except Exception as error:  # a template is the user's own code; what it raises may quote a variable
+        raise _unfilled(where, type(error).__name__) from None
+    if isinstance(found, Undefined) or templated(found):
+        raise _unfilled(where, "undefined" if isinstance(found, Undefined) else f"it still holds {_MARK}")
+    return found
+
+
+def _unfilled(where: str, reason: str) -> PlanError:
+    return PlanError(
+        f"a template cannot be filled in ({reason})",
+        where=where,
+        expected="`{{ env.NAME }}` of a variable that is set, or `{{ env('NAME', 'default') }}`",
+        fix="set the variable where Dagster loads this table, or write the value itself",
+    )

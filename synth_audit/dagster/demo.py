@@ -13,12 +13,16 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, NoReturn
 
+import dagster as dg
+
+from synth_audit.build import resource_folder
+from synth_audit.dagster.loading import load_tables
+
 if TYPE_CHECKING:
-    import dagster as dg
     import pyarrow as pa
 
 Tell = Callable[[str], object]
@@ -51,7 +55,8 @@ def run_demo(folder: Path, tell: Tell = print) -> bool:
         _place_salt(folder, table)
     with _environment(_settings(folder)):
         released = {table: _audit_one(folder, table, tell) for table in TABLES}
-    _tell_next(folder, tell)
+    tell("\nOpen the two reports in a browser, then look around in Dagster:")
+    tell(f"  {sys.executable} -m synth_audit.dagster.demo --ui {folder}")
     return released == {"tumours_vine": True, "tumours_resample": False}
 
 
@@ -103,6 +108,15 @@ def _settings(folder: Path) -> Mapping[str, str]:
     return {"SYNTH_AUDIT_HOME": str(folder), "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "1"}
 
 
+@dg.definitions
+def defs() -> dg.Definitions:
+    """The code location of the demo: its two tables, from a checkout or from an installed wheel."""
+    tables = ModuleType("dagster_project.defs")
+    folder = resource_folder("dagster_project") / "defs"
+    tables.__path__, tables.__file__ = [str(folder)], str(folder / "__init__.py")
+    return load_tables(tables)
+
+
 @contextmanager
 def _environment(settings: Mapping[str, str]) -> Iterator[None]:
     before = {name: os.environ.get(name) for name in settings}
@@ -128,10 +142,6 @@ def _place_salt(folder: Path, table: str) -> None:
 
 
 def _audit_one(folder: Path, table: str, tell: Tell) -> bool:
-    import dagster as dg
-
-    from synth_audit.dagster.demo_tables import defs
-
     job = defs().resolve_job_def(f"{table}_audit")
     start = time.perf_counter()
     tell(f"\n{table}: split → synthetic → audit → report → gates → release")
@@ -146,8 +156,6 @@ def _audit_one(folder: Path, table: str, tell: Tell) -> bool:
 
 def _release_alone(job: dg.JobDefinition, table: str, instance: dg.DagsterInstance) -> str:
     """What ``release`` says when it is run by itself, past the checks."""
-    import dagster as dg
-
     key = dg.AssetKey([table, "release"])
     result = job.execute_in_process(
         instance=instance, run_config=_QUIET, raise_on_error=False, asset_selection=[key]
@@ -194,35 +202,18 @@ def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tel
     tell(f"  released  {landed}")
 
 
-def _tell_next(folder: Path, tell: Tell) -> None:
-    tell("\nOpen the two reports in a browser, then look around in Dagster:")
-    tell(f"  {sys.executable} -m synth_audit.dagster.demo --ui {folder}")
-
-
 def open_ui(folder: Path) -> NoReturn:
     """Turn this process into Dagster's web server over what the demo left in ``folder``."""
-    command = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-m",
-        "dagster",
-        "dev",
-        "-m",
-        "synth_audit.dagster.demo_tables",
-    ]
-    os.execve(sys.executable, command, {**os.environ, **_settings(folder.resolve())})  # noqa: S606
+    command = f"-W ignore -m dagster dev -m {__spec__.name}".split()
+    os.execve(sys.executable, [sys.executable, *command], {**os.environ, **_settings(folder.resolve())})  # noqa: S606
 
 
 def main() -> int:
-    """Command line; 0 when the demo went as it should, 2 when Dagster is not installed."""
+    """Command line; 0 when the demo went as it should."""
     parser = argparse.ArgumentParser("python -m synth_audit.dagster.demo", description="Try it on real data.")
     parser.add_argument("folder", nargs="?", type=Path, default=Path("demo"))
     parser.add_argument("--ui", action="store_true", help="open what an earlier demo left in Dagster")
     chosen = parser.parse_args()
-    if find_spec("dagster") is None:
-        sys.stderr.write("The demo runs through Dagster: pip install 'synth-audit[dagster]'\n")
-        return 2
     if chosen.ui:
         open_ui(chosen.folder)
     return 0 if run_demo(chosen.folder) else 1

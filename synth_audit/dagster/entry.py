@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import dagster as dg
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from synth_audit.build import build_version
 from synth_audit.errors import NotAsAudited
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Need
 from synth_audit.plugins.generator import Generator, Needs, needs_of
+from synth_audit.plugins.plugin_config import Location
 from synth_audit.store.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -26,6 +28,25 @@ GPU = "gpu"
 
 MEMORY = "memory"
 """Pool of stages with a fit that needs much memory, and no GPU."""
+
+
+ROLES = ("train", "control", "synthetic")
+"""The tables that an audit is about."""
+
+
+class MadeElsewhere(BaseModel):
+    """Where the three tables are that an audit is about."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    train: Location = Field(description="real rows that the synthetic ones were made from")
+    control: Location = Field(description="real rows of the same population that the maker never had")
+    synthetic: Location = Field(description="the table that was made")
+
+    @model_validator(mode="after")
+    def _three_places(self) -> MadeElsewhere:
+        if len({getattr(self, role).model_dump_json() for role in ROLES}) < len(ROLES):
+            raise ValueError("two of train, control and synthetic are the same table")
+        return self
 
 
 @dataclass(frozen=True)
@@ -92,11 +113,6 @@ def pool_of(table: TableEntry, stage: str) -> str | None:
     needs = Needs()
     for generator in _fitted(table, stage):
         needs |= needs_of(generator)
-    return _waits(needs)
-
-
-def _waits(needs: Needs) -> str | None:
-    """The pool for what needs that much."""
     return GPU if needs.gpu else MEMORY if needs.memory else None
 
 
@@ -109,13 +125,11 @@ def _fitted(table: TableEntry, stage: str) -> Iterator[Generator]:
         yield from (candidate.plan.build_generator() for candidate in candidates_of(plan, sys.maxsize))
     elif plan.generator is not None and stage in ("synthetic", "audit"):
         generator = plan.build_generator()
-        # What waits for nothing anyway is not asked about: that would load every audit.
-        if stage == "synthetic" or (_waits(needs_of(generator)) and _plays(table)):
+        needs = needs_of(generator)
+        if stage == "synthetic":
             yield generator
+        elif needs.gpu or needs.memory:  # what waits for nothing is not asked about: that loads every audit
+            from synth_audit.pipeline.stages import audits_of
 
-
-def _plays(table: TableEntry) -> bool:
-    """True when an audit of the plan, or one that a gate brings along, fits the generator again."""
-    from synth_audit.pipeline.stages import audits_of
-
-    return any(Need.GENERATOR in a.info.needs for a in audits_of(table.plan, table.suite).values())
+            if any(Need.GENERATOR in a.info.needs for a in audits_of(plan, table.suite).values()):
+                yield generator

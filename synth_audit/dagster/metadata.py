@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from synth_audit.dagster.messages import page_link
+
 if TYPE_CHECKING:
+    from synth_audit.dagster.entry import TableEntry
     from synth_audit.findings.verdict import GateResult
     from synth_audit.pipeline.release import ReleaseRecord
-    from synth_audit.store.evidence import ColumnRecord, Evidence
-    from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
+    from synth_audit.store.evidence import ColumnRecord, Evidence, SplitRecord, SyntheticRecord
     from synth_audit.store.workspace import Workspace
     from synth_audit.studies.frontier import FrontierRecord, Number
 
@@ -59,7 +61,10 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
     return {
         **_answers(evidence),
         "gates": gate_table(evidence.gates.results),
-        "audits": _outcome_table(evidence),
+        "audits": _table(
+            ("audit", "room", "outcome", "measurements", "reason"),
+            ((o.audit, o.family, str(o.status), len(o.measurements), o.reason) for o in evidence.outcomes),
+        ),
         **_numbers({str(g.measurement): g.value for g in evidence.gates.results if g.measurement}),
         **_bullets("holds the release", evidence.gates.blockers),
         **_pictures(evidence),
@@ -117,6 +122,7 @@ def release(table: str, record: ReleaseRecord, pages: Metadata) -> Metadata:
 
 def frontier(record: FrontierRecord, workspace: Workspace) -> Metadata:
     """Which candidate was chosen and why, and one line for each."""
+    score = {c.name: "" if c.score is None else f"{c.score:.3f}" for c in record.candidates}
     return {
         "candidates": len(record.candidates),
         "chosen": record.chosen or "none",
@@ -124,7 +130,13 @@ def frontier(record: FrontierRecord, workspace: Workspace) -> Metadata:
         "privacy": str(record.privacy or ""),
         "usefulness": str(record.utility or ""),
         "level, corrected for their number": record.level,
-        "all candidates": _candidate_table(record),
+        "all candidates": _table(
+            ("candidate", "verdict", "privacy", "usefulness", "PU", "problem"),
+            (
+                (c.name, c.verdict, _number(c.privacy), _number(c.utility), score[c.name], c.problem)
+                for c in record.candidates
+            ),
+        ),
         "page": dg.MetadataValue.path(str(workspace.frontier_page)),
         "page link": dg.MetadataValue.url(workspace.frontier_page.resolve().as_uri()),
         "plan sha256": record.plan_sha256,
@@ -148,16 +160,16 @@ def gate(result: GateResult) -> Metadata:
         "high": result.high,
         "minimum": result.minimum,
         "maximum": result.maximum,
-        "needed": result.n_needed,
+        "attempts or control rows that would decide": result.n_needed,
     }
     return {name: text for name, text in words.items() if text} | _numbers(numbers)
 
 
-def verdict(evidence: Evidence, pages: Metadata) -> Metadata:
-    """The decision, its reasons, and where to read more."""
+def verdict(evidence: Evidence, pages: Metadata, why: Sequence[str]) -> Metadata:
+    """The decision, reasons for it, and where to read more."""
     return {
         **_answers(evidence),
-        **_bullets("reasons", reasons(evidence)),
+        **_bullets("reasons", why),
         **pages,
         "evidence digest": evidence.digest,
     }
@@ -180,6 +192,17 @@ def _answers(evidence: Evidence) -> dict[str, str]:
     }
 
 
+def pages(table: TableEntry, evidence: Evidence) -> Metadata:
+    """Links to the certificate and the report of an audit."""
+    from synth_audit.store.evidence_store import evidence_store
+
+    where = evidence_store(table.workspace).where(evidence.digest)
+    links = {
+        name: page_link(table.plan.name, evidence.digest, where[name]) for name in ("certificate", "report")
+    }
+    return {f"{name} link": dg.MetadataValue.url(link) for name, link in links.items() if link}
+
+
 def joined(*digests: str) -> str:
     """Several content hashes as one data version."""
     return "+".join(digest[:16] for digest in digests)
@@ -192,7 +215,7 @@ def picture(svg: str, title: str) -> dg.MarkdownMetadataValue:
 
 
 def _pictures(evidence: Evidence) -> Metadata:
-    from synth_audit.report.plot_kinds import series_svg
+    from synth_audit.report.charts import series_svg
 
     return {
         f"{outcome.audit}: {series.title}": picture(series_svg(series), series.title)
@@ -215,30 +238,6 @@ def gate_table(results: Iterable[GateResult]) -> dg.TableMetadataValue:
     return _table(
         ("gate", "result", "measured", "allowed", "blocking"),
         ((g.gate, str(g.result), g.measured, g.allowed, "yes" if g.blocking else "no") for g in results),
-    )
-
-
-def _outcome_table(evidence: Evidence) -> dg.TableMetadataValue:
-    return _table(
-        ("audit", "room", "outcome", "measurements", "reason"),
-        ((o.audit, o.family, str(o.status), len(o.measurements), o.reason) for o in evidence.outcomes),
-    )
-
-
-def _candidate_table(record: FrontierRecord) -> dg.TableMetadataValue:
-    return _table(
-        ("candidate", "verdict", "privacy", "usefulness", "PU", "problem"),
-        (
-            (
-                c.name,
-                c.verdict,
-                _number(c.privacy),
-                _number(c.utility),
-                "" if c.score is None else f"{c.score:.3f}",
-                c.problem,
-            )
-            for c in record.candidates
-        ),
     )
 
 

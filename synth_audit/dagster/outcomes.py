@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from dagster_shared.record import copy
 
-from synth_audit.dagster import metadata, openlineage, places
+from synth_audit.dagster import messages, metadata
 from synth_audit.dagster.entry import TableEntry
 from synth_audit.errors import (
     Altered,
@@ -32,12 +32,15 @@ REFUSED = (ReleaseRefused, BudgetSpent)
 """What a stage may say instead of leaving anything; ``without_values`` lets only the decided ones through."""
 
 OUTCOME, VERDICT = "synth_audit/outcome", "synth_audit/verdict"
-"""Tags of a run, by which lists of runs can be filtered."""
+"""How the tags of a run begin, by which lists of runs can be filtered; the table's name ends them."""
 
 RELEASED, NOT_RELEASED, OPEN = "released", "not released", "open"
 
 _TOLD_BY = ".dagster/synth_audit_told_by"
 """Tag: id of the run that the others are about; Dagster's pages leave out tags that begin so."""
+
+_TAG = 55
+"""Letters of a table's name in a tag: Dagster takes 63 behind the slash."""
 
 WAITING, REFUSAL = "waiting for approval", "refusal"
 """What is no failure: people have yet to sign, or we decided so."""
@@ -89,24 +92,25 @@ def tell_refusal(
     )
     told = (str(grounds[name].value) for name in ("reasons", "report link") if name in grounds)
     context.log.warning("\n".join((f"{stage}: {error}", *told)))
-    if problem := openlineage.send(openlineage.refused(table, stage, error.what, context.run.run_id)):
+    if problem := messages.send_event(messages.refused(table, stage, error.what, context.run.run_id)):
         context.log.warning(problem)
-    tag(context, OUTCOME, f"{NOT_RELEASED}: {'refused' if kind == REFUSAL else kind}")
+    tag(context, table, OUTCOME, f"{NOT_RELEASED}: {'refused' if kind == REFUSAL else kind}")
 
 
-def tag(context: dg.AssetExecutionContext, name: str, value: str) -> None:
-    """Set a tag of the run."""
-    context.instance.add_run_tags(context.run.run_id, {name: value, _TOLD_BY: context.run.run_id})
+def tag(context: dg.AssetExecutionContext, table: TableEntry, name: str, value: str) -> None:
+    """Set a table's tag of the run, which may be about several tables."""
+    run = context.run.run_id
+    context.instance.add_run_tags(run, {f"{name}.{table.key[:_TAG]}": value, _TOLD_BY: run})
 
 
 def disown(context: dg.AssetExecutionContext) -> None:
     """Call open what the run that this one repeats came to: Dagster hands on the tags of that one, and this
     one may end otherwise, or break off."""
     run = context.instance.get_run_by_id(context.run.run_id)  # as it is now: earlier stages may have told
-    tags = run.tags if run is not None else {}
-    if tags.get(_TOLD_BY) != context.run.run_id:
-        for name in {OUTCOME, VERDICT} & set(tags):
-            tag(context, name, OPEN)
+    if run is not None and (tags := run.tags).get(_TOLD_BY) != run.run_id:
+        old = dict.fromkeys((name for name in tags if name.startswith((OUTCOME, VERDICT))), OPEN)
+        if old:
+            context.instance.add_run_tags(run.run_id, old | {_TOLD_BY: run.run_id})
 
 
 def _grounds(table: TableEntry, stage: str) -> dict[str, Any]:
@@ -119,7 +123,7 @@ def _grounds(table: TableEntry, stage: str) -> dict[str, Any]:
         evidence = newest_evidence(table.workspace)
     except SynthAuditError:  # there is none, or none to be trusted: the refusal itself says so
         return {}
-    return metadata.refusal(evidence, places.pages(table, evidence))
+    return metadata.refusal(evidence, metadata.pages(table, evidence))
 
 
 @contextmanager
@@ -135,15 +139,19 @@ def without_values(stage: str) -> Iterator[None]:
     except SynthAuditError as error:
         if (kind := kind_of_failure(error)) in (REFUSAL, WAITING):
             raise
-        _raise(_failure(stage, kind, type(error).__name__, str(error)))
+        name, told = type(error).__name__, str(error)
     except Exception as error:  # anything else may quote a cell: none may pass as it is
         from synth_audit.examination.audit_runner import describe_error
 
         kind = OUTAGE if may_pass(error) else FAULT
-        _raise(_failure(stage, kind, type(error).__name__, describe_error(error)))
-
-
-def _raise(failure: dg.Failure) -> NoReturn:
+        name, told = type(error).__name__, describe_error(error)
+    else:
+        return
+    failure = dg.Failure(
+        description=f"{stage}: {told}",
+        metadata={"stage": stage, "kind": kind, "error": name},
+        allow_retries=kind == OUTAGE and stage in _RETRIED,
+    )
     if failure.allow_retries:
         raise dg.RetryRequested(RETRIES, SECONDS) from failure
     raise failure from None
@@ -158,11 +166,3 @@ def kind_of_failure(error: SynthAuditError) -> str:
     if isinstance(error, (ReleaseRefused, BudgetSpent)):
         return REFUSAL
     return OUTAGE if may_pass(error) else INPUT
-
-
-def _failure(stage: str, kind: str, error: str, text: str) -> dg.Failure:
-    return dg.Failure(
-        description=f"{stage}: {text}",
-        metadata={"stage": stage, "kind": kind, "error": error},
-        allow_retries=kind == OUTAGE and stage in _RETRIED,
-    )

@@ -90,23 +90,18 @@ def refuse_unmarked(plan: Plan, snapshots: Snapshots) -> None:
             expected=f"a `path` with {PLACEHOLDER} once, in the name of the file",
             fix="name such a path, or `every: day`, `week` or `month`",
         )
-    if snapshots.every == "file" and _found_again(plan):
+    pattern, path = pattern_of(plan), plan.release.config.get("path") if plan.release is not None else None
+    if snapshots.every != "file" or pattern is None or not isinstance(path, str):
+        return
+    released = plan.base / path.replace(PLACEHOLDER, "0")
+    # A release would lie where new files of the source are looked for.
+    if released.parent.resolve() == pattern.parent.resolve() and _key_of(released.name, pattern) is not None:
         raise PlanError(
             "a released file would be found as the next snapshot, or take the place of one",
             where="release",
             expected="a path whose name does not fit that of the source, or another folder",
             fix="let releases go to a folder of their own",
         )
-
-
-def _found_again(plan: Plan) -> bool:
-    """Whether a release lies where new files of the source are looked for."""
-    pattern, path = pattern_of(plan), plan.release.config.get("path") if plan.release is not None else None
-    if pattern is None or not isinstance(path, str):
-        return False
-    released = plan.base / path.replace(PLACEHOLDER, "0")
-    same = released.parent.resolve() == pattern.parent.resolve()
-    return same and _key_of(released.name, pattern) is not None
 
 
 def of_snapshot(plan: Plan, key: str) -> Plan:

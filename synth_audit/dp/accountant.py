@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -47,49 +47,6 @@ NOT_PROTECTED = (
 )
 
 
-def least_noise(
-    budget: Budget,
-    *,
-    sampling_rate: float = 1.0,
-    steps: int = 1,
-    rows: int = 1,
-    before: Sequence[MechanismRecord] = (),
-    neighbouring: Neighbouring = Neighbouring.ADD_OR_REMOVE,
-    mechanism: Mechanism = Mechanism.GAUSSIAN,
-) -> float:
-    """The smallest noise multiplier, to a percent, with which ``steps`` Gaussian steps fit the budget.
-
-    Epsilon falls with noise, so a bisection over geometric means finds it; what it returns has been checked
-    to fit.
-
-    Args:
-        sampling_rate: of Poisson sampling; 1 for none.
-        rows: the most rows one unit contributes.
-        before: what was spent from the same budget already.
-        mechanism: gaussian, of which Poisson sampling makes the sampled one; laplace, over all rows, which
-            needs no delta; or zero-concentrated.
-
-    Returns:
-        Standard deviation over the largest L2 norm of one row's contribution, or scale over the largest L1
-        norm; at least 0.01.
-
-    Raises:
-        BudgetSpent: no noise is enough, because nothing is left or delta is 0.
-    """
-    kind = Mechanism.POISSON_SUBSAMPLED_GAUSSIAN if sampling_rate < 1 else mechanism
-    laplace = kind is Mechanism.LAPLACE
-    noise = _least_noise(budget, kind, sampling_rate, steps, rows, tuple(before), neighbouring)
-    if noise is None:
-        law = "Laplace" if laplace else "Gaussian"
-        raise BudgetSpent(
-            f"no amount of {law} noise fits what is left of the privacy budget",
-            where=f"epsilon {budget.epsilon:g}, delta {budget.delta:g}, {steps:,} steps",
-            expected=f"a budget{'' if laplace else ' with delta above 0'} of which something is left",
-            fix="declare a larger budget, or take fewer steps",
-        )
-    return noise
-
-
 @cache  # seconds each, and a sweep asks the same for every seed
 def _least_noise(
     budget: Budget,
@@ -100,7 +57,15 @@ def _least_noise(
     before: tuple[MechanismRecord, ...],
     neighbouring: Neighbouring,
 ) -> float | None:
-    """None where no noise is enough."""
+    """The smallest noise multiplier, to a percent, of ``steps`` steps within the budget; None for none.
+
+    Epsilon falls with noise, so a bisection over geometric means finds it. What it returns has been checked
+    to fit, and is at least 0.01.
+
+    Args:
+        rate: of Poisson sampling. rows: the most rows one unit contributes.
+        before: what was spent from the same budget already.
+    """
     sampled = rate if kind is Mechanism.POISSON_SUBSAMPLED_GAUSSIAN else None
     refused = 0.0  # by the Rényi sum, which then refuses all that is less: it need not be asked
 
@@ -223,6 +188,17 @@ class Accountant:
         """
         self._spend(Mechanism.CONCENTRATED, what, 1, noise_multiplier=(2 * rho) ** -0.5)
 
+    def unpaid(self, reason: str) -> bool:
+        """Whether nothing can be bought, since no budget is declared; the claim is then given up for this."""
+        if self.budget is None:
+            self.void(reason)
+        return self.budget is None
+
+    def reached(self, share: float) -> float:
+        """The ε that all spendings reach with ``share`` of what is left of the budget, if there is one."""
+        before = self.spent().epsilon if self._records else 0.0
+        return before + share * (self.budget.epsilon - before) if self.budget else before
+
     def check_delta(self) -> None:
         """Refuse a budget without δ, before anything is bought of it by who will need δ later.
 
@@ -280,15 +256,22 @@ class Accountant:
         sampling_rate: float = 1.0,
     ) -> float:
         budget = self._declared(what)
-        return least_noise(
-            budget if epsilon is None else Budget(min(epsilon, budget.epsilon), budget.delta),
-            sampling_rate=sampling_rate,
-            steps=steps,
-            rows=self.rows,
-            before=self.mechanisms,
-            neighbouring=self.neighbouring,
-            mechanism=mechanism,
+        if epsilon is not None:
+            budget = Budget(min(epsilon, budget.epsilon), budget.delta)
+        kind = Mechanism.POISSON_SUBSAMPLED_GAUSSIAN if sampling_rate < 1 else mechanism
+        noise = _least_noise(
+            budget, kind, sampling_rate, steps, self.rows, self.mechanisms, self.neighbouring
         )
+        if noise is None:
+            laplace = kind is Mechanism.LAPLACE
+            raise BudgetSpent(
+                f"no amount of {'Laplace' if laplace else 'Gaussian'} noise fits what is left of the privacy "
+                "budget",
+                where=f"epsilon {budget.epsilon:g}, delta {budget.delta:g}, {steps:,} steps",
+                expected=f"a budget{'' if laplace else ' with delta above 0'} of which something is left",
+                fix="declare a larger budget, or take fewer steps",
+            )
+        return noise
 
     def draws(self, rows: int | None) -> None:
         """State how many synthetic rows are drawn.

@@ -1,34 +1,20 @@
-"""Columns as cells that several tables share: to count, to cross-tabulate, to group rows."""
+"""Columns as cells that several tables share: to count and to cross-tabulate."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations, pairwise
-from typing import Any
+from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.encode.codes import codes, split_rows
-from synth_audit.encode.facets import facets
-from synth_audit.neighbours.coordinates import smallest_type
+from synth_audit.arrays import Bools, Codes, Floats
+from synth_audit.encode.codes import Vocabulary, most_frequent
+from synth_audit.encode.kinds import number_kind
 from synth_audit.stats import distributions as dist
 from synth_audit.stats.association import JackknifeRows, rows_apart
-from synth_audit.stats.distributions import SortedNumbers
-from synth_audit.table.resolution import ValueGrid
 from synth_audit.table.schema import Column, quantitative
 from synth_audit.table.table import Table
-
-_MISSING_LABEL = "missing"
-
-_FEW = 0.125
-"""Share of all rows up to which a column is coded for the rows at hand alone."""
-
-_WORTHWHILE = 0.75
-"""Share of the rows at hand that may stay when those that agree with no other are dropped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,113 +32,41 @@ class AnchoredCells:
     not_compared: int = -1
 
 
-@dataclass(frozen=True, eq=False)
-class SharedCells:
-    """Cells of one column in several tables, the last for missing.
+def anchored_cells(train: Table, column: Column, *, most_cells: int, most_labels: int) -> AnchoredCells:
+    """Cells of numbers of about equal mass in train, and a last one of missing ones; or of labels.
 
-    Attributes:
-        codes: the cell of each row, shape (n,) for each table.
-        size: how many cells there are; of labels, in which any row lies.
-        names: what stands under the bar of each cell, that of missing last, where nothing is missing too.
-        ordered: true where neighbours may be joined: cells of numbers, low to high.
-        axis: what stands along the axis of the cells.
+    A cell for each of the most frequent labels of train, one for its others, one for labels that train lacks,
+    and one for missing. Correlations pass over missing numbers.
     """
+    name = column.name
+    if number_kind(column):
+        edges = dist.quantile_cells(train.numbers(name), most_cells)
+        size = len(edges) + 2
+        return AnchoredCells(size, lambda table: dist.cell_codes(table.numbers(name), edges), size - 1)
+    vocabulary = Vocabulary.of(name, train)
+    frequent = most_frequent(vocabulary.counts(train), most_labels)
+    rarer = int(frequent.sum())
+    cells = np.append(np.where(frequent, np.cumsum(frequent) - 1, rarer), [rarer + 1, rarer + 2])
+    return AnchoredCells(rarer + 3, lambda table: cells[vocabulary.places(table)])
 
-    codes: tuple[Codes, ...]
-    size: int
-    names: tuple[str, ...]
-    ordered: bool
-    axis: str
 
+def column_grouping(train: Table, column: Column, *, bins: int) -> AnchoredCells:
+    """Quantile bins of numbers, of about equal mass in train, or its labels by their texts.
 
-def shared_number_cells(
-    tables: Sequence[Table],
-    real: Sequence[Table],
-    column: Column,
-    most: int,
-    fewest: int,
-    grids: Callable[[Floats], Iterable[ValueGrid]],
-) -> SharedCells:
-    """At most ``most`` quantile cells of train, with ``fewest`` rows of each real table where that can be.
-
-    Args:
-        grids: for the edges, what they may be rounded to, fine to coarse. Names hold rounded edges, each
-            shared by enough training rows.
+    Cell 0 is of missing values, the last of labels that train lacks.
     """
-    numbers = [SortedNumbers.of(t.numbers(column.name)) for t in real]
-    edges = tellable_edges(numbers, most, fewest)
-    found = tuple(dist.cell_codes(t.numbers(column.name), edges) for t in tables)
-    shared = _shared_edges(edges, numbers[0], fewest, grids(edges)) if len(edges) else edges
-    names = (*_cell_names(edges, shared, column), _MISSING_LABEL)
-    axis = "value, in cells of equal real mass with rounded edges"
-    return SharedCells(found, len(names), names, ordered=True, axis=axis)
+    name = column.name
+    if not number_kind(column):
+        vocabulary = Vocabulary.of(name, train)
+        return AnchoredCells(len(vocabulary.labels) + 2, lambda table: 1 + vocabulary.places(table))
+    values = train.numbers(name)[~train.missing(name)]
+    edges = np.unique(np.quantile(values, np.arange(1, bins) / bins)) if len(values) else np.empty(0)
 
+    def group(table: Table) -> Codes:
+        bin_of = 1 + np.searchsorted(edges, table.numbers(name), side="right")
+        return np.where(table.missing(name), 0, bin_of)
 
-def shared_label_cells(tables: Sequence[Table], column: Column) -> SharedCells:
-    """One cell for each label of any of the tables, numbered as :func:`.codes.codes` does.
-
-    Of several spellings of a label the most frequent one names it, that of the first table if it has it.
-    """
-    joint = codes(tables, column)
-    last = 1 + max(int(c.max()) for c in joint)
-    found = tuple(np.where(c < 0, last, c) for c in joint)
-    labels: dict[int, str | None] = {}
-    for table, of_table in zip(tables, found, strict=True):
-        # The most frequent label of a code first, of equally frequent ones the first met.
-        pairs = pa.table({"code": of_table, "label": table.texts(column.name)})
-        counted = pairs.group_by(["code", "label"], use_threads=False).aggregate([([], "count_all")])
-        order = np.argsort(-counted["count_all"].to_numpy(), kind="stable")[::-1]
-        spelt = (counted[name].take(pa.array(order)).to_pylist() for name in ("code", "label"))
-        labels = dict(zip(*spelt, strict=True)) | labels
-    known = {i: label for i, label in labels.items() if label is not None}
-    names = (*(known[i] for i in range(1 + max(known, default=-1))), _MISSING_LABEL)
-    size = 1 + max(int(c.max()) for c in found)
-    return SharedCells(found, size, names, ordered=False, axis="category")
-
-
-def tellable_edges(real: Sequence[SortedNumbers], most: int, fewest: int) -> Floats:
-    """Inner edges of as many quantile cells of train, at most ``most``, as leave the most to compare.
-
-    Fewer where control is small: of ten cells with too few control rows each, all would be joined.
-
-    Args:
-        real: numbers of train, and of control where it is there.
-    """
-    best, left = np.empty(0), -1
-    for n_cells in range(most, 1, -1):
-        edges = real[0].quantile_cells(n_cells)
-        counts = [v.cell_counts(edges) for v in real]
-        told = dist.tellable_cells(counts, fewest, ordered=True)
-        if len(told) > left:
-            best, left = edges, len(told)
-        if len(told) == np.count_nonzero(np.sum(counts, axis=0)):
-            break  # none is joined, so fewer cells leave no more
-    return best
-
-
-def _shared_edges(edges: Floats, train: SortedNumbers, fewest: int, grids: Iterable[ValueGrid]) -> Floats:
-    """Each edge on the finest grid where ``fewest`` training rows share its place, ascending; else NaN."""
-    shared = np.full(len(edges), np.nan)
-    for grid in grids:
-        near = grid.nearest(edges)
-        enough = SortedNumbers.of(grid.nearest(train.values)).held(near) >= fewest
-        shared = np.where(np.isnan(shared) & enough, near, shared)
-        if not np.isnan(shared).any():
-            return np.maximum.accumulate(shared)
-    return np.full(len(edges), np.nan)
-
-
-def _cell_names(edges: Floats, shared: Floats, column: Column) -> list[str]:
-    """Names of the cells between edges, by the rounded ones; by number where these are NaN."""
-    if not len(edges) or np.isnan(shared).any():
-        return [f"cell {i + 1}" for i in range(len(edges) + 1)]
-    texts = [column.kind.bound_text(edge) for edge in shared.tolist()]
-    spikes = np.nextafter(edges[1:], -np.inf) == edges[:-1]  # cells of one value
-    between = [
-        b if spike else f"about {b}" if a == b else f"{a} to {b}"
-        for (a, b), spike in zip(pairwise(texts), spikes, strict=True)
-    ]
-    return [f"up to {texts[0]}", *between, f"over {texts[-1]}"]
+    return AnchoredCells(len(edges) + 2, group)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,10 +84,7 @@ class ColumnCells:
     @classmethod
     def of(cls, train: Table, columns: Sequence[Column], most_cells: int, most_labels: int) -> ColumnCells:
         """Read the scale off train."""
-        cells = (
-            facets(c).anchored_cells(train, c, most_cells=most_cells, most_labels=most_labels)
-            for c in columns
-        )
+        cells = (anchored_cells(train, c, most_cells=most_cells, most_labels=most_labels) for c in columns)
         return cls(tuple(columns), tuple(cells))
 
     @property
@@ -250,128 +161,3 @@ def readable_pairs(columns: Iterable[Codes | Floats], suppression: int) -> Bools
         counts = [int(np.sum(a & b)) for a in halves[i] for b in halves[j]]
         found[i, j] = found[j, i] = any(0 < n < suppression for n in counts)
     return found
-
-
-def row_groups(tables: Sequence[Table], columns: Sequence[Column]) -> list[Codes]:
-    """Number rows so that two rows share a number exactly when they agree in every column.
-
-    Missing agrees with missing. Numbers are compared as float64, so integers beyond 2**53 may be
-    taken for equal: an audit then errs to the safe side.
-
-    Returns:
-        One array of shape (n,) per table; numbers 0 … k−1 in order of appearance.
-    """
-    coded = _CodedColumns(tables, keeps=False)
-    found = coded.every
-    for column in columns:
-        found = found.told_by(coded.of(column, found.rows))
-    own = np.arange(len(coded)) + len(coded)  # a row that agrees with no other is alone in its group
-    own[found.rows] = found.groups
-    return split_rows(_factorized(own), tables)
-
-
-def row_groups_but_one(
-    tables: Sequence[Table], columns: Sequence[Column]
-) -> Iterator[tuple[Column, list[Codes]]]:
-    """For each column, the groups of :func:`row_groups` on all the others.
-
-    Halving keeps it at about log2(d) times the work of one grouping instead of d times, and rows that agree
-    with no other in some columns are not looked at again.
-
-    Yields:
-        The column, and for each table the groups of its rows in their order; rows of any table which agree
-        with no other row may be left out.
-    """
-    coded = _CodedColumns(tables)
-    for column, found in _without_each(coded, columns, coded.every):
-        yield column, found.by_table(tables)
-
-
-@dataclass(frozen=True, eq=False)
-class _Alike:
-    """Rows that agree with another one in the columns compared so far, and perhaps some that do not.
-
-    Attributes:
-        rows: their positions among the rows of all tables, ascending. groups: numbers that rows which agree
-            share, from 0 on; shape (n,) each.
-    """
-
-    rows: Positions
-    groups: Codes
-
-    def told_by(self, part: npt.NDArray[Any]) -> _Alike:
-        """By one more column, given its codes from 0 on, shape (n,)."""
-        groups = _factorized(self.groups * (int(part.max(initial=0)) + 1) + part)
-        again = np.bincount(groups)[groups] > 1
-        if again.sum() > _WORTHWHILE * len(again):
-            return _Alike(self.rows, groups)
-        return _Alike(self.rows[again], _factorized(groups[again]))
-
-    def by_table(self, tables: Sequence[Table]) -> list[Codes]:
-        """The groups of the rows of each table."""
-        ends = np.cumsum([t.n_rows for t in tables])[:-1]
-        return list(np.split(self.groups, np.searchsorted(self.rows, ends)))
-
-
-@dataclass(frozen=True, eq=False)
-class _CodedColumns:
-    """Columns of several tables as codes that these share.
-
-    Attributes:
-        keeps: whether the codes of all rows are kept for the next who asks, in the smallest type that holds
-            them.
-    """
-
-    tables: Sequence[Table]
-    keeps: bool = True
-    known: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        return sum(t.n_rows for t in self.tables)
-
-    @property
-    def every(self) -> _Alike:
-        """All rows, of which nothing is compared yet."""
-        return _Alike(np.arange(len(self)), np.zeros(len(self), dtype=np.int64))
-
-    def of(self, column: Column, rows: Positions) -> npt.NDArray[Any]:
-        """Codes of a column from 0 on, at least as many rows as asked sharing them, shape of ``rows``."""
-        if (known := self.known.get(column.name)) is not None:
-            return known[rows]
-        if len(rows) <= _FEW * len(self):
-            return np.concatenate(column.kind.codes(self._some(column, rows))) + 1
-        joint = np.concatenate(codes(self.tables, column)) + 1
-        if self.keeps:
-            self.known[column.name] = joint = joint.astype(smallest_type(joint))
-        return joint[rows]
-
-    def _some(self, column: Column, rows: Positions) -> list[pa.ChunkedArray]:
-        ends = np.cumsum([t.n_rows for t in self.tables])
-        parts = np.split(rows, np.searchsorted(rows, ends[:-1]))
-        return [
-            t.column(column.name).take(pa.array(part - end + t.n_rows))
-            for t, part, end in zip(self.tables, parts, ends, strict=True)
-        ]
-
-
-def _without_each(
-    coded: _CodedColumns, columns: Sequence[Column], others: _Alike
-) -> Iterator[tuple[Column, _Alike]]:
-    """Each column with the groups by all other columns and those that ``others`` were told by."""
-    if len(columns) == 1:
-        yield columns[0], others
-        return
-    half = len(columns) // 2
-    for left, right in ((columns[:half], columns[half:]), (columns[half:], columns[:half])):
-        found = others
-        for column in right:
-            found = found.told_by(coded.of(column, found.rows))
-        yield from _without_each(coded, left, found)
-
-
-def _factorized(values: Codes) -> Codes:
-    """Equal values as equal numbers 0 … k−1 in order of appearance, shape (n,)."""
-    from pandas import factorize  # here, since a code location must not load it
-
-    numbers, _ = factorize(values)
-    return numbers.astype(np.int64)

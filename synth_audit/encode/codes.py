@@ -1,8 +1,8 @@
-"""Columns as whole numbers: codes that several tables share, places of labels in a list, ranks of values."""
+"""Columns as whole numbers: codes that several tables share, places of labels in a list."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from synth_audit.arrays import Bools, Codes, Codes32, Counts, Floats, Floats32, Labels, Positions
+from synth_audit.arrays import Bools, Codes, Codes32, Counts, Floats, Labels
 from synth_audit.neighbours.coordinates import MISSING
-from synth_audit.table.kind import Kind, LabelPart, NumberPart, VectorPart
+from synth_audit.table.kind import Kind, LabelPart, NumberPart
 from synth_audit.table.label_forms import column_forms, standard_forms
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
@@ -112,6 +112,20 @@ def distinct_labels(
     return rows, (labels if exact else column_forms(labels)).to_pylist()
 
 
+def per_label(
+    kind: Kind, read: Callable[[Sequence[str | None]], npt.NDArray[Scalar]], values: pa.ChunkedArray
+) -> npt.NDArray[Scalar]:
+    """What each label is read as, NaN where it is missing, shape (n, …).
+
+    Args:
+        read: takes distinct labels in standard form, None for none.
+    """
+    rows, labels = distinct_labels(kind, values)
+    found = read(labels)
+    nothing = np.full((1, *found.shape[1:]), np.nan, found.dtype)
+    return np.concatenate([found, nothing])[rows]
+
+
 def most_frequent(counts: Counts, most: int) -> Bools:
     """Which labels that occur are among so many most frequent ones, shape (k,).
 
@@ -158,48 +172,6 @@ def label_counts(columns: Sequence[Column]) -> list[int | None]:
     return [None if isinstance(c.kind.part, NumberPart) else len(c.categories) for c in columns]
 
 
-def value_ranks(
-    tables: Sequence[Table],
-    columns: Sequence[Column],
-    *,
-    real: Sequence[Table] = (),
-    rows: Sequence[Positions] | None = None,
-) -> list[Floats32]:
-    """Columns of several tables as shared whole numbers in the order of their values, shape (n, d) each.
-
-    A tree only asks which of two values is larger, so nothing is lost, and no value is too large for the
-    single precision in which trees compute. Missing ranks last among numbers, first among labels. A column of
-    several parts has a number for each, one for each coordinate of a vector.
-
-    Args:
-        real: the tables that say which parts a column has; the first one if left out.
-        rows: positions of the rows that are wanted of each table, with the numbers that they have among all
-            rows; all if left out.
-    """
-    ends = np.cumsum([table.n_rows for table in tables])
-    wanted = [np.arange(t.n_rows) for t in tables] if rows is None else rows
-    place = np.concatenate([w + end - t.n_rows for w, end, t in zip(wanted, ends, tables, strict=True)])
-    joint = [  # one at a time in its full length
-        ranks[place].astype(np.float32)
-        for column in columns
-        for ranks in _ranked(tables, column, real or tables[:1])
-    ]
-    return np.split(np.column_stack(joint), np.cumsum([len(w) for w in wanted])[:-1])
-
-
-def _ranked(
-    tables: Sequence[Table], column: Column, real: Sequence[Table]
-) -> Iterator[npt.NDArray[np.generic]]:
-    values = [cells_of(table, column) for table in tables]
-    for part in column.kind.parts([cells_of(table, column) for table in real]):
-        if isinstance(part, LabelPart):
-            yield np.concatenate(part.read(values))
-            continue
-        found = np.concatenate([part.read(v) for v in values])
-        for numbers in found.T if isinstance(part, VectorPart) else [found]:
-            yield np.unique(numbers, return_inverse=True)[1]
-
-
 def numbered_values(tables: Sequence[Table], column: Column) -> tuple[npt.NDArray[np.generic], Codes32]:
     """Distinct plain values of a column over all tables, and the codes of all rows, 0 for a missing cell.
 
@@ -214,3 +186,15 @@ def numbered_values(tables: Sequence[Table], column: Column) -> tuple[npt.NDArra
     plain = np.concatenate([column.kind.plain(t.column(column.name)) for t in tables])
     place, distinct = factorize(plain, sort=True)
     return distinct, (place + 1).astype(np.int32)
+
+
+def labels_that_fit(counts: Sequence[int], room: int, most: int) -> int:
+    """The largest number of labels, at most ``most``, that every column can keep in ``room``; at least 1.
+
+    Args:
+        counts: labels of each column, of which it keeps all if it has no more.
+    """
+    kept = most
+    while kept > 1 and sum(min(n, kept) for n in counts) > room:
+        kept -= 1
+    return max(kept, 1)

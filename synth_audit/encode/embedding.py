@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from synth_audit.encode.cells import row_groups
 from synth_audit.encode.codes import Vocabulary, split_rows
-from synth_audit.encode.distances import EuclideanEncoder
+from synth_audit.encode.encoded import Encoded, centre_and_scale, varies
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext, torch_device
 from synth_audit.execution.seeds import child_sequence
@@ -133,7 +132,7 @@ def embed(
 
     reader = _CellReader.anchored_on(train, told_apart)
     weights = _weights(train, reader, settings, device, context)
-    groups = row_groups(tables, told_apart)
+    groups = Encoded(tables, told_apart).groups()
     _, first, position = np.unique(np.concatenate(groups), return_index=True, return_inverse=True)
     inputs = _joined([reader.read(t) for t in tables]).take(first)
     points = np.round(contrastive.placed(inputs, weights, settings.depth, device), DECIMALS)
@@ -142,8 +141,7 @@ def embed(
 
 def _informative(train: Table, columns: Sequence[Column]) -> list[Column]:
     """The columns that vary in train, by name: what is the same everywhere tells no row from another."""
-    constant = EuclideanEncoder.anchored_on(train, columns).constant
-    varying = sorted((c for c in columns if c.name not in constant), key=lambda c: c.name)
+    varying = sorted((c for c in columns if varies(train, c)), key=lambda c: c.name)
     if len(varying) < 2:
         raise NotApplicable("the embedding learns from parts of rows: two columns or more must vary in train")
     if train.n_rows < FEWEST_ROWS:
@@ -181,7 +179,7 @@ class _CellReader:
     """How a table becomes numbers and codes; all of it read off train."""
 
     columns: tuple[Column, ...]
-    scales: EuclideanEncoder
+    scales: dict[str, tuple[float, float]]
     known: dict[str, Vocabulary]
 
     @classmethod
@@ -191,15 +189,16 @@ class _CellReader:
         Means are taken over sorted rows: their rounding must not depend on the order of train, to which
         the cache is blind.
         """
-        known, numbers = {}, []
+        known, numbers = {}, {}
         for column in columns:
             part = column.kind.part
             if isinstance(part, NumberPart):
-                numbers.append(part.read(train.column(column.name)))
+                numbers[column.name] = part.read(train.column(column.name))
                 continue
             known[column.name] = Vocabulary.of(column.name, train, exact=True).by_frequency(train)
-        ordered = train.take(np.lexsort(numbers)) if numbers else train
-        return cls(tuple(columns), EuclideanEncoder.anchored_on(ordered, columns), known)
+        order = np.lexsort([*numbers.values()]) if numbers else None
+        scales = {name: centre_and_scale(values[order]) for name, values in numbers.items()}
+        return cls(tuple(columns), scales, known)
 
     def read(self, table: Table) -> Inputs:
         """The rows as the network reads them."""
@@ -211,10 +210,10 @@ class _CellReader:
         for column in self.columns:
             part = column.kind.part
             if isinstance(part, NumberPart):
-                values = part.read(table.column(column.name))
+                values, (centre, scale) = part.read(table.column(column.name)), self.scales[column.name]
                 # A difference may be infinite, and so may the scale.
                 with np.errstate(over="ignore", invalid="ignore"):
-                    z = (values - self.scales.centre[column.name]) / self.scales.scale[column.name]
+                    z = (values - centre) / scale
                 # Beyond ten by logarithm, so that no outlier drowns the other columns.
                 placed = np.where(np.isnan(values), np.nan, drawn_in(np.nan_to_num(z)))
                 numbers.append(placed[:, None])

@@ -8,8 +8,8 @@ import numpy as np
 
 from synth_audit.arrays import Codes, Floats, Labels
 from synth_audit.encode.codes import Vocabulary
-from synth_audit.encode.facets import facets
-from synth_audit.table.schema import Schema
+from synth_audit.encode.kinds import number_kind
+from synth_audit.table.schema import Column, Schema
 from synth_audit.table.table import Table, assemble
 
 PSEUDO_ROWS = 5
@@ -48,15 +48,6 @@ class RankScale:
     name: str
     vocabulary: Vocabulary | None = None
 
-    @classmethod
-    def sorted_by(cls, train: Table, name: str, response: Floats | None) -> RankScale:
-        """By the mean rank of a response, shape (n,), in each label; without one by falling frequency."""
-        known = Vocabulary.of(name, train, exact=True)
-        if response is None:
-            return cls(name, known.by_frequency(train))
-        order = order_by_response(known.places(train), len(known.labels), response)
-        return cls(name, known.reordered(order))
-
     @property
     def labels(self) -> Labels | None:
         """Labels in the order of their codes 0, 1, …, shape (k,); None where values are numbers already."""
@@ -69,6 +60,27 @@ class RankScale:
         places = self.vocabulary.places(table)
         unknown = (places < 0) | (places == len(self.vocabulary.labels))
         return np.where(unknown, np.nan, places.astype(np.float64))
+
+
+def rank_scale(train: Table, column: Column, response: Floats | None, *, own_order: bool) -> RankScale:
+    """Numbers are on one already; labels by the mean rank of a response in each, or by falling frequency.
+
+    Nominal labels have no order of their own: on this one, ranks show most of what they say about the
+    response.
+
+    Args:
+        response: shape (n,); None for none.
+        own_order: labels of a kind that has them fixed stay in the order of their texts.
+    """
+    if number_kind(column):
+        return RankScale(column.name)
+    known = Vocabulary.of(column.name, train, exact=True)
+    if own_order and column.kind.fixed_domain is not None:
+        return RankScale(column.name, known)
+    if response is None:
+        return RankScale(column.name, known.by_frequency(train))
+    order = order_by_response(known.places(train), len(known.labels), response)
+    return RankScale(column.name, known.reordered(order))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +101,7 @@ class CodedColumns:
 
         Dates are microseconds. Labels of equal frequency are numbered by their texts.
         """
-        scales = [facets(c).rank_scale(train, c, None, own_order=True) for c in train.schema]
+        scales = [rank_scale(train, c, None, own_order=True) for c in train.schema]
         values = np.column_stack([scale.of(train) for scale in scales])
         return cls(train.schema, tuple(scale.labels for scale in scales)), values
 

@@ -374,6 +374,10 @@ class Composite:
         able = n >= LEAST_READ * len(distinct) and 2 <= form.count("#") <= _MOST_NUMBERS
         return cls(form) if able else None
 
+    def number(self, place: int, labels: Sequence[str | None]) -> Floats:
+        """One number of each label; see :meth:`numbers`; shape (n,)."""
+        return self.numbers(labels)[:, place]
+
     def numbers(self, labels: Sequence[str | None]) -> Floats:
         """The numbers of labels in standard form; NaN for those of another form, shape (n, width)."""
         found = np.full((len(labels), self.width), np.nan)

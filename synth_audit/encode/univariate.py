@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from synth_audit.arrays import Floats, Labels
-from synth_audit.encode.codes import Vocabulary
-from synth_audit.stats.margins import Margin
+from synth_audit.arrays import Floats, Labels, Positions
+from synth_audit.encode.codes import Vocabulary, codes
+from synth_audit.encode.kinds import number_kind
+from synth_audit.stats.margins import Margin, empirical_margin, kde_margin, stepwise_margin
+from synth_audit.stats.resampling import outlying, rarest
 from synth_audit.table.coarsening import spacing
-from synth_audit.table.kind import Bounds
+from synth_audit.table.kind import Bounds, VectorPart
 from synth_audit.table.resolution import Resolution, ValueGrid
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
+
+MarginMethod: TypeAlias = Literal["kde", "empirical"]
+"""How a distribution of numbers is learnt: a kernel density, or the sample's own distribution."""
 
 _TOGETHER = 10
 """Extreme values whose mean stands for the end of a range, so that nobody's own extreme is drawn."""
@@ -61,6 +66,56 @@ class NumbersWithGaps:
 
 Univariate: TypeAlias = Categories | NumbersWithGaps
 """The distribution of one column, missing values included."""
+
+
+def univariate(train: Table, column: Column, method: MarginMethod) -> Univariate:
+    """Frequencies of labels; of numbers a margin, and a share of missing values."""
+    if not number_kind(column):
+        return Categories.of(train, column.name)
+    values = train.numbers(column.name)
+    gaps = np.isnan(values)
+    return NumbersWithGaps(None if gaps.all() else column_margin(column, values, method), float(gaps.mean()))
+
+
+def column_margin(column: Column, values: Floats, method: MarginMethod) -> Margin:
+    """The distribution of numbers of a column; what is drawn from it fits declared bounds and storage.
+
+    Of codes of labels their frequencies, and nothing between them.
+
+    Args:
+        values: shape (n,), NaN where missing.
+
+    Raises:
+        ValueError: no value is present.
+    """
+    if (kind := number_kind(column)) is None:
+        return stepwise_margin(values)
+    step, limits = kind.step(column.storage), kind.limits(column.storage)
+    if method == "empirical":
+        return empirical_margin(values, step=step, limits=limits)
+    return kde_margin(values, step=step, bounds=kind.support(column.declared_bounds), limits=limits)
+
+
+def outlying_rows(table: Table, column: Column, tail: float) -> Positions:
+    """Rows with a number beyond the tails, a share ``tail``, or with one of the rarest labels; ascending.
+
+    Of free text, which mostly occurs once, rows whose letters are the least like those of all: their vectors
+    are farther from the mean vector than the quantile ``1 − tail``.
+    """
+    if number_kind(column):
+        return outlying(table.numbers(column.name), tail)
+    values = table.column(column.name)
+    parts = column.kind.parts([values]) if column.kind.as_it_is else ()
+    letters = next((part for part in parts if isinstance(part, VectorPart)), None)
+    if letters is None:
+        return rarest(codes([table], column)[0], tail)
+    vectors = letters.read(values).astype(float)
+    known = ~np.isnan(vectors[:, 0])
+    if not known.any():
+        return np.empty(0, dtype=np.intp)
+    far = np.full(len(vectors), -np.inf)
+    far[known] = np.linalg.norm(vectors[known] - vectors[known].mean(axis=0), axis=1)
+    return np.flatnonzero(far > np.quantile(far[known], 1 - tail))
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from synth_audit import registry
 from synth_audit.examination import exposed_records
-from synth_audit.examination.audit_runner import AuditTask, TaskResult, candidate_tasks, run_tasks
+from synth_audit.examination.audit_runner import AuditTask, candidate_tasks, run_tasks
 from synth_audit.examination.known_answer import with_answers
 from synth_audit.examination.planted_leaks import LeakInjector, prepare_injection
 from synth_audit.execution.context import RunContext
@@ -109,13 +109,10 @@ def rounded_for_publication(outcome: AuditOutcome) -> AuditOutcome:
 
 
 def _rounded(m: Measurement) -> Measurement:
-    reference = m.reference and Reference(
-        _short(m.reference.value),
-        m.reference.meaning,
-        _ends(m.reference.interval),
-        m.reference.candidate
-        and Estimate(_short(m.reference.candidate.value), _ends(m.reference.candidate.interval)),
-    )
+    of, reference = m.reference, m.reference
+    if of is not None:
+        own = of.candidate and Estimate(_short(of.candidate.value), _ends(of.candidate.interval))
+        reference = Reference(_short(of.value), of.meaning, _ends(of.interval), own)
     return replace(m, value=_short(m.value), interval=_ends(m.interval), reference=reference)
 
 
@@ -179,15 +176,20 @@ def run_examination(
                 keeping.cache.put(*asked, made=pickle.dumps(answered))
         else:
             own = run_tasks(tasks, keeping)
-            answered = _taken_over(kept)
-    others = list(zip(planted, answered, strict=True))
+            # Pickled: they are our own values in the run's own folder, which nobody else can write to, and no
+            # model is among them. They take no time now.
+            answered = tuple(replace(e, seconds=0.0) for e in pickle.loads(kept))  # noqa: S301
     exposures: exposed_records.Exposures = [x for e in own for x in e.exposures]
     subgroups = exposed_records.worst_subgroups(exposures, subject)
     extra = exposed_records.as_measurements(subgroups)
     outcomes = []
     for end in own:
-        answers = [e.outcome for task, e in others if task.name == end.outcome.audit]
+        answers = [e.outcome for e in answered if e.outcome.audit == end.outcome.audit]
         outcomes.append(_completed(end.outcome, planting, answers, extra))
+    seconds = {f"audit.{e.outcome.audit}": e.seconds for e in own}
+    for e in answered:
+        key = f"known answer.{e.outcome.audit}"
+        seconds[key] = round(seconds.get(key, 0.0) + e.seconds, 3)
     return Examination(
         outcomes=tuple(outcomes),
         planting=planting,
@@ -195,7 +197,7 @@ def run_examination(
         exposed=exposed_records.exposed_records(
             exposures, subject.train.n_rows, subject.control.n_rows if subject.control else 0
         ),
-        seconds=_seconds(own, [e for _, e in others]),
+        seconds=seconds,
     )
 
 
@@ -250,16 +252,6 @@ def _asked(
     return "known answer", *inputs, json.dumps([circumstances, asked])
 
 
-def _taken_over(kept: bytes) -> tuple[TaskResult, ...]:
-    """Answers that an earlier examination of the run was given; they take no time now.
-
-    Pickled: they are our own values in the run's own folder, which nobody else can write to, and no
-    model is among them.
-    """
-    answered: tuple[TaskResult, ...] = pickle.loads(kept)  # noqa: S301
-    return tuple(replace(e, seconds=0.0) for e in answered)
-
-
 def _completed(
     outcome: AuditOutcome,
     planting: PlantedLeaks,
@@ -272,11 +264,3 @@ def _completed(
     own_limits = outcome.info is not None and outcome.info.leak is Leak.OWN
     checked = outcome if own_limits else with_answers(outcome, planting, answers)
     return replace(checked, measurements=(*checked.measurements, *extra.get(outcome.audit, ())))
-
-
-def _seconds(own: Sequence[TaskResult], others: Sequence[TaskResult]) -> dict[str, float]:
-    seconds = {f"audit.{e.outcome.audit}": e.seconds for e in own}
-    for e in others:
-        key = f"known answer.{e.outcome.audit}"
-        seconds[key] = round(seconds.get(key, 0.0) + e.seconds, 3)
-    return seconds

@@ -113,7 +113,7 @@ def _respond(
         return blind(f"no leak could be planted: {planting.reason}")
     if any(outcome.cut_short for outcome in planted):
         return blind(CHECK_CUT_SHORT)
-    found = [_found(m, outcome) for outcome in planted]
+    found = [next((x for x in outcome.measurements if x.id == m.id), None) for outcome in planted]
     answers = tuple(
         PlantedResult(share, x.value, x.interval.low, x.interval.high)
         for share, x in zip(planting.shares, found, strict=True)
@@ -130,23 +130,17 @@ def _respond(
         )
     null = _null(m, clean) if proportional else clean.value
     assert m.interval is not None
-    half_width = _clean_half_width(m, found[0], answers[0])
+    # Half of the interval that a clean release would come with at the candidate's number of attempts: the
+    # candidate's own may be wider or narrower because it leaks.
+    made = found[0].n_achieved if found[0] else None
+    scale = math.sqrt(made / m.n_achieved) if made and m.n_achieved else 1.0
+    half_width = scale * (answers[0].high - answers[0].low) / 2
     span, level = full.value - null, m.interval.level
     least = minimum_detectable(span, half_width, level) if proportional else None
     sign = 1 if m.direction is Direction.LOWER else -1
     return SensitivityCurve(
         m.id, m.direction, Sensitivity.SENSITIVE, "", answers, sign * null, half_width, least
     )
-
-
-def _clean_half_width(m: Measurement, planted: Measurement | None, clean: PlantedResult) -> float:
-    """Half of the interval that a clean release would come with at the candidate's number of attempts.
-
-    The candidate's own interval may be wider or narrower because it leaks.
-    """
-    made = planted.n_achieved if planted else None
-    scale = math.sqrt(made / m.n_achieved) if made and m.n_achieved else 1.0
-    return scale * (clean.high - clean.low) / 2
 
 
 def _null(m: Measurement, clean: Ends) -> float:
@@ -156,10 +150,6 @@ def _null(m: Measurement, clean: Ends) -> float:
         return clean.value
     known = m.reference.value if m.direction is Direction.LOWER else -m.reference.value
     return min(known, clean.high)
-
-
-def _found(m: Measurement, outcome: AuditOutcome) -> Measurement | None:
-    return next((x for x in outcome.measurements if x.id == m.id), None)
 
 
 def _ends(m: Measurement, answer: PlantedResult) -> Ends:

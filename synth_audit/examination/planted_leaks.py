@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from synth_audit.arrays import Codes, Positions
 from synth_audit.audits._weak_blocks import few_labels
+from synth_audit.encode.cells import column_grouping
 from synth_audit.encode.codes import cells_of, codes
-from synth_audit.encode.facets import facets
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import as_int_seed, child_rng, public_key
 from synth_audit.findings.sensitivity import PlantedLeaks
@@ -77,7 +77,7 @@ def _cells(table: Table, column: Column) -> Codes:
     """Numbers in cells of much the same share, labels but the commonest together; missing apart."""
     if not quantitative([column]):
         return few_labels(codes([table], column)[0], _CELLS)
-    return facets(column).grouping(table, column, bins=_CELLS).of(table)
+    return column_grouping(table, column, bins=_CELLS).of(table)
 
 
 def _untold(cells: Codes, known: Codes) -> float:
@@ -116,7 +116,9 @@ class PlantedModel:
         copies = _rounds(self.copied, leaked, rng)
         others = _rounds(self.clean, n - leaked, rng)
         if self.leak is Leak.ASSOCIATIONS:
-            others = _shuffled(others, rng)
+            orders = {n: pa.array(rng.permutation(others.n_rows)) for n in others.names}
+            columns = {n: others.column(n).take(order) for n, order in orders.items()}
+            others = Table(others.schema, pa.table(columns))
         if self.leak in (Leak.SUBSETS, Leak.SHIFTED):
             copies = leaking(self.leak, _rounds(self.clean, leaked, rng), copies, self.copied)
         return joined([copies, others])
@@ -154,12 +156,7 @@ class PlantedGenerator:
     def fit(self, train: Table, context: FitContext) -> PlantedModel:
         """Keep the rows of ``train``; nothing is learnt."""
         context.accountant.void(_ON_PURPOSE)
-        return PlantedModel(
-            self.share,
-            train.released_only(),
-            self.clean.released_only(),
-            self.leak,
-        )
+        return PlantedModel(self.share, train.released_only(), self.clean.released_only(), self.leak)
 
     def load(self, folder: Path) -> PlantedModel:
         """The model that was saved there."""
@@ -184,14 +181,11 @@ def leaking(leak: Leak, rows: Table, copies: Table, reference: Table) -> Table:
         rows: of new people, as many as there are copies. reference: by which the parts are chosen.
     """
     if leak is Leak.SUBSETS:
-        return with_subset(rows, copies, telling_columns(reference))
+        names = telling_columns(reference)
+        return Table(
+            rows.schema, pa.table({n: (copies if n in names else rows).column(n) for n in rows.names})
+        )
     return with_shifted(rows, copies, reference) if leak is Leak.SHIFTED else copies
-
-
-def with_subset(rows: Table, copies: Table, names: Sequence[str]) -> Table:
-    """As many rows as there are copies, with these columns of the copies and all others of their own."""
-    columns = {n: (copies if n in names else rows).column(n) for n in rows.names}
-    return Table(rows.schema, pa.table(columns))
 
 
 def with_shifted(rows: Table, copies: Table, reference: Table) -> Table:
@@ -230,11 +224,6 @@ def _plain_numbers(column: Column, reference: Table) -> Iterator[tuple[Column, N
 def _rounds(table: Table, n: int, rng: np.random.Generator) -> Table:
     """``n`` rows in random order, none a second time before all were there once."""
     return table.take(np.resize(rng.permutation(table.n_rows), n).astype(np.intp))
-
-
-def _shuffled(table: Table, rng: np.random.Generator) -> Table:
-    columns = {n: table.column(n).take(pa.array(rng.permutation(table.n_rows))) for n in table.names}
-    return Table(table.schema, pa.table(columns))
 
 
 @dataclass(frozen=True, eq=False)

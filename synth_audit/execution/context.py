@@ -17,9 +17,9 @@ from typing import Protocol, cast
 import numpy as np
 
 from synth_audit.errors import OutOfTime, PluginError, ProcessLost
+from synth_audit.execution import Device
 from synth_audit.execution.executor import NEVER, Deadline, Done, Ending, Executor, Item, Piece
 from synth_audit.execution.seeds import child_rng
-from synth_audit.execution.workplace import Device
 from synth_audit.files import replacing, temporary_folder
 from synth_audit.hashing import framed
 
@@ -179,12 +179,22 @@ class RunContext:
             )
         return self.draws
 
-    def map(self, what: str, work: Callable[[Item], Done], items: Sequence[Item]) -> list[Done]:
+    def map(
+        self,
+        what: str,
+        work: Callable[[Item], Done],
+        items: Sequence[Item],
+        *,
+        before: int = 0,
+        total: int | None = None,
+    ) -> list[Done]:
         """Results of ``work`` on each of ``items``, in order, whoever does it.
 
         Args:
             what: what one piece is called, such as ``iteration``.
             work: must depend on its argument alone, draws included, and be importable by name.
+            before: pieces that earlier rounds of the same work did. total: of all rounds, at most; progress
+                counts on from round to round.
 
         Raises:
             Exception: whatever ``work`` raises, of the first item that fails.
@@ -192,16 +202,16 @@ class RunContext:
             ProcessLost: a process ended before it answered.
         """
         found: list[Done] = []
-        total = len(items)
-        if total:
-            self.progress(what, 0, total)
+        total = before + len(items) if total is None else total
+        if items:
+            self.progress(what, before, total)
         with self.executor.pieces(work, items, self.scratch, self.deadline) as ends:
             early: dict[int, Piece[Done]] = {}
             for position, piece in ends:
                 early[position] = piece
                 while len(found) in early:
                     found.append(_result(early.pop(len(found)), work, items[len(found)]))
-                    self.progress(what, len(found), total)
+                    self.progress(what, before + len(found), total)
         return found
 
     def child(self, *stream: str) -> RunContext:

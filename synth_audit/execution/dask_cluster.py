@@ -111,7 +111,9 @@ def connected(workers: int, scheduler: str | None) -> Iterator[DaskWorkers]:
         ) from error
     with ExitStack() as stack:
         # What Dask logs of a lost scheduler are tracebacks; one error says it.
-        stack.enter_context(_silent("distributed.client"))
+        logger = logging.getLogger("distributed.client")
+        stack.callback(setattr, logger, "disabled", logger.disabled)
+        logger.disabled = True
         target: Any = scheduler
         security = None
         if scheduler is None:
@@ -145,17 +147,6 @@ def _scheduler_lost() -> Unavailable:
         expected="a scheduler that runs until the work is done",
         fix="start it and its workers again, and run the same command",
     )
-
-
-@contextmanager
-def _silent(name: str) -> Iterator[None]:
-    """No message of a logger for the length of the block."""
-    logger = logging.getLogger(name)
-    before, logger.disabled = logger.disabled, True
-    try:
-        yield
-    finally:
-        logger.disabled = before
 
 
 def _security(scheduler: str) -> Any:

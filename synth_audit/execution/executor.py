@@ -24,7 +24,7 @@ import pyarrow as pa
 from threadpoolctl import ThreadpoolController
 
 from synth_audit.errors import OutOfTime
-from synth_audit.execution.workplace import ExecutorName
+from synth_audit.execution import ExecutorName
 from synth_audit.files import temporary_folder
 from synth_audit.table.arrow import Place, Shelf
 from synth_audit.table.table import Table
@@ -195,19 +195,13 @@ def _in_folder(folder: str, call: Callable[[], Done]) -> Piece[Done]:
         return Piece(Ending.FAILED)
     finally:
         tempfile.tempdir = before
-        _give_back()
-
-
-def _give_back() -> None:
-    """Return to the system what the call has freed: else the next call, which frees other pieces, holds both.
-
-    Arrow's pool knows how; of the C library's only glibc does, which is asked where it is the one in use.
-    """
-    if "pyarrow" in sys.modules:
-        sys.modules["pyarrow"].default_memory_pool().release_unused()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
+        # What the call has freed goes back to the system: else the next call, which frees other pieces, holds
+        # both. Arrow's pool knows how; of the C library's only glibc does, which is asked where it is in use.
+        if "pyarrow" in sys.modules:
+            sys.modules["pyarrow"].default_memory_pool().release_unused()
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+        if trim is not None:
+            trim(0)
 
 
 def end_with(parent: int) -> None:
@@ -271,7 +265,10 @@ class Executor:
             deadline: pieces that are not done by then are late; processes at work on them are killed.
         """
         if self.pool is None or (len(items) < 2 and deadline == NEVER):  # what may be stopped goes elsewhere
-            yield _one_by_one(work, items, deadline)
+            yield (
+                (i, Piece(Ending.LATE) if deadline.passed else Piece(Ending.DONE, work(item)))
+                for i, item in enumerate(items)
+            )
             return
         with temporary_folder(scratch) as folder:
             # Where no folder is seen by both sides, tables must travel with each call.
@@ -287,13 +284,6 @@ class Executor:
             finally:
                 if at_work:
                     self.pool.stop(at_work)
-
-
-def _one_by_one(
-    work: Callable[[Item], Done], items: Sequence[Item], deadline: Deadline
-) -> Iterator[tuple[int, Piece[Done]]]:
-    for i, item in enumerate(items):
-        yield i, Piece(Ending.LATE) if deadline.passed else Piece(Ending.DONE, work(item))
 
 
 def _by_pool(

@@ -18,21 +18,21 @@ SCOPE_GRAMMAR = "setting, by column, setting by column, or of quantity[scope]"
 GRAMMAR = f"audit.quantity or audit.quantity[scope], where scope is {SCOPE_GRAMMAR}"
 """The form of a text, for messages."""
 
-_WORD = re.compile(r"\w+")
-_NAME = re.compile(r"\w[\w.-]*")
+_PLAIN_WORD = re.compile(r"\w+")
+_PLAIN_NAME = re.compile(r"\w[\w.-]*")
 _BY, _OF = "by", "of"
 
 _QUOTED = r'"(?:[^"\\\x00-\x1f]|\\.)*+"'
 _ANY = rf"(?:{_QUOTED}|(?!(?:{_BY}|{_OF})(?!\w))\w++)"
-_SOME = rf'(?!"")(?:{_QUOTED}|(?!(?:{_BY}|{_OF})(?![\w.-]))\w[\w.-]*+)'
-_FIRST = rf'(?!""){_ANY}'
-_QUALIFIED = re.compile(rf"(?:(?P<audit>{_FIRST})\.)?(?P<quantity>{_ANY})")
+_SOME_WORD = rf'(?!"")(?:{_QUOTED}|(?!(?:{_BY}|{_OF})(?![\w.-]))\w[\w.-]*+)'
+_FIRST_WORD = rf'(?!""){_ANY}'
+_QUALIFIED = re.compile(rf"(?:(?P<audit>{_FIRST_WORD})\.)?(?P<quantity>{_ANY})")
 """``audit.quantity``, or a quantity alone."""
 
-_SCOPE = re.compile(
-    rf"(?P<setting>{_SOME})?(?:(?(setting) |){_BY} (?P<column>{_SOME}))?"
-    rf"(?:(?(setting) |(?(column) |)){_OF} (?:(?P<same>\.)|(?P<of_audit>{_FIRST})\.)?(?P<of>{_ANY})"
-    rf"(?:\[(?!\])(?P<of_setting>{_SOME})?(?:(?(of_setting) |){_BY} (?P<of_column>{_SOME}))?\])?)?"
+_SCOPE_TEXT = re.compile(
+    rf"(?P<setting>{_SOME_WORD})?(?:(?(setting) |){_BY} (?P<column>{_SOME_WORD}))?"
+    rf"(?:(?(setting) |(?(column) |)){_OF} (?:(?P<same>\.)|(?P<of_audit>{_FIRST_WORD})\.)?(?P<of>{_ANY})"
+    rf"(?:\[(?!\])(?P<of_setting>{_SOME_WORD})?(?:(?(of_setting) |){_BY} (?P<of_column>{_SOME_WORD}))?\])?)?"
 )
 """What stands inside the brackets."""
 
@@ -81,15 +81,15 @@ class MeasurementId:
     @property
     def name(self) -> str:
         """``audit.quantity``: all numbers of one kind have it in common."""
-        quantity = _written(self.quantity, _WORD)
-        return f"{_written(self.audit, _WORD)}.{quantity}" if self.audit else quantity
+        quantity = _written(self.quantity, _PLAIN_WORD)
+        return f"{_written(self.audit, _PLAIN_WORD)}.{quantity}" if self.audit else quantity
 
     @property
     def scope(self) -> str:
         """The text inside the brackets; empty when the number stands for the whole table."""
-        parts = [_written(self.setting, _NAME)] if self.setting else []
+        parts = [_written(self.setting, _PLAIN_NAME)] if self.setting else []
         if self.column:
-            parts.append(f"{_BY} {_written(self.column, _NAME)}")
+            parts.append(f"{_BY} {_written(self.column, _PLAIN_NAME)}")
         if (of := self.derived_from) is not None:
             own = replace(of, audit="") if of.audit == self.audit else of
             parts.append(f"{_OF} {'' if of.audit or not self.audit else '.'}{own}")
@@ -139,7 +139,7 @@ def read_scoped(name: str, scope: str = "") -> MeasurementId:
     Raises:
         MeasurementNameError: one of them does not follow the grammar.
     """
-    qualified, inside = _QUALIFIED.fullmatch(name), _SCOPE.fullmatch(scope)
+    qualified, inside = _QUALIFIED.fullmatch(name), _SCOPE_TEXT.fullmatch(scope)
     if not qualified or not inside:
         raise _fault()
     parts = {key: _spelt(text or "") for key, text in (qualified.groupdict() | inside.groupdict()).items()}
@@ -187,8 +187,8 @@ class Series:
     Attributes:
         id: the measurement that it pictures, or a name of its own in the place of a quantity, with the
             setting and the column that it shows; its audit is empty until the runner has stamped it.
-        kind: a file of ``report/plot_kinds``. ``line`` joins the points, ``step`` holds them, ``bar`` stands
-            them on categories, ``box`` draws one box for each label of ``x`` from the lines of
+        kind: in ``report/charts`` and ``report/panels``. ``line`` joins the points, ``step`` holds them,
+            ``bar`` stands them on categories, ``box`` draws one box for each label of ``x`` from the lines of
             :data:`BOX_LINES`; without ``places`` the first is what was measured and the others are what to
             compare it with. ``matrix`` shows values in [−1, 1] of pairs of columns, a line for each row;
             ``density`` shares of rows in the cells of a plane, a line for each y cell from low to high, named
@@ -226,6 +226,19 @@ class Series:
     def stamped(self, audit: str) -> Series:
         """The same series as that of an audit."""
         return replace(self, id=self.id.stamped(audit), places=tuple(p.stamped(audit) for p in self.places))
+
+
+SHARE = "share"
+"""Unit of a plain share, and the first word of the units that say of what it is a share."""
+
+PEOPLE, ROWS, SECRETS = "share of people", "share of rows", "share of secrets"
+DESCRIPTIONS, OF_SUBGROUP = "share of descriptions", "share of a subgroup"
+"""Units of shares beyond chance."""
+
+
+def is_share(unit: str) -> bool:
+    """True for a plain share and for a share of something."""
+    return unit.split(" ")[0] == SHARE
 
 
 class Direction(StrEnum):
@@ -344,6 +357,7 @@ class Quantity:
     Attributes:
         name: the quantity in the identity of its measurements.
         title: what a reader sees.
+        unit: of a share beyond chance also of what it is one, such as :data:`PEOPLE`.
         range: closed interval outside which a value is a fault of the audit.
         help: one sentence on how to read it.
         proportional: the value moves in proportion to the share of copied rows, so that it can be turned

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
-from synth_audit.findings.measurement import Direction, Interval, MeasurementId, Quantity
+from synth_audit.findings.measurement import OF_SUBGROUP, ROWS, Direction, Interval, MeasurementId, Quantity
 
 LEAK_EQUIVALENT = Quantity(
     "leak_equivalent",
     "Copied rows that would give this number",
+    unit=ROWS,
     range=(float("-inf"), float("inf")),
     help="The share of copied training rows in a release of otherwise new people that would show the same.",
 )
@@ -18,6 +20,7 @@ LEAK_EQUIVALENT = Quantity(
 WORST_SUBGROUP = Quantity(
     "worst_subgroup",
     "Risk of the most exposed subgroup",
+    unit=OF_SUBGROUP,
     range=(float("-inf"), 1.0),
     help="The same risk within each category of a column; the worst category, corrected for their number.",
 )
@@ -33,7 +36,25 @@ REFERENCE_RATIO = Quantity(
 )
 """Added to every measurement of fidelity or utility whose reference was measured too."""
 
-_DERIVED = {"privacy": (LEAK_EQUIVALENT, WORST_SUBGROUP)}
+
+class LeakName(NamedTuple):
+    """A class of leak in plain words: its title, and what a planted row holds."""
+
+    title: str
+    meaning: str = ""
+
+
+LEAK_NAMES = {
+    "copies": LeakName("Copies", "the whole record of one person"),
+    "near_copies": LeakName("Near copies", "a record, its values changed a little"),
+    "fragments": LeakName("Parts of a record", "one person's values in a third of the columns"),
+    "shifted": LeakName("Shifted copies", "a record, each number moved alike"),
+    "mixtures": LeakName("Mixed rows", "parts of two people in one row"),
+    "subgroup": LeakName("Rare people", "near copies of people with unusual values"),
+}
+"""Classes of leak, by the setting of the detection limit, as every page calls them."""
+
+_DERIVED_BY_FAMILY = {"privacy": (LEAK_EQUIVALENT, WORST_SUBGROUP)}
 
 DERIVED = (LEAK_EQUIVALENT, WORST_SUBGROUP, REFERENCE_RATIO)
 """Quantities that are worked out from what an audit returns, without its doing."""
@@ -44,7 +65,7 @@ CHECK_CUT_SHORT = "it ran out of time on a planted leak, or its process was lost
 
 def derived_of(family: str) -> tuple[Quantity, ...]:
     """Those of :data:`DERIVED` that an audit of this family gets."""
-    return _DERIVED.get(family, (REFERENCE_RATIO,))
+    return _DERIVED_BY_FAMILY.get(family, (REFERENCE_RATIO,))
 
 
 class Sensitivity(StrEnum):

@@ -1,4 +1,4 @@
-"""A fitted model as text, or as a text with its arrays beside it; neither holds code.
+"""A fitted model as a text with its arrays beside it, neither of which holds code.
 
 A model is a value: dataclasses of this project, whose fields are numbers, texts, arrays, schemas, vines of
 pyvinecopulib, and dataclasses, sequences and mappings of these again. So no model says how it is written.
@@ -7,7 +7,7 @@ pyvinecopulib, and dataclasses, sequences and mappings of these again. So no mod
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from math import prod
@@ -39,13 +39,7 @@ def write_model(folder: Path, model: object) -> None:
         TypeError: it holds something that no model is made of.
     """
     arrays: dict[str, Any] = {}
-
-    def put(array: np.ndarray[Any, Any]) -> str:
-        name = f"a{len(arrays)}"
-        arrays[name] = array
-        return name
-
-    (folder / _PLAIN).write_text(json.dumps(_plain(model, put), allow_nan=False), encoding="utf-8")
+    (folder / _PLAIN).write_text(json.dumps(_plain(model, arrays), allow_nan=False), encoding="utf-8")
     if arrays:
         np.savez(folder / _ARRAYS, allow_pickle=False, **arrays)
 
@@ -70,55 +64,48 @@ def read_model(folder: Path, kind: type[_Model]) -> _Model:
     """
     plain = json.loads((folder / _PLAIN).read_text(encoding="utf-8"))
     if not (folder / _ARRAYS).exists():
-        found = _value(plain, {}.__getitem__)
+        found = _value(plain, {})
     else:
         with np.load(folder / _ARRAYS, allow_pickle=False) as arrays:
-            found = _value(plain, arrays.__getitem__)
+            found = _value(plain, arrays)
     if not isinstance(found, kind):
         raise TypeError("the file holds a model of another kind")
     return found
 
 
-def to_text(model: object) -> str:
-    """The model with its arrays as one text."""
-    return json.dumps(_plain(model, lambda a: {"type": a.dtype.str, "values": a.tolist()}), allow_nan=False)
+def _plain(value: Any, arrays: dict[str, Any]) -> Any:
+    """As JSON values; what is no number, text or sequence becomes a mapping of one key, its sort.
 
-
-def from_text(text: str) -> Any:
-    """The model that :func:`to_text` wrote.
-
-    Raises:
-        ValueError: the text is no JSON, or names a class that no model is made of.
+    Args:
+        arrays: where arrays are put, by names of which the values speak.
     """
-    return _value(json.loads(text), lambda a: np.array(a["values"], dtype=a["type"]))
-
-
-def _plain(value: Any, put: Callable[[np.ndarray[Any, Any]], Any]) -> Any:
-    """As JSON values; what is no number, text or sequence becomes a mapping of one key, its sort."""
     if isinstance(value, Schema):
         return {"schema": schema_to_plain(value)}
     if isinstance(value, np.ndarray):
-        return {"labels": value.tolist()} if value.dtype == object else {"array": put(value)}
+        if value.dtype == object:
+            return {"labels": value.tolist()}
+        arrays[name := f"a{len(arrays)}"] = value
+        return {"array": name}
     if isinstance(value, Mapping):
-        return {"mapping": [[key, _plain(one, put)] for key, one in value.items()]}
+        return {"mapping": [[key, _plain(one, arrays)] for key, one in value.items()]}
     if isinstance(value, tuple | list):
-        return [_plain(one, put) for one in value]
+        return [_plain(one, arrays) for one in value]
     if isinstance(value, float):
         return float(value) if np.isfinite(value) else {"number": float_to_plain(value)}
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, np.generic):
-        return _plain(value.item(), put)
+        return _plain(value.item(), arrays)
     name = _name(type(value))
     if is_dataclass(value):
-        return {name: {f.name: _plain(getattr(value, f.name), put) for f in fields(value)}}
+        return {name: {f.name: _plain(getattr(value, f.name), arrays) for f in fields(value)}}
     return {name: json.loads(value.to_json())}
 
 
-def _value(plain: Any, get: Callable[[Any], np.ndarray[Any, Any]]) -> Any:
+def _value(plain: Any, arrays: Mapping[str, Any]) -> Any:
     """What :func:`_plain` was given."""
     if isinstance(plain, list):
-        return tuple(_value(one, get) for one in plain)
+        return tuple(_value(one, arrays) for one in plain)
     if not isinstance(plain, dict):
         return plain
     [(sort, content)] = plain.items()
@@ -128,14 +115,14 @@ def _value(plain: Any, get: Callable[[Any], np.ndarray[Any, Any]]) -> Any:
         case "labels":
             return np.array(content, dtype=object)
         case "array":
-            return get(content)
+            return arrays[content]
         case "mapping":
-            return {key: _value(one, get) for key, one in content}
+            return {key: _value(one, arrays) for key, one in content}
         case "number":
             return float(content)
     kind = _named(sort)
     if hasattr(kind, "__dataclass_fields__"):
-        return kind(**{key: _value(one, get) for key, one in content.items()})
+        return kind(**{key: _value(one, arrays) for key, one in content.items()})
     if not _filled(content):
         raise ValueError("a matrix of a copula holds another number of values than it says")
     return kind.from_json(json.dumps(content))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from math import pi, sqrt
 from pathlib import Path
@@ -12,9 +12,9 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.dp.composition import ConcentratedFilter
-from synth_audit.generators._budget import UNPAID_COUNTS, Paid
 from synth_audit.generators._marginal.binning import counted_binning
 from synth_audit.generators._marginal.graphical_model import (
+    UNPAID_COUNTS,
     Attributes,
     GraphicalModel,
     JunctionTree,
@@ -90,126 +90,89 @@ class Aim:
         context.accountant.check_delta()
         train = train.released_only()
         binning = counted_binning(train, context, self.bins, self.margins)
-        first, share = self._bought(len(binning.sizes), context)
+        columns = len(binning.sizes)
+        noise, rho, share = self._bought(columns, context)
         rows = NoisyCounts(binning.codes(train), binning.sizes, context)
-        single = SingleColumns.of(rows, first.noise)
-        fit = _Fit(self, single, first, share)
-        model = single.fitted(fit.run(), _AT_THE_END * self.iterations, fit.model)
+        single = SingleColumns.of(rows, noise)
+        measured, model = ([], None) if columns == 1 else self._rounds(single, rho, share)
+        model = single.fitted(measured, _AT_THE_END * self.iterations, model)
         return BinnedModel(binning, model.conditionals(), single.merging)
 
     def load(self, folder: Path) -> BinnedModel:
         """The model that was saved there."""
         return read_model(folder, BinnedModel)
 
-    def _bought(self, columns: int, context: FitContext) -> tuple[Paid, ConcentratedFilter | None]:
-        """The first round's noise and ε, and what all rounds may share."""
+    def _bought(
+        self, columns: int, context: FitContext
+    ) -> tuple[float | None, float, ConcentratedFilter | None]:
+        """The noise of single columns, ρ of the first round, and what all rounds may share."""
         accountant = context.accountant
-        if accountant.budget is None:
-            accountant.void(UNPAID_COUNTS)
-            return Paid(), None
+        if accountant.unpaid(UNPAID_COUNTS):
+            return None, 0.0, None
         rho = accountant.most_concentrated() * _ROUNDED
         if columns == 1:
             noise = accountant.least_noise()
             accountant.gaussian(noise, what="counts of each column")
-            return Paid(noise), None
+            return noise, 0.0, None
         each = rho / (self.rounds * columns)
-        first = _spending(each)
-        assert first.noise is not None
-        accountant.gaussian(first.noise, what="counts of each column", count=columns)
+        noise, _ = _spending(each)
+        accountant.gaussian(noise, what="counts of each column", count=columns)
         share = rho - columns * _MEASURING * each
         accountant.concentrated(share, what="rounds of choosing a table of counts and measuring it")
-        return first, ConcentratedFilter(share)
+        return noise, each, ConcentratedFilter(share)
 
+    def _rounds(
+        self, single: SingleColumns, rho: float, share: ConcentratedFilter | None
+    ) -> tuple[list[Measured], GraphicalModel]:
+        """What was measured in all rounds, as long as they can be paid for, and the model by then.
 
-def _spending(rho: float) -> Paid:
-    """How one round spends ρ."""
-    return Paid(1 / sqrt(2 * _MEASURING * rho), sqrt(8 * (1 - _MEASURING) * rho))
-
-
-@dataclass(eq=False)
-class _Fit:
-    """The rounds of one fit.
-
-    Attributes:
-        now: how the next round spends.
-        weights: of every candidate in the workload.
-    """
-
-    settings: Aim
-    single: SingleColumns
-    now: Paid
-    share: ConcentratedFilter | None
-    measured: list[Measured] = field(default_factory=list)
-    model: GraphicalModel | None = None
-    weights: Mapping[Attributes, float] = field(default_factory=dict)
-
-    def run(self) -> list[Measured]:
-        """What was measured in all rounds."""
-        columns = len(self.single.rows.sizes)
-        if columns == 1:
-            return []
-        self.weights = _workload(columns, self.settings.degree)
-        self.model = self.single.fitted([], self.settings.iterations)
-        for done in self._rounds(columns):
-            self._round()
-            self.single.rows.context.progress("tables of counts measured", done, done)
-        return self.measured
-
-    def _rounds(self, columns: int) -> Iterator[int]:
-        """Counts rounds as long as they can be paid for; the last spends what is left."""
-        if self.share is None:
-            yield from range(1, _UNPAID_ROUNDS * columns + 1)
-            return
-        done = 0
-        last = False
+        Args:
+            rho: of the first round; the last spends what is left of the share.
+        """
+        rows = single.rows
+        weights = _workload(len(rows.sizes), self.degree)
+        measured: list[Measured] = []
+        model, last = single.fitted(measured, self.iterations), False
         while not last:
-            assert self.now.noise is not None
-            assert self.now.choice is not None
-            cost = self.now.noise**-2 / 2 + self.now.choice**2 / 8
-            last = self.share.left < 2 * cost
-            if last:
-                self.now = _spending(self.share.left)
-            done += 1
-            yield done
+            done = len(measured) + 1
+            used, noise, choice = done / (_UNPAID_ROUNDS * len(rows.sizes)), None, None
+            last = share is None and used == 1
+            if share is not None:
+                noise, choice = _spending(rho)
+                if last := share.left < 2 * (noise**-2 / 2 + choice**2 / 8):
+                    noise, choice = _spending(share.left)
+                used = share.used
+                share.exponential(choice)
+                share.gaussian(noise)
+            together = [one.attributes for one in measured]
+            limit = self.most_cells * used
+            candidates = [r for r in weights if _fits(r, limit, rows.sizes, together, model.tree)]
+            expected = {r: model.marginal(r) for r in candidates}
+            penalty = sqrt(2 / pi) * (noise or 0.0)
+            off = {r: rows.off(r, expected[r]) - penalty * expected[r].size for r in candidates}
+            scores = np.array([weights[r] * off[r] for r in candidates])
+            found = candidates[chosen(scores, choice, max(weights[r] for r in candidates))]
+            measured.append(rows.measured(found, noise))
+            model = single.fitted(measured, self.iterations, model)
+            moved = float(np.abs(model.marginal(found) - expected[found]).sum())
+            if noise is not None and moved <= penalty * expected[found].size:
+                rho *= 4  # half the noise, and twice the ε of the choice
+            rows.context.progress("tables of counts measured", done, done)
+        return measured, model
 
-    def _round(self) -> None:
-        assert self.model is not None
-        candidates = self._candidates()
-        expected = {r: self.model.marginal(r) for r in candidates}
-        penalty = sqrt(2 / pi) * (self.now.noise or 0.0)
-        if self.share is not None and self.now.choice is not None and self.now.noise is not None:
-            self.share.exponential(self.now.choice)
-            self.share.gaussian(self.now.noise)
-        scores = [
-            self.weights[r] * (self.single.rows.off(r, expected[r]) - penalty * expected[r].size)
-            for r in candidates
-        ]
-        sensitivity = max(self.weights[r] for r in candidates)
-        found = candidates[chosen(np.array(scores), self.now.choice, sensitivity)]
-        self.measured.append(self.single.rows.measured(found, self.now.noise))
-        self.model = self.single.fitted(self.measured, self.settings.iterations, self.model)
-        moved = float(np.abs(self.model.marginal(found) - expected[found]).sum())
-        if self.now.noise is not None and moved <= penalty * expected[found].size:
-            assert self.now.choice is not None
-            self.now = Paid(self.now.noise / 2, 2 * self.now.choice)
 
-    def _candidates(self) -> list[Attributes]:
-        """Sets with which the model stays small enough; those of single columns always do."""
-        sizes = self.single.rows.sizes
-        rounds = _UNPAID_ROUNDS * len(sizes)
-        limit = self.settings.most_cells * (
-            (len(self.measured) + 1) / rounds if self.share is None else self.share.used
-        )
-        known = [one.attributes for one in self.measured]
-        assert self.model is not None
-        tree = self.model.tree
-        return [
-            r
-            for r in self.weights
-            if len(r) == 1
-            or tree.holder(r) is not None
-            or (cells_of(sizes, r) <= limit and JunctionTree.of(sizes, [*known, r]).cells <= limit)
-        ]
+def _spending(rho: float) -> tuple[float, float]:
+    """The noise of measuring and the ε of choosing in a round of ρ."""
+    return 1 / sqrt(2 * _MEASURING * rho), sqrt(8 * (1 - _MEASURING) * rho)
+
+
+def _fits(
+    r: Attributes, limit: float, sizes: Sequence[int], together: list[Attributes], tree: JunctionTree
+) -> bool:
+    """Whether a set is a candidate: with it the model stays small enough; single columns always do."""
+    if len(r) == 1 or tree.holder(r) is not None:
+        return True
+    return cells_of(sizes, r) <= limit and JunctionTree.of(sizes, [*together, r]).cells <= limit
 
 
 def _workload(columns: int, degree: int) -> dict[Attributes, float]:

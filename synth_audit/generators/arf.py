@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import CodedColumns
+from synth_audit.encode.univariate import column_margin
 from synth_audit.errors import PlanError
 from synth_audit.generators._model_files import SavedWhole, read_model
 from synth_audit.plugins.fitting import may_leave
@@ -199,9 +199,14 @@ def leaf_mixture(
         gaps[:, j] = 1 - having / people
         shares.append(None)
         if may is None:
-            found = [_moments(rows[own, j], weights[own]) for own in known]
-            means[:, j], spreads[:, j] = np.array(found).T
-            spreads[:, j] = np.maximum(spreads[:, j], _window(rows[:, j], weights, least))
+            for i, own in enumerate(known):
+                if len(own):
+                    means[i, j] = np.average(rows[own, j], weights=weights[own])
+                    squares = (rows[own, j] - means[i, j]) ** 2
+                    spreads[i, j] = np.sqrt(np.average(squares, weights=weights[own]))
+            people_known = float(weights[rows[:, j] > GAP].sum())
+            window = min(least / people_known, 1.0) / 12**0.5 if people_known else 1.0
+            spreads[:, j] = np.maximum(spreads[:, j], window)
             few = having < FEW
             means[few, j], spreads[few, j] = _ANYWHERE
             ends[few, j] = 0.0, 1.0
@@ -211,19 +216,6 @@ def leaf_mixture(
             gaps[:, j], shares[j] = 1.0, np.ones((len(leaves), 1))
     lows, highs = np.clip(ends[..., 0], 0, 1), np.clip(ends[..., 1], 0, 1)
     return LeafMixture(people / people.sum(), gaps, means, spreads, lows, highs, tuple(shares))
-
-
-def _window(levels: Floats, weights: Floats, least: float) -> float:
-    """The standard deviation of a level that is uniform over a window of so many people."""
-    people = float(weights[levels > GAP].sum())
-    return min(least / people, 1.0) / 12**0.5 if people else 1.0
-
-
-def _moments(levels: Floats, weights: Floats) -> tuple[float, float]:
-    if not len(levels):
-        return 0.0, 0.0
-    mean = float(np.average(levels, weights=weights))
-    return mean, float(np.sqrt(np.average((levels - mean) ** 2, weights=weights)))
 
 
 def _frequencies(codes: Sequence[Floats], weights: Sequence[Floats], may: Bools) -> Floats:
@@ -351,7 +343,7 @@ class Arf:
             known = ~np.isnan(values[:, j])
             if columns.labels[j] is None and weights[known].sum() >= self.minimum_leaf - 1e-9:
                 numbers = once_for_each_person(values[known, j], weights[known], self.minimum_leaf)
-                found[j] = facets(column).margin(column, numbers, "kde")
+                found[j] = column_margin(column, numbers, "kde")
         return found
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from synth_audit.arrays import Floats32
 from synth_audit.generators._deep.attention import AttentionTraining, codes_of_rows, kept_weights, named
 from synth_audit.generators._deep.lazily import torch
-from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators._deep.training import Training
+from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import GeneratorInfo, check_settings
-
-if TYPE_CHECKING:
-    from synth_audit.generators._deep.networks import Weights
-    from synth_audit.generators._deep.training import Training
 
 _ROWS_EACH = 50
 """A component of the mixture of codes is fitted for so many rows."""

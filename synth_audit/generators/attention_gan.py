@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,12 +11,9 @@ from synth_audit.arrays import Floats32
 from synth_audit.generators._deep.attention import AttentionTraining, codes_of_rows, kept_weights, named
 from synth_audit.generators._deep.gan import PENALTY, steepness
 from synth_audit.generators._deep.lazily import networks, torch
-from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators._deep.training import Training
+from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import GeneratorInfo, check_settings
-
-if TYPE_CHECKING:
-    from synth_audit.generators._deep.networks import ResidualNet, Weights
-    from synth_audit.generators._deep.training import Training
 
 _BLOCKS = 2
 """Residual blocks of the generator."""
@@ -89,7 +86,7 @@ class AttentionGan(AttentionTraining):
         net = networks.with_weights(self._net(), learnt)
         return self.drawn(lambda x: centre + scale * net(x), self.noise, weights, layout, n, rng)
 
-    def play(self, made: ResidualNet, real: torch.Tensor, training: Training) -> None:
+    def play(self, made: networks.ResidualNet, real: torch.Tensor, training: Training) -> None:
         """Teach the critic ``E[c(made)] − E[c(real)]`` with a gradient penalty, the net ``−E[c(made)]``.
 
         Args:
@@ -120,6 +117,6 @@ class AttentionGan(AttentionTraining):
                 networks.follow(of_critic, apart + PENALTY * steepness(judged, batch, false, draws))
             training.done(step, networks.follow(of_made, -judged(codes(len(batch))).mean()))
 
-    def _net(self) -> ResidualNet:
+    def _net(self) -> networks.ResidualNet:
         """From noise to a standardised code."""
         return networks.ResidualNet(self.noise, self.width, self.gan_hidden, _BLOCKS)

@@ -11,8 +11,8 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.encode.facets import facets
 from synth_audit.encode.ranks import CodedColumns
+from synth_audit.encode.univariate import column_margin
 from synth_audit.errors import DataError, PlanError
 from synth_audit.generators._model_files import SavedWhole, read_model
 from synth_audit.plugins.fitting import may_leave
@@ -27,7 +27,7 @@ from synth_audit.stats.trees import (
     rare_numbers,
     smoothed,
 )
-from synth_audit.table.schema import Column, Schema
+from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
 Margining: TypeAlias = Callable[[Floats], Margin]
@@ -128,7 +128,14 @@ def fitted_draws(
             within their leaf; None to draw all numbers as they are.
     """
     wanted = target if classes else np.unique(target, return_inverse=True)[1].astype(np.float64)
-    predictors = tuple(_predictor(rows[:, j], sizes[j], wanted, classes) for j in given)
+
+    def scale(values: Floats, size: int | None) -> SplitScale:
+        if size is None:
+            return SplitScale(np.unique(values[~np.isnan(values)]), labels=False)
+        labels: Codes = np.where(np.isnan(values), -1, values).astype(np.int64)
+        return SplitScale(label_order(labels, size, wanted, classes=classes), labels=True)
+
+    predictors = tuple(scale(rows[:, j], sizes[j]) for j in given)
     seen = [p.of(rows[:, j]) for p, j in zip(predictors, given, strict=True)]
     matrix = np.column_stack(seen) if seen else np.empty((len(rows), 0))
     tree = grown_tree(matrix, wanted, classes=classes, weights=weights, least=least, gain=gain, seed=seed)
@@ -145,13 +152,6 @@ def fitted_draws(
     window = least / weights[order][rare].sum() / 2
     widths[rare] = bandwidths(levels[rare], leaf[order][rare], min(window, 1.0))
     return LeafDraws(tuple(given), predictors, tree, starts, values, levels, widths, smooth)
-
-
-def _predictor(values: Floats, size: int | None, target: Floats, classes: bool) -> SplitScale:
-    if size is None:
-        return SplitScale(np.unique(values[~np.isnan(values)]), labels=False)
-    labels: Codes = np.where(np.isnan(values), -1, values).astype(np.int64)
-    return SplitScale(label_order(labels, size, target, classes=classes), labels=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +228,16 @@ class Cart:
         """
         context.accountant.void(_NO_NOISE)
         train = train.released_only()
-        visit = self._visit(train.schema)
+        names = train.schema.names
+        if unknown := [name for name in self.order if name not in names]:
+            raise DataError(
+                f"the order names {', '.join(map(repr, unknown))}, which train has not",
+                where="generator.order",
+                expected="columns that may be released",
+                fix="name some of them in the order wanted; the others follow",
+            )
+        first = [names.index(name) for name in self.order]
+        visit = first + [j for j in range(len(names)) if j not in first]
         columns, rows = CodedColumns.of(train)
         weights = context.weights(train.n_rows)
         n = float(weights.sum())
@@ -262,25 +271,13 @@ class Cart:
                 continue
             if missing.any():
                 gaps[j] = grown(missing.astype(np.float64), np.ones(len(rows), dtype=bool), classes=True)
-            margin = partial(facets(column).margin, column, method="kde") if self.smooth and numbers else None
+            margin = partial(column_margin, column, method="kde") if self.smooth and numbers else None
             values[j] = grown(rows[:, j], there, classes=not numbers, margin=margin)
         return CartModel(columns, gaps, values)
 
     def load(self, folder: Path) -> CartModel:
         """The model that was saved there."""
         return read_model(folder, CartModel)
-
-    def _visit(self, schema: Schema) -> list[int]:
-        unknown = [name for name in self.order if name not in schema.names]
-        if unknown:
-            raise DataError(
-                f"the order names {', '.join(map(repr, unknown))}, which train has not",
-                where="generator.order",
-                expected="columns that may be released",
-                fix="name some of them in the order wanted; the others follow",
-            )
-        first = [schema.names.index(name) for name in self.order]
-        return first + [j for j in range(len(schema.names)) if j not in first]
 
     def _may_leave(self, column: Column, values: Floats, weights: Floats, size: int | None) -> Bools:
         """Rows whose value may be drawn, or smoothed: not those of labels that too few people have, nor of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,12 +12,9 @@ from synth_audit.arrays import Floats32, Positions
 from synth_audit.generators._deep.gan import PENALTY, Conditions, activated, settled, steepness
 from synth_audit.generators._deep.lazily import functional, networks, torch
 from synth_audit.generators._deep.network_model import OpenNetwork
-from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators._deep.training import Training, changing_parts
+from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import GeneratorInfo, check_settings
-
-if TYPE_CHECKING:
-    from synth_audit.generators._deep.networks import ResidualNet, Weights
-    from synth_audit.generators._deep.training import Training
 
 _BLOCKS = 2
 """Residual blocks of the generator."""
@@ -70,7 +67,7 @@ class Ctgan(OpenNetwork):
         counts = ("epochs", "batch", "noise", "hidden", "pack")
         check_settings(self, counts=counts, sizes=("learning_rate",), shares=("averaging",))
 
-    def generator(self, layout: RowLayout, conditions: Conditions) -> ResidualNet:
+    def generator(self, layout: RowLayout, conditions: Conditions) -> networks.ResidualNet:
         """From noise and what is asked for to the scores of a row."""
         width = self.noise + conditions.width
         return networks.ResidualNet(width, layout.width, self.hidden, _BLOCKS, by_batch=True)
@@ -118,17 +115,8 @@ class CtganTraining:
 
     def run(self) -> Weights:
         """The running mean of the generator's weights, and the counts of labels."""
-        parts = {
-            "generator": self.generator,
-            "mean": self.mean,
-            "critic": self.critic,
-            "of_generator": self.of_generator,
-            "of_critic": self.of_critic,
-            "draws": self.draws,
-            "rng": self.rng,
-        }
         pack = self.settings.pack
-        for step in self.training.taken("critic", parts, self.settings):
+        for step in self.training.taken("critic", changing_parts(self), self.settings):
             size = max(1, len(self.training.sample()) // pack) * pack
             self._teach_critic(size)
             lost = self._teach_generator(size)

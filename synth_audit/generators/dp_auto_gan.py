@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from synth_audit.generators._budget import bought, part_of_budget
 from synth_audit.generators._deep.gan import REACH, Conditions
 from synth_audit.generators._deep.lazily import functional, networks, nn, torch
-from synth_audit.generators._deep.network_model import RowsToLearn
-from synth_audit.generators._deep.private_gan import BLOCKS, GanForm, GanTraining, PrivateTraining
-from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators._deep.network_model import RowsToLearn, bought
+from synth_audit.generators._deep.private_gan import BLOCKS, GanTraining, PrivateTraining
+from synth_audit.generators._deep.training import Training
+from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
-
-if TYPE_CHECKING:
-    from synth_audit.generators._deep.networks import Weights
-    from synth_audit.generators._deep.training import Training
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,17 +50,12 @@ class DpAutoGan(GanTraining):
         counts, sizes = ("latent", "autoencoder_steps"), ("autoencoder_rate",)
         check_settings(self, counts=counts, sizes=sizes, parts=("share",))
 
-    @property
-    def form(self) -> GanForm:
-        """What tells it from other private GANs."""
-        return GanForm(penalty=self.penalty)
-
     def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> tuple[Any, ...]:
         """The steps of the autoencoder, then those of the critic; both before the first is taken."""
-        part, rate = part_of_budget(self.share, context), self.sampling_rate
+        part, rate = context.accountant.reached(self.share), self.sampling_rate
         what = "training of the autoencoder"
         coding = bought(context, n_rows, count=self.autoencoder_steps, rate=rate, what=what, epsilon=part)
-        return coding, bought(context, n_rows, count=self.steps, rate=rate, what="training of the critic")
+        return coding, super().buy(context, n_rows, layout)
 
     def teach(self, rows: RowsToLearn, bought: tuple[Any, ...]) -> Weights:
         """Train the autoencoder, then the GAN that makes its codes."""

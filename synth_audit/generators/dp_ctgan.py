@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
-from synth_audit.generators._deep.private_gan import GanForm, GanTraining
-from synth_audit.plugins.generator import GeneratorInfo, check_settings
+import numpy as np
+
+from synth_audit.generators._deep.gan import Conditions
+from synth_audit.generators._deep.network_model import RowsToLearn
+from synth_audit.generators._deep.private_gan import GanTraining
+from synth_audit.generators._deep.transforms import RowLayout, Weights
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +47,24 @@ class DpCtgan(GanTraining):
         super().__post_init__()
         check_settings(self, parts=("share",))
 
-    @property
-    def form(self) -> GanForm:
-        """What tells it from other private GANs."""
-        return GanForm(self.penalty, None, self.share)
+    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> tuple[float | None, Any]:
+        """The noise multiplier of all counts of labels together, and the steps of the critic."""
+        noise, accountant = None, context.accountant
+        if layout.choices and accountant.budget is not None:
+            noise = accountant.least_noise(epsilon=accountant.reached(self.share))
+            accountant.gaussian(noise, what="counts of the labels of each column")
+        return noise, super().buy(context, n_rows, layout)
+
+    def teach(self, rows: RowsToLearn, bought: tuple[float | None, Any]) -> Weights:
+        """Count labels, then let critic and generator play.
+
+        A row is in one label of each column, so that the noise grows with the root of columns.
+        """
+        (noise, steps), conditions = bought, None
+        if rows.layout.choices:
+            conditions = Conditions.of(rows.vectors, rows.layout)
+        if conditions is not None and noise is not None:
+            scale = noise * len(rows.layout.choices) ** 0.5
+            counts = conditions.counts + rows.context.noise.gaussian(scale, conditions.counts.shape)
+            conditions = Conditions(conditions.starts, np.maximum(counts, 1.0))  # each can be asked for
+        return rows.bought_training("train", steps, self.clip).run(partial(self.learn, conditions=conditions))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from synth_audit.generators._deep.private_gan import GanForm, GanTraining
+from synth_audit.generators._deep.private_gan import GanTraining
 from synth_audit.plugins.generator import GeneratorInfo
 
 
@@ -32,8 +32,3 @@ class DpWgan(GanTraining):
         source="Xie et al. 2018, Petzka et al. 2018",
         trial={"steps": 3, "hidden": 8, "noise": 4, "batch": 20},
     )
-
-    @property
-    def form(self) -> GanForm:
-        """What tells it from other private GANs."""
-        return GanForm(penalty=self.penalty)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from synth_audit.generators._deep.private_gan import GanForm, GanTraining
+from synth_audit.generators._deep.private_gan import GanTraining
 from synth_audit.plugins.generator import GeneratorInfo, check_settings
 
 
@@ -34,8 +34,3 @@ class Dpgan(GanTraining):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_settings(self, sizes=("weight_clip",))
-
-    @property
-    def form(self) -> GanForm:
-        """What tells it from other private GANs."""
-        return GanForm(weight_clip=self.weight_clip)

@@ -9,8 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.encode.facets import MarginMethod, facets
-from synth_audit.encode.univariate import Univariate
+from synth_audit.encode.univariate import MarginMethod, Univariate, univariate
 from synth_audit.generators._model_files import SavedWhole, read_model
 from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo, check_settings
 from synth_audit.table.schema import Schema
@@ -65,7 +64,7 @@ class Independent:
         """Learn the distribution of every column of ``train`` but identifiers."""
         context.accountant.void(_NO_NOISE)
         train = train.released_only()
-        columns = {c.name: facets(c).univariate(train, c, self.margins) for c in train.schema}
+        columns = {c.name: univariate(train, c, self.margins) for c in train.schema}
         return IndependentModel(train.schema, columns)
 
     def load(self, folder: Path) -> IndependentModel:

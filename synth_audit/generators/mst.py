@@ -10,11 +10,12 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from synth_audit.errors import PlanError
-from synth_audit.generators._budget import UNPAID_COUNTS, Paid
 from synth_audit.generators._marginal.binning import counted_binning
 from synth_audit.generators._marginal.graphical_model import (
+    UNPAID_COUNTS,
     Attributes,
     NoisyCounts,
+    Paid,
     SingleColumns,
     cells_of,
     chosen,
@@ -98,11 +99,9 @@ class Mst:
 
     def _bought(self, columns: int, context: FitContext) -> Paid:
         accountant = context.accountant
-        if accountant.budget is None:
-            accountant.void(UNPAID_COUNTS)
+        if accountant.unpaid(UNPAID_COUNTS):
             return Paid()
-        pairs = columns - 1
-        choice = None
+        pairs, choice = columns - 1, None
         if pairs:
             rho = accountant.most_concentrated() * self.share
             choice = min((8 * rho / pairs) ** 0.5, 999.0)
@@ -117,7 +116,8 @@ class Mst:
         """A spanning tree after Kruskal, of as many parts as the largest table allows."""
         sizes = single.rows.sizes
         weights = {
-            pair: self._weight(single, pair)
+            # One over the largest distance from independence, in parts of all rows, by the noisy counts.
+            pair: 1.0 if self.score == "rows" else 0.5 / max(min(map(single.mixed, pair)), _LEAST_MIXED)
             for pair in combinations(range(len(sizes)), 2)
             if cells_of(sizes, pair) <= self.most_cells
         }
@@ -133,9 +133,3 @@ class Mst:
             part = [joined if p == gone else p for p in part]
             left = {pair: off for pair, off in left.items() if part[pair[0]] != part[pair[1]]}
         return tree
-
-    def _weight(self, single: SingleColumns, pair: Attributes) -> float:
-        """One over the largest distance from independence, in parts of all rows, by the noisy counts."""
-        if self.score == "rows":
-            return 1.0
-        return 0.5 / max(min(single.mixed(j) for j in pair), _LEAST_MIXED)

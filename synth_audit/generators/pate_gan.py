@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -16,12 +16,9 @@ from synth_audit.generators._deep.gan import REACH, activated, settled
 from synth_audit.generators._deep.lazily import functional, networks, nn, torch
 from synth_audit.generators._deep.network_model import ProtectedNetwork, RowsToLearn
 from synth_audit.generators._deep.private_gan import BLOCKS
-from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators._deep.training import Part, Training, changing_parts
+from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
-
-if TYPE_CHECKING:
-    from synth_audit.generators._deep.networks import Weights
-    from synth_audit.generators._deep.training import Part, Training
 
 UNPAID = "the plan declares no privacy budget, so the teachers voted without noise"
 
@@ -92,8 +89,7 @@ class PateGan(ProtectedNetwork):
     def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> tuple[int, float | None]:
         """All votes: rounds, and the scale of the noise on each sum of votes; None without a budget."""
         accountant = context.accountant
-        if accountant.budget is None:
-            accountant.void(UNPAID)
+        if accountant.unpaid(UNPAID):
             return self.rounds, None
 
         def least(rounds: int) -> float:
@@ -117,7 +113,8 @@ class PateGan(ProtectedNetwork):
         """Let the teachers learn and vote."""
         rounds, scale = bought
         laplace = None if scale is None else partial(rows.context.noise.laplace, scale)
-        return rows.training("train", rounds, _no_rows).run(partial(self.learn, laplace=laplace))
+        nobody = np.zeros(0, dtype=np.intp)  # every teacher draws rows of its own
+        return rows.training("train", rounds, lambda: nobody).run(partial(self.learn, laplace=laplace))
 
     def generator(self, layout: RowLayout) -> nn.Module:
         """From noise to the scores of a row."""
@@ -138,11 +135,6 @@ class PateGan(ProtectedNetwork):
         """``n`` row vectors."""
         network = networks.with_weights(self.generator(layout), weights)
         return settled(networks.drawn_in_blocks(network, n, self.noise, rng), layout, rng, REACH)
-
-
-def _no_rows() -> Positions:
-    """Of the loop: every teacher draws rows of its own."""
-    return np.zeros(0, dtype=np.intp)
 
 
 def parts(n: int, teachers: int, rng: np.random.Generator) -> list[Positions]:
@@ -220,10 +212,7 @@ class PateTraining:
     @property
     def moved(self) -> dict[str, Part]:
         """All that a round changes."""
-        shared = {"teachers": self.teachers, "student": self.student, "generator": self.generator}
-        optimisers = {"teaching": self.teaching, "studying": self.studying, "making": self.making}
-        draws = {f"draws {j}": rng for j, rng in enumerate(self.of_teacher)}
-        return {**shared, **optimisers, **draws, "draws": self.draws, "heard": self.heard}
+        return {**changing_parts(self), **{f"draws {j}": rng for j, rng in enumerate(self.of_teacher)}}
 
     def round(self) -> float:
         """Teachers learn and vote; the student learns from the last answers, the generator from it."""

@@ -2,23 +2,111 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import ClassVar
 
-from synth_audit.generators._budget import UNPAID_COUNTS
-from synth_audit.generators._marginal.binning import binning_for
+import numpy as np
+
+from synth_audit.arrays import Codes, Floats
+from synth_audit.generators._marginal.binning import Binning, binning_for
 from synth_audit.generators._marginal.graphical_model import (
+    UNPAID_COUNTS,
     Attributes,
     NoisyCounts,
     cells_of,
     estimated_total,
+    on_simplex,
 )
-from synth_audit.generators._marginal.model import ParticleModel, TargetTable, moved_particles
-from synth_audit.generators._model_files import read_model
+from synth_audit.generators._model_files import SavedWhole, read_model
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.table.table import Table
+
+
+@dataclass(frozen=True, eq=False)
+class ParticleModel(SavedWhole):
+    """Particles, and what their cells mean.
+
+    Attributes:
+        particles: cells, shape (m, d).
+    """
+
+    binning: Binning = field(repr=False)
+    particles: Codes = field(repr=False)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """Draw ``n`` rows: particles with replacement, and values from their cells."""
+        return self.binning.table(self.particles[rng.integers(len(self.particles), size=n)], rng)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetTable:
+    """Shares of the cells of one or two columns.
+
+    Attributes:
+        shares: 0 or more, of sum 1; one axis for each column.
+    """
+
+    attributes: Attributes
+    shares: Floats = field(repr=False)
+
+    @classmethod
+    def of(cls, attributes: Attributes, counts: Floats, total: float) -> TargetTable:
+        """The nearest shares to noisy counts of so many rows: their Euclidean projection to the simplex."""
+        return cls(attributes, on_simplex(counts.ravel() / total).reshape(counts.shape))
+
+    def quantiles(self, direction: Floats, n: int) -> Floats:
+        """Of the cells along a direction, at the levels (i + ½) / n; shape (n,), ascending."""
+        inside = np.argwhere(self.shares > 0)
+        places = ((inside + 0.5) / self.shares.shape) @ direction
+        order = np.argsort(places)
+        upto = np.cumsum(self.shares[tuple(inside.T)][order])
+        levels = (np.arange(n) + 0.5) / n * upto[-1]
+        found: Floats = places[order][np.minimum(np.searchsorted(upto, levels), len(order) - 1)]
+        return found
+
+
+def moved_particles(
+    targets: Sequence[TargetTable],
+    sizes: Sequence[int],
+    n: int,
+    sweeps: int,
+    rng: np.random.Generator,
+    tell: Callable[[int], object] = lambda done: None,
+) -> Codes:
+    """Cells of ``n`` particles, shape (n, d).
+
+    Each sweep moves every particle by the mean over all tables of its columns, along one random direction for
+    each; steps shrink from 1 to a tenth.
+
+    Args:
+        targets: every column is in one of them, or its particles stay where they began.
+        tell: called with the number of sweeps done.
+    """
+    columns = len(sizes)
+    places = rng.random((n, columns))
+    taking_part = np.zeros(columns)
+    for target in targets:
+        taking_part[list(target.attributes)] += 1
+    for sweep in range(sweeps):
+        tell(sweep)
+        step = 0.1 ** (sweep / max(sweeps - 1, 1))
+        move = np.zeros_like(places)
+        for target in targets:
+            own = list(target.attributes)
+            direction = rng.normal(size=len(own))
+            direction /= float(np.linalg.norm(direction))
+            along = places[:, own] @ direction
+            order = np.argsort(along)
+            wanted = np.empty(n)
+            wanted[order] = target.quantiles(direction, n)
+            # The mean of direction ⊗ direction is the identity over the number of columns.
+            move[:, own] += len(own) * np.outer(wanted - along, direction)
+        places = np.clip(places + step * move / np.maximum(taking_part, 1), 0.0, 1.0)
+    cells: Codes = np.minimum((places * np.array(sizes)).astype(np.int64), np.array(sizes) - 1)
+    return cells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +148,17 @@ class PrivPgd:
         """
         train = train.released_only()
         binning = binning_for(train, context, self.bins)
-        tables = self._tables(binning.sizes)
-        noise = _bought(len(tables), context)
+        tables: list[Attributes] = [
+            r
+            for r in combinations(range(len(binning.sizes)), 2)
+            if cells_of(binning.sizes, r) <= self.most_cells
+        ]
+        paired = {a for r in tables for a in r}
+        tables += [(a,) for a in range(len(binning.sizes)) if a not in paired]
+        noise = None
+        if not context.accountant.unpaid(UNPAID_COUNTS):
+            noise = context.accountant.least_noise(steps=len(tables))
+            context.accountant.gaussian(noise, what="counts of all pairs of columns", count=len(tables))
         rows = NoisyCounts(binning.codes(train), binning.sizes, context)
         measured = [rows.measured(r, noise) for r in tables]
         total = estimated_total(measured)
@@ -77,19 +174,3 @@ class PrivPgd:
     def load(self, folder: Path) -> ParticleModel:
         """The model that was saved there."""
         return read_model(folder, ParticleModel)
-
-    def _tables(self, sizes: tuple[int, ...]) -> list[Attributes]:
-        """All pairs that are small enough, and each column that is in none."""
-        pairs = [r for r in combinations(range(len(sizes)), 2) if cells_of(sizes, r) <= self.most_cells]
-        paired = {a for r in pairs for a in r}
-        return [*pairs, *((a,) for a in range(len(sizes)) if a not in paired)]
-
-
-def _bought(tables: int, context: FitContext) -> float | None:
-    accountant = context.accountant
-    if accountant.budget is None:
-        accountant.void(UNPAID_COUNTS)
-        return None
-    noise = accountant.least_noise(steps=tables)
-    accountant.gaussian(noise, what="counts of all pairs of columns", count=tables)
-    return noise

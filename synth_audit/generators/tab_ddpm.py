@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,12 +11,9 @@ from synth_audit.arrays import Floats, Floats32
 from synth_audit.generators._deep.lazily import networks, torch
 from synth_audit.generators._deep.network_model import OpenNetwork
 from synth_audit.generators._deep.rows import OfNumbers
-from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
+from synth_audit.generators._deep.training import Training
+from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout, Weights
 from synth_audit.plugins.generator import GeneratorInfo, check_settings
-
-if TYPE_CHECKING:
-    from synth_audit.generators._deep.networks import TimedNet, Weights
-    from synth_audit.generators._deep.training import Training
 
 _BLOCK = 512
 """Rows drawn at a time; always as many, so that a row's sums are formed alike wherever it stands."""
@@ -103,7 +100,7 @@ class TabDdpm(OpenNetwork):
             made[start : start + _BLOCK, model.order] = x[: n - start].numpy()
         return made
 
-    def _net(self, layout: RowLayout) -> TimedNet:
+    def _net(self, layout: RowLayout) -> networks.TimedNet:
         return networks.TimedNet(layout.width, self.hidden, self.layers, self.levels)
 
 
@@ -115,7 +112,7 @@ class MixedDiffusion:
         kept: :func:`kept_shares`, in double precision: 1 − ᾱ is small at first.
     """
 
-    def __init__(self, layout: RowLayout, network: TimedNet, device: str = "cpu") -> None:
+    def __init__(self, layout: RowLayout, network: networks.TimedNet, device: str = "cpu") -> None:
         self.numbers, self.levels, self.network = len(layout.numbers), network.levels, network
         self.labels = networks.LabelSlices(layout).to(device)
         self.order = [*layout.numbers, *self.labels.places.tolist()]

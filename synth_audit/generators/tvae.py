@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,12 +12,9 @@ from synth_audit.arrays import Floats32
 from synth_audit.generators._deep.gan import settled
 from synth_audit.generators._deep.lazily import functional, networks, torch
 from synth_audit.generators._deep.network_model import OpenNetwork
-from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators._deep.training import Training
+from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import GeneratorInfo, check_settings
-
-if TYPE_CHECKING:
-    from synth_audit.generators._deep.networks import VariationalAutoencoder, Weights
-    from synth_audit.generators._deep.training import Training
 
 _STEADY = 0.01, 1.0
 """Between these lies the deviation of a number around what is decoded."""
@@ -68,7 +65,7 @@ class Tvae(OpenNetwork):
         check_settings(self, counts=("epochs", "batch", "latent", "hidden"), sizes=("learning_rate",))
 
     def learn(
-        self, training: Training, watch: Callable[[int, VariationalAutoencoder], bool] | None = None
+        self, training: Training, watch: Callable[[int, networks.VariationalAutoencoder], bool] | None = None
     ) -> Weights:
         """The decoder's weights, and the deviations of numbers.
 
@@ -106,14 +103,14 @@ class Tvae(OpenNetwork):
         return made
 
 
-def weights_of(network: VariationalAutoencoder) -> Weights:
+def weights_of(network: networks.VariationalAutoencoder) -> Weights:
     """What rows are drawn with: the decoder, and a deviation for each number."""
     deviations = network.deviations.detach().cpu().numpy().copy()
     return {**networks.as_arrays(network.decoder), _DEVIATIONS: deviations}
 
 
 def mean_loss(
-    network: VariationalAutoencoder, layout: RowLayout, batch: torch.Tensor, draws: torch.Generator
+    network: networks.VariationalAutoencoder, layout: RowLayout, batch: torch.Tensor, draws: torch.Generator
 ) -> torch.Tensor:
     """``2 · rebuilt + KL(N(μ, σ²) ‖ N(0, I))``, averaged over the rows of a batch.
 

@@ -177,15 +177,16 @@ def worst_cases(schema: Schema, claim: Claim, rows: int) -> tuple[Neighbours, ..
         cases.append(("missing", equal, gap))
     if claim.neighbouring is Neighbouring.ADD_OR_REMOVE:
         cases.append(("one more", few, usual))
-    return tuple(_pair(name, schema, base, canary, usual, claim) for name, base, canary in cases)
-
-
-def _pair(
-    name: str, schema: Schema, base: Sequence[Row], canary: Row, usual: Row, claim: Claim
-) -> Neighbours:
     replaced = [usual] * claim.rows if claim.neighbouring is Neighbouring.REPLACE else []
-    without = table_of(schema, [*base, *replaced])
-    return Neighbours(name, without, table_of(schema, [*base, *[canary] * claim.rows]), canary)
+    return tuple(
+        Neighbours(
+            name,
+            table_of(schema, [*base, *replaced]),
+            table_of(schema, [*base, *[canary] * claim.rows]),
+            canary,
+        )
+        for name, base, canary in cases
+    )
 
 
 def table_of(schema: Schema, rows: Sequence[Row]) -> Table:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 from synth_audit.arrays import Bools, Floats, Integers
 from synth_audit.mechanism_test.claim import Claim, RunnableMechanism
@@ -264,10 +264,10 @@ def choose(features: Floats, having: Bools, *, tested: int, delta: float) -> Cho
     for j in range(features.shape[1]):
         column = features[:, j]
         for scorer in (Scorer(j), Scorer(j, float(np.median(column)))):
-            found.append(_best_rule(scorer, scorer.of(features), having, tested, delta))
+            found += _best_rules(scorer, scorer.of(features), having, tested, delta)
     if features.shape[1] > 1 and len(features) >= 8:
         learnt = Scorer(learnt=LinearScore.learnt(features[::2], having[::2]))
-        found.append(_best_rule(learnt, learnt.of(features[1::2]), having[1::2], tested, delta))
+        found += _best_rules(learnt, learnt.of(features[1::2]), having[1::2], tested, delta)
     return max(found, key=lambda chosen: chosen.hoped)
 
 
@@ -308,16 +308,11 @@ def best_bound(
     return bounds[best], counts[best][0], best
 
 
-def _best_rule(scorer: Scorer, scores: Floats, having: Bools, tested: int, delta: float) -> Chosen:
-    best = [_best_signed(scorer, sign, sign * scores, having, tested, delta) for sign in (1, -1)]
-    return max(best, key=lambda chosen: chosen.hoped)
-
-
-def _best_signed(
-    scorer: Scorer, sign: int, scores: Floats, having: Bools, tested: int, delta: float
-) -> Chosen:
-    """The best rule that claims *with* above and *without* below."""
-    n = len(scores)
+def _best_rules(
+    scorer: Scorer, values: Floats, having: Bools, tested: int, delta: float, sign: int = 1
+) -> list[Chosen]:
+    """The best rules that claim *with* above, *without* below, and both, of the score and of its opposite."""
+    n, scores = len(values), sign * values
     high, made_high, right_high = _tails(-scores, having)
     low, made_low, right_low = _tails(scores, ~having)
     high = -high
@@ -327,12 +322,12 @@ def _best_signed(
     both[high[:, None] <= low] = -np.inf  # one run cannot be claimed for both
     i, j = int(np.argmax(alone_high)), int(np.argmax(alone_low))
     a, b = np.unravel_index(int(np.argmax(both)), both.shape)
-    options = (
+    found = [
         Chosen(scorer, ThresholdRule(float(high[i]), None, sign), float(alone_high[i])),
         Chosen(scorer, ThresholdRule(None, float(low[j]), sign), float(alone_low[j])),
         Chosen(scorer, ThresholdRule(float(high[a]), float(low[b]), sign), float(both[a, b])),
-    )
-    return max(options, key=lambda chosen: chosen.hoped)
+    ]
+    return found if sign < 0 else found + _best_rules(scorer, values, having, tested, delta, -1)
 
 
 def _tails(scores: Floats, right: Bools) -> tuple[Floats, Floats, Floats]:
@@ -451,7 +446,7 @@ class MechanismResult:
     failed: int = 0
     seconds: float = 0.0
     findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
 
     @property
     def tightness(self) -> float | None:
@@ -459,14 +454,7 @@ class MechanismResult:
         shown = self.epsilon_shown
         return None if shown is None or shown > self.claim.epsilon else shown / self.claim.epsilon
 
-    def plain(self) -> dict[str, Any]:
-        """As JSON values; a number that has no bound is null."""
-        found = asdict(self)
-        found["claim"]["neighbouring"] = str(self.claim.neighbouring)
-        found["answer"] = str(self.answer)
-        found["tightness"] = self.tightness
-        return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in found.items()}
-
     def to_json(self) -> str:
-        """As text."""
-        return json.dumps(self.plain(), indent=2)
+        """As JSON text; a number that has no bound is null."""
+        plain = json.loads(TypeAdapter(MechanismResult).dump_json(self))
+        return json.dumps(plain | {"tightness": self.tightness}, indent=2)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -88,16 +88,7 @@ def claimed_mechanism(
     *,
     delta: float,
     rows: int,
-    generator: str | Mapping[str, Any] | None = None,
-    command: str | Sequence[str] | None = None,
-    function: str | None = None,
-    step: Step | None = None,
-    neighbours: str | None = None,
-    multiplier: float = 1.0,
-    rate: float = 1.0,
-    format: Format = "csv",
-    timeout: float = 600.0,
-    seed_is_secret: bool = False,
+    **choice: Unpack[MechanismChoice],
 ) -> ClaimedMechanism:
     """The one subject that is given, see :class:`MechanismChoice`, or the generator of the plan.
 
@@ -110,8 +101,8 @@ def claimed_mechanism(
     Raises:
         PlanError: not exactly one subject, or nothing is claimed. DataError, PluginError: it cannot be run.
     """
-    subjects = {"generator": generator, "command": command, "function": function, "step": step}
-    chosen = [name for name, given in subjects.items() if given is not None]
+    step, command, function = choice.get("step"), choice.get("command"), choice.get("function")
+    chosen = [name for name in ("generator", "command", "function", "step") if choice.get(name) is not None]
     if len(chosen) > 1 or not (chosen or plan):
         raise PlanError(
             "what is to be tested is not clear",
@@ -120,29 +111,38 @@ def claimed_mechanism(
             fix="name one; beside another, a plan declares the columns alone",
         )
     if step is not None:
-        found = step_subject(step, multiplier=multiplier, rate=rate, delta=delta or 1e-5, relation=relation)
+        found = _step(step, choice.get("multiplier", 1.0), choice.get("rate", 1.0), delta or 1e-5, relation)
         return found if claim is None else replace(found, claim=claim)
     if function is None and command is None:
-        return _generator(plan, generator, claim, rows)
+        return _generator(plan, choice.get("generator"), claim, rows)
     if claim is None:
         raise PlanError(
             "a claim is needed", where="epsilon", expected="the ε that is claimed, and δ", fix="--epsilon 1"
         )
     if function is not None:
-        draws = named(function, "function")
-        pairs = given_pairs(named(neighbours, "neighbours")()) if neighbours else array_pairs(claim, rows)
+        draws, own = named(function, "function"), choice.get("neighbours")
+        pairs = given_pairs(named(own, "neighbours")()) if own else array_pairs(claim, rows)
         return ClaimedMechanism(function, FunctionMechanism(draws, pairs), claim)
     assert command is not None
-    return program_subject(
-        tuple(shlex.split(command) if isinstance(command, str) else command),
-        _schema(plan),
-        claim,
-        rows=rows,
-        file_format=format,
-        timeout=timeout,
-        seed_is_secret=seed_is_secret,
-        base=plan.base if plan else Path.cwd(),
-    )
+    words = tuple(shlex.split(command) if isinstance(command, str) else command)
+    lacking = [mark for mark in ("{train}", "{synthetic}") if not any(mark in word for word in words[1:])]
+    if lacking:
+        raise PlanError(
+            f"the command lacks {' and '.join(lacking)}",
+            where="command",
+            expected="a program that reads {train} and writes {synthetic}",
+            fix="for example: --command 'python mine.py {train} {synthetic} --seed {seed}'",
+        )
+    form, timeout, base = choice.get("format", "csv"), choice.get("timeout", 600.0), _base(plan)
+    maker = ProgramMaker(words, claim, rows, form, timeout, base)
+    cases = worst_cases(_schema(plan), claim, rows)
+    maker(cases[0].without, 0)  # what cannot run says why before it is run a thousand times
+    seeded = not choice.get("seed_is_secret", False)
+    return ClaimedMechanism(words[0], TableMechanism(maker, cases, seeded=seeded), claim)
+
+
+def _base(plan: Plan | None) -> Path:
+    return plan.base if plan else Path.cwd()
 
 
 def _generator(
@@ -175,7 +175,7 @@ def _generator(
             expected="`privacy` in the plan, or --epsilon",
             fix="give --epsilon and --delta",
         )
-    maker = GeneratorMaker(generator, terms, terms.drawn or rows, plan.base if plan else Path.cwd())
+    maker = GeneratorMaker(generator, terms, terms.drawn or rows, _base(plan))
     budget = terms.fit or Budget(1.0)
     assumed = claim or Claim(budget.epsilon, budget.delta, terms.neighbouring, terms.rows)
     pairs = worst_cases(_schema(plan), assumed, rows)
@@ -229,38 +229,8 @@ def declared_schema(specs: Mapping[str, ColumnSpec]) -> Schema:
     return infer_schema(pa.table(columns), specs, where="columns")
 
 
-def program_subject(
-    command: tuple[str, ...],
-    schema: Schema,
-    claim: Claim,
-    *,
-    rows: int,
-    file_format: Format,
-    timeout: float,
-    seed_is_secret: bool,
-    base: Path,
-) -> ClaimedMechanism:
-    """Somebody else's program.
-
-    Raises:
-        PlanError: it is not told where to read or write.
-    """
-    lacking = [mark for mark in ("{train}", "{synthetic}") if not any(mark in word for word in command[1:])]
-    if not command or lacking:
-        raise PlanError(
-            f"the command lacks {' and '.join(lacking)}",
-            where="command",
-            expected="a program that reads {train} and writes {synthetic}",
-            fix="for example: --command 'python mine.py {train} {synthetic} --seed {seed}'",
-        )
-    maker = ProgramMaker(command, claim, rows, file_format, timeout, base)
-    pairs = worst_cases(schema, claim, rows)
-    maker(pairs[0].without, 0)  # what cannot run says why before it is run a thousand times
-    return ClaimedMechanism(command[0], TableMechanism(maker, pairs, seeded=not seed_is_secret), claim)
-
-
-def step_subject(
-    step: Step, *, multiplier: float, rate: float, delta: float, relation: Neighbouring
+def _step(
+    step: Step, multiplier: float, rate: float, delta: float, relation: Neighbouring
 ) -> ClaimedMechanism:
     """A single step of ours, seen from inside, against what the accountant claims of it.
 

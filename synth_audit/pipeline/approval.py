@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from synth_audit.store.locate import LocatedEvidence, checked_evidence
 
 _LONGEST_NOTE = 1000
 """Letters."""
+
+_NOT_NAMED = "the plan does not name this person with this key"
 
 _CLOCK = "set the clock of this machine right; the audit's time stands in its certificate"
 
@@ -128,47 +130,46 @@ def refuse_unless_approved(
     if choice is None or not choice.approvals:
         return
     _refuse_turned_clock(journal, now)
-    names, faults = _standing(choice, evidence, approvals, now)
-    if len(names) < choice.approvals:
-        raise _missing(choice, names, faults)
-
-
-def approval_checks(evidence: Evidence, approvals: Iterable[Approval]) -> tuple[Check, ...]:
-    """Each approval: whether somebody signed it whom the plan names. One that is over stays signed."""
-    now, choice = datetime.now(UTC), release_choice(evidence)
-    return tuple(_check(a, evidence, choice, now) for a in approvals)
-
-
-def _check(approval: Approval, evidence: Evidence, choice: ReleaseChoice | None, now: datetime) -> Check:
-    what = f"approval {approval.fingerprint}"
-    if fault := fault_of(approval, evidence, now):
-        return Check(what, False, fault)
-    over = ", which is over" if expired(approval.last_day, now) else ""
-    told = f"{approval.by}, signed {approval.signed}, until {approval.until}{over}"
-    if choice is None or not choice.approvers:
-        return Check(what, None, f"{told}; whose key it is the plan does not say")
-    if choice.approvers.get(approval.by) != approval.key:
-        return Check(what, False, f"{told}: the plan does not name this person with this key")
-    return Check(what, True, told)
-
-
-def _standing(
-    choice: ReleaseChoice, evidence: Evidence, approvals: Iterable[Approval], now: datetime
-) -> tuple[set[str], list[str]]:
-    """Names of those whose approval counts now, and why others do not; each person counts once."""
-    names: set[str] = set()
+    names: set[str] = set()  # each person counts once
     faults = []
     for approval in approvals:
         fault = fault_of(approval, evidence, now)
         if not fault and choice.approvers.get(approval.by) != approval.key:
-            fault = "the plan does not name this person with this key"
+            fault = _NOT_NAMED
         if not fault and expired(approval.last_day, now):
             fault = f"it was valid until {approval.until}"
         if fault:
             faults.append(f"{approval.fingerprint}: {fault}")
         else:
             names.add(approval.by)
-    return names, faults
+    if len(names) >= choice.approvals:
+        return
+    waiting = sorted(set(choice.approvers) - names)
+    refused = f" Not counted: {'; '.join(faults[:5])}." if faults else ""
+    raise ApprovalMissing(
+        f"release refused: waiting for approval, {len(names)} of {choice.approvals} are there.{refused}",
+        where="release.approvals",
+        expected=f"{choice.approvals} different people of {', '.join(sorted(choice.approvers))}",
+        fix=f"{' or '.join(waiting)} reads the certificate and runs `synth-audit approve EVIDENCE --by NAME "
+        "--key FILE --until DATE`; then release again",
+    )
+
+
+def approval_checks(evidence: Evidence, approvals: Iterable[Approval]) -> Iterator[Check]:
+    """Each approval: whether somebody signed it whom the plan names. One that is over stays signed."""
+    now, choice = datetime.now(UTC), release_choice(evidence)
+    for approval in approvals:
+        what = f"approval {approval.fingerprint}"
+        over = ", which is over" if expired(approval.last_day, now) else ""
+        told = f"{approval.by}, signed {approval.signed}, until {approval.until}{over}"
+        if fault := fault_of(approval, evidence, now):
+            yield Check(what, False, fault)
+        elif choice is None or not choice.approvers:
+            yield Check(what, None, f"{told}; whose key it is the plan does not say")
+        elif choice.approvers.get(approval.by) != approval.key:
+            yield Check(what, False, f"{told}: {_NOT_NAMED}")
+        else:
+            yield Check(what, True, told)
 
 
 def _refuse_turned_clock(journal: Journal | None, now: datetime) -> None:
@@ -196,18 +197,6 @@ def _refuse_stranger(approval: Approval, choice: ReleaseChoice | None) -> None:
         where="release.approvers",
         expected=f"one of {', '.join(sorted(choice.approvers))}, each with the key that the plan has",
         fix=f"have the plan's owner write `{approval.by}: {approval.key}` there, and run the audit again",
-    )
-
-
-def _missing(choice: ReleaseChoice, names: set[str], faults: list[str]) -> ApprovalMissing:
-    waiting = sorted(set(choice.approvers) - names)
-    refused = f" Not counted: {'; '.join(faults[:5])}." if faults else ""
-    return ApprovalMissing(
-        f"release refused: waiting for approval, {len(names)} of {choice.approvals} are there.{refused}",
-        where="release.approvals",
-        expected=f"{choice.approvals} different people of {', '.join(sorted(choice.approvers))}",
-        fix=f"{' or '.join(waiting)} reads the certificate and runs `synth-audit approve EVIDENCE --by NAME "
-        "--key FILE --until DATE`; then release again",
     )
 
 

@@ -151,25 +151,6 @@ def refuse_uncounted(plan: Plan, workspace: Workspace, train: Table, salt: Salt)
         )
 
 
-def about_coarsening(plan: Plan) -> tuple[str, ...]:
-    """What a reader must know of coarser values; the plan's own words, and no value beyond them."""
-    spec = plan.coarsen
-    if spec is None:
-        return ()
-    each = "; ".join(f"{name!r} {rule.words}" for name, rule in spec.columns.items())
-    told = (
-        f"the plan makes the release coarser: {each}. Attacks coarsen the real records alike, as everybody "
-        "can who reads the plan; usefulness is compared with real rows as they are"
-    )
-    if not spec.on_real_data:
-        return (told,)
-    return (
-        told,
-        f"the coarsening was chosen on real data, among {spec.tries} candidates: every interval has the "
-        f"level {plan.corrected_level:.4f} for it, and no guarantee of differential privacy covers it",
-    )
-
-
 def without_void_guarantee(generator: GeneratorRecord, plan: Plan) -> GeneratorRecord:
     """The generator's record; a choice made on real data takes its guarantee away."""
     if plan.coarsen is None or not plan.coarsen.on_real_data or generator.privacy.guarantee is None:

@@ -1,8 +1,10 @@
-"""Makes what an audit is about: tables pulled and split, a budget paid from, a candidate fitted and drawn."""
+"""Makes what an audit is about: tables pulled and split, a candidate fitted and drawn, a budget to pay from;
+and refuses tables that every audit would misread."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from synth_audit.dp.accountant import Accountant, PrivacyAccount
-from synth_audit.dp.guarantee import Budget
+from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.dp.mechanisms import bound_contributions
+from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import DataError, OutOfTime, PluginError
 from synth_audit.execution.context import SERIAL, RunContext
 from synth_audit.execution.seeds import Salt
@@ -21,15 +23,15 @@ from synth_audit.pipeline.coarsening import coarsening_of
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins import generator as generators
 from synth_audit.plugins import source as sources
+from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import fit, fit_context
 from synth_audit.plugins.generator import FitContext, Generator, Model
 from synth_audit.registry import config_of
-from synth_audit.store.evidence import GeneratorRecord, TableRecord
+from synth_audit.store.evidence import GeneratorRecord, SplitRecord, SyntheticRecord, TableRecord
 from synth_audit.store.files import map_parquet
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import Ledger, table_ledger
 from synth_audit.store.salts import known_salt
-from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.arrow import PlacedRows, kept
 from synth_audit.table.coarsening import NO_COARSENING, BoundClipping, Coarsening
@@ -42,6 +44,80 @@ from synth_audit.table.table import Table, read_table
 Given: TypeAlias = pa.Table | PlacedRows | Table
 """A table before it is read under the schema of a plan."""
 
+_LUCK = 1e-6
+"""Probability at most that tables which were divided at random are refused."""
+
+_SHARE_OF_CONTROL = 0.05
+"""Share of the control rows that must occur in train before chance is asked."""
+
+_DECIMAL_DIGITS = re.compile(r"decimal\d+\(.*?\)")
+"""How many digits decimals have follows from their values where a warehouse does not say."""
+
+
+def refuse_seen_control(subject: Subject) -> None:
+    """Stop where control rows occur in train more often than a division at random explains.
+
+    Take the rows that occur exactly twice in train and control together. Division at random puts the two into
+    different tables with probability 2 n m / ((n + m)(n + m − 1)), for n and m rows. So the number of pairs
+    divided is about binomial. A control drawn from train divides them all. Tables of few bits, whose rows
+    occur many times, have few pairs and are not refused.
+
+    Raises:
+        DataError: with a probability of at most 1e-6 where rows were divided at random.
+    """
+    from scipy.stats import binom  # lazy import: keeps CLI start fast
+
+    if subject.control is None:
+        return
+    train, control = Encoded([subject.train, subject.control], subject.features).groups()
+    shared = float(np.isin(control, train).mean())
+    n, m = len(train), len(control)
+    size = max(train.max(initial=-1), control.max(initial=-1)) + 1
+    here, there = np.bincount(train, minlength=size), np.bincount(control, minlength=size)
+    pairs = here + there == 2
+    divided = 2 * n * m / ((n + m) * (n + m - 1))
+    apart = int((pairs & (here == 1)).sum())
+    if shared > _SHARE_OF_CONTROL and binom.sf(apart - 1, int(pairs.sum()), divided) < _LUCK:
+        raise DataError(
+            f"{shared:.0%} of the control rows occur in train, more than chance explains",
+            where="control",
+            expected="rows of the same population that the generator never saw",
+            fix="give rows that were held back before the fit",
+        )
+
+
+def refuse_drift(plan: Plan, workspace: Workspace, schema: Schema) -> None:
+    """Raise where columns were added, dropped or retyped since the same plan was split here last.
+
+    What the plan says of the columns was decided on another table: a new one may be sensitive, and one that
+    changed its type is measured in another way. Another plan is a new decision.
+
+    Raises:
+        DataError: naming each column and what became of it; nothing has been fitted.
+    """
+    if not workspace.split_record.is_file():
+        return
+    try:
+        before = SplitRecord.read(workspace.split_record)
+    except DataError:  # of another version, or damaged: it is about to be replaced
+        return
+    if before.plan_sha256 != plan.digest:
+        return
+    then = {c.name: _DECIMAL_DIGITS.sub("decimal", c.storage) for c in before.columns}
+    now = {c.name: _DECIMAL_DIGITS.sub("decimal", str(c.storage)) for c in schema.columns}
+    found = [
+        *(f"{name!r} was added" for name in now if name not in then),
+        *(f"{name!r} was dropped" for name in then if name not in now),
+        *(f"{n!r} was {then[n]} and is {now[n]}" for n in then if n in now and then[n] != now[n]),
+    ]
+    if found:
+        raise DataError(
+            f"the source has changed since this plan was run: {'; '.join(found)}",
+            where="source",
+            expected="the columns and types of the last run of this plan",
+            fix="declare the column under `columns:`, or leave it out by `query:`, and run the changed plan",
+        )
+
 
 def spending_ledger(workspace: Workspace) -> Ledger:
     """The ledger that a fit in this workspace spends from: the table's own, for candidates of a sweep too."""
@@ -52,29 +128,6 @@ def spending_ledger(workspace: Workspace) -> Ledger:
     # Where a candidate lies whose fit was debited, there must be a ledger.
     spent = any(map(SyntheticRecord.tells_of_spending, records))
     return replace(ledger, history=ledger.history or spent)
-
-
-def _account(
-    accountant: Accountant, known: Table, total: Budget | None, ledger: Ledger | None
-) -> PrivacyAccount:
-    """What a fit spent, and the table in all; of most generators, why there is no guarantee.
-
-    Args:
-        known: the rows that the fit saw, with their keys. ledger: None of a fit that none can spend in.
-    """
-    account = PrivacyAccount(
-        guarantee=accountant.guarantee(), reason=accountant.why_none, mechanisms=accountant.mechanisms
-    )
-    if ledger is None or (total is None and not accountant.mechanisms):
-        return account
-    spent = ledger.spent(total.delta) if total is not None else accountant.spent()
-    entities = entities_of(known)
-    return replace(
-        account,
-        several_rows=len(set(entities)) < len(entities),
-        table_epsilon=spent.epsilon,
-        table_delta=spent.delta,
-    )
 
 
 def pull_source(plan: Plan, clipping: BoundClipping | None = None) -> Table:
@@ -234,7 +287,18 @@ def fit_plan(
             fix="allow more time, or let it do less",
         ) from None
     context.progress(f"sample {name}", 1, 2)
-    account = _account(accountant, known, terms.total, ledger)
+    account = PrivacyAccount(
+        guarantee=accountant.guarantee(), reason=accountant.why_none, mechanisms=accountant.mechanisms
+    )
+    if ledger is not None and (terms.total is not None or accountant.mechanisms):
+        spent = ledger.spent(terms.total.delta) if terms.total is not None else accountant.spent()
+        entities = entities_of(known)
+        account = replace(
+            account,
+            several_rows=len(set(entities)) < len(entities),
+            table_epsilon=spent.epsilon,
+            table_delta=spent.delta,
+        )
     record = GeneratorRecord(
         name, config_of(generator), account, column_groups=generators.column_groups(fitted.model)
     )

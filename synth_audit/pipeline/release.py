@@ -16,20 +16,19 @@ from synth_audit.execution.seeds import Salt
 from synth_audit.files import place, temporary_folder
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline.approval import refuse_unless_approved
-from synth_audit.pipeline.verify import NEWEST, RECORDED, RELEASED, SEAL, Provenance, verify
+from synth_audit.pipeline.verify import NEWEST, OUT_THERE, RECORDED, SEALED, Provenance, verify
 from synth_audit.pipeline.warnings import about_formulas
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.source import Locatable, Selective, Target, without_transport
 from synth_audit.store.approvals import approvals_in
-from synth_audit.store.evidence import Evidence, TableRecord
+from synth_audit.store.evidence import Evidence, SplitRecord, TableRecord
 from synth_audit.store.evidence_store import EvidenceStore, evidence_store
 from synth_audit.store.files import read_parquet, write_parquet
-from synth_audit.store.history import released_evidence, releases_of
 from synth_audit.store.journal import OpenJournal, open_journal, read_journal
+from synth_audit.store.locate import released_evidence, releases_of
 from synth_audit.store.records import Released
 from synth_audit.store.salts import known_salt
 from synth_audit.store.scratch import in_use
-from synth_audit.store.stage_records import SplitRecord
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.content_hash import canonical, fingerprint
 from synth_audit.table.schema import Schema
@@ -37,7 +36,7 @@ from synth_audit.verdict.comparison import worse_gates
 from synth_audit.verdict.judge import judge_again
 from synth_audit.verdict.suite import load_suite
 
-_MOST = 5
+_GATES_SHOWN = 5
 """Gates that a refusal names."""
 
 
@@ -56,7 +55,7 @@ def refuse_if_worse(plan: Plan, evidence: Evidence, workspace: Workspace) -> Non
         )
     worse = worse_gates(evidence.gates.results, evidence.measurements, before.measurements)
     if worse:
-        named = ", ".join(g.gate for g in worse[:_MOST]) + (", …" if len(worse) > _MOST else "")
+        named = ", ".join(g.gate for g in worse[:_GATES_SHOWN]) + (", …" if len(worse) > _GATES_SHOWN else "")
         raise _worse_refusal(
             f"worse than the last release, beyond both intervals: {named}",
             "the certificate and `synth-audit compare` show both; release it on purpose without "
@@ -125,7 +124,7 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         previous = journal.now.previous if before is None or before.digest == evidence.digest else before
         where = _write(target, plan, leaving, journal, store, evidence, previous)
         store.drop_rows(journal.now)
-    return ReleaseRecord(where, evidence.tables["synthetic"], about_formulas(plan, synthetic))
+    return ReleaseRecord(where, evidence.tables["synthetic"], tuple(about_formulas(plan, synthetic)))
 
 
 def _write(
@@ -180,7 +179,7 @@ def _write(
 
 def salt_of(workspace: Workspace, found: Provenance) -> Salt | None:
     """The workspace's salt; None where it was never made and a seal vouches for evidence from elsewhere."""
-    sealed = any(check.holds for check in found.checks() if check.what == SEAL)
+    sealed = any(check.holds for check in found.checks() if check.what == SEALED)
     return None if sealed and not os.path.lexists(workspace.salt) else known_salt(workspace)
 
 
@@ -267,8 +266,8 @@ def refuse_unless_filed(found: Provenance, *, pointers: bool = True) -> None:
     """
     interrupted = found.journal is not None and found.journal.releasing is not None
     # After a kill the pointer may be older than what is out there; to release again puts it right.
-    left_out = {RELEASED} if interrupted else set()
-    checks = [c for c in found.checks() if c.what not in (left_out if pointers else {NEWEST, RELEASED})]
+    left_out = {OUT_THERE} if interrupted else set()
+    checks = [c for c in found.checks() if c.what not in (left_out if pointers else {NEWEST, OUT_THERE})]
     for check in checks:
         if check.holds is False:
             raise _refusal(
@@ -335,7 +334,11 @@ def rollback(plan: Plan, workspace: Workspace) -> ReleaseRecord:
         filed = store.get(journal.now.previous.digest)
         evidence = filed.evidence
         found = Provenance.of(filed, evidence, home)
-        _refuse_unless_sound(plan, evidence)
+        faults = [f"{c.what}: {c.detail}" for c in verify(evidence) if c.holds is False]
+        if faults or evidence.verdict is not Result.PASS:
+            raise _refused(faults[0] if faults else f"its verdict is {evidence.verdict}")
+        if _place(without_transport(evidence.plan)) != _place(plan.plain()):  # it may be of an older build
+            raise _refused("it went to another place than the plan names now")
         refuse_unless_filed(replace(found, journal=journal.now))
         refuse_unless_approved(plan, evidence, approvals_in(filed.files), journal.now)
         rows = read_parquet(store.rows(evidence.digest), made_by="release", folder=Path(folder))
@@ -344,15 +347,6 @@ def rollback(plan: Plan, workspace: Workspace) -> ReleaseRecord:
         leaving = as_audited(rows, evidence, salt_of(home, found))
         where = _write(target, plan, leaving, journal, store, evidence)
     return ReleaseRecord(where, evidence.tables["synthetic"])
-
-
-def _refuse_unless_sound(plan: Plan, evidence: Evidence) -> None:
-    """The evidence holds by itself, and is about a release to this place."""
-    faults = [f"{c.what}: {c.detail}" for c in verify(evidence) if c.holds is False]
-    if faults or evidence.verdict is not Result.PASS:
-        raise _refused(faults[0] if faults else f"its verdict is {evidence.verdict}")
-    if _place(without_transport(evidence.plan)) != _place(plan.plain()):  # it may be of an older build
-        raise _refused("it went to another place than the plan names now")
 
 
 def _place(plan: Mapping[str, Any]) -> tuple[object, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,17 +21,16 @@ from synth_audit.store.evidence import Evidence, installed_versions
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.locate import newest_evidence
 from synth_audit.store.salts import known_salt
-from synth_audit.store.scratch import held_in_use
+from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.table import Table
 from synth_audit.verdict.gate_decision import first_few
 from synth_audit.verdict.suite import load_suite
 
-_SHOWN = 3
+_MEASUREMENTS_SHOWN = 3
 """Measurements that are named where more differ."""
 
 
-@held_in_use
 def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tuple[Check, ...]:
     """Pull, split, fit, draw and audit again under the workspace's salt; say what agrees with the evidence.
 
@@ -46,7 +46,7 @@ def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tup
     _refuse_other(plan, evidence, salt)
     context = replace(context, scratch=context.scratch or workspace.scratch)
     tables: dict[str, Table] = {}
-    with temporary_folder(context.scratch) as folder:
+    with in_use(workspace), temporary_folder(context.scratch) as folder:
         course = _Rerun(plan, workspace, evidence, salt, context, Path(folder))
         return (
             Check("digest of the evidence", evidence.intact, evidence.digest),
@@ -88,7 +88,11 @@ class _Rerun:
                 if check.holds:
                     tables[name] = table.laid_out(self.folder)
                 yield check
-        tables |= self._kept_real()
+        # Train and control in the workspace take their place, as far as they agree with the evidence.
+        with suppress(DataError):
+            real = making.real_tables(self.plan, self.workspace, self.folder)
+            kept = zip(("train", "control"), real, strict=True)
+            tables |= {name: table for name, table in kept if self._compared(name, table).holds}
         self.context.progress("pull and split", 1, 1)
 
     def candidate(self, tables: dict[str, Table]) -> Check:
@@ -97,9 +101,12 @@ class _Rerun:
         if "train" not in tables:
             return Check(content_of("synthetic"), None, "no training rows here agree with the evidence")
         if reason:
-            table = self._kept_candidate(tables["train"])
-            if table is None:
+            # That of this evidence, else the last one that was made here.
+            kept = evidence_store(self.workspace).rows(self.evidence.digest), self.workspace.synthetic
+            path = next(filter(os.path.isfile, kept), None)
+            if path is None:
                 return Check(content_of("synthetic"), None, f"{reason}, and none is kept")
+            table = making.read_candidate(path, tables["train"].schema, self.folder)
         else:
             try:
                 fitted = making.fit_plan(self.plan, tables["train"], self.salt, self.context)
@@ -137,22 +144,6 @@ class _Rerun:
         check = content_check(self.evidence, name, table.fingerprint, self.salt)
         return replace(check, detail=note) if note and name in self.evidence.tables else check
 
-    def _kept_real(self) -> dict[str, Table]:
-        """Train and control in the workspace, as far as they agree with the evidence."""
-        try:
-            known, other = making.real_tables(self.plan, self.workspace, self.folder)
-        except DataError:
-            return {}
-        kept = {"train": known, "control": other}
-        return {name: table for name, table in kept.items() if self._compared(name, table).holds}
-
-    def _kept_candidate(self, train: Table) -> Table | None:
-        """The candidate of this evidence, else the last one that was made here."""
-        for path in (evidence_store(self.workspace).rows(self.evidence.digest), self.workspace.synthetic):
-            if os.path.isfile(path):
-                return making.read_candidate(path, train.schema, self.folder)
-        return None
-
     def _outcome(self, name: str, before: AuditOutcome | None, again: AuditOutcome | None) -> Check:
         what = f"measurements of {name}"
         if before is None or again is None:
@@ -162,13 +153,15 @@ class _Rerun:
         odd = [key for key in dict.fromkeys((*known, *found)) if known.get(key) != found.get(key)]
         if not odd and before.status is again.status:
             return Check(what, True, f"{len(known)} agree to the last digit")
-        told = f"{first_few(odd, _SHOWN)} differ" if odd else f"{again.status} instead of {before.status}"
-        return Check(what, False, told + self._other_software())
-
-    def _other_software(self) -> str:
+        told = (
+            f"{first_few(odd, _MEASUREMENTS_SHOWN)} differ"
+            if odd
+            else f"{again.status} instead of {before.status}"
+        )
         now, then = installed_versions(), self.evidence.versions
-        odd = [n for n in dict.fromkeys((*then, *now)) if then.get(n) != now.get(n)]
-        return f"; other versions of {', '.join(odd)} than then" if odd else ""
+        if other := [n for n in dict.fromkeys((*then, *now)) if then.get(n) != now.get(n)]:
+            told += f"; other versions of {', '.join(other)} than then"
+        return Check(what, False, told)
 
 
 def _refuse_other(plan: Plan, evidence: Evidence, salt: Salt) -> None:

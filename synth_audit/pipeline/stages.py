@@ -23,7 +23,6 @@ from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import making
 from synth_audit.pipeline import warnings as notices
 from synth_audit.pipeline.coarsening import coarsening_of, refuse_uncounted, without_void_guarantee
-from synth_audit.pipeline.input_checks import fullness, refuse_drift, refuse_seen_control
 from synth_audit.pipeline.making import Given
 from synth_audit.pipeline.release import (
     ReleaseRecord,
@@ -38,6 +37,8 @@ from synth_audit.store.evidence import (
     EarlierAudit,
     Evidence,
     GeneratorRecord,
+    SplitRecord,
+    SyntheticRecord,
     TableRecord,
     column_records,
     installed_versions,
@@ -47,8 +48,7 @@ from synth_audit.store.files import map_parquet, read_parquet, write_parquet, wr
 from synth_audit.store.ledger import begin_attempt
 from synth_audit.store.reports import enter_report, people_behind, refuse_spent
 from synth_audit.store.salts import TrainingTable, known_salt, workspace_salt
-from synth_audit.store.scratch import held, held_in_use, in_use
-from synth_audit.store.stage_records import SplitRecord, SyntheticRecord, fit_checkpoint
+from synth_audit.store.scratch import fit_checkpoint, held, in_use
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.coarsening import BoundClipping
 from synth_audit.table.schema_inference import infer_schema
@@ -58,7 +58,7 @@ from synth_audit.verdict.judge import judge
 from synth_audit.verdict.measurement_frame import measurement_frame
 from synth_audit.verdict.privacy_budget import Promise
 from synth_audit.verdict.suite import Suite, load_suite
-from synth_audit.verdict.table_checks import check_buildable, check_table
+from synth_audit.verdict.table_checks import check_buildable, check_table, fullness
 
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",
@@ -120,7 +120,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
     with in_use(workspace):
         clipping = BoundClipping(plan.columns)
         source = making.pull_source(plan, clipping)
-        refuse_drift(plan, workspace, source.schema)
+        making.refuse_drift(plan, workspace, source.schema)
         refuse_columns_of_target(plan, source.schema)
         coarsening_of(plan, source.schema)  # a mistake in it should show before a fit
         train, control = making.split_source(plan, source, salt)
@@ -135,7 +135,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
             control=TableRecord.of(control, salt),
             columns=column_records(train.schema),
             warnings=(
-                *notices.about_source(source.left_out, clipping.counts, plan.suppression),
+                *notices.about_source(source.left_out, clipping.counts.items(), plan.suppression),
                 *notices.inspect(train, control, plan.suppression),
             ),
             left_out=source.left_out,
@@ -147,11 +147,10 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         return record
 
 
-@held_in_use
 def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> SyntheticRecord:
     """Fit the generator on train and draw the candidate, by batches; see :func:`fit_plan`."""
     context = replace(context, scratch=context.scratch or workspace.scratch)
-    with temporary_folder(context.scratch) as name:
+    with in_use(workspace), temporary_folder(context.scratch) as name:
         folder, salt = Path(name), known_salt(workspace)
         data = map_parquet(workspace.train, made_by="split", folder=folder)
         train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
@@ -170,16 +169,19 @@ def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIA
             columns=column_records(synthetic.schema.released_only()),
             seconds=round(time.perf_counter() - start, 3),
         )
-    record.write(workspace.synthetic_record)
+        record.write(workspace.synthetic_record)
     return record
 
 
-@held_in_use
 def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
     """Audit and judge the candidate; write the evidence and the measurements."""
     context = replace(context, scratch=context.scratch or workspace.scratch)
     # Held, as another run may make another candidate meanwhile.
-    with held(workspace.synthetic, workspace) as rows, temporary_folder(context.scratch) as folder:
+    with (
+        in_use(workspace),
+        held(workspace.synthetic, workspace) as rows,
+        temporary_folder(context.scratch) as folder,
+    ):
         made = making.MadeCandidate.of(plan, workspace, rows, Path(folder))
         refuse_uncounted(plan, workspace, made.train, made.salt)
         return attempt(
@@ -191,8 +193,10 @@ def audit_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERI
             made.salt,
             rows=rows,
             source=made.splitting.source,
-            warnings=notices.about_external(made.making.generator)
-            + notices.about_source(made.splitting.left_out, dict(made.splitting.clipped), plan.suppression),
+            warnings=(
+                *notices.about_external(made.making.generator),
+                *notices.about_source(made.splitting.left_out, made.splitting.clipped, plan.suppression),
+            ),
             timings={"generate": made.making.seconds},
         )
 
@@ -224,11 +228,11 @@ def attempt(
     people = people_behind((subject.train, subject.control), workspace)
     standing = enter_report(people, workspace, plan=plan.digest, candidate=candidate, most=plan.most_reports)
     number, head, earlier = begin_attempt(workspace, plan=plan.digest, candidate=candidate, suite=suite)
-    warnings += notices.about_reports(standing)
+    warnings += tuple(notices.about_reports(standing))
     draws, ledger = salt, None
     if rows is None:
         table = TrainingTable.remembered(subject.train, salt)
-        warnings += notices.about_draws(table, salt)
+        warnings += tuple(notices.about_draws(table, salt))
         if table is not None:
             draws, ledger = table.salt, table.ledger
             same = TableRecord.of(subject.synthetic, draws).hmac
@@ -273,10 +277,10 @@ def examine(
         draws: the salt that the audits draw by; None where none is kept, so that draws can be predicted.
         audits: just these, instead of the plan's and those that its gates need.
     """
-    refuse_seen_control(subject)
+    making.refuse_seen_control(subject)
     suite = load_suite(plan.gates, plan.base)
     check_buildable(suite.on_table)
-    warnings += notices.about_examination(plan, suite, subject, predictable=draws is None)
+    warnings += tuple(notices.about_examination(plan, suite, subject, predictable=draws is None))
     generator = without_void_guarantee(generator, plan)
     subject = replace(subject, guarantee=generator.privacy.guarantee, column_groups=generator.column_groups)
     cache = replace(context.cache, scope=salt.commitment)
@@ -290,10 +294,7 @@ def examine(
         examined = replace(subject, synthetic=ordered)
         with context.executor.beside(partial(check_table, suite, ordered)) as checking:
             found = run_examination(audits or audits_of(plan, suite), examined, plan.known_answer, context)
-            checks = (
-                *checking(),
-                fullness(subject.train, subject.synthetic, withheld),
-            )
+            checks = (*checking(), fullness(subject.train, subject.synthetic, withheld))
     promise, target = Promise.of(plan.plain(), generator.privacy), subject.schema.target is not None
     gates = judge(suite, found.outcomes, checks, promise, target=target)
     tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}

@@ -31,7 +31,9 @@ from synth_audit.table.schema_inference import ColumnSpec, infer_schema, kind_of
 from synth_audit.table.storage_types import plain
 from synth_audit.table.table import Table, read_table
 
-_KEY = re.compile(r"(^|_)(id|ids|key|uuid|guid|mrn|ssn|nhs|pesel|cpr|bsn|iban|msisdn)$|number$|_no$|_nr$")
+_KEY_WORDS = re.compile(
+    r"(^|_)(id|ids|key|uuid|guid|mrn|ssn|nhs|pesel|cpr|bsn|iban|msisdn)$|number$|_no$|_nr$"
+)
 _OUTCOME = re.compile(
     r"target|label|class|outcome|response|y|diagnosis|survived|death|died|mortality|churn|default|fraud|"
     r"readmitted|event|status"
@@ -52,23 +54,23 @@ _FEWER_ROWS_EACH = 20
 _FEWEST_REPEATED = 20
 """Values of such a column that must repeat."""
 
-_TOLD, _ALIKE, _VARIED = 3, 0.95, 0.8
+_COLUMNS_TOLD, _ROWS_ALIKE, _MOST_IN_ONE_VALUE = 3, 0.95, 0.8
 """So many other columns must be the same in nearly all rows of a key, though few rows agree in them."""
 
-_HEAD = """\
+_TOP_OF_PLAN = """\
 # A plan decides everything about one table. `synth-audit schema` prints its JSON Schema,
 # `synth-audit list` every source, generator and audit, `synth-audit describe NAME` their settings.
 # Relative paths start at this file. Run it with: synth-audit run {file}
 """
 
-_COLUMNS = """
+_ABOUT_COLUMNS = """
 # Kinds: {kinds}.
 # Roles: feature, target, sensitive, identifier, split_key; a list gives a column several. Those below are
 # guesses from names and from how values repeat: correct them before you run the plan.
 # What you declare (bounds, categories) is taken to be public knowledge. Columns left out are inferred.
 """
 
-_RULES = """
+_ABOUT_RULES = """
 # Rules that every row obeys, such as `age >= 18`, `admitted <= discharged` or `zip, street -> city`; audit
 # `constraints` counts what breaks them, and bounds and categories above. Limits and categories are never
 # proposed here: the ends of a range are somebody's values. Declare what everybody may know.
@@ -106,7 +108,7 @@ _EXAMPLE = {
 MOST_RULES = 20
 """More proposals than a person looks over carefully."""
 
-FEWEST_ROWS = 50
+FEWEST_ROWS_OF_RULE = 50
 """Rows with both values below which nothing is proposed."""
 
 FEWEST_SPARED = 25.0
@@ -122,7 +124,7 @@ MOST_UNLIKE = 100.0
 _ROWS_A_VALUE = 5
 """Rows for each value of a column, on average, below which it is not said to determine another."""
 
-_SAMPLE = 1_000
+_ROWS_OF_CHANCE = 1_000
 """Rows on which the chance of an inequality is estimated."""
 
 _GROUPED_ROWS = 4_000
@@ -162,8 +164,10 @@ def proposed_roles(table: Table) -> dict[str, RoleProposal]:
 def _unnamed_key(table: Table) -> dict[str, RoleProposal]:
     """The column whose rows agree in most others, as rows of one person do, where that is no chance."""
     codes_of = {c.name: codes([table], c)[0] for c in table.schema.features}
-    varied = {name: c for name, c in codes_of.items() if _impurity(np.bincount(c + 1)) > 1 - _VARIED}
-    most, best = _TOLD - 1, ""
+    varied = {
+        name: c for name, c in codes_of.items() if _impurity(np.bincount(c + 1)) > 1 - _MOST_IN_ONE_VALUE
+    }
+    most, best = _COLUMNS_TOLD - 1, ""
     for column in table.schema.features:
         key = codes_of[column.name]
         distinct = int(key.max(initial=-1)) + 1
@@ -193,7 +197,7 @@ def _told(key: Codes, other: Codes) -> bool:
     if (n > 1).sum() < _FEWEST_REPEATED:
         return False
     ends = [bound.reduceat(other[order], starts) for bound in (np.minimum, np.maximum)]
-    return bool(n[(n > 1) & (ends[0] == ends[1])].sum() >= _ALIKE * n[n > 1].sum())
+    return bool(n[(n > 1) & (ends[0] == ends[1])].sum() >= _ROWS_ALIKE * n[n > 1].sum())
 
 
 def _key_role(table: Table, column: Column) -> RoleProposal | None:
@@ -201,7 +205,7 @@ def _key_role(table: Table, column: Column) -> RoleProposal | None:
     if not column.released:
         return RoleProposal(Role.IDENTIFIER, "more labels than categories can be")
     distinct = n_distinct(table.column(column.name))
-    named = bool(_KEY.search(_words(column.name)))
+    named = bool(_KEY_WORDS.search(_words(column.name)))
     if n > 1 and distinct == n and not table.n_missing(column.name):
         if column.kind.like_identifier(n, n, n):
             mend = "; it reads as dates, of which new ones are drawn if they are stored as such"
@@ -275,19 +279,15 @@ def write_starter_plan(
         asked = Plan.model_validate({"source": named})
         assert asked.source is not None
         data = read(asked.build_source(), Path.cwd())
-        choice = {asked.source.name: {"path": _seen_from(path.parent, source)}}
+        own = os.path.expanduser(source)  # a relative path starts at the plan's folder
+        seen = own if os.path.isabs(own) else os.path.relpath(own, path.parent)
+        choice = {asked.source.name: {"path": seen}}
         choice[asked.source.name] |= {"table": table} if table else {}
     schema = "plan.schema.json" if with_schema else None
     if schema:
         write_text(path.parent / schema, json.dumps(plan_schema(), indent=2) + "\n")
     write_text(path, starter_plan(choice, data, path.name, schema=schema))
     return path
-
-
-def _seen_from(folder: Path, path: str) -> str:
-    """A path as the plan must write it: relative ones start at the plan's folder."""
-    own = os.path.expanduser(path)
-    return own if os.path.isabs(own) else os.path.relpath(own, folder)
 
 
 def starter_plan(
@@ -309,13 +309,13 @@ def starter_plan(
     editors = f"# yaml-language-server: $schema={schema}\n" if schema else ""
     parts = [
         editors,
-        _HEAD.format(file=file),
+        _TOP_OF_PLAN.format(file=file),
         "\n",
         _yaml({"source": dict(source)}),
-        _COLUMNS.format(kinds=kinds),
+        _ABOUT_COLUMNS.format(kinds=kinds),
     ]
     parts.append(_yaml({"columns": _EXAMPLE}) if table is None else _columns(table))
-    parts += [_RULES, _NO_RULES if table is None else _rules(table), _REST]
+    parts += [_ABOUT_RULES, _NO_RULES if table is None else _rules(table), _REST]
     return "".join(parts)
 
 
@@ -390,9 +390,10 @@ def discover(table: Table, columns: Sequence[Column], most: int = MOST_RULES) ->
 
     ``a <= b`` and ``a == b`` between numbers or between dates; ``a -> b`` where a has fewer values than a
     fifth of its rows, b more than one, and both are labels or whole numbers. Each holds on at least
-    :data:`FEWEST_ROWS` rows and would be broken by :data:`LEAST_CHANCE` of them and :data:`FEWEST_SPARED` in
-    all if its columns had nothing to do with each other. What follows from two others is left out. Ranges and
-    categories are never proposed: their ends and names are somebody's values. A proposal holds no value.
+    :data:`FEWEST_ROWS_OF_RULE` rows and would be broken by :data:`LEAST_CHANCE` of them and
+    :data:`FEWEST_SPARED` in all if its columns had nothing to do with each other. What follows from two
+    others is left out. Ranges and categories are never proposed: their ends and names are somebody's
+    values. A proposal holds no value.
     """
     found: list[Proposal] = []
     equal: set[str] = set()
@@ -427,7 +428,7 @@ def _worth_telling(
     left = {
         pair: (rows, chance)
         for pair, (rows, chance) in left.items()
-        if rows >= FEWEST_ROWS and chance >= LEAST_CHANCE and rows * chance >= FEWEST_SPARED
+        if rows >= FEWEST_ROWS_OF_RULE and chance >= LEAST_CHANCE and rows * chance >= FEWEST_SPARED
     }
     twins = {}
     for a, b in combinations(values, 2):
@@ -458,7 +459,7 @@ def _inequality(a: Floats, b: Floats) -> _Held:
 
 
 def _spread_out(n: int) -> Positions:
-    return np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.intp))
+    return np.unique(np.linspace(0, n - 1, min(n, _ROWS_OF_CHANCE)).astype(np.intp))
 
 
 def _spread(x: Floats) -> float:

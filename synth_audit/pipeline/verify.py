@@ -33,11 +33,11 @@ from synth_audit.verdict import judge as gate
 from synth_audit.verdict.measurement_frame import measurement_frame
 from synth_audit.verdict.suite import parse_suite
 
-RECORDED, SEAL = "entry in the journal", "seal"
+RECORDED, SEALED = "entry in the journal", "seal"
 
-NEWEST, RELEASED = "pointer to the newest audit", "pointer to what was released"
+NEWEST, OUT_THERE = "pointer to the newest audit", "pointer to what was released"
 
-_NEWEST = "newest attempt on these rows"
+_CHECK_ATTEMPT = "newest attempt on these rows"
 
 _NO_JOURNAL = "the journal in the restricted folder is not at hand"
 
@@ -56,7 +56,7 @@ class Check:
     detail: str
 
 
-_NEWEST_UNKNOWN = Check(_NEWEST, None, f"{_NO_JOURNAL}, which alone knows of later ones")
+_NEWEST_UNKNOWN = Check(_CHECK_ATTEMPT, None, f"{_NO_JOURNAL}, which alone knows of later ones")
 """What no seal can tell: whether a later attempt on the same rows failed."""
 
 
@@ -115,7 +115,9 @@ def verify_filed(
         refuse_foreign(salt, evidence)
     at_hand = _beside(found, evidence) | dict({} if hashes is None else hashes(evidence))
     around = Provenance.of(filed, evidence, found.workspace, turned=found.turned).checks()
-    return evidence, (*verify(evidence, at_hand, salt or _salt_beside(found)), *around)
+    if salt is None and found.workspace is not None and os.path.isfile(found.workspace.salt):
+        salt = read_salt(found.workspace.salt)
+    return evidence, (*verify(evidence, at_hand, salt), *around)
 
 
 def purged_check(path: Path) -> Check | None:
@@ -151,13 +153,6 @@ def _beside(found: LocatedEvidence, evidence: Evidence) -> dict[str, str]:
         for name, path in {**places, "synthetic": kept}.items()
         if os.path.isfile(path)  # not `Path.exists`: it raises for whoever may not look
     }
-
-
-def _salt_beside(found: LocatedEvidence) -> Salt | None:
-    """The salt of the evidence's workspace, as far as this reader may see it."""
-    if found.workspace is None or not os.path.isfile(found.workspace.salt):
-        return None
-    return read_salt(found.workspace.salt)
 
 
 def _decided(result: GateResult) -> tuple[object, ...]:
@@ -327,9 +322,9 @@ class Provenance:
         about = self.evidence.tables.get("synthetic")
         last = self.journal.governing(about.hmac if about else "")
         if last is None:
-            return Check(_NEWEST, None, "the journal knows of no audit of these rows")
+            return Check(_CHECK_ATTEMPT, None, "the journal knows of no audit of these rows")
         outdone = self.evidence.verdict is Result.PASS and last.verdict is not Result.PASS
-        return Check(_NEWEST, not outdone, f"attempt {last.last}: {last.verdict}")
+        return Check(_CHECK_ATTEMPT, not outdone, f"attempt {last.last}: {last.verdict}")
 
 
 def seal_check(content: bytes, seal: bytes | None, *, needed: bool) -> Iterator[Check]:
@@ -341,9 +336,9 @@ def seal_check(content: bytes, seal: bytes | None, *, needed: bool) -> Iterator[
     holds = seal_holds("evidence", content, seal)
     told = "made with the key at hand" if holds else "missing" if seal is None else "of another file or key"
     if holds is not None:
-        yield Check(SEAL, holds, told)
+        yield Check(SEALED, holds, told)
     elif seal and needed:
-        yield Check(SEAL, None, f"{KEY_VARIABLE} holds no key")
+        yield Check(SEALED, None, f"{KEY_VARIABLE} holds no key")
 
 
 def _says_the_same(content: bytes, evidence: Evidence) -> bool:
@@ -384,15 +379,15 @@ def _released(workspace: Workspace, journal: Journal | None) -> Check:
     try:
         found = store.released()
     except DataError as error:
-        return Check(RELEASED, False, error.what)
+        return Check(OUT_THERE, False, error.what)
     if fault := next(_faults(store, found, journal), ""):
-        return Check(RELEASED, False, fault)
+        return Check(OUT_THERE, False, fault)
     if found is None and journal is not None:
-        return Check(RELEASED, True, "nothing was released")
+        return Check(OUT_THERE, True, "nothing was released")
     if journal is None and not store.release_sealed():
-        return Check(RELEASED, None, _NO_JOURNAL)
+        return Check(OUT_THERE, None, _NO_JOURNAL)
     assert found is not None
-    return Check(RELEASED, True, f"{found.rows:,} rows to {found.target}")
+    return Check(OUT_THERE, True, f"{found.rows:,} rows to {found.target}")
 
 
 def _swept(workspace: Workspace) -> Iterator[Check]:

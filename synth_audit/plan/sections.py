@@ -25,7 +25,7 @@ from pydantic import (
 from synth_audit.dp.accountant import FitTerms
 from synth_audit.dp.guarantee import Budget, Neighbouring, Unit
 from synth_audit.errors import PlanError, problems_of
-from synth_audit.execution.workplace import Device, ExecutorName
+from synth_audit.execution import Device, ExecutorName
 from synth_audit.plugins.plugin_config import PluginChoice, PluginConfig, file_or_choice
 from synth_audit.table.resolution import TIME_UNITS, ValueGrid
 from synth_audit.table.rules import as_number
@@ -34,10 +34,10 @@ from synth_audit.table.schema_inference import AnyLabels
 KEY_PREFIX = "ed25519:"
 """Begins a public key: the 32 bytes of an Ed25519 key in base64 follow."""
 
-_LONGEST_NAME = 200
+_LONGEST_APPROVER = 200
 """Characters of an approver's name, which stands in one line of a certificate."""
 
-_OWN = ("approvals", "approvers", "not_worse")
+_RELEASE_KEYS = ("approvals", "approvers", "not_worse")
 
 _Line = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=500)]
 
@@ -211,7 +211,7 @@ class ReleaseChoice(PluginChoice):
     @model_validator(mode="after")
     def _enough_people(self) -> ReleaseChoice:
         for name, key in self.approvers.items():
-            if name != name.strip() or not name.isprintable() or not 0 < len(name) <= _LONGEST_NAME:
+            if name != name.strip() or not name.isprintable() or not 0 < len(name) <= _LONGEST_APPROVER:
                 raise ValueError("an approver's name must be one short line of text")
             key_bytes(key)
         people = {name.casefold() for name in self.approvers}
@@ -238,7 +238,7 @@ def key_bytes(text: str) -> bytes:
 
 
 def _release(value: object, key: ValidationInfo) -> object:
-    own = {k: value[k] for k in _OWN if k in value} if isinstance(value, Mapping) else {}
+    own = {k: value[k] for k in _RELEASE_KEYS if k in value} if isinstance(value, Mapping) else {}
     named = {k: v for k, v in value.items() if k not in own} if isinstance(value, Mapping) else value
     choice = file_or_choice(named, key)
     return {**choice, **own} if isinstance(choice, Mapping) else choice

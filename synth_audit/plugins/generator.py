@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -18,9 +19,9 @@ from synth_audit.dp.composition import by_basic, by_rdp
 from synth_audit.dp.guarantee import MechanismRecord, PrivacyGuarantee, Unit
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import DataError, PlanError, PluginError
+from synth_audit.execution import Device
 from synth_audit.execution.context import Progress, silent
 from synth_audit.execution.executor import NEVER, Deadline, Executor
-from synth_audit.execution.workplace import Device
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.table.schema import PublicDomain
 
@@ -268,10 +269,6 @@ class GeneratorInfo:
     trial: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _without_budget() -> Accountant:
-    return Accountant(None, unit=Unit.ROW)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FitContext:
     """What a generator is handed when it fits.
@@ -293,7 +290,7 @@ class FitContext:
 
     rng: np.random.Generator
     public_domain: PublicDomain = field(default_factory=PublicDomain)
-    accountant: Accountant = field(default_factory=_without_budget)
+    accountant: Accountant = field(default_factory=partial(Accountant, None, unit=Unit.ROW))
     device: Device = "cpu"
     deadline: Deadline = NEVER
     progress: Progress = silent
@@ -322,8 +319,6 @@ class FitContext:
         Raises:
             PluginError: the fit was handed another number of rows, so that nobody knows whose these are.
         """
-        import numpy as np
-
         if self.entities is None:
             return np.ones(n)
         entities = self.entities()

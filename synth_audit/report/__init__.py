@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from synth_audit.errors import DataError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from synth_audit.pipeline.verify import Check
@@ -71,8 +72,7 @@ def certificate_of(found: LocatedEvidence) -> str:
     from datetime import UTC, datetime
 
     from synth_audit.report.certificate import render_certificate
-    from synth_audit.store.history import release_before
-    from synth_audit.store.locate import checked_evidence
+    from synth_audit.store.locate import checked_evidence, release_before
 
     evidence = checked_evidence(found)
     previous = release_before(found.workspace, evidence.digest) if found.workspace else None
@@ -94,8 +94,15 @@ def file_certificate(found: LocatedEvidence) -> Path:
     return write_bytes(found.certificate, content)
 
 
-def refuse_other_file(path: Path) -> None:
-    """Raise ``DataError`` where a report would take the place of a file that is none."""
+def refuse_other_file(
+    path: Path, kind: str = "report", option: str = "--to", known: Callable[[str], object] | None = None
+) -> None:
+    """Raise ``DataError`` where a page would take the place of a file that is none of its kind.
+
+    Args:
+        option: by which another file is named.
+        known: what a page of the kind has, and nothing else; the marks of a report without it.
+    """
     from synth_audit.store.files import read_plain, refuse_unusable
     from synth_audit.store.reports import read_marks
 
@@ -106,12 +113,12 @@ def refuse_other_file(path: Path) -> None:
         return
     except OSError:  # a folder, a link, a device, or closed to this user
         page = ""
-    if read_marks(page) is None:
+    if not (known or read_marks)(page):
         raise DataError(
-            "the file is there already and is no report",
+            f"the file is there already and is no {kind}",
             where=str(path),
-            expected="a new file, or an older report",
-            fix="name another with --to, or replace this one with --force",
+            expected=f"a new file, or an earlier {kind}",
+            fix=f"name another with {option}, or replace this one with --force",
         )
 
 

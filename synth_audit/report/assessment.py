@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from synth_audit.findings.measurement import Measurement
+from synth_audit.findings.measurement import Measurement, is_share
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.plugins.audit import Status
@@ -15,15 +15,13 @@ from synth_audit.report import words
 from synth_audit.report.chapters import unmeasured
 from synth_audit.report.gates import (
     GateView,
-    beyond_chance,
+    counted_share,
     gates_of,
-    of_subgroup,
-    people_of,
     train_people,
 )
-from synth_audit.report.known_answer import DETECTION_LIMIT, leak_name
+from synth_audit.report.known_answer import DETECTION_LIMIT, detection_limits
 from synth_audit.store.evidence import Evidence
-from synth_audit.text import shortened
+from synth_audit.text import listed, shortened
 from synth_audit.verdict.comparison import change
 from synth_audit.verdict.criteria import Answer, AnswerState, answers
 
@@ -62,9 +60,7 @@ class ResidualRisk:
         gate: of those on it that decide (of all, where none does), and failed where any did, the one whose
             number comes nearest to its limit, of numbers that count people where there are any; None where no
             number was judged.
-        share: the number as a share of people, with its interval; a number that is none is restated as the
-            share of copied rows that would give it. None where that is not known either, or where it decides
-            nothing.
+        share: the number as a share beyond chance; None where it is none, or decides nothing.
         copied: the share of copied rows that would give the number, where the known-answer check knows it.
         found_from: from which share of the people on its audit finds a leak, where it states that.
         compared: the number against the last release.
@@ -102,7 +98,7 @@ class ResidualRisk:
             return ""
         told = words.sentence(finding_of(self.gate))
         if self.as_if:
-            told += f" As if {self.as_if} of the rows had been copied."
+            told += f" Copying {self.as_if} of the rows would give the same number."
         if self.shows_leaks and not _is_limit(self.gate):
             least = words.people(self.found_from, train_people(self.evidence), self.evidence.suppression)
             told += f" A leak of {least} people or more would have been found."
@@ -110,12 +106,8 @@ class ResidualRisk:
 
     @property
     def people(self) -> str:
-        """The share in people: ``none to 1,285``, ``none found`` where it has no other end."""
-        if self.share is None:
-            return "–"
-        if of_subgroup(self.share):
-            return "of those in one subgroup"
-        return people_of(self.share, self.evidence)
+        """How many people, or what else it counts: ``none to 1,285 of 9,758 people``."""
+        return "–" if self.share is None else counted_share(self.share, self.evidence)
 
     @property
     def as_if(self) -> str:
@@ -124,8 +116,9 @@ class ResidualRisk:
         Empty where that is unknown, or no more than the number itself says.
         """
         judged = self.gate.measured if self.gate else None
-        told = _span(self.copied)
-        return "" if judged is not None and judged.unit == "share" and told == _span(judged) else told
+        told = words.cut_share(self.copied) if self.copied else ""
+        same = judged is not None and is_share(judged.unit) and told == words.cut_share(judged)
+        return "" if same else told
 
     @property
     def shows_leaks(self) -> bool:
@@ -161,10 +154,9 @@ def _risk(
     if not judged:
         return ResidualRisk(answer, evidence)
     # A number that decides nothing is no residual risk.
-    shares = [(g, _as_share(g)) for g in judged if not g.unusable]
-    counted = (pair for pair in shares if pair[1] is not None)
-    gate, share = next(counted, (shares or [(judged[0], None)])[0])
-    measured = gate.measured
+    usable = [g for g in judged if not g.unusable]
+    gate = next((g for g in usable if g.share is not None), (usable or judged)[0])
+    measured, share = gate.measured, gate.share
     if measured is None or gate.unusable:
         return ResidualRisk(answer, evidence, gate)
     return ResidualRisk(
@@ -183,12 +175,12 @@ def _compared(now: Measurement, share: Measurement | None, previous: Evidence | 
     before = next((m for m in previous.measurements if m.id == now.id), None) if previous else None
     if previous is None or before is None or share is not now or not before.finite:
         return words.compared(now, previous)
-    return f"{change(now, before)}: was {people_of(before, previous)}"
+    return f"{change(now, before)}: was {counted_share(before, previous)}"
 
 
 def _found_from(evidence: Evidence, audit: str) -> float:
-    stated = (m.value for m in _limits(evidence) if m.id.audit == audit and not m.id.setting)
-    return next(stated, math.nan)
+    stated = (m for m in evidence.measurements if m.id.quantity == DETECTION_LIMIT and not m.id.setting)
+    return next((m.value for m in stated if m.id.audit == audit and m.finite), math.nan)
 
 
 def finding_of(gate: GateView) -> str:
@@ -240,29 +232,6 @@ def _part(start: float, limit: float, end: float) -> float:
     return math.inf if taken else 0.0
 
 
-def _cut(share: float) -> float:
-    return min(max(share, 0.0), 1.0)
-
-
-def _span(m: Measurement | None) -> str:
-    if m is None or not math.isfinite(m.value):
-        return ""
-    if m.interval is None or not math.isfinite(m.interval.low + m.interval.high):
-        return words.copied(m.value)
-    low, high = _cut(m.interval.low), _cut(m.interval.high)
-    return words.interval(low, high, "share") if high > low else words.copied(high)
-
-
-def _as_share(gate: GateView) -> Measurement | None:
-    """The share of people, or another share beyond chance, else what it comes to in copied rows."""
-    m, evidence = gate.measured, gate.evidence
-    if gate.share is not None:
-        return gate.share
-    if m is None or (m.unit == "share" and beyond_chance(m, evidence)):
-        return m
-    return _equivalent(m, evidence.measurements)
-
-
 def _equivalent(m: Measurement, others: Sequence[Measurement]) -> Measurement | None:
     alike = (x for x in others if x.id.quantity == LEAK_EQUIVALENT.name and x.id.derived_from == m.id)
     return next((x for x in alike if math.isfinite(x.value)), None)
@@ -286,23 +255,19 @@ def found_from(evidence: Evidence) -> tuple[LeakFound, ...]:
     """By class of leak, from how many people on it would have been found; empty where that is unknown."""
     rows, few = train_people(evidence), evidence.suppression
     return tuple(
-        LeakFound(*leak_name(m), words.people(m.value, rows, few), words.number(m.value, "share"))
-        for m in _limits(evidence)
-        if m.id.setting and m.value < 1
+        LeakFound(*leak, words.people(share, rows, few), words.number(share, "share"))
+        for leak, share in detection_limits(evidence).items()
+        if share < 1
     )
-
-
-def _limits(evidence: Evidence) -> Iterator[Measurement]:
-    return (m for m in evidence.measurements if m.id.quantity == DETECTION_LIMIT and m.finite)
 
 
 def not_measured(evidence: Evidence, risks: Sequence[ResidualRisk]) -> tuple[str, ...]:
     """What a signature does not rest on: open criteria, leaks that would hide, audits without a result."""
     open_ = [r.answer.warning for r in risks if r.answer.warning]
     refused = evidence.verdict is Result.FAIL  # what a leak would have to be is no question then
-    unknown = [m for m in _limits(evidence) if m.id.setting and m.value >= 1 and not refused]
-    hidden = [f"{x.name} ({x.meaning})" if x.meaning else x.name for x in map(leak_name, unknown)]
-    leaks = f"{_listed(hidden)}: no size is established from which such a leak would be found."
+    unknown = [leak for leak, share in detection_limits(evidence).items() if share >= 1 and not refused]
+    hidden = [f"{x.title} ({x.meaning})" if x.meaning else x.title for x in unknown]
+    leaks = f"{listed(hidden)}: no size is established from which such a leak would be found."
     silent = [
         f"{o.info.title if o.info else o.audit}: {words.sentence(o.reason)}"
         for o in evidence.outcomes
@@ -345,7 +310,7 @@ def _limited(text: str) -> str:
 def _assumed(risks: Sequence[ResidualRisk], review: Mapping[str, Any]) -> Iterator[str]:
     yield "An adversary holds the release and knows true facts about people."
     aims = [_AIMS[r.answer.criterion] for r in risks if r.answer.state is not AnswerState.NOT_TESTED]
-    yield f"The adversary tries {_listed(aims)}." if aims else "No attack on people was part of this run."
+    yield f"The adversary tries {listed(aims)}." if aims else "No attack on people was part of this run."
     yield f"Recipient: {_plain(review, 'recipient')}. Environment: {_plain(review, 'environment')}."
 
 
@@ -361,7 +326,7 @@ def _tried(evidence: Evidence) -> Iterator[str]:
         named = attacks.get(criterion, [])
         more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
         if named:
-            yield f"{criterion.capitalize()}: {_listed([*named[:_MOST_NAMED], *more])}."
+            yield f"{criterion.capitalize()}: {listed([*named[:_MOST_NAMED], *more])}."
     control = evidence.tables.get("control")
     if control is not None:
         yield f"A success that {control.rows:,} control people share does not count."
@@ -369,8 +334,7 @@ def _tried(evidence: Evidence) -> Iterator[str]:
 
 def _result(evidence: Evidence, risks: Sequence[ResidualRisk]) -> Iterator[str]:
     found = (f"{r.answer.criterion}, {r.answer.state if r.share is None else r.people}" for r in risks)
-    yield f"Of {words.counted(train_people(evidence), 'training person', 'training people')}:"
-    yield f"{'; '.join(found)}."
+    yield words.sentence("; ".join(found))
     yield f"Ranges are confidence intervals of at least {words.percent_level(evidence.level)}."
     for r in [r for r in risks if r.shows_leaks][:1]:
         count = words.people(r.found_from, train_people(evidence), evidence.suppression)
@@ -380,12 +344,12 @@ def _result(evidence: Evidence, risks: Sequence[ResidualRisk]) -> Iterator[str]:
 def _residual(evidence: Evidence, risks: Sequence[ResidualRisk], review: Mapping[str, Any]) -> Iterator[str]:
     for state in AnswerState:
         if mine := [r.answer.criterion for r in risks if r.answer.state is state]:
-            yield f"{state.capitalize()}: {_listed(mine)}."
+            yield f"{state.capitalize()}: {listed(mine)}."
     measures = _measures(evidence, review)
     unproven = evidence.generator.privacy.guarantee is None
-    yield f"Measures: {_listed(measures) if measures else 'none stated'}" + (
-        "; the generator gives no formal privacy guarantee." if unproven else "."
-    )
+    yield f"Measures: {listed(measures) if measures else 'none stated'}."
+    if unproven:
+        yield "No mathematical guarantee limits what the release reveals: attacks not tried may find more."
     yield f"Owner: {_plain(review, 'owner')}. Reviewer: {_plain(review, 'reviewer')}."
     on = review.get("review_on")
     yield f"Next review: {words.moment(str(on)) if on else NOT_STATED}."
@@ -408,8 +372,3 @@ def _measures(evidence: Evidence, review: Mapping[str, Any]) -> list[str]:
 
 def _plain(review: Mapping[str, Any], key: str) -> str:
     return shortened(str(review.get(key) or NOT_STATED), _MOST_LETTERS).rstrip(".")
-
-
-def _listed(names: Sequence[str]) -> str:
-    *first, last = names or [""]
-    return f"{', '.join(first)} and {last}" if first else last

@@ -7,24 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from markupsafe import Markup
-
 from synth_audit import registry
 from synth_audit.errors import SynthAuditError
-from synth_audit.findings.measurement import Direction, Measurement, MeasurementId, Series
+from synth_audit.findings.measurement import Direction, Measurement, MeasurementId, Series, is_share
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, REFERENCE_RATIO
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
 from synth_audit.report import words
-from synth_audit.report.plot_kinds import (
-    Beside,
-    Comparison,
-    PanelKind,
-    full_title,
-    line_rows,
-    plot_kind,
-    series_svg,
-)
-from synth_audit.report.view import Cells, Panel, Picture, ScopeTable
+from synth_audit.report.charts import Beside, picture_of
+from synth_audit.report.panels import PANELS, panels_picture
+from synth_audit.report.svg import Cells, Picture
 
 _FIRST_PICTURES = 1
 """Pictures of an audit on the short page: each takes about a hundred words of 6,000."""
@@ -44,11 +35,10 @@ def pictures_of(
     """
     together: dict[tuple[str, str, int], list[Series]] = {}
     for i, s in enumerate(series):
-        joined = isinstance(plot_kind(s.kind), PanelKind)
-        together.setdefault((s.kind, s.id.quantity, -1 if joined else i), []).append(s)
+        together.setdefault((s.kind, s.id.quantity, -1 if s.kind in PANELS else i), []).append(s)
     return tuple(
-        (panels_picture(group, kind, f"{anchor}-{i}"), True)
-        if isinstance(kind := plot_kind(group[0].kind), PanelKind)
+        (panels_picture(group, PANELS[group[0].kind], f"{anchor}-{i}"), True)
+        if group[0].kind in PANELS
         else (
             picture_of(group[0], f"{anchor}-{i}", beside=references(group[0], measurements)),
             group[0].id == group[0].id.whole,
@@ -57,44 +47,24 @@ def pictures_of(
     )
 
 
-def picture_of(series: Series, anchor: str, *, beside: Beside | None = None) -> Picture:
-    """The figure of one series with axes.
-
-    Args:
-        anchor: prefix of the ids inside; must be unique on a page.
-    """
-    beside, kind = beside or Beside(), plot_kind(series.kind)
-    title = full_title(series)
-    drawing = series_svg(series, anchor=anchor, heading=False, beside=beside)
-    rows_of = line_rows if kind is None or isinstance(kind, PanelKind) else kind.rows
-    header, rows = rows_of(series, beside)
-    return Picture(title, Markup(drawing), Cells(title, header, rows))  # noqa: S704  (escapes its texts)
-
-
-def panels_picture(series: Sequence[Series], kind: PanelKind, anchor: str) -> Picture:
-    """The figure of several series of one quantity side by side.
-
-    Args:
-        anchor: prefix of the ids inside; must be unique on a page.
-    """
-    title, most = series[0].title, kind.most(series)
-    panels = tuple(
-        Panel(
-            words.sentence(s.id.label, "") or title,
-            Markup(kind.draw(s, most, f"{anchor}-{i}", f"{title}: {s.id.label}")),  # noqa: S704
-        )
-        for i, s in enumerate(series, 1)
-    )
-    scale = Markup(kind.scale(series, most, f"{anchor}-scale"))  # noqa: S704  (escapes its texts)
-    narrow = bool(kind.narrow) and len(series) >= kind.narrow
-    return Picture(title, scale, kind.table(series, title), kind.note, panels, narrow)
-
-
 def references(series: Series, measurements: Iterable[Measurement]) -> Beside:
     """Reference values of the measurements that a series pictures, at each place or the same for all."""
     known = {m.id: m.reference.value for m in measurements if m.reference is not None}
-    own = tuple(known.get(place) for place in series.places or (series.id,) * len(series.x))
-    return Beside((Comparison("reference", own),))
+    own = [known.get(place) for place in series.places or (series.id,) * len(series.x)]
+    return Beside({"reference": own})
+
+
+@dataclass(frozen=True)
+class ScopeTable:
+    """One quantity for each column or setting, worst first; ``worst`` names a few with their values.
+
+    It is empty where no direction is worse.
+    """
+
+    title: str
+    summary: str
+    worst: str
+    table: Cells
 
 
 @dataclass(frozen=True)
@@ -206,7 +176,7 @@ def reference(m: Measurement) -> str:
         return ""
     if m.reference.interval is None:
         return words.number(m.reference.value, m.unit)
-    say = words.number if m.unit == "share" else words.bare_number  # a unit in words is said once
+    say = words.number if is_share(m.unit) else words.bare_number  # a unit in words is said once
     span = words.interval(m.reference.interval.low, m.reference.interval.high, m.unit)
     return f"{say(m.reference.value, m.unit)} ({span})"
 

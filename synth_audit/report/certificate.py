@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 from synth_audit.build import build_version, resource_folder
 from synth_audit.files import load_yaml
-from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import Result
 from synth_audit.plan.plan import Plan
 from synth_audit.report import words
@@ -27,27 +26,24 @@ from synth_audit.report.assessment import (
     residual_risks,
 )
 from synth_audit.report.audits import has_numbers
+from synth_audit.report.chapters import Fact
 from synth_audit.report.gates import (
-    NO_GATE,
     GateView,
     gates_of,
-    missed_advice,
     obstacles,
     sign_of,
+    tally,
     titles,
     train_people,
     verdict_view,
 )
 from synth_audit.report.known_answer import sharpness
 from synth_audit.report.page import alerts_of, page, subject_of
-from synth_audit.report.view import Fact
 from synth_audit.store.approvals import Approval
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.history import released_evidence
-from synth_audit.store.locate import LocatedEvidence
+from synth_audit.store.locate import LocatedEvidence, released_evidence
 from synth_audit.store.reports import WRITTEN_BY, Marks, audit_marks, certificate_as_written, read_marks
-from synth_audit.verdict.criteria import CRITERIA, Answer, AnswerState, answers
-from synth_audit.verdict.own_gates import ANSWERS, CONTRACT
+from synth_audit.verdict.criteria import ANSWERS, CONTRACT, CRITERIA, Answer, AnswerState, answers
 
 COMPARED_WITH = "data-compared-with"
 """Mark of the page: the digest of the release that it compares with; absent where there is none."""
@@ -227,14 +223,10 @@ class Cause:
 
 def _reasons(evidence: Evidence, risks: Sequence[ResidualRisk], stopped: Sequence[Cause]) -> tuple[str, ...]:
     """Why the verdict is what it is: what failed or is open, by cause, or what came nearest to a limit."""
-    gates, blockers = gates_of(evidence), tuple(words.sentence(b) for b in evidence.gates.blockers)
+    blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
     if stopped or blockers:
         return (*(cause.sentence for cause in stopped), *blockers)
-    deciding = words.counted(sum(g.result.blocking for g in gates), "deciding gate")
-    if not any(g.result.blocking for g in gates):
-        return (NO_GATE,)
-    advice = missed_advice(gates)
-    return (f"All {deciding} passed.", *_closest_call(risks), *([f"{advice}."] if advice else ()))
+    return (tally(gates_of(evidence)), *_closest_call(risks))
 
 
 def _closest_call(risks: Sequence[ResidualRisk]) -> Iterator[str]:
@@ -242,8 +234,7 @@ def _closest_call(risks: Sequence[ResidualRisk]) -> Iterator[str]:
     deciding = [r.gate for r in risks if r.gate is not None and r.gate.result.blocking]
     for gate in nearest_first(deciding)[:1]:
         risk = next(r for r in risks if r.gate is gate)
-        people = f"{risk.people} of {train_people(risk.evidence):,} training people"
-        found = finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {people}"
+        found = finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {risk.people}"
         yield f"Closest to its limit: {found}."
 
 
@@ -256,7 +247,7 @@ def _by_cause(evidence: Evidence) -> tuple[Cause, ...]:
     causes: dict[tuple[Result, str], list[GateView]] = {}
     # What the gate on answers says, each criterion says by itself.
     stopped = [g for g in obstacles(evidence) if g.result.gate != ANSWERS]
-    for gate in sorted(stopped, key=lambda g: (g.result.result is not Result.FAIL, _indirect(g))):
+    for gate in stopped:
         causes.setdefault((gate.result.result, _about(gate, risks)), []).append(gate)
     found = []
     for (result, about), gates in causes.items():
@@ -272,14 +263,6 @@ def _limits(evidence: Evidence) -> tuple[tuple[str, GateView], ...]:
     places = {gate.place for _, gate in listed}
     others = [g for g in gates_of(evidence) if g.result.blocking and g.place not in places]
     return (*listed, *(("other", gate) for gate in others))
-
-
-def _indirect(gate: GateView) -> int:
-    """0 for what was found of people, 1 for the form of the table, 2 for a number that restates another."""
-    about = gate.result.measurement
-    if about is None:
-        return 1
-    return 2 if about.quantity == LEAK_EQUIVALENT.name else 0
 
 
 def _about(gate: GateView, risks: Mapping[str, str]) -> str:

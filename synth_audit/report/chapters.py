@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.examination.exposed_records import LIKELY
@@ -14,8 +14,8 @@ from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import words
 from synth_audit.report.audits import AuditView, declared, has_numbers, pictures_of
-from synth_audit.report.gates import GateView, gate_views, rank
-from synth_audit.report.view import Cells, Fact, Sign
+from synth_audit.report.gates import GateView, Sign, gate_views, rank
+from synth_audit.report.svg import Cells
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.criteria import CRITERIA, Answer, answers
 from synth_audit.verdict.gate_decision import first_few
@@ -28,18 +28,20 @@ _MOST_NAMES = 6
 _LEAD = "Which training records are most at risk, and is that more than chance?"
 
 
-@dataclass(frozen=True)
-class Risk:
-    """What gates and audits are about.
+class Fact(NamedTuple):
+    """A label with its value, and a remark."""
 
-    Attributes:
-        silence: what is not known without an audit on it; empty where no audit is needed.
-    """
+    label: str
+    value: str
+    detail: str = ""
+
+
+class Risk(NamedTuple):
+    """What gates and audits are about."""
 
     name: str
     title: str
     question: str
-    silence: str = ""
 
 
 TABLE = Risk(
@@ -52,45 +54,17 @@ UNPLACED = Risk(
     "Audits that could not be placed",
     "These audits could not be loaded here, so their section is not known.",
 )
-RISKS = (
-    TABLE,
-    Risk(
-        "singling out",
-        "Singling out",
-        "Can somebody use the synthetic table to describe exactly one person of the real one?",
-        "whether single people can be picked out",
-    ),
-    Risk(
-        "linkability",
-        "Linkability",
-        "Can somebody use the synthetic table to find out that two records belong to the same person?",
-        "whether records of one person can be linked",
-    ),
-    Risk(
-        "inference",
-        "Inference",
-        "Can somebody who knows part of a person's record learn a secret from the synthetic table?",
-        "whether secrets about a person can be learnt",
-    ),
-    Risk(
-        "membership",
-        "Membership",
-        "Can somebody find out that a person's record was among those the generator learnt from?",
-        "whether it can be found out who was in the real table",
-    ),
-    Risk(
-        "fidelity",
-        "Fidelity",
-        "Does the synthetic table look like the real one?",
-        "whether the synthetic table resembles the real one",
-    ),
-    Risk(
-        "utility",
-        "Utility",
-        "Does work done with the synthetic table give the results that the real one would give?",
-        "whether the synthetic table is of any use",
-    ),
-)
+ASKED = {
+    "singling out": "Can somebody use the synthetic table to describe exactly one person of the real one?",
+    "linkability": "Can somebody use the synthetic table to find out that two records are of one person?",
+    "inference": "Can somebody who knows part of a person's record learn a secret from the synthetic table?",
+    "membership": "Can somebody find out that a person's record was among those the generator learnt from?",
+    "fidelity": "Does the synthetic table look like the real one?",
+    "utility": "Does work done with the synthetic table give the results that the real one would give?",
+}
+"""Questions that audits answer, by what they are about."""
+
+RISKS = (TABLE, *(Risk(name, name.capitalize(), question) for name, question in ASKED.items()))
 
 
 @dataclass(frozen=True)
@@ -178,10 +152,9 @@ def _group(
 ) -> Group:
     answer = next((a for a in asked if a.criterion == risk.name), None)
     why = answer.reason if answer else ""
-    if risk.silence and not any(has_numbers(a.outcome) for a in audits):
+    if risk.name in ASKED and not any(has_numbers(a.outcome) for a in audits):
         why = "the audits for it gave no result" if audits else "the plan has no audit for it"
-    alarm = f"This report does not say {risk.silence}: {why}." if risk.silence and why else ""
-    return Group(risk, gates, audits, alarm, answer)
+    return Group(risk, gates, audits, words.sentence(why), answer)
 
 
 def _declared_risk(audit: str) -> str:
@@ -294,4 +267,4 @@ def guarantee_section(
 def unmeasured(evidence: Evidence) -> tuple[str, ...]:
     """Kinds of usefulness of which nothing is known; the criteria about people stand by themselves."""
     measured = {o.info.risk for o in evidence.outcomes if o.info is not None and has_numbers(o)}
-    return tuple(r.title for r in RISKS if r.silence and r.name not in (*CRITERIA, *measured))
+    return tuple(r.title for r in RISKS if r.name in ASKED and r.name not in (*CRITERIA, *measured))

@@ -6,30 +6,27 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
-from synth_audit.findings.measurement import Measurement, MeasurementId
+from synth_audit.findings.measurement import OF_SUBGROUP, PEOPLE, ROWS, Measurement, MeasurementId, is_share
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import svg, words
 from synth_audit.report.interval_charts import gate_picture, units_of
 from synth_audit.report.svg import RESULT_CLASSES, result_mark
-from synth_audit.report.view import Sign, VerdictQuestion, VerdictView
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
-from synth_audit.table.schema import Role
-from synth_audit.verdict.criteria import CRITERIA, answers
+from synth_audit.text import listed
+from synth_audit.verdict.criteria import ANSWERS, CONTRACT, Answer, answers
 from synth_audit.verdict.gate_decision import MORE, in_brackets
-from synth_audit.verdict.own_gates import ANSWERS, CONTRACT
 from synth_audit.verdict.table_checks import contract_part
 
 _FROM_MANY = (ANSWERS,)
 """Gates that follow from several numbers, whose explanation says it best."""
 _URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
-_RESTATED = ("The whole ", "The value", "No interval ", "The lower end ", "The upper end ", "About ")
+_RESTATED = re.compile(r"(The (whole|value|lower end|upper end|([\d.]+ % )?interval,)|No interval|About)\b")
 """How sentences of an explanation begin that say no more than number, interval and limit beside it."""
 _UNUSABLE = re.compile("^.* decides nothing: ")
 """What an explanation says of its number before the reason; that it could not be tested is said already."""
@@ -38,21 +35,55 @@ _SAID_ABOVE = ("Do not release this table. ", "Weigh this before releasing. ")
 
 NO_GATE = "No gate decides about this table, and without one nothing may leave."
 
-_BOUNDS = {
-    "upper": "The upper end of the interval is compared with the limit.",
-    "lower": "The lower end of the interval is compared with the limit.",
-    "both": "Both ends of the interval are compared with the limits.",
-    "value": "The value itself is compared with the limit.",
+_CHECKED = {
+    "expect_table_columns_to_match_set": "has the declared columns and no others",
+    "expect_column_values_to_be_in_type_list": "holds values of its kind",
+    "expect_column_values_to_be_between": "lies within its declared bounds",
+    "expect_column_values_to_be_in_set": "holds none but its declared categories",
+    "expect_column_values_to_not_be_null": "has no missing values",
+    "expect_cells_as_full_as_in_train": "has hardly more missing cells than train",
 }
-_MOST_NAMES = 40
+"""What an expectation on the table asks for."""
 _MOST_TITLES = 3
 """Gates named in one sentence; the report lists them all."""
 
-_COUNTS_PEOPLE = {"exact_match.excess": "exact_match.record_excess"}
-"""Numbers that are shares of rows, and those of the same audit that are shares of training people."""
 
-_IDENTIFIERS = "exact_match.identifier_reuse"
-"""The number that is zero, too, where no column is an identifier."""
+@dataclass(frozen=True)
+class Sign:
+    """A result as shape and words. ``kind`` is ``pass``, ``fail`` or ``open``."""
+
+    kind: str
+    word: str
+    icon: Markup
+
+
+@dataclass(frozen=True)
+class VerdictQuestion:
+    """One of the two answers; ``kind`` as of a sign, ``detail`` says why where it is not a yes."""
+
+    label: str
+    answer: str
+    kind: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class VerdictView:
+    """The verdict as sentences, with what stands in the way of a release.
+
+    Attributes:
+        answers: what became of each question about people.
+        questions: whether it is safe to release, and whether it is fit for purpose.
+        silence: what else was not measured.
+    """
+
+    sign: Sign
+    headline: str
+    explanation: str
+    silence: str
+    obstacles: tuple[str, ...]
+    answers: tuple[Answer, ...] = ()
+    questions: tuple[VerdictQuestion, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,7 +115,7 @@ class GateView:
         gate = self.result
         if gate.blocking or gate.result is not Result.FAIL:
             return sign_of(gate.result)
-        return _unfit_sign() if gate.fitness else Sign("advice", "Advice not met", _warning_icon())
+        return _unfit_sign() if gate.fitness else _unfit_sign("advice", "Advice not met")
 
     @property
     def role(self) -> str:
@@ -103,42 +134,57 @@ class GateView:
         """``2.1 % of the rows are copies of real records; 2 % allowed``, without a full stop."""
         gate = self.result
         if gate.gate == CONTRACT:
-            return self._contract()
+            mine = [c for c in self.evidence.table_checks if contract_part(c.key) is not None]
+            held, checks = sum(c.met is True for c in mine), words.counted(len(mine), "check")
+            text = f"{held:,} of {checks} of columns, types, bounds and categories hold"
+            return text if gate.result is Result.PASS else f"{text}: {gate.explanation.rstrip('.')}"
         if not self._has_number:
             return words.sentence(self._named(), end="").rstrip(".")
-        return self.found + self._limit_told
+        text = self.found
+        if gate.maximum is not None:
+            text += f"; {self.limit.removeprefix('at most ') if gate.minimum is None else self.limit} allowed"
+        elif gate.minimum is not None:
+            text += f"; {self.limit} needed"
+        ends = ((gate.high, gate.maximum), (gate.minimum, gate.low))
+        beyond = any(more is not None and less is not None and more > less for more, less in ends)
+        open_ = gate.result is Result.INSUFFICIENT
+        return text + (", and the interval reaches beyond it" if open_ and beyond else "")
 
     @property
     def found(self) -> str:
         """The same without its limit; what was asked, where its number decides nothing."""
+        about = self.result.measurement
         if self.unusable:
             return words.sentence(f"{self.result.title.rstrip('.')}: this could not be tested", end="")
-        return self._found() if self._has_number else self.sentence
+        if about is None or not self._has_number:
+            return self.sentence
+        text = self.finding or f"{words.name_of(about, self.evidence)}: {{value}}"
+        text = text.replace("{value}", self._found_value(self.unit))
+        text = text.replace("{percent}", self._found_value("share"))
+        # The column that a worst number is about: its own, or the one whose number it is.
+        alike = (m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == self.unit)
+        worst = (m.id.column for m in alike if m.id.column and m.value == self.result.value)
+        column = about.column or next(worst, "")
+        return words.sentence(
+            text.replace("{column}", f"column {column}" if column else "the worst column"), end=""
+        )
 
     @property
     def found_in_people(self) -> str:
         """The same with its number of training people, ``(163 to 200 of 395 people)``, where it has one."""
-        if self.unusable or self.share is None:
+        if self.unusable or self.share is None or self.share.unit != PEOPLE:
             return self.found
-        return f"{self.found} ({self.people} of {train_people(self.evidence):,} people)"
+        return f"{self.found} ({counted_share(self.share, self.evidence)})"
 
     @property
     def share(self) -> Measurement | None:
-        """The number as a share of training people beyond chance; None where it is no such share."""
-        m, outcomes = self.measured, self.evidence.outcomes
-        about = {o.audit for o in outcomes if o.info is not None and o.info.risk in CRITERIA}
-        if m is None or m.unit != "share" or m.id.audit not in about or not m.finite:
+        """The number as a share beyond chance, of people rather than rows; None where it is no such share."""
+        m = self.measured
+        if m is None or not is_share(m.unit) or not m.finite or not beyond_chance(m, self.evidence):
             return None
-        if m.id.quantity == LEAK_EQUIVALENT.name or of_subgroup(m):
-            return None
-        if other := _COUNTS_PEOPLE.get(str(m.id)):
-            return next((x for x in self.evidence.measurements if str(x.id) == other and x.finite), None)
-        return m if beyond_chance(m, self.evidence) else None
-
-    @property
-    def people(self) -> str:
-        """How many training people that is; empty where it is no share of them."""
-        return people_of(self.share, self.evidence) if self.share is not None else ""
+        alike = (x for x in self.evidence.measurements if x.id.audit == m.id.audit and x.unit == PEOPLE)
+        people = (x for x in alike if m.unit == ROWS and not x.id.derived_from and x.id == x.id.whole)
+        return next((x for x in people if x.finite), m)
 
     @property
     def cause(self) -> str:
@@ -146,7 +192,7 @@ class GateView:
         if self.unusable:
             return words.sentence(_UNUSABLE.sub("", self._named()))
         told = re.split(r"(?<=\.) (?=[A-Z])", self.explanation)
-        new = " ".join(t for t in told if not t.startswith(_RESTATED))
+        new = " ".join(t for t in told if not _RESTATED.match(t))
         return "" if words.sentence(self.sentence) == new else new
 
     @property
@@ -169,9 +215,7 @@ class GateView:
     def allowed(self) -> str:
         """The limit, or what it is where it is no number."""
         table = self.result.measurement is None and self.result.gate != ANSWERS
-        return words.limits(self.result.minimum, self.result.maximum, self.unit) or (
-            "the table itself" if table else "none"
-        )
+        return self.limit or ("the table itself" if table else "none")
 
     @property
     def value(self) -> str:
@@ -192,11 +236,6 @@ class GateView:
         level = f"{words.percent_level(self.result.level)} interval" if self.result.level else "Interval"
         parts = (("Limit", self.limit), (level, self.interval))
         return "" if self.unusable else " ".join(f"{name}: {told}." for name, told in parts if told)
-
-    @property
-    def judged(self) -> str:
-        """Which number was compared with the limit."""
-        return _BOUNDS.get(self.result.bound, "")
 
     @property
     def explanation(self) -> str:
@@ -239,46 +278,22 @@ class GateView:
         known = gate.measurement is not None and gate.value is not None
         return known and gate.gate not in _FROM_MANY and not self.unusable
 
-    @property
-    def _limit_told(self) -> str:
-        """How the sentence ends: the limit, and that the interval lies on both sides of it."""
-        gate = self.result
-        if gate.maximum is None:
-            told = f"; {self.limit} needed" if gate.minimum is not None else ""
-        else:
-            told = f"; {self.limit.removeprefix('at most ') if gate.minimum is None else self.limit} allowed"
-        return told + (", and the interval reaches beyond it" if _reaches_beyond(gate) else "")
-
     def _named(self) -> str:
         """The explanation with its measurement called by its titles; it is named where it cannot be used."""
         about, text = self.result.measurement, self.result.explanation
         for x in () if about is None else filter(None, (about, about.derived_from)):
-            if outcome := next((o for o in self.evidence.outcomes if o.audit == x.audit), None):
-                label = f" ({x.label})" if x.label else ""
+            for outcome in (o for o in self.evidence.outcomes if o.audit == x.audit):
                 audit = f" of “{outcome.info.title}”" if outcome.info else ""
-                plain = f"“{words.quantity_texts(outcome, x)[0]}{label}”{audit}"
+                plain = f"“{words.name_of(x, self.evidence)}”{audit}"
                 for technical in (str(x), f"{x.name}{in_brackets(x)}"):
                     text = text.replace(technical, plain)
         return text
-
-    def _found(self) -> str:
-        text, about = self.finding, self.result.measurement
-        assert about is not None
-        if about.name == _IDENTIFIERS and not any(Role.IDENTIFIER in c.roles for c in self.evidence.columns):
-            return "No column is declared as identifier"
-        if not text:
-            outcome = next((o for o in self.evidence.outcomes if o.audit == about.audit), None)
-            title = words.quantity_texts(outcome, about)[0] if outcome else about.quantity.replace("_", " ")
-            text = f"{title}{f' ({about.label})' if about.label else ''}: {{value}}"
-        filled = text.replace("{value}", self._found_value(self.unit))
-        filled = filled.replace("{percent}", self._found_value("share"))
-        return words.sentence(filled.replace("{column}", self._column(about)), end="")
 
     def _found_value(self, unit: str) -> str:
         """Less than nothing beyond chance is none; a gate that asks for a least value says it as it is."""
         gate, reference = self.result, self.measured.reference if self.measured else None
         value, low, high = gate.value, gate.low, gate.high
-        if unit == "share" and reference is not None and reference.value == 0 and gate.minimum is None:
+        if is_share(unit) and reference is not None and reference.value == 0 and gate.minimum is None:
             value, low, high = (None if x is None else max(x, 0.0) for x in (value, low, high))
         open_ = gate.result is Result.INSUFFICIENT
         if not value and not open_:
@@ -289,22 +304,6 @@ class GateView:
         if open_ and low is not None and high is not None:
             told += f" ({words.interval(low, high, unit, places)})"  # which is why it is open
         return told
-
-    def _column(self, about: MeasurementId) -> str:
-        """The column that a worst number is about: its own, or the one whose number it is."""
-        alike = (m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == self.unit)
-        worst = (m.id.column for m in alike if m.id.column and m.value == self.result.value)
-        found = about.column or next(worst, "")
-        return f"column {found}" if found else "the worst column"
-
-    def _contract(self) -> str:
-        mine = [c for c in self.evidence.table_checks if contract_part(c.key) is not None]
-        held = sum(c.met is True for c in mine)
-        text = (
-            f"{held:,} of {words.counted(len(mine), 'check')} of columns, types, bounds and categories hold"
-        )
-        passed = self.result.result is Result.PASS
-        return text if passed else f"{text}: {self.result.explanation.rstrip('.')}"
 
     def _places(self) -> int:
         gate = self.result
@@ -343,14 +342,6 @@ def _apart(places: int, unit: str, gate: GateResult, ends: Sequence[float | None
     return places
 
 
-def _reaches_beyond(gate: GateResult) -> bool:
-    """Whether what keeps a gate open is an interval that lies on both sides of a limit."""
-    ends = ((gate.high, gate.maximum), (gate.minimum, gate.low))
-    return gate.result is Result.INSUFFICIENT and any(
-        more is not None and less is not None and more > less for more, less in ends
-    )
-
-
 def obstacles(evidence: Evidence) -> list[GateView]:
     """What keeps a table in: deciding gates that failed, then those that could not decide.
 
@@ -366,18 +357,21 @@ def train_people(evidence: Evidence) -> int:
     return evidence.tables["train"].rows if "train" in evidence.tables else 0
 
 
-def people_of(share: Measurement, evidence: Evidence) -> str:
-    """A share of the training people in people: ``none to 1,285``, ``none found`` without another end."""
-    rows, few, span = train_people(evidence), evidence.suppression, share.interval
-    if span is not None and span.low != span.high:
-        return words.people_interval(span.low, span.high, rows, few)
-    found = words.people(share.value, rows, few)
-    return "none found" if found == "none" else found
+def counted_share(m: Measurement, evidence: Evidence) -> str:
+    """A share beyond chance in what it counts: ``none to 1,285 of 9,758 people``, ``0 to 2 % of the rows``.
 
-
-def of_subgroup(m: Measurement) -> bool:
-    """Whether it is about one subgroup; how many people that has is suppressed."""
-    return "subgroup" in m.id.quantity
+    How many people a subgroup has is suppressed.
+    """
+    if m.unit == OF_SUBGROUP:
+        return "of those in one subgroup"
+    if m.unit != PEOPLE:
+        noun = m.unit.partition(" of ")[2]
+        return f"{words.cut_share(m)} of the {noun}" if noun else words.cut_share(m)
+    rows, span = train_people(evidence), m.interval
+    if span is None or span.low == span.high:
+        found = words.people(m.value, rows, evidence.suppression)
+        return "none found" if found == "none" else f"{found} of {rows:,} people"
+    return f"{words.people_interval(span.low, span.high, rows, evidence.suppression)} of {rows:,} people"
 
 
 def beyond_chance(m: Measurement, evidence: Evidence) -> bool:
@@ -394,8 +388,7 @@ def titles(gates: Sequence[GateView]) -> str:
     named = [f"“{g.result.title.rstrip('.')}”" for g in gates[:_MOST_TITLES]]
     if len(gates) > _MOST_TITLES:
         named.append(f"{len(gates) - _MOST_TITLES} more")
-    *first, last = named
-    return f"{', '.join(first)} and {last}" if first else last
+    return listed(named)
 
 
 def missed_advice(gates: Sequence[GateView]) -> str:
@@ -423,21 +416,16 @@ def verdict_sign(evidence: Evidence) -> Sign:
     return sign_of(evidence.verdict)
 
 
-def _unfit_sign() -> Sign:
-    return Sign("open", "Not fit for purpose", _warning_icon())
-
-
-def _warning_icon() -> Markup:
+def _unfit_sign(kind: str = "open", word: str = "Not fit for purpose") -> Sign:
+    """What stops nothing, and is not to be overlooked."""
     ring = svg.element("circle", cx=12, cy=12, r=8, fill="none", stroke="muted", stroke_width=2)
     bar = svg.element("path", d="M12 7.5v6M12 15.6v1.4", stroke="muted", stroke_width=2)
-    return _icon(ring + bar)
+    return Sign(kind, word, _icon(ring + bar))
 
 
 def _icon(shapes: str) -> Markup:
-    icon = svg.element(
-        "svg", shapes, class_="icon", viewBox="0 0 24 24", width=24, height=24, aria_hidden="true"
-    )
-    return Markup(icon)  # noqa: S704
+    box = {"viewBox": "0 0 24 24", "width": "24", "height": "24"}
+    return Markup(svg.element("svg", shapes, class_="icon", aria_hidden="true", **box))  # noqa: S704
 
 
 def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) -> VerdictView:
@@ -454,8 +442,8 @@ def verdict_view(evidence: Evidence, *, unmeasured: Sequence[str], sound: bool) 
     return VerdictView(
         verdict_sign(evidence),
         words.headline(evidence.verdict, evidence.fitness),
-        " ".join((*(f"{g.found_in_people}." for g in obstacles(evidence)[:1]), _tally(gates_of(evidence)))),
-        _silence(unmeasured),
+        " ".join((*(f"{g.found_in_people}." for g in obstacles(evidence)[:1]), tally(gates_of(evidence)))),
+        f"Not measured: {listed([name.lower() for name in unmeasured])}." if unmeasured else "",
         blockers,
         answers(evidence.outcomes, evidence.gates.results),
         two_answers(evidence),
@@ -478,7 +466,8 @@ def two_answers(evidence: Evidence) -> tuple[VerdictQuestion, VerdictQuestion]:
     )
 
 
-def _tally(gates: Sequence[GateView]) -> str:
+def tally(gates: Sequence[GateView]) -> str:
+    """How the deciding gates ended, and which advice was not met."""
     results = [g.result.result for g in gates if g.result.blocking]
     if not results:
         return NO_GATE
@@ -497,13 +486,6 @@ def _tally(gates: Sequence[GateView]) -> str:
     return words.sentence(". ".join(parts))
 
 
-def _silence(unmeasured: Sequence[str]) -> str:
-    if not unmeasured:
-        return ""
-    *first, last = (name.lower() for name in unmeasured)
-    return f"Not measured: {', '.join(first)}{' and ' if first else ''}{last}."
-
-
 def rank(gate: GateView) -> tuple[int, int]:
     """Advice that could not be judged says nothing about the table, so it must not head the list."""
     result, blocking = gate.result.result, gate.result.blocking
@@ -512,47 +494,16 @@ def rank(gate: GateView) -> tuple[int, int]:
 
 
 def check_sentence(check: TableCheck) -> str:
-    """What was checked: ``Column age holds int64 or Int64Dtype``; what is no expectation stays as it is."""
-    part = contract_part(check.key) or _expectation(check.key)
+    """What was checked: ``Column age: lies within its bounds``; what is no expectation stays as it is."""
+    part = contract_part(check.key)
     if part is None:
+        try:
+            part = json.loads(check.key)
+        except ValueError:
+            return words.sentence(check.key, end="")
+    if not isinstance(part, dict) or not isinstance(part.get("kwargs"), dict) or "type" not in part:
         return words.sentence(check.key, end="")
-    kwargs = part["kwargs"]
+    kind, kwargs = str(part["type"]), part["kwargs"]
     about = f"Column {kwargs['column']}" if "column" in kwargs else "The table"
-    return f"{about} {_asked(str(part['type']), kwargs)}"
-
-
-def _expectation(key: str) -> Mapping[str, Any] | None:
-    try:
-        found = json.loads(key)
-    except ValueError:
-        return None
-    known = isinstance(found, dict) and isinstance(found.get("kwargs"), dict) and "type" in found
-    return found if known else None
-
-
-def _asked(kind: str, kwargs: Mapping[str, Any]) -> str:
-    match kind, kwargs:
-        case "expect_table_columns_to_match_set", {"column_set": list(names)}:
-            listed = ", ".join(map(str, names[:_MOST_NAMES])) + (", …" if len(names) > _MOST_NAMES else "")
-            return f"has exactly these {words.counted(len(names), 'column')}: {listed}"
-        case "expect_column_values_to_be_in_type_list", {"type_list": list(types)}:
-            return f"holds {' or '.join(map(str, types))}"
-        case "expect_column_values_to_be_between", _:
-            return f"lies within its bounds, {_bounds(kwargs)}"
-        case "expect_column_values_to_be_in_set", {"value_set": list(values)}:
-            return f"holds none but its declared categories ({len(values):,})"
-        case "expect_column_values_to_not_be_null", _:
-            return "has no missing values"
-        case "expect_cells_as_full_as_in_train", {"column_margin": column, "table_margin": table}:
-            return (
-                f"has at most {column:.0%} more missing cells in a column than train, {table:.0%} in all "
-                "columns together, beyond chance"
-            )
-    return kind.removeprefix("expect_").removeprefix("column_").replace("_", " ")
-
-
-def _bounds(kwargs: Mapping[str, Any]) -> str:
-    low, high = kwargs.get("min_value"), kwargs.get("max_value")
-    if low is None or high is None:
-        return f"at least {low}" if high is None else f"at most {high}"
-    return f"{low} to {high}"
+    plain = kind.removeprefix("expect_").removeprefix("column_").replace("_", " ")
+    return f"{about}: {_CHECKED.get(kind, plain)}"

@@ -9,18 +9,15 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from synth_audit.errors import DataError
 from synth_audit.findings.verdict import GateResult, Result
-from synth_audit.report import svg, words
+from synth_audit.report import refuse_other_file, svg, words
 from synth_audit.report.assessment import nearest_first
 from synth_audit.report.certificate import counting_approvals, wanted_approvals
 from synth_audit.report.gates import gates_of, obstacles, sign_of, verdict_sign
 from synth_audit.report.page import page
-from synth_audit.report.svg import RESULT_CLASSES, result_mark
-from synth_audit.report.view import Panel
+from synth_audit.report.svg import RESULT_CLASSES, Panel, result_mark
 from synth_audit.report.words import RESULT_WORDS
-from synth_audit.store.files import read_plain
-from synth_audit.store.history import PastAudit, TableHistory
+from synth_audit.store.locate import PastAudit, TableHistory
 from synth_audit.verdict.criteria import AnswerState, answers
 
 WIDTH, HEIGHT = 300.0, 96.0
@@ -112,17 +109,7 @@ def render_index(histories: Sequence[TableHistory], base: Path) -> str:
 
 def refuse_no_index(path: Path) -> None:
     """Raise ``DataError`` where the page would take the place of a file that is none of its kind."""
-    try:
-        known = _MARK in read_plain(path).decode(errors="replace")
-    except OSError:  # a folder, a link, a device, or closed to this user
-        known = False
-    if not known:
-        raise DataError(
-            "the file is there already and is no index",
-            where=str(path),
-            expected="a new file, or an earlier index",
-            fix="name another with --out, or replace this one with --force",
-        )
+    refuse_other_file(path, "index", "--out", lambda page: _MARK in page)
 
 
 def _filters(keys: Sequence[str]) -> str:

@@ -7,14 +7,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from synth_audit.findings.measurement import MeasurementId
+from synth_audit.findings.measurement import MeasurementId, is_share
 from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import svg, words
 from synth_audit.report.svg import result_mark
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
-from synth_audit.verdict.own_gates import ANSWERS
+from synth_audit.verdict.criteria import ANSWERS
 
 WIDTH, HEIGHT = 360.0, 54.0
 PAD, _TOP, _BAND = 10.0, 17.0, 20.0
@@ -55,16 +55,15 @@ def drawing(gate: GateResult, unit: str, width: float, anchor: str) -> str:
 def _domain(gate: GateResult, unit: str) -> tuple[float, float]:
     seen = (gate.value, gate.low, gate.high, gate.minimum, gate.maximum)
     values = [x for x in seen if x is not None and svg.drawable(x)]
+    share = is_share(unit)
     if not any(values):
-        return 0.0, 0.01 if unit == "share" else 1.0
-    low, high = svg.domain(values, zero=unit == "share" and min(values) >= 0 and max(values) < 0.45)
+        return 0.0, 0.01 if share else 1.0
+    low, high = svg.domain(values, zero=share and min(values) >= 0 and max(values) < 0.45)
     room = (high - low) * 0.08
-    natural = 0.0 if low == 0.0 else None
-    top = 1.0 if unit == "share" and high <= 1.0 else None
-    left, right = low - room, high + room
     if gate.minimum is not None and gate.maximum is not None:
-        left, right = left - 2 * room, right + 2 * room
-    return (natural if natural is not None else left), (min(right, top) if top is not None else right)
+        room *= 3
+    right = min(high + room, 1.0) if share and high <= 1.0 else high + room
+    return (0.0 if low == 0.0 else low - room), right
 
 
 def _band(gate: GateResult, scale: svg.Linear, anchor: str) -> str:
@@ -103,19 +102,10 @@ def _limits(gate: GateResult, unit: str, scale: svg.Linear) -> str:
     places = [scale(x) for x in (gate.minimum, gate.maximum) if x is not None and svg.drawable(x)]
     if not places:
         return ""
-    label = _label(sum(places) / len(places), words.limits(gate.minimum, gate.maximum, unit), scale)
+    told = words.limits(gate.minimum, gate.maximum, unit)
+    middle, right = sum(places) / len(places), scale.end + PAD
+    label = svg.centred(middle, _TOP - 6, told, 11, right, muted=False, weight="600")
     return "".join(svg.line(x, _TOP - 3, x, _BOTTOM + 2, width=2) for x in places) + label
-
-
-def _label(x: float, label: str, scale: svg.Linear) -> str:
-    half, right = svg.text_width(label, 12) / 2, scale.end + PAD
-    if x + half > right:
-        x, anchor = right, "end"
-    elif x < half:
-        x, anchor = 0.0, "start"
-    else:
-        anchor = "middle"
-    return svg.text(x, _TOP - 6, label, size=11, weight="600", anchor=anchor)
 
 
 def suite_overview_svg(

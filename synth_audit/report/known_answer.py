@@ -9,40 +9,35 @@ from typing import Any, NamedTuple
 
 from synth_audit import registry
 from synth_audit.findings.measurement import Measurement
-from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, Sensitivity, SensitivityCurve
+from synth_audit.findings.sensitivity import (
+    LEAK_EQUIVALENT,
+    LEAK_NAMES,
+    LeakName,
+    Sensitivity,
+    SensitivityCurve,
+)
 from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import words
-from synth_audit.report.gates import GateView, gate_views, sign_of
-from synth_audit.report.view import SensitivityLine, Sign
+from synth_audit.report.gates import GateView, Sign, gate_views, sign_of
 from synth_audit.store.evidence import Evidence
 
 DETECTION_LIMIT = "detection_limit"
 """The quantity by which an audit states from which share of the people on it finds a class of leak."""
 
 
-class LeakName(NamedTuple):
-    """A class of leak in plain words: its name, and what a planted row holds."""
-
-    name: str
-    meaning: str
-
-
-LEAKS = {
-    "copies": LeakName("Copies", "the whole record of one person"),
-    "near_copies": LeakName("Near copies", "a record, its values changed a little"),
-    "fragments": LeakName("Parts of a record", "a third of one person's values"),
-    "shifted": LeakName("Shifted copies", "a record, each number moved alike"),
-    "mixtures": LeakName("Mixed rows", "parts of two people in one row"),
-    "subgroup": LeakName("Rare people", "near copies of people with unusual values"),
-}
-"""Classes of leak by the setting of their detection limit, as every page calls them."""
-
-
 def leak_name(limit: Measurement) -> LeakName:
     """The class of leak that a detection limit is about."""
     setting = limit.id.setting
-    return LEAKS.get(setting, LeakName(setting.replace("_", " ").capitalize(), ""))
+    return LEAK_NAMES.get(setting, LeakName(setting.replace("_", " ").capitalize()))
+
+
+class SensitivityLine(NamedTuple):
+    """What the audit would have seen, in one line; ``kind`` as of a sign, ``warning`` may be empty."""
+
+    kind: str
+    text: str
+    warning: str = ""
 
 
 class Shown(NamedTuple):
@@ -70,7 +65,6 @@ class MeasurementSensitivity:
     measurement: Measurement | None
     restated: Measurement | None
     proportional: bool
-    level: float
     gates: tuple[GateView, ...]
 
     @property
@@ -105,7 +99,12 @@ class MeasurementSensitivity:
     @property
     def leak(self) -> str:
         """The share of copied rows that it behaves like; empty where that cannot be said."""
-        return leak_sentence(self.restated) if self.restated is not None else ""
+        if self.restated is None:
+            return ""
+        share = words.cut_share(self.restated)
+        if not share:
+            return "As a share of copied rows it could not be computed."
+        return f"Behaves like a release in which {share} of the rows were copied."
 
     @property
     def shows(self) -> str:
@@ -143,7 +142,7 @@ def sensitivities(evidence: Evidence) -> tuple[MeasurementSensitivity, ...]:
     """Every measurement with a response, in the order of the evidence."""
     gates = gate_views(evidence)
     return tuple(
-        _sensitivity(evidence, outcome, r, tuple(g for g in gates if _rests_on(g, r, outcome)))
+        _sensitivity(outcome, r, tuple(g for g in gates if _rests_on(g, r, outcome)))
         for outcome in evidence.outcomes
         for r in outcome.responses
     )
@@ -161,11 +160,7 @@ def sensitivity_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]
     if evidence.planting.reason or not found:
         return SensitivityLine("open", _unknown(evidence))
     if not relied:
-        return SensitivityLine(
-            "open",
-            "No deciding gate rests on a number that was tried on planted leaks.",
-            _besides(found),
-        )
+        return SensitivityLine("open", "No deciding gate rests on a number that was tried on planted leaks.")
     best, blind = sharpest(relied), [w for w in relied if not w.sees]
     if len(blind) == len(relied):
         text = "This audit would not have seen even a full copy of the training rows: what decides is blind."
@@ -177,7 +172,14 @@ def sensitivity_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]
     else:
         least = words.detectable(best.least)
         text = f"Had {least} of the rows or more been copies, this audit would have seen it."
-    return SensitivityLine("open" if blind or best is None else "pass", text, _blindness(relied, blind))
+    if not blind:
+        return SensitivityLine("pass" if best else "open", text)
+    names = "; ".join(f"{w.audit_title}: {w.name}" for w in blind[:3]) + ("; …" if len(blind) > 3 else "")
+    warning = (
+        f"{len(blind)} of {words.counted(len(relied), 'measurement')} behind its deciding gates "
+        f"{'is' if len(blind) == 1 else 'are'} blind here ({names})."
+    )
+    return SensitivityLine("open", text, warning)
 
 
 def _unknown(evidence: Evidence) -> str:
@@ -191,43 +193,21 @@ def _unknown(evidence: Evidence) -> str:
     return "No audit of privacy was part of this run: it would not have seen any leak."
 
 
-def _besides(found: Sequence[MeasurementSensitivity]) -> str:
-    best = sharpest(found)
-    if best is None or best.least is None:
-        return ""
-    return f"The sharpest of the others would have shown {words.smallest_leak(best.least)}."
-
-
-def _blindness(relied: Sequence[MeasurementSensitivity], blind: Sequence[MeasurementSensitivity]) -> str:
-    if not blind:
-        return ""
-    names = "; ".join(f"{w.audit_title}: {w.name}" for w in blind[:3]) + ("; …" if len(blind) > 3 else "")
-    return (
-        f"{len(blind)} of {words.counted(len(relied), 'measurement')} behind its deciding gates "
-        f"{'is' if len(blind) == 1 else 'are'} blind here ({names})."
-    )
-
-
 def _sensitivity(
-    evidence: Evidence, outcome: AuditOutcome, response: SensitivityCurve, gates: tuple[GateView, ...]
+    outcome: AuditOutcome, response: SensitivityCurve, gates: tuple[GateView, ...]
 ) -> MeasurementSensitivity:
     measurement = next((m for m in outcome.measurements if m.id == response.id), None)
-    interval = measurement.interval if measurement else None
     declared = outcome.info.quantities if outcome.info else ()
+    copies = (m for m in outcome.measurements if m.id.quantity == LEAK_EQUIVALENT.name)
     return MeasurementSensitivity(
         outcome=outcome,
         response=response,
         title=words.quantity_texts(outcome, response.id)[0],
         measurement=measurement,
-        restated=next((m for m in outcome.measurements if _restates(m, response)), None),
+        restated=next((m for m in copies if m.id.derived_from == response.id), None),
         proportional=all(q.proportional for q in declared if q.name == response.id.quantity),
-        level=interval.level if interval else evidence.level,
         gates=gates,
     )
-
-
-def _restates(m: Measurement, response: SensitivityCurve) -> bool:
-    return m.id.quantity == LEAK_EQUIVALENT.name and m.id.derived_from == response.id
 
 
 def _rests_on(gate: GateView, response: SensitivityCurve, outcome: AuditOutcome) -> bool:
@@ -251,12 +231,13 @@ def best_of_audits(found: Sequence[MeasurementSensitivity]) -> list[MeasurementS
 def known_answer(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> dict[str, Any]:
     """The section; it stands in every report, for a check that was not made is worth saying too."""
     shares = evidence.planting.shares or tuple(sorted({a.share for w in found for a in w.response.answers}))
+    labels = {0.0: "New people", 1.0: "All rows copied"}
     return {
         "headline": _headline(found),
         "planted": _planted(evidence),
         "alarm": _alarm(evidence, found),
-        "limits": _limits(evidence),
-        "shares": [(share, _share_label(share)) for share in shares],
+        "limits": detection_limits(evidence),
+        "shares": [(share, labels.get(share, f"{words.number(share, 'share')} copied")) for share in shares],
         "rows": sorted(found, key=_rank),
         "best": best_of_audits(found),
     }
@@ -265,11 +246,6 @@ def known_answer(evidence: Evidence, found: Sequence[MeasurementSensitivity]) ->
 def _rank(w: MeasurementSensitivity) -> tuple[bool, float]:
     """Blind ones first, then the sharpest; those without a smallest leak last."""
     return (w.sees, math.inf if w.least is None else w.least)
-
-
-def _share_label(share: float) -> str:
-    known = {0.0: "New people", 1.0: "All rows copied"}
-    return known.get(share, f"{words.number(share, 'share')} copied")
 
 
 def _headline(found: Sequence[MeasurementSensitivity]) -> str:
@@ -308,52 +284,23 @@ def _alarm(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> str:
     return f"{text} {words.counted(relied, 'deciding gate')} relied on one." if relied else text
 
 
-def leak_sentence(m: Measurement) -> str:
-    """``Behaves like a release in which 2.3 % (0.3 to 5.4 %) of the rows were copied.``"""
-    if math.isnan(m.value):
-        return "As a share of copied rows it could not be computed."
-    low, high = (m.interval.low, m.interval.high) if m.interval else (math.nan, math.nan)
-    return f"Behaves like a release in which {words.behaves_like(m.value, low, high)}."
-
-
-def sharpness(evidence: Evidence) -> tuple[str, ...]:
+def sharpness(evidence: Evidence) -> str:
     """What a leak would have had to be to stay unseen, in a sentence or two."""
-    if limits := detection_limits(evidence):
-        return limits
-    found = sensitivities(evidence)
-    line, best = sensitivity_line(evidence, found), sharpest([w for w in found if w.decides])
-    told = [" ".join(filter(None, (line.text, line.warning)))]
-    if best is not None and best.least is not None and best.least > 0 and "synthetic" in evidence.tables:
-        rows = evidence.tables["synthetic"].rows
-        told.append(f"That is {words.people(best.least, rows, evidence.suppression)} of {rows:,} rows.")
-    return tuple(told)
+    if detection_limits(evidence):
+        return _without_limit(evidence)
+    line = sensitivity_line(evidence, sensitivities(evidence))
+    return f"{line.text} {line.warning}".strip()
 
 
-def detection_limits(evidence: Evidence) -> tuple[str, ...]:
-    """From which share of the people on each class of leak is found; empty where nobody measured it."""
-    limits = _limits(evidence)
-    known = {name: share for name, share in limits.items() if share < 1}
-    told = []
-    if known:
-        shares = ", ".join(
-            f"{leak.name.lower()} {words.number(share, 'share')}" for leak, share in known.items()
-        )
-        told.append(
-            "A leak would have been found, with 95 % probability, from these shares of the training people "
-            f"on: {shares}. A smaller one may be there unseen."
-        )
-    if left := [name for name in limits if name not in known]:
-        told.append(f"No such share is established for: {', '.join(leak.name.lower() for leak in left)}.")
-    return tuple(told)
-
-
-def _limits(evidence: Evidence) -> dict[LeakName, float]:
+def detection_limits(evidence: Evidence) -> dict[LeakName, float]:
     """Share of the training people by class of leak; 1 where none is established."""
-    return {
-        leak_name(m): m.value
-        for m in evidence.measurements
-        if m.id.quantity == DETECTION_LIMIT and m.id.setting and m.finite
-    }
+    stated = (m for m in evidence.measurements if m.id.quantity == DETECTION_LIMIT and m.id.setting)
+    return {leak_name(m): m.value for m in stated if m.finite}
+
+
+def _without_limit(evidence: Evidence) -> str:
+    left = [leak.title.lower() for leak, share in detection_limits(evidence).items() if share >= 1]
+    return f"No such share is established for: {', '.join(left)}." if left else ""
 
 
 def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> SensitivityLine:
@@ -364,7 +311,6 @@ def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> S
         return sensitivity_line(evidence, found)
     if limit >= 1:
         unknown = "It is not established from which size on a leak would have been found."
-        return SensitivityLine("open", (detection_limits(evidence) or (unknown,))[-1])
-    share = words.share_of_people(limit, evidence)
-    unknown = " ".join(detection_limits(evidence)[1:])  # of classes of leak for which it does not hold
-    return SensitivityLine("pass", f"A leak of {share} would have been found with 95 % probability.", unknown)
+        return SensitivityLine("open", _without_limit(evidence) or unknown)
+    told = f"A leak of {words.share_of_people(limit, evidence)} would have been found with 95 % probability."
+    return SensitivityLine("pass", told, _without_limit(evidence))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from synth_audit.plugins.audit import Status
+from synth_audit.report.charts import series_svg
 from synth_audit.report.gates import gate_views, verdict_view
 from synth_audit.report.page import alerts_of, fragment
-from synth_audit.report.plot_kinds import series_svg
 from synth_audit.store.evidence import Evidence, Pictures
 
 

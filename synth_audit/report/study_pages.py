@@ -10,25 +10,12 @@ from markupsafe import Markup
 
 from synth_audit.findings.measurement import Series
 from synth_audit.findings.verdict import Result
-from synth_audit.report import words
-from synth_audit.report.audits import picture_of
-from synth_audit.report.gates import sign_of
+from synth_audit.report import sweep_charts, words
+from synth_audit.report.charts import picture_of
+from synth_audit.report.gates import Sign, sign_of
 from synth_audit.report.page import page
-from synth_audit.report.plot_kinds.matrix import scale_svg
-from synth_audit.report.sweep_charts import (
-    axis_of,
-    box_panels,
-    candidate_sign,
-    dot_of,
-    gate_rows,
-    gates_told,
-    matrix_pictures,
-    number_told,
-    result_of,
-    scatter_svg,
-    short_names,
-)
-from synth_audit.report.view import Cells, Picture, Sign
+from synth_audit.report.panels import correlation_scale
+from synth_audit.report.svg import Cells, Picture
 from synth_audit.store.files import write_text
 from synth_audit.studies.calibration import Calibration, Curve
 from synth_audit.studies.frontier import ERROR, FrontierRecord
@@ -49,8 +36,8 @@ def render_frontier(record: FrontierRecord) -> str:
 
     The same record gives the same text, byte for byte.
     """
-    names, varied = short_names(record.candidates)
-    panels, matrices = box_panels(record, names, varied), matrix_pictures(record)
+    names, varied = sweep_charts.short_names(record.candidates)
+    panels, matrices = sweep_charts.box_panels(record, names, varied), sweep_charts.matrix_pictures(record)
     view = {
         "record": record,
         "sign": _sign(record),
@@ -59,16 +46,16 @@ def render_frontier(record: FrontierRecord) -> str:
         "command": _command(record),
         "plot": _plot(record, names),
         "undrawn": _undrawn(record),
-        "axes": (axis_of(record.privacy), axis_of(record.utility)),
-        "sign_of": candidate_sign,
-        "gates_told": gates_told,
-        "number_told": number_told,
+        "axes": (sweep_charts.axis_of(record.privacy), sweep_charts.axis_of(record.utility)),
+        "sign_of": sweep_charts.candidate_sign,
+        "gates_told": sweep_charts.gates_told,
+        "number_told": sweep_charts.number_told,
         "key": _KEY,
         "names": names,
-        "gates": gate_rows(record),
+        "gates": sweep_charts.gate_rows(record),
         "panels": panels[:_OPEN_PANELS],
         "more_panels": panels[_OPEN_PANELS:],
-        "scale": Markup(scale_svg("scale")),  # noqa: S704  (escapes its texts)
+        "scale": Markup(correlation_scale("scale")),  # noqa: S704  (escapes its texts)
         "matrices": matrices[:_OPEN_MATRICES],
         "more_matrices": matrices[_OPEN_MATRICES:],
         "uncorrected": _uncorrected(record),
@@ -82,7 +69,7 @@ def write_frontier(record: FrontierRecord, path: Path) -> Path:
 
 
 def _sign(record: FrontierRecord) -> Sign:
-    results = {result_of(c) for c in record.candidates}
+    results = {sweep_charts.result_of(c) for c in record.candidates}
     if record.chosen is not None:
         return sign_of(Result.PASS)
     return sign_of(Result.FAIL if results <= {Result.FAIL} else Result.INSUFFICIENT)
@@ -112,20 +99,15 @@ def _todo(record: FrontierRecord) -> tuple[str, ...]:
         )
     if any(c.passed for c in record.candidates):
         return ("Name measurements that they have as frontier.privacy and frontier.utility in the plan.",)
-    found = []
-    if any(c.verdict == Result.FAIL for c in record.candidates):
-        found.append(
-            "Where gates failed: try settings that keep less of the real table, or another generator; "
-            "the table of gates below shows which requirement stopped which candidate."
-        )
-    if any(c.verdict == Result.INSUFFICIENT for c in record.candidates):
-        found.append(
-            "Where evidence is lacking: the candidate's own report says how many more attempts would decide, "
-            "and fewer candidates leave shorter intervals."
-        )
-    if any(c.verdict == ERROR for c in record.candidates):
-        found.append("Where there is no table: mend the cause named beside the candidate and sweep again.")
-    return tuple(found)
+    advice = {
+        Result.FAIL: "Where gates failed: try settings that keep less of the real table, or another "
+        "generator. The table of gates below shows which requirement stopped which candidate.",
+        Result.INSUFFICIENT: "Where evidence is lacking: the candidate's own report says how many more "
+        "attempts would decide, and fewer candidates leave shorter intervals.",
+        ERROR: "Where there is no table: mend the cause named beside the candidate and sweep again.",
+    }
+    ends = {c.verdict for c in record.candidates}
+    return tuple(text for end, text in advice.items() if end in ends)
 
 
 def _command(record: FrontierRecord) -> str:
@@ -135,13 +117,20 @@ def _command(record: FrontierRecord) -> str:
 
 
 def _plot(record: FrontierRecord, names: tuple[str, ...]) -> Picture:
-    privacy, utility = axis_of(record.privacy), axis_of(record.utility)
+    privacy, utility = sweep_charts.axis_of(record.privacy), sweep_charts.axis_of(record.utility)
     pairs = list(zip(record.candidates, names, strict=True))
-    dots = [d for c, name in pairs if (d := dot_of(c, name, chosen=c is record.best)) is not None]
+    dots = [
+        d for c, name in pairs if (d := sweep_charts.dot_of(c, name, chosen=c is record.best)) is not None
+    ]
     title = "Privacy and utility of every candidate"
-    drawing = scatter_svg(dots, privacy, utility, anchor="plot", title=title)
+    drawing = sweep_charts.scatter_svg(dots, privacy, utility, anchor="plot", title=title)
     cells = tuple(
-        (c.name, *number_told(c.privacy, privacy), *number_told(c.utility, utility), candidate_sign(c).word)
+        (
+            c.name,
+            *sweep_charts.number_told(c.privacy, privacy),
+            *sweep_charts.number_told(c.utility, utility),
+            sweep_charts.candidate_sign(c).word,
+        )
         for c in record.candidates
     )
     header = ("Candidate", privacy.title, "Interval", utility.title, "Interval", "Verdict")

@@ -1,4 +1,4 @@
-"""The few things every chart is made of: elements, scales, axes, line styles, legends, marks of results."""
+"""The few things every picture is made of: elements, scales, axes, line styles, marks; its numbers beside."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
+
+from markupsafe import Markup
 
 from synth_audit.findings.verdict import Result
 from synth_audit.report import words
@@ -39,13 +41,51 @@ _NAME_WIDTH = 180.0
 Labels = tuple[str, str]
 """What the names are, and what the values are."""
 
+Span = tuple[float, float]
+"""Where something starts, and how long it is."""
+
 _TILE: dict[str, Any] = {"width": 6, "height": 6, "patternUnits": "userSpaceOnUse"}
 _LINES = 5
 """Colours of lines."""
 _DASHES = (None, "7 4", "2 3", "9 3 2 3", "14 4")
-_MARKERS = ("circle", "square", "triangle", "diamond", "cross")
+_MARKERS = 3
+"""Shapes of markers."""
 
 RESULT_CLASSES = {Result.PASS: "pass", Result.FAIL: "fail", Result.INSUFFICIENT: "open"}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A plain table; the first column heads its rows."""
+
+    caption: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One of several drawings that are to be compared."""
+
+    title: str
+    drawing: Markup
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture with its caption, the numbers behind it and perhaps a remark under the caption.
+
+    Attributes:
+        drawing: the picture, or the scale that its panels share.
+        panels: drawings side by side, of which three fit into a line where they are narrow, else two.
+    """
+
+    title: str
+    drawing: Markup
+    table: Cells
+    note: str = ""
+    panels: tuple[Panel, ...] = ()
+    narrow: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,27 +149,10 @@ def text(
     )
 
 
-def line(
-    x1: float,
-    y1: float,
-    x2: float,
-    y2: float,
-    *,
-    rule: bool = False,
-    width: float = 1,
-    dash: str | None = None,
-) -> str:
-    """A straight line in ink, or in the faint colour of rules."""
-    return element(
-        "line",
-        x1=x1,
-        y1=y1,
-        x2=x2,
-        y2=y2,
-        stroke="rule" if rule else "ink",
-        stroke_width=width,
-        stroke_dasharray=dash,
-    )
+def line(x1: float, y1: float, x2: float, y2: float, *, rule: bool = False, **more: Any) -> str:
+    """A straight line in ink, or in the faint colour of rules; its ``width`` is 1 and it has no ``dash``."""
+    look = {"stroke_width": more.get("width", 1), "stroke_dasharray": more.get("dash")}
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, stroke="rule" if rule else "ink", **look)
 
 
 def document(width: float, height: float, body: str, *, anchor: str, title: str, description: str) -> str:
@@ -267,10 +290,13 @@ def value_rules(
     return out
 
 
-def centred(x: float, y: float, content: str, size: float, right: float = WIDTH) -> str:
-    """A text under its place, moved inwards where the edges of the picture would cut it."""
+def centred(
+    x: float, y: float, content: str, size: float, right: float = WIDTH, *, muted: bool = True, **more: Any
+) -> str:
+    """A text at its place, moved inwards where the edges of the picture would cut it."""
     half = text_width(content, size) / 2
-    return text(min(max(x, half), right - half), y, content, size=size, anchor="middle", muted=True)
+    place = min(max(x, half), right - half)
+    return text(place, y, content, size=size, anchor="middle", muted=muted, **more)
 
 
 def position_labels(names: Sequence[str], places: Sequence[float], y: float, room: float) -> str:
@@ -300,11 +326,15 @@ class Axes:
     room: float
     upright: bool
 
+    @property
+    def pen(self) -> Pen:
+        """What draws along its values."""
+        return Pen(self.upright)
+
     def across(self, value: float, **more: Any) -> str:
         """A line at a value, through all places."""
         at, (first, last) = self.scale(value), (self.centres[0], self.centres[-1])
-        pen = Pen(self.upright)
-        return pen.line((at, first - self.room / 2), (at, last + self.room / 2), **more)
+        return self.pen.line((at, first - self.room / 2), (at, last + self.room / 2), **more)
 
     def missing(self, centre: float, at: float) -> str:
         """What stands in a place without a number, from a position on the scale on."""
@@ -379,6 +409,11 @@ class Pen:
         (x1, y1), (x2, y2) = (reversed(a), reversed(b)) if self.upright else (a, b)
         return line(x1, y1, x2, y2, **more)
 
+    def box(self, along: Span, across: Span) -> tuple[float, float, float, float]:
+        """Left, top, width and height of what starts somewhere along and across, and is so long there."""
+        (x, wide), (y, high) = (across, along) if self.upright else (along, across)
+        return x, y, wide, high
+
     def ends(self, low: float, high: float, across: float, half: float, *, width: float) -> str:
         """A stroke across each end of an interval."""
         return "".join(
@@ -409,6 +444,12 @@ def track(x: float, y: float, width: float, height: float) -> str:
     return element("rect", x=x, y=y, width=width, height=height, fill="track")
 
 
+def filled(x: float, y: float, wide: float, high: float, *, fill: str, stroke: str, width: float) -> str:
+    """A rectangle that is large enough to be seen."""
+    wide, high = max(wide, 0.6), max(high, 0.6)
+    return element("rect", x=x, y=y, width=wide, height=high, fill=fill, stroke=stroke, stroke_width=width)
+
+
 def square(x: float, y: float, side: float) -> str:
     """A piece of a path: many squares as elements of their own would make the page heavy."""
     return f"M{x:.1f} {y:.1f}h{side:.1f}v{side:.1f}h{-side:.1f}z"
@@ -433,19 +474,13 @@ class LineStyle:
 
     def marker(self, x: float, y: float, r: float = 3.6) -> str:
         """The marker of this line at a place."""
-        match _MARKERS[(self.index + 2 * (self.index // _LINES)) % len(_MARKERS)]:
-            case "circle":
+        match (self.index + 2 * (self.index // _LINES)) % _MARKERS:
+            case 0:
                 return element("circle", cx=x, cy=y, r=r, fill=self.colour)
-            case "square":
-                shape = f"M{x - r:.1f} {y - r:.1f}h{2 * r:g}v{2 * r:g}h{-2 * r:g}z"
-            case "triangle":
-                shape = f"M{x:.1f} {y - r * 1.2:.1f}l{r * 1.2:g} {r * 2.1:g}h{-r * 2.4:g}z"
-            case "diamond":
-                d = r * 1.35
-                shape = f"M{x:.1f} {y - d:.1f}l{d:g} {d:g}l{-d:g} {d:g}l{-d:g} {-d:g}z"
+            case 1:
+                shape = square(x - r, y - r, 2 * r)
             case _:
-                arms = f"M{x - r:.1f} {y - r:.1f}l{2 * r:g} {2 * r:g}m0 {-2 * r:g}l{-2 * r:g} {2 * r:g}"
-                return element("path", d=arms, stroke=self.colour, stroke_width=1.8)
+                shape = f"M{x:.1f} {y - r * 1.2:.1f}l{r * 1.2:g} {r * 2.1:g}h{-r * 2.4:g}z"
         return element("path", d=shape, fill=self.colour)
 
     def path(self, d: str) -> str:
@@ -462,16 +497,8 @@ class LineStyle:
 
     def bar(self, x: float, y: float, width: float, height: float) -> str:
         """A bar in this line's pattern."""
-        return element(
-            "rect",
-            x=x,
-            y=y,
-            width=max(width, 0.6),
-            height=max(height, 0.6),
-            fill=f"url(#{self.anchor}-p{self.index})",
-            stroke=self.colour,
-            stroke_width=1,
-        )
+        fill = f"url(#{self.anchor}-p{self.index})"
+        return filled(x, y, width, height, fill=fill, stroke=self.colour, width=1)
 
     def pattern(self) -> str:
         """The pattern behind :meth:`bar`: solid, hatched, hollow, dotted, ruled."""

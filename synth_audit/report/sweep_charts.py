@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -14,13 +14,11 @@ from synth_audit.findings.measurement import BOX_LINES, Direction, MeasurementId
 from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import Result
 from synth_audit.report import svg, words
-from synth_audit.report.audits import declared, picture_of
-from synth_audit.report.gates import sign_of
-from synth_audit.report.plot_kinds import Beside, Comparison, full_title
-from synth_audit.report.plot_kinds.box import five
-from synth_audit.report.plot_kinds.matrix import matrix_svg
-from synth_audit.report.svg import WIDTH, result_mark
-from synth_audit.report.view import Cells, Picture, Sign
+from synth_audit.report.audits import declared
+from synth_audit.report.charts import Beside, five_numbers, full_title, picture_of
+from synth_audit.report.gates import Sign, sign_of
+from synth_audit.report.panels import matrix_svg
+from synth_audit.report.svg import WIDTH, Cells, Picture, result_mark
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.studies.frontier import ERROR, CandidateResult, Correlations, FrontierRecord, Number
 from synth_audit.text import clean
@@ -31,6 +29,8 @@ _EACH = 24.0
 
 _TOP = 30.0
 _R = 7.0
+_ABOVE, _APART = 9.0, 14.0
+"""A label stands so far above its sign's middle, clear of the whisker, and so far from other labels."""
 _ENDINGS = {Result.PASS: "passed", Result.FAIL: "failed", Result.INSUFFICIENT: "undecided"}
 _ABSENT = (math.nan,) * len(BOX_LINES)
 _MEDIAN = BOX_LINES.index("median")
@@ -41,7 +41,6 @@ _SAFER: dict[Direction | None, str] = {
 
 Five = tuple[float, ...]
 Span = tuple[float, float]
-Frame = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ def scatter_svg(dots: Sequence[Dot], privacy: Axis, utility: Axis, *, anchor: st
         if d.chosen:
             body += svg.element("circle", cx=x, cy=y, r=_R + 5, fill="none", stroke="ink", stroke_width=2.4)
         body += result_mark(d.result, x, y, _R)
-    body += _names(dots, places, (left + 2, _TOP, WIDTH - 2, bottom))
+    body += _names(dots, places, bottom)
     about = _describe(dots, privacy, utility)
     return svg.document(WIDTH, bottom + 58, body, anchor=anchor, title=title, description=about)
 
@@ -146,68 +145,33 @@ def _whiskers(d: Dot, x_scale: svg.Linear, y_scale: svg.Linear) -> str:
     return out
 
 
-def _names(dots: Sequence[Dot], places: Sequence[tuple[float, float]], frame: Frame) -> str:
-    """Labels where they cover least, the chosen one first."""
-    taken = [(x - _R - 1, y - _R - 1, x + _R + 1, y + _R + 1) for x, y in places]
+def _names(dots: Sequence[Dot], places: Sequence[tuple[float, float]], bottom: float) -> str:
+    """Labels beside their signs, each moved up or down until it covers no other and no sign."""
+    taken = [(x - _R, x + _R, y) for x, y in places]
     out = ""
-    for i in sorted(range(len(dots)), key=lambda i: not dots[i].chosen):
-        shown = svg.fitted(dots[i].label, 150, 12)
-        wide = svg.text_width(shown, 12) + (6 if dots[i].chosen else 0)
-        spots = _spots(*places[i], wide)
-        costs = [sum(_overlap(spot, t) for t in taken) + 30 * _outside(spot, frame) for spot in spots]
-        best = spots[costs.index(min(costs))]
-        taken.append(best)
-        out += _leader(*places[i], best)
-        out += _name(shown, (best[0] + best[2]) / 2, best[3] - 3, chosen=dots[i].chosen)
+    for d, (x, y) in sorted(zip(dots, places, strict=True), key=lambda pair: not pair[0].chosen):
+        shown = svg.fitted(d.label, 150, 12)
+        wide = svg.text_width(shown, 12) + (6 if d.chosen else 0)
+        left = x + _R + 4 if x + _R + 4 + wide <= WIDTH else x - _R - 4 - wide
+        covering = [at for start, end, at in taken if start < left + wide and left < end]
+        heights = sorted(range(int(_TOP) + 7, int(bottom) - 7, 2), key=lambda at: abs(at - y + _ABOVE))
+        at = next((h for h in heights if all(abs(h - other) >= _APART for other in covering)), y)
+        taken.append((left, left + wide, at))
+        edge = left - 2 if left > x else left + wide + 2
+        if abs(at - y) > _R + _ABOVE:
+            out += svg.line(x, y + math.copysign(_R, at - y), edge, at, width=0.8)
+        look: dict[str, Any] = {
+            "stroke": "paper",
+            "stroke_width": 3,
+            "paint_order": "stroke",
+            "text_anchor": "middle",
+        }
+        weight = "700" if d.chosen else None
+        middle = left + wide / 2
+        out += svg.element(
+            "text", escape(shown), x=middle, y=at + 4, font_size=12, fill="ink", font_weight=weight, **look
+        )
     return out
-
-
-def _leader(x: float, y: float, spot: Frame) -> str:
-    """A thin line to a label that is not close to its sign."""
-    end = (min(max(x, spot[0]), spot[2]), min(max(y, spot[1]), spot[3]))
-    away = math.hypot(end[0] - x, end[1] - y)
-    if away < _R + 8:
-        return ""
-    start = _R / away
-    return svg.line(x + (end[0] - x) * start, y + (end[1] - y) * start, *end, width=0.8)
-
-
-def _spots(x: float, y: float, wide: float) -> list[Frame]:
-    """Places for a label, the diagonal ones first: whiskers run straight."""
-    out = []
-    for gap in (_R + 3, _R + 17, _R + 31, _R + 45):
-        right, left, middle = x + gap, x - gap - wide, x - wide / 2
-        above, below, level = y - gap - 10, y + gap - 4, y - 7
-        corners = ((right, above), (right, below), (left, above), (left, below))
-        for a, b in (*corners, (right, level), (left, level), (middle, above - 5), (middle, below + 5)):
-            out.append((a, b, a + wide, b + 14))
-    return out
-
-
-def _overlap(a: Frame, b: Frame) -> float:
-    wide, high = min(a[2], b[2]) - max(a[0], b[0]), min(a[3], b[3]) - max(a[1], b[1])
-    return max(wide, 0.0) * max(high, 0.0)
-
-
-def _outside(a: Frame, frame: Frame) -> float:
-    beyond = (frame[0] - a[0], frame[1] - a[1], a[2] - frame[2], a[3] - frame[3])
-    return sum(max(x, 0.0) for x in beyond)
-
-
-def _name(shown: str, x: float, y: float, *, chosen: bool) -> str:
-    return svg.element(
-        "text",
-        escape(shown),
-        x=x,
-        y=y,
-        font_size=12,
-        fill="ink",
-        stroke="paper",
-        stroke_width=3,
-        paint_order="stroke",
-        text_anchor="middle",
-        font_weight="700" if chosen else None,
-    )
 
 
 def _describe(dots: Sequence[Dot], privacy: Axis, utility: Axis) -> str:
@@ -320,62 +284,13 @@ def _quantity(measurement: MeasurementId) -> Quantity | None:
     return next((q for q in known if q.name == measurement.quantity), None)
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """One box of a game, which every candidate may have.
-
-    Attributes:
-        place: of the box in its series. others: places of the boxes to compare it with.
-    """
+class _Box(NamedTuple):
+    """One box of a game, which every candidate may have; by name, medians of those to compare it with."""
 
     series: Series
-    place: int
-    others: tuple[int, ...]
-
-    @property
-    def key(self) -> tuple[MeasurementId, str]:
-        """What makes it the same panel in another candidate."""
-        return self.series.id, self.label(self.place)
-
-    @property
-    def title(self) -> str:
-        """The series and, where there are several to look at, the box."""
-        parts = [full_title(self.series)]
-        if not self.others and len(self.series.x) > 1:
-            parts.append(self.label(self.place))
-        return ": ".join(parts)
-
-    def label(self, place: int) -> str:
-        """What a box is called."""
-        labels: Sequence[Any] = self.series.x
-        return str(labels[place])
-
-    def five(self, place: int) -> Five:
-        """The five numbers of a box."""
-        return five(self.series, place) or _ABSENT
-
-    def median(self, label: str) -> float | None:
-        """The median of the box of that name beside it."""
-        return next((self.five(i)[_MEDIAN] for i in self.others if self.label(i) == label), None)
-
-    def over(self, panels: Sequence[_Panel | None], title: str, labels: tuple[str, ...]) -> Series:
-        """This box of every candidate, the candidates as an axis."""
-        values = [_ABSENT if p is None else p.five(p.place) for p in panels]
-        safer = _SAFER.get(direction_of(self.series.id))
-        return Series(
-            id=self.series.id,
-            title=self.title,
-            kind="box",
-            x_label=title,
-            y_label=f"{self.series.y_label} ({safer})" if safer else self.series.y_label,
-            x=labels,
-            lines={line: tuple(v[j] for v in values) for j, line in enumerate(BOX_LINES)},
-        )
-
-    def compared(self, panels: Sequence[_Panel | None]) -> tuple[Comparison, ...]:
-        """The boxes beside it, by their medians in every candidate."""
-        names = map(self.label, self.others)
-        return tuple(Comparison(n, tuple(None if p is None else p.median(n) for p in panels)) for n in names)
+    title: str
+    five: Five
+    medians: Mapping[str, float]
 
 
 def box_panels(record: FrontierRecord, names: Sequence[str], varied: str) -> tuple[Picture, ...]:
@@ -384,38 +299,51 @@ def box_panels(record: FrontierRecord, names: Sequence[str], varied: str) -> tup
     Args:
         varied: what tells the candidates apart.
     """
-    found = [{p.key: p for series in c.boxes for p in _panels(series)} for c in record.candidates]
-    first: dict[tuple[MeasurementId, str], _Panel] = {}
-    for panels in found:
-        first = {**first, **panels, **first}
-    chosen = [c is record.best for c in record.candidates]
-    labels = tuple(f"{n}*" if best else n for n, best in zip(names, chosen, strict=True))
-    strong = frozenset(label for label, best in zip(labels, chosen, strict=True) if best)
-    title = f"{varied} (* chosen)" if strong else varied
+    found = [_boxes(c.boxes) for c in record.candidates]
+    first: dict[tuple[MeasurementId, str], _Box] = {}
+    for boxes in found:
+        first = {**first, **boxes, **first}
+    labels = tuple(f"{n}*" if c is record.best else n for n, c in zip(names, record.candidates, strict=True))
+    strong = frozenset(label for label, n in zip(labels, names, strict=True) if label != n)
     pictures = []
-    for i, (key, panel) in enumerate(first.items(), 1):
-        others = [panels.get(key) for panels in found]
-        beside = Beside(panel.compared(others), strong, _reach(found, key[0]))
-        pictures.append(picture_of(panel.over(others, title, labels), f"panel-{i}", beside=beside))
+    for i, (key, box) in enumerate(first.items(), 1):
+        mine = [boxes.get(key) for boxes in found]
+        alike = (b.five for boxes in found for (series, _), b in boxes.items() if series == key[0])
+        known = [v for five in alike for v in five if math.isfinite(v)]
+        safer = _SAFER.get(direction_of(key[0]))
+        series = Series(
+            id=key[0],
+            title=box.title,
+            kind="box",
+            x_label=f"{varied} (* chosen)" if strong else varied,
+            y_label=f"{box.series.y_label} ({safer})" if safer else box.series.y_label,
+            x=labels,
+            lines={
+                line: tuple(math.nan if b is None else b.five[j] for b in mine)
+                for j, line in enumerate(BOX_LINES)
+            },
+        )
+        compared = {name: [None if b is None else b.medians.get(name) for b in mine] for name in box.medians}
+        reach = (min(known), max(known)) if known else ()  # so that pictures of a series can be compared
+        pictures.append(picture_of(series, f"panel-{i}", beside=Beside(compared, strong, reach)))
     return tuple(pictures)
 
 
-def _panels(series: Series) -> Iterator[_Panel]:
+def _boxes(all_series: Sequence[Series]) -> dict[tuple[MeasurementId, str], _Box]:
     """Boxes with places show one thing each; others show one thing and what to compare it with."""
-    if series.kind != "box" or not series.x:
-        return
-    if not series.places:
-        yield _Panel(series, 0, tuple(range(1, len(series.x))))
-        return
-    for i in range(len(series.x)):
-        yield _Panel(series, i, ())
-
-
-def _reach(found: Sequence[Mapping[tuple[MeasurementId, str], _Panel]], series: MeasurementId) -> Five:
-    """Ends of all boxes of one series, so that its pictures can be compared."""
-    values = [v for panels in found for key, p in panels.items() if key[0] == series for v in p.five(p.place)]
-    known = [v for v in values if math.isfinite(v)]
-    return (min(known), max(known)) if known else ()
+    found = {}
+    for series in all_series:
+        if series.kind != "box" or not series.x:
+            continue
+        labels: Sequence[Any] = series.x
+        fives = {str(x): five_numbers(series, i) or _ABSENT for i, x in enumerate(labels)}
+        shown = list(fives) if series.places else [str(labels[0])]
+        medians = {} if series.places else {x: five[_MEDIAN] for x, five in fives.items() if x not in shown}
+        for label in shown:
+            several = not medians and len(labels) > 1
+            title = f"{full_title(series)}: {label}" if several else full_title(series)
+            found[series.id, label] = _Box(series, title, fives[label], medians)
+    return found
 
 
 def matrix_pictures(record: FrontierRecord) -> tuple[Picture, ...]:

@@ -6,7 +6,7 @@ import math
 import re
 from datetime import datetime, timedelta
 
-from synth_audit.findings.measurement import Measurement, MeasurementId
+from synth_audit.findings.measurement import Measurement, MeasurementId, is_share
 from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import Fitness, Result
 from synth_audit.plugins.audit import AuditOutcome
@@ -86,7 +86,7 @@ def number(value: float | None, unit: str = "", places: int | None = None) -> st
         return bare
     if unit == "flag":
         return "some" if value else "none"
-    if unit == "share":
+    if is_share(unit):
         return f"{bare}{_NBSP}%"
     if unit in _BARE_UNITS or unit == "count":
         return bare
@@ -149,6 +149,16 @@ def copied(share: float, places: int | None = None) -> str:
     return "all" if share > 1 else number(share, "share", places)
 
 
+def cut_share(m: Measurement) -> str:
+    """A share or its interval, cut at none and all for reading: ``0 to 3 %``; empty for no number."""
+    if not math.isfinite(m.value):
+        return ""
+    if m.interval is None or not math.isfinite(m.interval.low + m.interval.high):
+        return copied(m.value)
+    low, high = (min(max(end, 0.0), 1.0) for end in (m.interval.low, m.interval.high))
+    return interval(low, high, m.unit) if high > low else copied(high)
+
+
 def detectable(share: float) -> str:
     """A smallest share that shows, rounded up to two digits so that no more is promised than holds."""
     if not math.isfinite(share):
@@ -157,34 +167,6 @@ def detectable(share: float) -> str:
         return "one row"
     power = 10.0 ** (1 - math.floor(math.log10(_sayable(share))))
     return number(min(math.ceil(round(share * power, 9)) / power, max(share, 1.0)), "share")
-
-
-def smallest_leak(share: float) -> str:
-    """``a leak of 0.8 % of the rows``."""
-    return "a single copied row" if share <= 0 else f"a leak of {detectable(share)} of the rows"
-
-
-def behaves_like(value: float, low: float, high: float) -> str:
-    """A leak-equivalent in words: how many rows of a release that shows the same were copied, and interval.
-
-    What lies below none or above all is cut, for reading only.
-    """
-    if math.isnan(value):
-        return NOT_COMPUTED
-    places = decimals("share", value, low=max(low, 0.0), high=min(high, 1.0))
-    span = _copied_span(low, high, places)
-    if value < 0:
-        return f"none of the rows were copied (below 0; {span})"
-    return f"{copied(value, places)} ({span}) of the rows were copied"
-
-
-def _copied_span(low: float, high: float, places: int) -> str:
-    if math.isnan(low) or math.isnan(high):
-        return "interval not computed"
-    if high < 0 or low > 1:
-        return f"the whole interval is {'below 0' if high < 0 else f'above 100{_NBSP}%'}"
-    start = copied(low) if low < 0 else bare_number(low, "share", places)
-    return f"{start} to {copied(high, places)}"
 
 
 def percent_level(level: float) -> str:
@@ -210,7 +192,7 @@ def limits(minimum: float | None, maximum: float | None, unit: str = "") -> str:
 def tick(value: float, step: float, unit: str = "") -> str:
     """A number on an axis whose ticks are ``step`` apart."""
     scaled, step = (x * 10.0 ** _shift(unit) for x in (value, step))
-    suffix = f"{_NBSP}%" if unit == "share" else ""
+    suffix = f"{_NBSP}%" if is_share(unit) else ""
     if abs(scaled) >= 1e6 or step < 1e-5:
         return (_scientific(value, _shift(unit)) if scaled else "0") + suffix
     if abs(scaled) < 1e-9 * abs(step):
@@ -242,6 +224,14 @@ def quantity_texts(outcome: AuditOutcome, measurement: MeasurementId) -> tuple[s
         if q.name == quantity:
             return q.title, sentence(q.help)
     return quantity.replace("_", " ").capitalize(), ""
+
+
+def name_of(measurement: MeasurementId, evidence: Evidence) -> str:
+    """``Risk of being singled out (3 columns)``, as its audit declares it."""
+    outcome = next((o for o in evidence.outcomes if o.audit == measurement.audit), None)
+    plain = measurement.quantity.replace("_", " ")
+    title = quantity_texts(outcome, measurement)[0] if outcome else plain
+    return f"{title} ({measurement.label})" if measurement.label else title
 
 
 def people(share: float, rows: int, suppression: int) -> str:
@@ -289,7 +279,7 @@ def compared(now: Measurement, previous: Evidence | None) -> str:
 
 def _shift(unit: str) -> int:
     """Power of ten by which a number is scaled for reading: shares become percent."""
-    return 2 if unit == "share" else 0
+    return 2 if is_share(unit) else 0
 
 
 def _sayable(size: float) -> float:

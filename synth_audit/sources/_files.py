@@ -19,7 +19,7 @@ from synth_audit.files import in_utf8, place, problem_of, replacing
 PART = r'"(?:[^"]|"")+"|[^."]+'
 """One part of a table's name, in double quotes where it holds a dot."""
 
-_NAME = re.compile(rf"(?:(?P<schema>{PART})\.)?(?P<table>{PART})")
+_SQL_NAME = re.compile(rf"(?:(?P<schema>{PART})\.)?(?P<table>{PART})")
 
 
 class Streamed:
@@ -182,7 +182,7 @@ def refuse_unless_one(table: str | None, query: str | None, example: str) -> Non
     """Raise ``ValueError`` unless exactly one of a table's name and a query is given, and the name is one."""
     if (table is None) == (query is None):
         raise ValueError(f"give exactly one of table and query: `{example}`")
-    if table is not None and not _NAME.fullmatch(table):
+    if table is not None and not _SQL_NAME.fullmatch(table):
         raise ValueError('table must read `table`, `schema.table` or `"quoted.schema"."quoted.table"`')
 
 
@@ -192,7 +192,7 @@ def parts_of(table: str | None, schema: str, where: str) -> tuple[str, str]:
     Raises:
         DataError: there is no name, since the source is a query.
     """
-    match = _NAME.fullmatch(table or "")
+    match = _SQL_NAME.fullmatch(table or "")
     if match is None:
         raise DataError(
             "a query cannot take a release",

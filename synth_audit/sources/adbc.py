@@ -18,11 +18,11 @@ from synth_audit.table.schema import check_names
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Cursor
 
-_OWN = ("postgres", "duckdb")
+_OWN_SOURCES = ("postgres", "duckdb")
 """Servers that have a source of their own, which knows where its tables are."""
 
-_READ_ONLY = "adbc.connection.readonly"
-_AWAY = ("IO", "TIMEOUT", "CANCELLED")
+_READ_ONLY_OPTION = "adbc.connection.readonly"
+_AWAY_STATUS = ("IO", "TIMEOUT", "CANCELLED")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class Adbc(Streamed):
 
     def __post_init__(self) -> None:
         refuse_unless_one(self.table, self.query, "{adbc: {connection: ..., driver: ..., query: ...}}")
-        if own := next((name for name in _OWN if name in Path(self.driver).name.lower()), ""):
+        if own := next((name for name in _OWN_SOURCES if name in Path(self.driver).name.lower()), ""):
             raise ValueError(f"there is a source for this database: write `{own}`, which also takes releases")
 
     def batches(self, base: Path) -> Iterator[pa.RecordBatch]:
@@ -90,7 +90,7 @@ class Adbc(Streamed):
 
             try:
                 with suppress(Error):  # few drivers know how
-                    opened.adbc_connection.set_options(**{_READ_ONLY: "true"})
+                    opened.adbc_connection.set_options(**{_READ_ONLY_OPTION: "true"})
                 with opened.cursor() as cursor:
                     yield cursor
             except (Error, OSError, pa.ArrowException) as error:
@@ -120,7 +120,7 @@ class Adbc(Streamed):
 
     def _failure(self, error: BaseException) -> DataError:
         status = _status(error)
-        away = status in _AWAY or isinstance(error, OSError)
+        away = status in _AWAY_STATUS or isinstance(error, OSError)
         return (Unavailable if away else DataError)(
             f"the rows cannot be read ({status})",
             where=self._where,

@@ -22,7 +22,7 @@ from synth_audit.table.schema import check_names
 MAX_BYTES = 2**31 - 1
 """The reader types a column from one block, and a block is no larger than this."""
 
-_NAMED = 5
+_LINES_SHOWN = 5
 """Lines that a message names: enough to find the mistake."""
 
 _COMMENT = "#"
@@ -140,8 +140,8 @@ class Csv(OnDisk):
             _, fields = next(records)
             odd = (r for r in records if r[1] != fields) if ragged else deque(records, maxlen=last)
             found = [line for line, _ in odd]
-        shown = ", ".join(f"{line:,}" for line in found[:_NAMED])
-        more = f" and {len(found) - _NAMED:,} more" * (len(found) > _NAMED)
+        shown = ", ".join(f"{line:,}" for line in found[:_LINES_SHOWN])
+        more = f" and {len(found) - _LINES_SHOWN:,} more" * (len(found) > _LINES_SHOWN)
         which = f": line{'s' * (len(found) > 1)} {shown}{more}" * bool(found)
         return DataError(
             f"the CSV file has lines {what}{which}",

@@ -24,10 +24,10 @@ _HARDENED = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
 }
-_DIGITS = 38
+_MOST_DECIMAL_DIGITS = 38
 """Of the widest decimal."""
 
-_AGAIN = 0.1
+_SECONDS_BETWEEN = 0.1
 """Seconds between two attempts at a locked file."""
 
 _INCOMING = "synth_audit_incoming"
@@ -100,10 +100,10 @@ class DuckDB(OnDisk, Streamed):
         """Raise ``DataError`` for a column of decimals with more digits than DuckDB has."""
         refuse_unkept(
             schema,
-            lambda kind: not pa.types.is_decimal(kind) or kind.precision <= _DIGITS,
+            lambda kind: not pa.types.is_decimal(kind) or kind.precision <= _MOST_DECIMAL_DIGITS,
             "DuckDB table",
             where=f"table {self.table}",
-            expected=f"decimals of at most {_DIGITS} digits",
+            expected=f"decimals of at most {_MOST_DECIMAL_DIGITS} digits",
         )
 
     def write(self, data: pa.Table, base: Path) -> str:
@@ -151,7 +151,8 @@ class DuckDB(OnDisk, Streamed):
     def _replace(self, connection: Any, data: pa.Table) -> None:
         """Create schema and table in one transaction; an exception rolls both back."""
         schema, table = self._quoted(connection)
-        connection.register(_INCOMING, _writable(data).replace_schema_metadata(None))
+        rows = pa.table(list(map(_writable, data.columns)), names=data.column_names)
+        connection.register(_INCOMING, rows)
         connection.begin()
         try:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
@@ -183,12 +184,8 @@ class DuckDB(OnDisk, Streamed):
         )
 
 
-def _writable(data: pa.Table) -> pa.Table:
-    """The same values in types that DuckDB reads from Arrow: it knows no half floats nor 256-bit decimals."""
-    return pa.table(list(map(_known, data.columns)), names=data.column_names)
-
-
-def _known(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _writable(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The same values in a type that DuckDB reads from Arrow: not half floats nor 256-bit decimals."""
     kind = value_type(values.type)
     if pa.types.is_float16(kind):
         return decoded(values).cast(pa.float32())
@@ -241,4 +238,4 @@ def _opened(path: Path, read_only: bool, wait: float) -> Any:
                     expected=f"a file that is free within {wait:g} seconds",
                     fix="close the connection that writes to it, run again later, or set a longer `wait`",
                 ) from None
-        time.sleep(_AGAIN)
+        time.sleep(_SECONDS_BETWEEN)

@@ -40,12 +40,12 @@ _KINDS = {
 _CONTENT = "synth-audit.content"
 """Property of a snapshot that a release made: the content hash of its rows."""
 
-_NAME = re.compile(rf"(?:{PART})(?:\.(?:{PART}))+")
+_TABLE_NAME = re.compile(rf"(?:{PART})(?:\.(?:{PART}))+")
 
 _CODE = "py-"
 """What options begin with that name Python code to run."""
 
-_AWAY = {
+_AWAY_ERRORS = {
     "ConnectionError",
     "ConnectTimeout",
     "InterfaceError",
@@ -57,7 +57,7 @@ _AWAY = {
 
 _NOT_LOCKED = ("SQLITE_ERROR", "SQLITE_CANTOPEN", "SQLITE_NOTADB", "SQLITE_READONLY")
 
-_MISSING = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIcebergTableError")
+_MISSING_ERRORS = ("NoSuchTableError", "NoSuchNamespaceError", "NoSuchIcebergTableError")
 
 _LOST_RACE = ("CommitFailedException", "ValidationException", "TableAlreadyExistsError")
 """Of a commit that certainly changed nothing, as somebody else's came before it."""
@@ -200,7 +200,7 @@ class Iceberg(Streamed):
     )
 
     def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.table):
+        if not _TABLE_NAME.fullmatch(self.table):
             raise ValueError('table must read `namespace.table` or `"quoted.namespace"."quoted.table"`')
         if any("/" in part or part in (".", "..") or not part.isprintable() for part in self._parts()):
             raise ValueError(
@@ -316,9 +316,11 @@ class Iceberg(Streamed):
             raise
         except Exception as error:  # there is no common one
             reason = _name(error)
-            away = reason in _AWAY or _is_locked(error)
+            away = reason in _AWAY_ERRORS or _is_locked(error)
             what = (
-                "there is no such table" if reason in _MISSING else f"the table cannot be {done} ({reason})"
+                "there is no such table"
+                if reason in _MISSING_ERRORS
+                else f"the table cannot be {done} ({reason})"
             )
             raise (Unavailable if away else DataError)(
                 what,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,13 +12,13 @@ from synth_audit.findings.measurement import Interval, IntervalEstimate
 from synth_audit.stats.resampling import critical_value
 
 METHOD = "wilson"
-"""Which of the formulas below is used; what every interval that rests on it is called after."""
+"""What every interval that rests on that of a proportion is called after."""
 
 SOURCE = "Wilson 1927"
 """Where it is from, for readers of a report."""
 
 
-def wilson(successes: float, n: float, level: float) -> Interval:
+def proportion_interval(successes: float, n: float, level: float) -> Interval:
     """Wilson score interval of a share.
 
     ``centre ± half-width``, with
@@ -35,48 +34,12 @@ def wilson(successes: float, n: float, level: float) -> Interval:
 
     Source: Wilson 1927; contrastive privacy metrics, section 3.4.
     """
-    _check(successes, n, "wilson")
-    centre, half = _wilson_parts(successes, n, level)
+    if n <= 0 or not 0 <= successes <= n:
+        raise ValueError("wilson needs n > 0 and 0 <= successes <= n")
+    centre, half = middle_and_half_width(successes, n, level)
     low = 0.0 if successes == 0 else max(0.0, centre - half)  # exactly, where rounding would leave a trace
     high = 1.0 if successes == n else min(1.0, centre + half)
-    return Interval(low, high, level, "wilson")
-
-
-def clopper_pearson(successes: float, n: float, level: float) -> Interval:
-    """Exact interval of a share from the binomial distribution: never covers less than its level.
-
-    ``low = B(α/2; s, n − s + 1)``, ``high = B(1 − α/2; s + 1, n − s)`` with B the quantile of the beta
-    distribution; 0 and 1 at the ends. For rare events, where Wilson's may cover a little too little.
-    Source: Clopper & Pearson 1934; for effective numbers that are not whole, Korn & Graubard 1998.
-
-    Raises:
-        ValueError: n is not positive or successes are outside [0, n].
-    """
-    from scipy.special import betaincinv  # here, since a code location must not load it
-
-    _check(successes, n, "clopper_pearson")
-    tail = (1 - level) / 2
-    low = 0.0 if successes == 0 else float(betaincinv(successes, n - successes + 1, tail))
-    high = 1.0 if successes == n else float(betaincinv(successes + 1, n - successes, 1 - tail))
-    return Interval(low, high, level, "clopper-pearson")
-
-
-_FORMULAS: dict[str, Callable[[float, float, float], Interval]] = {
-    "wilson": wilson,
-    "clopper-pearson": clopper_pearson,
-}
-
-
-def proportion_interval(successes: float, n: float, level: float) -> Interval:
-    """The interval of a share, named by its method.
-
-    Args:
-        successes: between 0 and n; need not be whole. n: trials, > 0; may be an effective number.
-
-    Raises:
-        ValueError: n is not positive or successes are outside [0, n].
-    """
-    return _FORMULAS[METHOD](successes, n, level)
+    return Interval(low, high, level, METHOD)
 
 
 def unknown_proportion(level: float) -> Interval:
@@ -87,12 +50,11 @@ def unknown_proportion(level: float) -> Interval:
 def middle_and_half_width(successes: float, n: float, level: float) -> tuple[float, float]:
     """Middle and half-width of the interval of a share, ½ and ½ without trials.
 
-    Of Wilson's they are taken before its ends are cut to [0, 1], as risks in the literature use them.
+    Before its ends are cut to [0, 1], as risks in the literature use them.
     """
-    if METHOD == "wilson":
-        return _wilson_parts(successes, n, level)
-    ends = proportion_interval(successes, n, level) if n else unknown_proportion(level)
-    return (ends.low + ends.high) / 2, (ends.high - ends.low) / 2
+    z = critical_value(level)
+    spread = successes * (n - successes) / n if n else 0.0
+    return (successes + z * z / 2) / (n + z * z), z / (n + z * z) * math.sqrt(spread + z * z / 4)
 
 
 def unseen_share(n: float, level: float) -> float:
@@ -116,25 +78,13 @@ def proportion_difference(
     """Interval of the difference of two independent shares a − b from their intervals.
 
     ``low = (a − b) − sqrt((a − l_a)² + (u_b − b)²)``, ``high = (a − b) + sqrt((u_a − a)² + (b − l_b)²)``.
-    With Wilson's intervals it is Newcombe's. Source: Newcombe 1998, method 10.
+    Source: Newcombe 1998, method 10.
     """
     a, b = successes_a / n_a, successes_b / n_b
     of_a, of_b = proportion_interval(successes_a, n_a, level), proportion_interval(successes_b, n_b, level)
     low = (a - b) - math.hypot(a - of_a.low, of_b.high - b)
     high = (a - b) + math.hypot(of_a.high - a, b - of_b.low)
-    return Interval(low, high, level, "newcombe" if METHOD == "wilson" else joined())
-
-
-def _wilson_parts(successes: float, n: float, level: float) -> tuple[float, float]:
-    """Centre and half-width; ½ and ½ without trials."""
-    z = critical_value(level)
-    spread = successes * (n - successes) / n if n else 0.0
-    return (successes + z * z / 2) / (n + z * z), z / (n + z * z) * math.sqrt(spread + z * z / 4)
-
-
-def _check(successes: float, n: float, name: str) -> None:
-    if n <= 0 or not 0 <= successes <= n:
-        raise ValueError(f"{name} needs n > 0 and 0 <= successes <= n")
+    return Interval(low, high, level, "newcombe")
 
 
 @dataclass(frozen=True)

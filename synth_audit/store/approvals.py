@@ -23,7 +23,7 @@ from synth_audit.execution.context import EVIDENCE_KEY
 from synth_audit.files import create_once
 from synth_audit.plan.sections import KEY_PREFIX, key_bytes
 from synth_audit.store.files import making, read_plain, sha256_of_bytes
-from synth_audit.store.records import SCHEMA_VERSION, STRICT, Digest, parse_strict, to_json
+from synth_audit.store.records import CLOSED, SCHEMA_VERSION, Digest, parse_strict, to_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -41,18 +41,18 @@ _LEAST_BYTES = 32
 """Of the key for evidence."""
 
 _PURPOSE = b"synth-audit approval of evidence, version 1\n"
-_NAME = re.compile(r"approval-[0-9a-f]{16}\.json")
-_LARGEST = 1 << 14
+_APPROVAL_NAME = re.compile(r"approval-[0-9a-f]{16}\.json")
+_LARGEST_KEY_FILE = 1 << 14
 """Bytes of an approval or a private key."""
 
-_MOST = 200
+_MOST_APPROVALS = 200
 """Approvals of one audit that are read."""
 
 SealedKind = Literal["evidence", "released"]
 Line = Annotated[str, Field(max_length=2000)]
 
 
-@with_config(STRICT)
+@with_config(CLOSED)
 @dataclass(frozen=True)
 class Approval:
     """What one person signed.
@@ -128,7 +128,7 @@ class Approval:
 
 def is_approval(name: str) -> bool:
     """True for the name of a file with an approval."""
-    return _NAME.fullmatch(name) is not None
+    return _APPROVAL_NAME.fullmatch(name) is not None
 
 
 def parse_approval(content: bytes) -> Approval:
@@ -147,7 +147,7 @@ def parse_approval(content: bytes) -> Approval:
 def approvals_in(files: Mapping[str, bytes]) -> tuple[Approval, ...]:
     """Those among the files of an audit, oldest first; what is none is left out, as it approves nothing."""
     found = []
-    for name in sorted(n for n in files if is_approval(n))[:_MOST]:
+    for name in sorted(n for n in files if is_approval(n))[:_MOST_APPROVALS]:
         with suppress(ValueError):
             found.append(parse_approval(files[name]))
     return tuple(sorted(found, key=lambda a: (a.moment, a.key)))
@@ -157,9 +157,9 @@ def approval_files(folder: Path) -> dict[str, bytes]:
     """The files in a folder that are named like approvals; one that cannot be read is left out."""
     found = {}
     with suppress(OSError):
-        for name in sorted(filter(is_approval, os.listdir(folder)))[:_MOST]:
+        for name in sorted(filter(is_approval, os.listdir(folder)))[:_MOST_APPROVALS]:
             with suppress(OSError):
-                found[name] = read_plain(folder / name, largest=_LARGEST)
+                found[name] = read_plain(folder / name, largest=_LARGEST_KEY_FILE)
     return found
 
 
@@ -191,7 +191,7 @@ def read_key(path: Path) -> Ed25519PrivateKey:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        content = read_plain(path, largest=_LARGEST)
+        content = read_plain(path, largest=_LARGEST_KEY_FILE)
         open_to_others = stat.S_IMODE(os.lstat(path).st_mode) & 0o077
     except OSError as error:
         raise _no_key(path, f"the key cannot be read ({type(error).__name__})") from None

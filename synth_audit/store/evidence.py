@@ -1,4 +1,5 @@
-"""The evidence file: everything a decision rests on, re-checkable years later without the data."""
+"""The evidence file: everything a decision rests on, re-checkable years later without the data; and the
+records of split and generator that it is made from."""
 
 from __future__ import annotations
 
@@ -13,9 +14,18 @@ from functools import cache
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, TypeAdapter, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    TypeAdapter,
+    WithJsonSchema,
+    with_config,
+)
 
 from synth_audit.build import build_version
 from synth_audit.dp.accountant import PrivacyAccount
@@ -33,9 +43,9 @@ from synth_audit.findings.sensitivity import (
 )
 from synth_audit.findings.verdict import Fitness, GateReport, GateResults, Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.store.files import read_plain
+from synth_audit.store.files import read_plain, write_text
 from synth_audit.store.journal import Head
-from synth_audit.store.records import Count, Digest, StrictForm
+from synth_audit.store.records import Count, Digest, StrictForm, parse_strict, to_json
 from synth_audit.table.schema import Schema
 from synth_audit.table.table import Table
 
@@ -43,13 +53,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-SCHEMA_VERSION = "1.0"
+EVIDENCE_FORMAT = "1.0"
 """Format of the evidence file, frozen with version 0.1.0 of the package."""
 
 _OUTSIDE = ("digest", "created", "timings", "attempt", "ledger", "earlier")
 """What the digest does not cover: it describes the run and not what was found."""
 
-_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_NUMBER_WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 """The numbers that JSON lacks, as they are written."""
 
 _RECORDED_PACKAGES = (
@@ -226,6 +236,84 @@ def installed_versions() -> Mapping[str, str]:
     return found
 
 
+_BETWEEN_STAGES = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+"""Holds for the records within a record too. Not strict, since NaN and infinity are written as text."""
+
+
+@dataclass(frozen=True)
+class _StageRecord:
+    """A record that is kept as JSON between stages."""
+
+    stage: ClassVar[str]
+
+    def write(self, path: Path) -> None:
+        """Write the record atomically, for its owner alone."""
+        write_text(path, to_json(self), private=True)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read the record.
+
+        Raises:
+            DataError: the stage has left none that can be used, or it has an unknown key or one twice.
+        """
+        try:
+            return parse_strict(cls, path.read_bytes())
+        except (OSError, ValueError):
+            raise DataError(
+                f"the {cls.stage} stage has left no usable record",
+                where=str(path),
+                expected=f"what the {cls.stage} stage writes",
+                fix=f"run the {cls.stage} stage first",
+            ) from None
+
+
+@with_config(_BETWEEN_STAGES)
+@dataclass(frozen=True)
+class SplitRecord(_StageRecord):
+    """What the split stage did, and under which salt.
+
+    Attributes:
+        left_out: columns of the source that are pandas' index and no data.
+        clipped: columns, and how many of their values in the source were set to a declared bound.
+    """
+
+    plan_sha256: str
+    salt_commitment: str
+    source: TableRecord
+    train: TableRecord
+    control: TableRecord
+    columns: tuple[ColumnRecord, ...]
+    warnings: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    clipped: tuple[tuple[str, int], ...] = ()
+
+    stage: ClassVar[str] = "split"
+
+
+@with_config(_BETWEEN_STAGES)
+@dataclass(frozen=True)
+class SyntheticRecord(_StageRecord):
+    """What the generator stage did, and on which train rows."""
+
+    plan_sha256: str
+    train: TableRecord
+    table: TableRecord
+    generator: GeneratorRecord
+    columns: tuple[ColumnRecord, ...]
+    seconds: float
+
+    stage: ClassVar[str] = "synthetic"
+
+    @classmethod
+    def tells_of_spending(cls, path: Path) -> bool:
+        """Whether a usable record lies there of a fit that spent privacy budget."""
+        try:
+            return bool(cls.read(path).generator.privacy.mechanisms)
+        except DataError:
+            return False
+
+
 class OtherFormat(ValueError):
     """The file says that it is evidence of another format, which the error names."""
 
@@ -271,7 +359,7 @@ class Evidence:
     records: RecordView = field(default_factory=RecordView)
     warnings: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
-    schema_version: str = SCHEMA_VERSION
+    schema_version: str = EVIDENCE_FORMAT
     digest: str = ""
     created: str = ""
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -332,6 +420,12 @@ class Evidence:
         """The audits that ended in an error."""
         return tuple(o for o in self.outcomes if o.status is Status.ERROR)
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The audits that gates ask for and that were not part of the run, in alphabetical order."""
+        ran = {o.audit for o in self.outcomes}
+        return tuple(sorted({g.measurement.audit for g in self.gates.results if g.measurement} - ran))
+
     def measurement(self, name: str | MeasurementId, scope: str = "") -> Measurement:
         """Look up one measurement.
 
@@ -380,7 +474,7 @@ class Evidence:
 
 def _number(value: Any) -> Any:
     """A number from one of the words that JSON lacks; any other text is refused."""
-    return _WORDS.get(value, value) if isinstance(value, str) else value
+    return _NUMBER_WORDS.get(value, value) if isinstance(value, str) else value
 
 
 def _name(text: str) -> MeasurementId:
@@ -393,12 +487,12 @@ def _name(text: str) -> MeasurementId:
 _Number = Annotated[
     float,
     BeforeValidator(_number),
-    WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(_WORDS)}]}),
+    WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(_NUMBER_WORDS)}]}),
 ]
 _Name = Annotated[str, AfterValidator(_name), PlainSerializer(str, return_type=str)]
 
 # Whole numbers that are 0 at least; of the second some may be withheld, and are null then.
-_COUNTED = {
+_WHOLE_NUMBERS = {
     Evidence: ("suppression", "attempt"),
     Head: ("lines",),
     TableRecord: ("rows",),
@@ -408,7 +502,7 @@ _COUNTED = {
     RecordView: ("train_rows", "control_rows"),
     MechanismRecord: ("count", "rows"),
 }
-_COUNTED_OR_NONE = {
+_WITHHELD_NUMBERS = {
     ColumnRecord: ("categories",),
     ExposedGroup: ("train_hit", "control_hit"),
     RecordView: ("exposed", "control_exposed"),
@@ -417,8 +511,8 @@ _COUNTED_OR_NONE = {
 FORM = StrictForm(
     spelt={float: _Number, MeasurementId: _Name},
     narrowed={
-        **{(kind, name): Count for kind, names in _COUNTED.items() for name in names},
-        **{(kind, name): Count | None for kind, names in _COUNTED_OR_NONE.items() for name in names},
+        **{(kind, name): Count for kind, names in _WHOLE_NUMBERS.items() for name in names},
+        **{(kind, name): Count | None for kind, names in _WITHHELD_NUMBERS.items() for name in names},
         (Evidence, "schema_version"): Literal["1.0"],
         (Evidence, "plan_sha256"): Digest,
         (Evidence, "tables"): dict[_TableName, TableRecord],
@@ -475,20 +569,13 @@ def evidence_of(content: bytes, path: Path) -> Evidence:
     """
     try:
         return parse_evidence(content.decode())
-    except OtherFormat as error:
-        raise DataError(
-            f"the file is evidence of format {error}, which this version does not read",
-            where=str(path),
-            expected=f"evidence.json in format {SCHEMA_VERSION}",
-            fix="run the audit again, or take the version of synth-audit that wrote the file",
-        ) from None
-    except ValueError:
-        raise DataError(
-            "the file is not evidence, or it is damaged",
-            where=str(path),
-            expected=f"evidence.json in format {SCHEMA_VERSION}",
-            fix="run the audit again",
-        ) from None
+    except ValueError as error:
+        what, fix = "the file is not evidence, or it is damaged", "run the audit again"
+        if isinstance(error, OtherFormat):
+            what = f"the file is evidence of format {error}, which this version does not read"
+            fix += ", or take the version of synth-audit that wrote the file"
+        expected = f"evidence.json in format {EVIDENCE_FORMAT}"
+        raise DataError(what, where=str(path), expected=expected, fix=fix) from None
 
 
 def parse_evidence(text: str) -> Evidence:
@@ -500,7 +587,7 @@ def parse_evidence(text: str) -> Evidence:
     """
     plain = load_json(text)
     version = plain.get("schema_version") if isinstance(plain, dict) else None
-    if isinstance(version, str) and version != SCHEMA_VERSION:
+    if isinstance(version, str) and version != EVIDENCE_FORMAT:
         raise OtherFormat(version)
     return _validated(text)
 

@@ -23,16 +23,16 @@ from synth_audit.store.workspace import AuditFolder, Workspace
 
 EVIDENCE, MEASUREMENTS, REPORT = "evidence.json", "measurements.parquet", "report.html"
 SEAL = EVIDENCE + approvals.SUFFIX
-TABLE = "synthetic.parquet"
+SHARED_TABLE = "synthetic.parquet"
 """The audited rows and values alone, of a table made elsewhere that passed."""
 
 CERTIFICATE = "certificate.html"
 """Rendered anew with each approval, so that it is compared with what it shows and not with what was filed."""
 
-_LARGEST = 1 << 29
+_LARGEST_AUDIT = 1 << 29
 """Bytes of all files of an audit together; what lies there beyond them would only exhaust the memory."""
 
-LARGEST_TABLE = _LARGEST // 4 * 3
+LARGEST_TABLE = _LARGEST_AUDIT // 4 * 3
 """Bytes of that table, so that there is room for the other files."""
 
 
@@ -66,7 +66,7 @@ class FiledAudit:
             names = [n for n in sorted(os.listdir(folder.path)) if not n.startswith(".")]
             files: dict[str, bytes] = {}
             for name in names:
-                room = _LARGEST - sum(map(len, files.values()))
+                room = _LARGEST_AUDIT - sum(map(len, files.values()))
                 files[name] = disk.read_plain(folder.path / name, largest=room)
         except OSError as error:
             raise altered_folder(folder, f"cannot be read ({type(error).__name__})") from None
@@ -156,7 +156,7 @@ class EvidenceStore:
             LedgerDamaged: the table's ledger is missing or cannot be trusted.
         """
         workspace = self.workspace
-        contents = {MEASUREMENTS: measurements} | ({} if table is None else {TABLE: table})
+        contents = {MEASUREMENTS: measurements} | ({} if table is None else {SHARED_TABLE: table})
         with open_journal(workspace) as journal:
             ledger = table_ledger(workspace, journal.now)
             number = evidence.attempt or ledger.attempt(

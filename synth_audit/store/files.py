@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 
 from synth_audit.errors import DataError
 from synth_audit.files import flush, problem_of, replacing
-from synth_audit.table.arrow import PlacedRows, kept
+from synth_audit.table.arrow import PlacedRows, decoded, kept
 from synth_audit.table.content_hash import fingerprint_of
 from synth_audit.table.table import BATCH, Table
 
-LARGEST = 1 << 30
+LARGEST_RECORD = 1 << 30
 """Bytes; a file beyond it is no evidence, and reading it would only exhaust the memory."""
 
 
@@ -202,7 +202,7 @@ def _no_output(problem: str, path: Path, made_by: str) -> DataError:
     )
 
 
-def read_plain(path: Path, *, largest: int = LARGEST) -> bytes:
+def read_plain(path: Path, *, largest: int = LARGEST_RECORD) -> bytes:
     """Content of a regular file.
 
     Raises:
@@ -241,46 +241,31 @@ def is_plain_folder(path: Path) -> bool:
 
 
 @contextmanager
-def replacing_folder(path: Path) -> Iterator[Path]:
-    """A new folder beside ``path`` that takes its place, files and all, when the block ends well.
+def new_folder(path: Path, *, replace: bool = False) -> Iterator[Path]:
+    """A folder that appears under ``path``, files and all, when the block ends well.
 
     Otherwise, and after Ctrl-C too, it is gone and ``path`` is as it was. A kill leaves it under a hidden
     name that ends in ``.tmp``.
 
-    Raises:
-        DataError: the folder cannot be made or moved into place.
-    """
-    with _beside(path) as temporary:
-        yield temporary
-        with making(path):
-            shutil.rmtree(path, ignore_errors=True)
-            temporary.rename(path)
-
-
-@contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
-    """A folder that appears under ``path``, files and all, when the block ends well; one that is there stays.
+    Args:
+        replace: take the place of a folder that is there, which stays otherwise.
 
     Raises:
-        DataError: the folder cannot be made, or something is in its place.
+        DataError: the folder cannot be made or moved into place, or something is there that stays.
     """
-    with _beside(path) as temporary:
-        yield temporary
-        with making(path):
-            temporary.rename(path)  # fails where there is something else, except for an empty folder
-            with suppress(OSError):  # some file systems cannot flush a folder
-                flush(path)
-                flush(path.parent)
-
-
-@contextmanager
-def _beside(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     with making(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.mkdir()
     try:
         yield temporary
+        with making(path):
+            if replace:
+                shutil.rmtree(path, ignore_errors=True)
+            temporary.rename(path)  # fails where there is something else, except for an empty folder
+            with suppress(OSError):  # some file systems cannot flush a folder
+                flush(path)
+                flush(path.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -370,12 +355,8 @@ def write_parts(path: Path, parts: Iterable[Table]) -> Path:
 
     Values of dictionaries are written out: one that no row uses would be in the file, and in no audit.
     """
-    return write_batches(path, (_spelt_out(part.data) for part in parts), private=True)
-
-
-def _spelt_out(data: pa.Table) -> pa.Table:
-    kinds = [f.type.value_type if pa.types.is_dictionary(f.type) else f.type for f in data.schema]
-    return data.cast(pa.schema(zip(data.column_names, kinds, strict=True)))
+    plain = (pa.table(list(map(decoded, p.data.columns)), names=p.data.column_names) for p in parts)
+    return write_batches(path, plain, private=True)
 
 
 def _of_types(batch: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:

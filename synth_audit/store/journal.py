@@ -18,7 +18,7 @@ from synth_audit.errors import DataError, LedgerDamaged
 from synth_audit.files import flush, replacing
 from synth_audit.findings.verdict import Result
 from synth_audit.store.files import making, sha256_of_bytes, write_text
-from synth_audit.store.records import SCHEMA_VERSION, STRICT, Count, Digest, Released, read_record, to_json
+from synth_audit.store.records import CLOSED, SCHEMA_VERSION, Count, Digest, Released, read_record, to_json
 from synth_audit.store.workspace import Workspace
 
 LEDGER = "ledger.jsonl"
@@ -32,7 +32,7 @@ _START = "0" * 64
 Entry = Mapping[str, Any]
 
 
-@with_config(STRICT)
+@with_config(CLOSED)
 @dataclass(frozen=True)
 class Head:
     """How far a log had come: its number of lines and the hash of the last one."""
@@ -268,7 +268,7 @@ def _read_all(descriptor: int) -> bytes:
     return b"".join(parts)
 
 
-@with_config(STRICT)
+@with_config(CLOSED)
 @dataclass(frozen=True)
 class AuditEntry:
     """An audit that was filed, and how it ended.
@@ -302,7 +302,7 @@ class AuditEntry:
         return max(self.number, self.latest)
 
 
-@with_config(STRICT)
+@with_config(CLOSED)
 @dataclass(frozen=True)
 class Journal:
     """Everything in order.

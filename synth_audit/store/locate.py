@@ -1,4 +1,4 @@
-"""Finds the evidence that a user names, and refuses what was altered."""
+"""Finds the evidence that a user names, that of releases, and all of a table; refuses what was altered."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_store import CERTIFICATE, REPORT, FiledAudit, evidence_store
 from synth_audit.store.files import holds, write_bytes
 from synth_audit.store.journal import AuditEntry, Journal, open_journal, read_journal
+from synth_audit.store.records import Released
 from synth_audit.store.workspace import AuditFolder, Workspace
 
 
@@ -44,6 +45,11 @@ class LocatedEvidence:
             return evidence_store(self.workspace).newest_digest() == self.folder.digest
         except DataError:
             return False
+
+    @property
+    def journal(self) -> Journal | None:
+        """The journal of its workspace, where it is at hand."""
+        return None if self.workspace is None else read_journal(self.workspace)
 
     def filed(self, *, whole: bool = True) -> FiledAudit:
         """What was filed there, read once.
@@ -84,11 +90,7 @@ class LocatedEvidence:
         Raises:
             DataError: another report is there, or it cannot be written.
         """
-        if (
-            self.folder is not None
-            and self.workspace is not None
-            and read_journal(self.workspace) is not None
-        ):
+        if self.folder is not None and self.workspace is not None and self.journal is not None:
             return evidence_store(self.workspace).put_report(self.folder.digest, content)
         path = self.file.with_name(REPORT)
         if not os.path.lexists(path):
@@ -126,17 +128,11 @@ def locate_evidence(path: Path) -> LocatedEvidence:
         )
     if not os.path.isdir(path):  # unlike `Path.is_dir` it takes a name that is too long
         return _of_file(path)
-    workspace = workspace_at(path.parent if path.name == "review" else path)
-    if (path / "evidence.json").is_file() and not (path.name == "review" and _has_audits(workspace)):
+    if path.name == "review":  # a file that somebody laid into it is no audit, whatever it says
+        return locate_newest(workspace_at(path.parent))
+    if (path / "evidence.json").is_file():
         return _of_file(path / "evidence.json")
-    return locate_newest(workspace)
-
-
-def _has_audits(workspace: Workspace) -> bool:
-    """Whether audits were filed in a workspace: a file that lies beside them is none, whatever it says."""
-    journal = read_journal(workspace)
-    filed = journal is not None and bool(journal.audits)
-    return filed or os.path.lexists(workspace.newest_pointer)
+    return locate_newest(workspace_at(path))
 
 
 def locate_newest(workspace: Workspace) -> LocatedEvidence:
@@ -204,7 +200,7 @@ def _of_file(path: Path) -> LocatedEvidence:
         return LocatedEvidence(path.resolve())
     if folder.parent.name == "audits" and folder.parent.parent.name == "review":
         return LocatedEvidence(path, AuditFolder(folder), workspace_at(folder.parent.parent.parent))
-    if folder.name == "review":  # where earlier versions kept it
+    if folder.name == "review":  # nothing is filed there, as the journal of the workspace tells
         return LocatedEvidence(path, None, workspace_at(folder.parent))
     return LocatedEvidence(path, AuditFolder(folder) if (folder / "measurements.parquet").exists() else None)
 
@@ -232,8 +228,7 @@ def checked_evidence(found: LocatedEvidence) -> Evidence:
     evidence = filed.evidence
     if not evidence.intact:
         raise _altered(found, "evidence whose digest matches its content")
-    journal = read_journal(found.workspace) if found.workspace is not None else None
-    if journal is not None:
+    if (journal := found.journal) is not None:
         entry = journal.entry(evidence.digest)
         named = found.folder is None or found.folder.digest == evidence.digest
         if entry is None or not named or not entry.names(filed.evidence_file):
@@ -254,4 +249,121 @@ def _altered(found: LocatedEvidence, expected: str) -> Altered:
         where=str(found.file),
         expected=expected,
         fix="run the audit again; `synth-audit verify` shows what does not agree",
+    )
+
+
+def releases_of(workspace: Workspace) -> tuple[Released, ...]:
+    """All releases of a table, oldest first; without its journal the one that readers are told of.
+
+    Raises:
+        DataError: what tells of them is damaged.
+    """
+    home = workspace.home
+    journal = read_journal(home)
+    if journal is not None:
+        return journal.releases
+    told = evidence_store(home).released()
+    return () if told is None else (told,)
+
+
+def release_before(workspace: Workspace, digest: str) -> Evidence | None:
+    """Evidence of the last release before that of this audit; None where there was none, or it is gone."""
+    digests = [released.digest for released in releases_of(workspace)]
+    if digest in digests:
+        digests = digests[: digests.index(digest)]
+    return released_evidence(workspace, digests[-1]) if digests else None
+
+
+def released_evidence(workspace: Workspace, digest: str) -> Evidence | None:
+    """Evidence of a release that is still there, and whole."""
+    try:
+        found = evidence_store(workspace.home).get(digest).evidence
+    except DataError:
+        return None
+    return found if found.intact and found.digest == digest else None
+
+
+@dataclass(frozen=True)
+class PastAudit:
+    """One audit.
+
+    Attributes:
+        evidence: as it lies there. sound: nothing at hand speaks against it.
+        approvals: beside it. released: when it went out, if it did. out: it is what is out there now.
+        certificate, report: the pages beside it, None where there is none.
+    """
+
+    evidence: Evidence
+    sound: bool
+    approvals: tuple[Approval, ...]
+    released: Released | None
+    out: bool
+    certificate: Path | None
+    report: Path | None
+
+
+@dataclass(frozen=True)
+class TableHistory:
+    """The audits of one workspace, oldest first.
+
+    Attributes:
+        place: the folder of the workspace, as it was named.
+        unread: folders that hold no evidence that can be read.
+        purged: audits that are gone and were said to go.
+    """
+
+    place: str
+    audits: tuple[PastAudit, ...]
+    unread: int = 0
+    purged: int = 0
+
+    @property
+    def table(self) -> str:
+        """What the newest audit calls it; the folder's name where there is none."""
+        return self.audits[-1].evidence.table if self.audits else Path(self.place).name
+
+
+def table_history(root: Path) -> TableHistory:
+    """Read a workspace; its journal, where it may be read, says what was filed.
+
+    Raises:
+        DataError: the folder is no workspace, or its journal or pointer is damaged.
+    """
+    workspace = Workspace(root)
+    if not os.path.isdir(workspace.review):
+        raise DataError(
+            "the folder is no workspace",
+            where=str(root),
+            expected="a folder with review/ in it",
+            fix="name the workspaces of tables, such as tumours-audit",
+        )
+    journal, releases = read_journal(workspace), releases_of(workspace)
+    found, unread = [], 0
+    for digest in evidence_store(workspace).kept():
+        try:
+            filed = evidence_store(workspace).get(digest)
+            found.append(_past(workspace, filed, journal, releases))
+        except DataError:
+            unread += 1
+    found.sort(key=lambda a: (a.evidence.attempt, a.evidence.created, a.evidence.digest))
+    purged = sum(bool(e.purged) for e in journal.audits) if journal else 0
+    return TableHistory(str(root), tuple(found), unread, purged)
+
+
+def _past(
+    workspace: Workspace, filed: FiledAudit, journal: Journal | None, releases: tuple[Released, ...]
+) -> PastAudit:
+    evidence = filed.evidence
+    entry = journal.entry(evidence.digest) if journal is not None else None
+    as_filed = journal is None or (entry is not None and not filed.altered(entry))
+    mine = [r for r in releases if r.digest == evidence.digest]
+    folder = workspace.audit(filed.digest)
+    return PastAudit(
+        evidence=evidence,
+        sound=evidence.intact and evidence.digest == filed.digest and as_filed,
+        approvals=approvals_in(filed.files),
+        released=mine[-1] if mine else None,
+        out=bool(mine) and mine[-1] == releases[-1],
+        certificate=folder.certificate if CERTIFICATE in filed.files else None,
+        report=folder.report if REPORT in filed.files else None,
     )

@@ -10,17 +10,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from synth_audit.errors import DataError, PlanError
+from synth_audit.store.evidence import SyntheticRecord
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.files import discard, folder_names, is_plain_folder, size_of
 from synth_audit.store.journal import Journal, open_journal, read_journal
 from synth_audit.store.records import is_digest
 from synth_audit.store.scratch import alone_in, clear_away
-from synth_audit.store.stage_records import SyntheticRecord
 from synth_audit.store.workspace import Workspace
 
 _AGE = re.compile(r"(\d{1,5})([hdw])")
 
-_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
+_AGE_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Retention:
         found = _AGE.fullmatch(older_than.strip())
         if found is None:
             raise _bad("older_than is no time", "a time such as 90d, 12w or 36h")
-        return cls(keep, timedelta(**{_UNITS[found[2]]: int(found[1])}))
+        return cls(keep, timedelta(**{_AGE_UNITS[found[2]]: int(found[1])}))
 
     def spares_audit(self, rank: int, made: str, now: datetime) -> str:
         """Why an audit of the table itself is not old; empty when it is.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -15,19 +15,19 @@ from pydantic_core import core_schema
 
 from synth_audit.errors import DataError
 from synth_audit.files import load_json
-from synth_audit.store.files import LARGEST, read_plain
+from synth_audit.store.files import LARGEST_RECORD, read_plain
 
 SCHEMA_VERSION = "1.0"
 
-STRICT = ConfigDict(extra="forbid", strict=True)
+CLOSED = ConfigDict(extra="forbid", strict=True)
 """Configuration of a record: no unknown key, and no value of another type."""
 
-_LARGEST = 1 << 16
+_LARGEST_POINTER = 1 << 16
 """Bytes of a pointer."""
 
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+_DIGEST_TEXT = re.compile(r"[0-9a-f]{64}")
 
-Digest = Annotated[str, Field(pattern=rf"^{_DIGEST.pattern}$")]
+Digest = Annotated[str, Field(pattern=rf"^{_DIGEST_TEXT.pattern}$")]
 Count = Annotated[int, Field(ge=0)]
 Record = TypeVar("Record")
 
@@ -37,7 +37,7 @@ FieldOf = tuple[type, str]
 _STRICT_CORE = core_schema.CoreConfig(strict=True, extra_fields_behavior="forbid", ser_json_inf_nan="strings")
 
 
-@with_config(STRICT)
+@with_config(CLOSED)
 @dataclass(frozen=True)
 class Newest:
     """Which audit of a workspace is the newest."""
@@ -46,7 +46,7 @@ class Newest:
     schema_version: str = SCHEMA_VERSION
 
 
-@with_config(STRICT)
+@with_config(CLOSED)
 @dataclass(frozen=True)
 class Released:
     """What is out there.
@@ -64,9 +64,13 @@ class Released:
     schema_version: str = SCHEMA_VERSION
 
 
+_form: Callable[[type], TypeAdapter[Any]] = cache(TypeAdapter)
+"""What checks and writes records of a type; to make one takes longer than to use it."""
+
+
 def is_digest(name: str) -> bool:
     """True for what may name an audit."""
-    return _DIGEST.fullmatch(name) is not None
+    return _DIGEST_TEXT.fullmatch(name) is not None
 
 
 def to_json(record: object) -> str:
@@ -88,22 +92,12 @@ def parse_strict(kind: type[Record], content: bytes) -> Record:
     return found
 
 
-def _form(kind: type) -> TypeAdapter[Any]:
-    """What checks and writes records of a type; to make one takes longer than to use it."""
-    return _made(kind)
-
-
-@cache
-def _made(kind: type) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
-
-
 def read_record(
     kind: type[Record],
     path: Path,
     damaged: Exception,
     *,
-    largest: int = LARGEST,
+    largest: int = LARGEST_RECORD,
     absent: tuple[type[OSError], ...] = (FileNotFoundError,),
 ) -> Record | None:
     """The record in a regular file; None where there is none, as one of ``absent`` tells.
@@ -131,7 +125,7 @@ def read_pointer(kind: type[Record], path: Path) -> Record | None:
         expected=f"a file that this program wrote, schema version {SCHEMA_VERSION}",
         fix="run the audit again, which writes it anew",
     )
-    return read_record(kind, path, damaged, largest=_LARGEST)
+    return read_record(kind, path, damaged, largest=_LARGEST_POINTER)
 
 
 @dataclass(frozen=True, eq=False)

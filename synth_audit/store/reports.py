@@ -26,7 +26,7 @@ from synth_audit.store.workspace import Workspace
 from synth_audit.table.people import PeopleSketch
 from synth_audit.table.table import Table
 
-FEWEST = 20
+FEWEST_DIFFERING = 20
 """People by whom two reports must differ, so that their difference is not about a few."""
 
 _MOSTLY = 0.5
@@ -39,18 +39,18 @@ WRITTEN_BY = "data-written-by"
 
 _AUDIT, _GATE = "data-evidence-digest", "data-gate"
 
-_NAME = "(?:[a-z]+[A-Z][A-Za-z]*|[a-z][a-z0-9:-]*)"
-_VALUE = '(?:[^"<>&]|&(?:amp|lt|gt|quot|#34|#39|#x27);)*+'
-_ATTRIBUTE = re.compile(rf' ({_NAME})(?:="({_VALUE})")?')
-_ATTRIBUTES = rf'(?: {_NAME}(?:="{_VALUE}")?)*+'
+_ATTRIBUTE_NAME = "(?:[a-z]+[A-Z][A-Za-z]*|[a-z][a-z0-9:-]*)"
+_ATTRIBUTE_VALUE = '(?:[^"<>&]|&(?:amp|lt|gt|quot|#34|#39|#x27);)*+'
+_ATTRIBUTE = re.compile(rf' ({_ATTRIBUTE_NAME})(?:="({_ATTRIBUTE_VALUE})")?')
+_TAG_ATTRIBUTES = rf'(?: {_ATTRIBUTE_NAME}(?:="{_ATTRIBUTE_VALUE}")?)*+'
 _OTHER_TEXT = "style|title|script|template|textarea|select|xmp|iframe|frameset|plaintext|no[a-z]+"
 """Elements within which a browser sees no tags, or not all."""
 
 _TAG = re.compile(r"<[a-z][^>]*>")
 _PLAIN_PAGE = re.compile(  # without groups that are kept: Python 3.11 fails on those within a possessive one
     rf"(?:[^<]++|<!DOCTYPE html>|</[a-z][a-z0-9]*+>"
-    rf"|<style{_ATTRIBUTES}>[^<]*+</style>|<title{_ATTRIBUTES}>[^<]*+</title>"
-    rf"|<(?!(?:{_OTHER_TEXT})[ />])[a-z][a-z0-9]*+{_ATTRIBUTES}/?>)*+"
+    rf"|<style{_TAG_ATTRIBUTES}>[^<]*+</style>|<title{_TAG_ATTRIBUTES}>[^<]*+</title>"
+    rf"|<(?!(?:{_OTHER_TEXT})[ />])[a-z][a-z0-9]*+{_TAG_ATTRIBUTES}/?>)*+"
 )
 """A page in the HTML that the templates write, of which every reader makes the same elements."""
 
@@ -138,7 +138,9 @@ def _standing(entries: Sequence[Entry], people: PeopleSketch, report: Entry | No
     others = [e for e in entries if e["kind"] == "report" and e["people"] in same]
     if report is not None:
         others = [e for e in others if not _is(e, report)]
-    return ReportStanding(len(others) + 1, any(0 < people.differing(other) < FEWEST for other in sets))
+    return ReportStanding(
+        len(others) + 1, any(0 < people.differing(other) < FEWEST_DIFFERING for other in sets)
+    )
 
 
 def _refuse(standing: ReportStanding, most: int) -> None:
@@ -151,7 +153,7 @@ def _refuse(standing: ReportStanding, most: int) -> None:
         )
     if standing.near:
         raise BudgetSpent(
-            f"an earlier report is about nearly the same people: fewer than {FEWEST} differ",
+            f"an earlier report is about nearly the same people: fewer than {FEWEST_DIFFERING} differ",
             where="review.reports",
             expected="the same people, or more others, since two reports tell about the difference",
             fix="report on the table as it was, or wait for more changes",
@@ -239,7 +241,7 @@ def _ascii(text: str) -> str:
 
 def report_as_filed(found: LocatedEvidence, content: bytes) -> bool | None:
     """Whether this is the report that was filed; None where no journal knows of one."""
-    journal = read_journal(found.workspace) if found.workspace is not None else None
+    journal = found.journal
     entry = journal.entry(found.folder.digest) if journal is not None and found.folder is not None else None
     filed = entry.files.get(REPORT) if entry is not None else None
     return None if filed is None else filed == sha256_of_bytes(content)
@@ -247,7 +249,7 @@ def report_as_filed(found: LocatedEvidence, content: bytes) -> bool | None:
 
 def keep_certificate_hash(found: LocatedEvidence, content: bytes) -> None:
     """Record what is about to be written, where the restricted folder of the evidence is at hand."""
-    if found.workspace is None or found.folder is None or read_journal(found.workspace) is None:
+    if found.workspace is None or found.folder is None or found.journal is None:
         return
     path = found.workspace.certificate_hash(found.folder.digest)
     with suppress(DataError):  # without it the certificate is as good, and checked by its own build alone

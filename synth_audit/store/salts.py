@@ -11,17 +11,17 @@ from pathlib import Path
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import Salt
 from synth_audit.files import create_once
+from synth_audit.store.evidence import SplitRecord
 from synth_audit.store.files import make_private, making, read_plain
 from synth_audit.store.ledger import Ledger
 from synth_audit.store.scratch import in_use
-from synth_audit.store.stage_records import SplitRecord
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.table import Table
 
 _SALT_FREE = {"calibration.json", "calibration.html"}
 """What a workspace may hold in ``review/`` that no salt has had a part in."""
 
-_MOST = 100
+_LONGEST_SALT = 100
 """Bytes of a salt, at most."""
 
 
@@ -65,7 +65,7 @@ def read_salt(path: Path) -> Salt:
         DataError: there is none, it is damaged, or other users may read it.
     """
     try:
-        content = read_plain(path, largest=_MOST)
+        content = read_plain(path, largest=_LONGEST_SALT)
         open_to_others = stat.S_IMODE(os.lstat(path).st_mode) & 0o077
     except OSError as error:
         raise DataError(

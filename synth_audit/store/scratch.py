@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from synth_audit.errors import DataError
 from synth_audit.files import scratch_in, temporary_folder
-from synth_audit.store.files import delete, link_or_copy, make_private
+from synth_audit.hashing import framed
+from synth_audit.store.evidence import installed_versions
+from synth_audit.store.files import delete, link_or_copy, make_private, making
 from synth_audit.store.journal import private_lock
 from synth_audit.store.workspace import Workspace
 
@@ -22,10 +24,6 @@ _LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
 _DEEPEST = 8
 """Levels of folders that this program makes in a workspace, and a few more; below them nothing is its own."""
-
-_P = ParamSpec("_P")
-_First = TypeVar("_First")
-_Result = TypeVar("_Result")
 
 
 @contextmanager
@@ -99,18 +97,6 @@ def held(file: Path, workspace: Workspace) -> Iterator[Path]:
         yield second
 
 
-def held_in_use(
-    stage: Callable[Concatenate[_First, Workspace, _P], _Result],
-) -> Callable[Concatenate[_First, Workspace, _P], _Result]:
-    """A stage that holds its workspace, the second argument, as in use."""
-
-    def held(first: _First, workspace: Workspace, /, *args: _P.args, **kwargs: _P.kwargs) -> _Result:
-        with in_use(workspace):
-            return stage(first, workspace, *args, **kwargs)
-
-    return cast(Callable[Concatenate[_First, Workspace, _P], _Result], wraps(stage)(held))
-
-
 def clear_away(home: Workspace) -> None:
     """Delete what killed runs have left: scratch, and files and folders that never came into place."""
     delete(home.scratch)
@@ -131,3 +117,24 @@ def _left_in(folder: Path, levels: int) -> Iterator[Path]:
             yield path
         elif is_folder and levels > 1:
             yield from _left_in(path, levels - 1)
+
+
+@contextmanager
+def fit_checkpoint(workspace: Workspace, *fit: str) -> Iterator[Path]:
+    """A folder for what this fit may resume from, under these versions of everything that computes.
+
+    It is gone when the block ends well, and the candidate is there, with those of other fits.
+
+    Args:
+        fit: what it is known by, such as digests of its plan and of its rows under the salt.
+
+    Raises:
+        DataError: the folder cannot be made.
+    """
+    known = framed([*fit, *map(str, sorted(installed_versions().items()))])
+    folder = workspace.checkpoints / hashlib.sha256(known).hexdigest()[:16]
+    with making(folder):
+        for private in (workspace.checkpoints, folder):  # of parents that it makes, `mkdir` sets no mode
+            private.mkdir(mode=0o700, exist_ok=True)
+    yield folder
+    shutil.rmtree(workspace.checkpoints, ignore_errors=True)

@@ -225,4 +225,9 @@ class Workspace:
             self.review.mkdir(parents=True, exist_ok=True)
         refuse_strange(self.review)
         make_private(self.restricted)
+        ignored = self.restricted / ".gitignore"
+        if not os.path.lexists(ignored):
+            with making(self.restricted):
+                ignored.touch(mode=0o600)
+                ignored.write_text("*\n", encoding="utf-8")  # real rows go into no repository by mistake
         return self

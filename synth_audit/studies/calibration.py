@@ -120,8 +120,15 @@ def calibrate(
                 expected="enough training rows for a release and a training table of their own",
                 fix="calibrate on a larger table of the same kind",
             )
-        grid = list(itertools.product(noises, sorted(set(shares))))
-        tasks = [task for noise, share in grid for task in _tasks(chosen, injector, noise, share, seed)]
+        grid, tasks = list(itertools.product(noises, sorted(set(shares)))), []
+        for noise, share in grid:
+            name = f"{share:g} {noise.sigma:g} {noise.rate:g} {noise.flip:g}"
+            leaks = disturbed(injector.leaks(share), noise, child_rng(seed, "calibration", name))
+            leaky = injector.leaky(injector.release(share, leaks))
+            tasks += [
+                AuditTask(n, audit, leaky, f"{n} at {share:.0%}", ("calibration", name, n), "planted leaks")
+                for n, audit in chosen.items()
+            ]
         ended = run_tasks(tasks, keeping)
     places = [(noise, share) for noise, share in grid for _ in chosen]
     return Calibration(
@@ -143,18 +150,6 @@ def disturbed(table: Table, noise: Disturbance, rng: np.random.Generator) -> Tab
         for c in table.schema
     }
     return assemble(table.schema, columns)
-
-
-def _tasks(
-    audits: Mapping[str, Audit], injector: LeakInjector, noise: Disturbance, share: float, seed: int
-) -> list[AuditTask]:
-    name = f"{share:g} {noise.sigma:g} {noise.rate:g} {noise.flip:g}"
-    leaks = disturbed(injector.leaks(share), noise, child_rng(seed, "calibration", name))
-    leaky = injector.leaky(injector.release(share, leaks))
-    return [
-        AuditTask(n, audit, leaky, f"{n} at {share:.0%}", ("calibration", name, n), "planted leaks")
-        for n, audit in audits.items()
-    ]
 
 
 def _curves(places: Sequence[tuple[Disturbance, float]], ended: Sequence[TaskResult]) -> tuple[Curve, ...]:

@@ -136,4 +136,7 @@ def _caveats(before: Evidence, after: Evidence) -> tuple[str, ...]:
         found.append("they have two salts: other people were in train")
     if before.level != after.level:
         found.append("their intervals have different levels")
+    for which, evidence in (("first", before), ("second", after)):
+        if left_out := evidence.left_out:
+            found.append(f"the {which} audit was not whole: it left out {', '.join(left_out)}")
     return tuple(found)

@@ -12,8 +12,7 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.arrays import Floats
-from synth_audit.encode.facets import facets
-from synth_audit.encode.ranks import RankScale
+from synth_audit.encode.ranks import RankScale, rank_scale
 from synth_audit.errors import DataError
 from synth_audit.files import load_json
 from synth_audit.findings.measurement import MeasurementId, Series
@@ -76,11 +75,8 @@ class Scales:
         target = train.schema.target
         response = None
         if target is not None:
-            response = facets(target).rank_scale(train, target, None, own_order=False).of(train)
-        scales = (
-            facets(c).rank_scale(train, c, None if c == target else response, own_order=False)
-            for c in columns
-        )
+            response = rank_scale(train, target, None, own_order=False).of(train)
+        scales = (rank_scale(train, c, None if c == target else response, own_order=False) for c in columns)
         return cls(columns, tuple(scales), fewest)
 
     def correlations(self, table: Table) -> Correlations:

@@ -216,7 +216,7 @@ class MendRecord:
         never = f"{', '.join(self.unmoved)} never moved" if self.unmoved else "other gates refused instead"
         return (
             f"None of {len(self.tries)} tries passed: {never}. No coarsening mends a generator that "
-            "remembers people: use one with less capacity."
+            "remembers people: use a simpler one."
         )
 
     def to_json(self) -> str:

@@ -22,9 +22,8 @@ from synth_audit.plan.sections import FrontierSpec
 from synth_audit.plugins.audit import AuditInfo
 from synth_audit.plugins.generator import BoundedTruncation
 from synth_audit.plugins.plugin_config import PluginChoice, combinations
-from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence import Evidence, SplitRecord
 from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.stage_records import SplitRecord
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.frontier import (
     ERROR,

@@ -20,13 +20,12 @@ from synth_audit.pipeline.verify import verify
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.generator import finished, refits
 from synth_audit.registry import config_of
-from synth_audit.store.evidence import Evidence, TableRecord, installed_versions
-from synth_audit.store.files import hash_parquet, link_or_copy, read_parquet, replacing_folder, write_text
+from synth_audit.store.evidence import Evidence, SplitRecord, SyntheticRecord, TableRecord, installed_versions
+from synth_audit.store.files import hash_parquet, link_or_copy, new_folder, read_parquet, write_text
 from synth_audit.store.journal import private_lock
 from synth_audit.store.locate import newest_evidence
 from synth_audit.store.salts import workspace_salt
 from synth_audit.store.scratch import in_use
-from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.frontier import Correlations, FrontierRecord, Scales
 from synth_audit.studies.ranking import Candidate, CandidateRun, candidates_of, column_count, ranked
@@ -106,19 +105,22 @@ class SweepRun:
         if self.fresh or not self._kept_once(candidate, own):
             shutil.rmtree(own.root, ignore_errors=True)  # what is there is of another plan, split or version
             with self._room(candidate, own) as room:
-                made_by = _make(candidate, room, context).generator
+                with _told(Exception, SystemExit):  # whatever a generator does wrong
+                    made_by = stages.make_synthetic(candidate.plan, room, context).generator
                 if not kept_because(candidate.plan.build_generator(), made_by):
-                    return _audit(candidate, room, context)
+                    with _told(DataError):
+                        return stages.audit_synthetic(candidate.plan, room, context)
         with self._room(candidate, own) as room:
             link_or_copy(own.synthetic, room.synthetic)
             made = SyntheticRecord.read(own.synthetic_record)
             replace(made, plan_sha256=candidate.plan.digest).write(room.synthetic_record)
-            return _audit(candidate, room, context)
+            with _told(DataError):
+                return stages.audit_synthetic(candidate.plan, room, context)
 
     @contextmanager
     def _room(self, candidate: Candidate, own: Workspace) -> Iterator[Workspace]:
         """A folder in the place of the old one, with the split as if the candidate's own plan had made it."""
-        with replacing_folder(own.root) as folder:
+        with new_folder(own.root, replace=True) as folder:
             room = replace(own, root=folder).prepare()
             link_or_copy(self.workspace.train, room.train)
             link_or_copy(self.workspace.control, room.control)
@@ -184,21 +186,15 @@ class _NoTable(Exception):
     """A generator gave no table; the text says why and holds no cell value."""
 
 
-def _make(candidate: Candidate, room: Workspace, context: RunContext) -> SyntheticRecord:
+@contextmanager
+def _told(*faults: type[BaseException]) -> Iterator[None]:
+    """Have such faults told of the candidate at work, while the others still have their turn."""
     try:
-        return stages.make_synthetic(candidate.plan, room, context)
-    except SynthAuditError as error:
-        raise _NoTable(f"{type(error).__name__}: {error.what}") from None
-    # Whatever a generator does wrong is told of this candidate, and the others still have their turn.
-    except (Exception, SystemExit) as error:
+        yield
+    except faults as error:
+        if isinstance(error, SynthAuditError):
+            raise _NoTable(f"{type(error).__name__}: {error.what}") from None
         raise _NoTable(describe_error(error)) from None
-
-
-def _audit(candidate: Candidate, room: Workspace, context: RunContext) -> Evidence:
-    try:
-        return stages.audit_synthetic(candidate.plan, room, context)
-    except DataError as error:
-        raise _NoTable(f"{type(error).__name__}: {error.what}") from None
 
 
 def _split(

@@ -59,8 +59,10 @@ _BYTES = 32
 SIGNS = 8 * _BYTES
 
 
-def alike_by_chance(table: Table) -> Bools:
+def chance_equals(table: Table) -> Bools:
     """Which rows equal another one as rows of different people do in a table so dense, shape (n,).
+
+    Each of them is a person of its own. None is where keys tell people.
 
     Somebody may be in a table twice, and in a table of few values strangers have equal rows. Which of the two
     it was is told from the table alone, for each group of equal rows: :attr:`NearRows.expected` has λ others
@@ -76,7 +78,7 @@ def alike_by_chance(table: Table) -> Bools:
     """
     names = sorted(c.name for c in table.schema.features)
     n = table.n_rows
-    if len(names) < 2 or n * len(names) > _CELLS:
+    if key_columns(table.schema) or len(names) < 2 or n * len(names) > _CELLS:
         return np.zeros(n, dtype=bool)
     keys = RowKeys.of([_codes(table.texts(name)) for name in names])
     equals = keys.alike_but_in()
@@ -285,11 +287,6 @@ def entities_of(table: Table) -> list[bytes]:
     ):
         found[place] = row
     return found
-
-
-def chance_equals(table: Table) -> Bools:
-    """Rows of a keyless table with equals that chance explains: each is a person of its own, shape (n,)."""
-    return np.zeros(table.n_rows, dtype=bool) if key_columns(table.schema) else alike_by_chance(table)
 
 
 def _repeated(table: Table) -> list[bytes]:

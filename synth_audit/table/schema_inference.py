@@ -51,9 +51,10 @@ def infer_schema(
             expected=f"one of {', '.join(data.column_names)}",
             fix="correct the name, or drop the entry from `columns`",
         )
+    nothing = ColumnSpec.model_validate({})
     ranked, aside = ordering(rules), set(index_columns(data.column_names, specs))
     columns = tuple(
-        _infer_column(name, data.column(name), specs.get(name), name in ranked, where)
+        _infer_column(name, data.column(name), specs.get(name, nothing), name in ranked, where)
         for name in data.column_names
         if name not in aside
     )
@@ -63,19 +64,16 @@ def infer_schema(
     return schema
 
 
-def _infer_column(
-    name: str, values: pa.ChunkedArray, spec: ColumnSpec | None, ranked: bool, where: str
-) -> Column:
+def _infer_column(name: str, values: pa.ChunkedArray, spec: ColumnSpec, ranked: bool, where: str) -> Column:
     values = nan_as_missing(values)
     storage = values.type
-    declared = kind_named(spec.kind) if spec and spec.kind else None
     clues = Clues(
-        categories=spec is not None and spec.categories is not None,
-        bounds=spec is not None and spec.bounds is not None,
+        categories=spec.categories is not None,
+        bounds=spec.bounds is not None,
         ranked=ranked,
-        released=spec is None or RELEASED.issuperset(spec.roles),
+        released=RELEASED.issuperset(spec.roles),
     )
-    kind = declared or kind_of(values, clues)
+    kind = kind_named(spec.kind) if spec.kind else kind_of(values, clues)
     if kind is None:
         raise DataError(
             f"column {name!r} has type {storage}, which cannot be audited",
@@ -90,31 +88,31 @@ def _infer_column(
             expected=f"values that can be read as {kind}",
             fix=f"declare another kind for {name!r}, or convert the column at its source",
         )
-    if spec and "bounds" in spec.domain_terms - kind.domain_terms:
+    if "bounds" in spec.domain_terms - kind.domain_terms:
         raise DataError(
             f"column {name!r} is declared with bounds but is {kind}",
             where=where,
             expected="numbers or dates",
             fix=f"drop the bounds of {name!r}, or convert the column at its source",
         )
-    listed = spec.categories if spec else None
+    listed = spec.categories
     column = Column(
         name=name,
         kind=kind,
         storage=storage,
-        roles=frozenset(spec.roles) if spec else frozenset({Role.FEATURE}),
-        kind_declared=declared is not None,
-        nullable=spec.nullable if spec else True,
-        declared_bounds=spec.numeric_bounds if spec else None,
+        roles=frozenset(spec.roles),
+        kind_declared=spec.kind is not None,
+        nullable=spec.nullable,
+        declared_bounds=spec.numeric_bounds,
         declared_categories=None if listed is None else tuple(map(kind.label_meant, listed)),
         declared_resolution=_declared_resolution(name, spec, kind, where),
-        release_text=bool(spec and spec.release_text),
+        release_text=spec.release_text,
     )
     return _with_domain(column, values, where) if column.released else column
 
 
-def _declared_resolution(name: str, spec: ColumnSpec | None, kind: Kind, where: str) -> Resolution | None:
-    if spec is None or spec.precision is None:
+def _declared_resolution(name: str, spec: ColumnSpec, kind: Kind, where: str) -> Resolution | None:
+    if spec.precision is None:
         return None
     try:
         return kind.declared_resolution(spec.precision)

@@ -1,26 +1,77 @@
-"""Which questions about people an examination answered, and whether a release is fit for purpose."""
+"""Gates that no suite lists; which questions about people were answered, and whether a release is fit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from synth_audit import registry
 from synth_audit.errors import PlanError, PluginError
 from synth_audit.findings.verdict import FITNESS, GateResult, Result
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
-from synth_audit.verdict.own_gates import ANSWERS, own_result
+from synth_audit.text import listed
 
 CRITERIA = ("singling out", "linkability", "inference", "membership")
 """The three criteria of data protection authorities for anonymity (WP29 opinion 05/2014), and membership."""
 
-BLOCKS = "fitness_blocks"
+FITNESS_BLOCKS = "fitness_blocks"
 """The key under a suite's ``meta`` that says whether a release that is not fit stays in."""
 
 When = Literal["", "always", "target", "no target"]
 """When a gate decides fitness: never, always, where the plan names a target, or where it names none."""
+
+CONTRACT = "schema_contract"
+"""The table is what its schema declares: under every suite."""
+
+PRIVACY_BUDGET, REFUTED = "privacy_budget", "privacy_refuted"
+"""Under a plan that declares a budget."""
+
+ANSWERS = "answers"
+"""Under a suite that demands answers; also the key under ``meta`` that demands them."""
+
+
+class OwnGate(NamedTuple):
+    """What a gate asks for, and why."""
+
+    title: str
+    reason: str
+
+
+OWN_GATES = {
+    CONTRACT: OwnGate(
+        "The table holds exactly the declared columns, kinds, bounds and categories",
+        "The schema is what the data owner agreed to hand out. A column more, an identifier above all, or a "
+        "value outside its declared domain was never part of that agreement, and no audit has judged it.",
+    ),
+    PRIVACY_BUDGET: OwnGate(
+        "The guarantee covers entities and stays within the declared budget",
+        "The plan declares what all fits on this table may cost together. A guarantee that is missing, "
+        "larger, or made to rows where people have several does not keep that declaration.",
+    ),
+    REFUTED: OwnGate(
+        "No game refutes the guarantee",
+        "A guarantee bounds how well any attacker can do. An attacker who provably does better shows that it "
+        "does not hold: noise, accounting or an assumption is wrong.",
+    ),
+    ANSWERS: OwnGate(
+        "Every question that the suite demands an answer to is answered",
+        "An audit that was blind on this table, fell short or could not be decided says nothing of its risk. "
+        "The suite names the questions without whose answer nothing may leave.",
+    ),
+    FITNESS: OwnGate(
+        "The release is fit for purpose", "The suite lets nothing leave that does not serve its purpose."
+    ),
+}
+"""By their identifiers; all of them block."""
+
+
+def own_result(gate: str, result: Result, explanation: str, advice: str = "", **more: Any) -> GateResult:
+    """The result of one of these gates; advice is for one that did not pass."""
+    title, reason = OWN_GATES[gate]
+    advice = "" if result is Result.PASS else advice
+    return GateResult(gate, title, result, True, reason, explanation, advice, **more)
 
 
 class AnswerState(StrEnum):
@@ -103,11 +154,11 @@ def _answer(
     if any(g.result is Result.FAIL for g in deciding):
         return Answer(criterion, AnswerState.BEYOND)
     if left := [g for g in deciding if g.result is Result.INSUFFICIENT]:
-        names = _listed([f"“{g.title}”" for g in left])
+        names = listed([f"“{g.title}”" for g in left])
         reason, measured = f"not enough evidence for {names}", all(map(_usable, left))
         return Answer(criterion, AnswerState.INSUFFICIENT, reason, measured)
     if broken := [audit for audit, o in audits.items() if o.status is Status.ERROR]:
-        return Answer(criterion, AnswerState.INSUFFICIENT, f"an error ended {_listed(broken)}")
+        return Answer(criterion, AnswerState.INSUFFICIENT, f"an error ended {listed(broken)}")
     return Answer(criterion, AnswerState.WITHIN)
 
 
@@ -125,14 +176,9 @@ def answers_result(
     return own_result(
         ANSWERS,
         Result.INSUFFICIENT if open_ else Result.PASS,
-        f"{words}." if open_ else f"Answered: {_listed(asked)}.",
+        f"{words}." if open_ else f"Answered: {listed(asked)}.",
         "See what the gates on these audits lack, and add audits that the plan leaves out.",
     )
-
-
-def _listed(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def decides(when: When, *, target: bool) -> bool:

@@ -37,7 +37,7 @@ with warnings.catch_warnings():
     from great_expectations.expectations.metrics.metric_provider import metric_value
     from great_expectations.expectations.metrics.table_metric_provider import TableMetricProvider
 
-_KEY = "synth_audit"
+_NUMBER_KEY = "synth_audit"
 
 
 def run(frame: pd.DataFrame, expectations: Mapping[str, Mapping[str, Any]]) -> dict[str, bool | None]:
@@ -73,7 +73,7 @@ def expectation_of(plain: Mapping[str, Any], number: int, where: str) -> Any:
         return ExpectationConfiguration(
             type=plain["type"],
             kwargs=dict(plain["kwargs"]),
-            meta={_KEY: number},
+            meta={_NUMBER_KEY: number},
             severity=plain.get("severity", "critical"),
         ).to_domain_obj()
     except (GreatExpectationsError, ValueError, TypeError) as error:
@@ -102,7 +102,7 @@ def _validate(frame: pd.DataFrame, built: Sequence[Any]) -> list[Any]:
 
 
 def _number_of(result: Any) -> int:
-    number = (result.expectation_config.meta or {}).get(_KEY, -1)
+    number = (result.expectation_config.meta or {}).get(_NUMBER_KEY, -1)
     return number if isinstance(number, int) else -1
 
 
@@ -127,13 +127,13 @@ def _quiet() -> Iterator[None]:
         logger.handlers, logger.propagate = before
 
 
-_ROWS = "table.synth_audit_measurements"
+_ROWS_METRIC = "table.synth_audit_measurements"
 
 
 class _MeasurementRows(TableMetricProvider):  # type: ignore[misc]  # untyped base
     """Every row of the frame that claims to be one measurement."""
 
-    metric_name = _ROWS
+    metric_name = _ROWS_METRIC
     value_keys = ("name",)
 
     @metric_value(engine=PandasExecutionEngine)  # type: ignore[untyped-decorator]
@@ -166,7 +166,7 @@ class ExpectMeasurementToBeWithin(BatchExpectation):  # type: ignore[misc]  # un
     maximum: Optional[float] = None  # noqa: UP045
     strict: bool = False
 
-    metric_dependencies = (_ROWS,)
+    metric_dependencies = (_ROWS_METRIC,)
     success_keys = ("name", "scope", "bound", "minimum", "maximum", "strict")
     args_keys = success_keys
 
@@ -177,7 +177,7 @@ class ExpectMeasurementToBeWithin(BatchExpectation):  # type: ignore[misc]  # un
         execution_engine: Any = None,
     ) -> dict[str, Any]:
         limit = Limit.read(**{key: getattr(self, key) for key in self.success_keys})
-        rows = [row for record in metrics[_ROWS] if (row := judged_row(record)) is not None]
+        rows = [row for record in metrics[_ROWS_METRIC] if (row := judged_row(record)) is not None]
         decision = decide(limit, rows)
         return {
             "success": decision.result is Result.PASS,

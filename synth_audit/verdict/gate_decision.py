@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from synth_audit.findings.measurement import Measurement, MeasurementId, read_scoped
+from synth_audit.findings.measurement import Measurement, MeasurementId, is_share, read_scoped
 from synth_audit.findings.verdict import Result
 
 EVERY_SCOPE = "*"
@@ -155,6 +156,7 @@ class Row:
 
     Attributes:
         blind: why the known-answer check does not vouch for it; empty when it does, or when it need not.
+        unit: of the number, in which it and its limit are told.
         copy_low, copy_high: its interval on a full copy of the training rows, where one was planted.
         worse: ``"up"`` or ``"down"``, the way it moves on a leak; None without a planted copy.
     """
@@ -167,6 +169,7 @@ class Row:
     n: int | None
     n_minimum: int | None
     blind: str = ""
+    unit: str = ""
     copy_low: float | None = None
     copy_high: float | None = None
     worse: str | None = None
@@ -176,7 +179,7 @@ class Row:
         """The row of a measurement, about which nothing is known but itself."""
         i = m.interval
         low, high, level = (float(i.low), float(i.high), float(i.level)) if i else (None, None, None)
-        return cls(m.id, float(m.value), low, high, level, m.n_achieved, m.n_minimum)
+        return cls(m.id, float(m.value), low, high, level, m.n_achieved, m.n_minimum, unit=m.unit)
 
 
 @dataclass(frozen=True)
@@ -238,15 +241,15 @@ def undecided(limit: Limit, decision: Decision, rows: Iterable[Row]) -> Decision
     Args:
         decision: of the limit, which is an upper one. rows: those it was made from.
     """
-    n = next((row.n for row in rows if row.id == decision.measurement), None)
+    n, unit = next(((row.n, row.unit) for row in rows if row.id == decision.measurement), (None, ""))
     value, most = decision.value, limit.maximum
     if not n or value is None or not most or value >= 1:
         return replace(decision, result=Result.INSUFFICIENT)
     needed = math.ceil(n * (value / most) ** 2)
     words = (
-        f"The smallest leak sure to be found is {format_number(value)}; at most {format_number(most)} is "
-        f"asked for. About {needed:,} control people instead of {n:,}, with as many more training people, "
-        "would do."
+        f"The smallest leak sure to be found is {format_number(value, unit)}, and at most "
+        f"{format_number(most, unit)} is asked for. About {needed:,} control people instead of {n:,}, with "
+        "as many more training people, would do."
     )
     return replace(decision, result=Result.INSUFFICIENT, explanation=words, n_needed=needed)
 
@@ -336,42 +339,32 @@ def _needed(side: LimitSide, row: Row) -> int | None:
 
 def _words(limit: Limit, row: Row, result: Result, sides: list[LimitSide]) -> str:
     """Why; ``sides`` are those that ended like the whole."""
-    numbers = " to ".join(format_number(side.number) for side in limit.sides)
+    told = partial(format_number, unit=row.unit)
+    numbers = " to ".join(told(side.number) for side in limit.sides)
     if limit.compared == "value":
-        side = f"within the limit {numbers}" if result is Result.PASS else f"outside the limit {numbers}"
-        return f"The value, {format_number(row.value)}, is {side}. No interval is compared."
+        where = "within" if result is Result.PASS else "outside"
+        return f"The value, {told(row.value)}, is {where} the limit {numbers}. No interval is compared."
     low, high = _span(limit, row)
     level = f"{100 * row.level:.4g} % " if row.level is not None else ""
     aside = ""
     if (low, high) != (row.low, row.high):
-        value = format_number(row.value)
-        aside = f" The value itself, {value}, lay outside the interval, which was widened to hold it."
-    if result is Result.PASS and len(sides) == 2:
-        span = f"its ends are {format_number(low)} and {format_number(high)}"
-        return f"The whole {level}interval is within the limits {numbers}: {span}.{aside}"
+        aside = (
+            f" The value itself, {told(row.value)}, lay outside the interval, which was widened to hold it."
+        )
+    number = numbers if len(sides) == 2 else told(sides[0].number)
+    if result is Result.INSUFFICIENT:
+        beyond = f"both limits, {number}" if len(sides) == 2 else f"the limit {number}"
+        ends = f"from {told(low)} to {told(high)}"
+        return (
+            f"The {level}interval, {ends}, reaches beyond {beyond}, so the evidence does not decide.{aside}"
+        )
     if len(sides) == 2:
-        ends = f"from {format_number(low)} to {format_number(high)}"
-        sentence = f"The {level}interval, {ends}, reaches beyond both limits, {numbers}"
-        return f"{sentence}, so the evidence does not decide.{aside}"
-    return f"{_side_words(sides[0], (low, high), level, result)}.{aside}"
-
-
-def _side_words(side: LimitSide, span: tuple[float, float], level: str, result: Result) -> str:
-    bad, good = ("above", "below") if side.upper else ("below", "above")
-    low, high = span
-    near, far = (("upper", high), ("lower", low)) if side.upper else (("lower", low), ("upper", high))
-    number = format_number(side.number)
+        span = f"its ends are {told(low)} and {told(high)}"
+        return f"The whole {level}interval is within the limits {number}: {span}.{aside}"
+    near, far = (f"upper end is {told(high)}", f"lower end is {told(low)}")[:: 1 if sides[0].upper else -1]
     if result is Result.PASS:
-        end = f"its {near[0]} end is {format_number(near[1])}"
-        return f"The whole {level}interval is within the limit {number}: {end}"
-    if result is Result.FAIL:
-        end = f"even its {far[0]} end is {format_number(far[1])}"
-        return f"The whole {level}interval is outside the limit {number}: {end}"
-    return (
-        f"The {near[0]} end of the {level}interval, {format_number(near[1])}, is {bad} the limit "
-        f"{number}, while the {far[0]} end, {format_number(far[1])}, is {good} it, so the evidence does "
-        "not decide"
-    )
+        return f"The whole {level}interval is within the limit {number}: its {near}.{aside}"
+    return f"The whole {level}interval is outside the limit {number}: even its {far}.{aside}"
 
 
 def _outlook(limit: Limit, row: Row, needed: int | None) -> str:
@@ -382,7 +375,7 @@ def _outlook(limit: Limit, row: Row, needed: int | None) -> str:
     way = "pass" if limit.allows(row.value) else "fail"
     return (
         f"About {needed:,} attempts or rows instead of {row.n:,} would probably decide it; "
-        f"if the value stays at {format_number(row.value)}, as a {way}."
+        f"if the value stays at {format_number(row.value, row.unit)}, as a {way}."
     )
 
 
@@ -396,9 +389,9 @@ def _closeness(limit: Limit, decision: Decision) -> float:
     return max(found)
 
 
-def format_number(x: float) -> str:
-    """A number as a reader sees it: four significant digits."""
-    return f"{x:.4g}"
+def format_number(x: float, unit: str = "") -> str:
+    """A number as a reader sees it: four significant digits, shares in percent."""
+    return f"{100 * x:.4g} %" if is_share(unit) else f"{x:.4g}"
 
 
 def first_few(names: Sequence[str], most: int) -> str:

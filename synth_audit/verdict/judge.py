@@ -11,9 +11,8 @@ from synth_audit.findings.sensitivity import REFERENCE_RATIO, Sensitivity
 from synth_audit.findings.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Leak, Status
 from synth_audit.store.evidence import Evidence
-from synth_audit.verdict.criteria import answers_result, decides, fitness_result
+from synth_audit.verdict.criteria import CONTRACT, answers_result, decides, fitness_result
 from synth_audit.verdict.gate_decision import MORE, Decision, Limit, Row, decide, first_few, undecided
-from synth_audit.verdict.own_gates import CONTRACT
 from synth_audit.verdict.privacy_budget import Promise, promise_results
 from synth_audit.verdict.suite import Gate, Suite
 from synth_audit.verdict.table_checks import check_buildable, contract_result, table_result
@@ -21,7 +20,7 @@ from synth_audit.verdict.table_checks import check_buildable, contract_result, t
 BUILT_IN = (CONTRACT,)
 """The gate that no suite need name and none can leave out; it blocks."""
 
-_NAMED = 5
+_COLUMNS_SHOWN = 5
 """Columns that an explanation names."""
 
 
@@ -193,7 +192,7 @@ def _columns_at_fault(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
     names = list(dict.fromkeys(m.id.column for m in sorted(proven, key=lambda m: -m.value)))
     if not names or limit.measurement.column:
         return ""
-    return f"It is proven for the columns by themselves: {first_few(names, _NAMED)}."
+    return f"It is proven for the columns by themselves: {first_few(names, _COLUMNS_SHOWN)}."
 
 
 def _advice(gate: Gate, limit: Limit, decision: Decision, lost: bool) -> str:

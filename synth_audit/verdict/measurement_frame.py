@@ -13,7 +13,7 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.gate_decision import Row
 from synth_audit.verdict.judge import sensitivity_checked_rows
 
-_COLUMNS: tuple[tuple[str, pa.DataType, Callable[[AuditOutcome, Measurement, Row], object]], ...] = (
+_FRAME_COLUMNS: tuple[tuple[str, pa.DataType, Callable[[AuditOutcome, Measurement, Row], object]], ...] = (
     ("audit", pa.string(), lambda o, m, row: o.audit),
     ("quantity", pa.string(), lambda o, m, row: m.id.quantity),
     ("setting", pa.string(), lambda o, m, row: m.id.setting),
@@ -39,7 +39,7 @@ _COLUMNS: tuple[tuple[str, pa.DataType, Callable[[AuditOutcome, Measurement, Row
 )
 """Name, type and value of each column, from an audit's outcome, a measurement and its row as gates see it."""
 
-_NAMES = ("quantity", "setting", "column", "derived_from", "id", "name", "scope")
+_IDENTITY = ("quantity", "setting", "column", "derived_from", "id", "name", "scope")
 """Columns that are empty, and not missing, where an audit has no measurement."""
 
 
@@ -54,7 +54,7 @@ def measurement_frame(evidence: Evidence) -> pa.Table:
     the way it moves there: what ``expect_measurement_to_be_within`` needs to decide as the audit did.
     """
     rows = [row for outcome in evidence.outcomes for row in _rows(outcome)]
-    return pa.Table.from_pylist(rows, schema=pa.schema([column[:2] for column in _COLUMNS]))
+    return pa.Table.from_pylist(rows, schema=pa.schema([column[:2] for column in _FRAME_COLUMNS]))
 
 
 def judged_row(record: Mapping[str, object]) -> Row | None:
@@ -83,6 +83,7 @@ def judged_row(record: Mapping[str, object]) -> Row | None:
         n=_whole(record["n_achieved"]),
         n_minimum=_whole(record["n_minimum"]),
         blind=insensitive if isinstance(insensitive, str) else "nothing says whether it would see a leak",
+        unit=str(record["unit"]),
         copy_low=_number(record["copy_low"]),
         copy_high=_number(record["copy_high"]),
         worse=worse if isinstance(worse, str) else None,
@@ -91,9 +92,9 @@ def judged_row(record: Mapping[str, object]) -> Row | None:
 
 def _rows(outcome: AuditOutcome) -> list[dict[str, object]]:
     if not outcome.measurements:
-        return [{"audit": outcome.audit, "outcome": str(outcome.status), **dict.fromkeys(_NAMES, "")}]
+        return [{"audit": outcome.audit, "outcome": str(outcome.status), **dict.fromkeys(_IDENTITY, "")}]
     checked = zip(outcome.measurements, sensitivity_checked_rows(outcome), strict=True)
-    return [{name: value(outcome, m, row) for name, _, value in _COLUMNS} for m, row in checked]
+    return [{name: value(outcome, m, row) for name, _, value in _FRAME_COLUMNS} for m, row in checked]
 
 
 def _float(x: object) -> float:

@@ -13,7 +13,7 @@ from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.stats.attack_success import corrected_level
 from synth_audit.stats.resampling import critical_value
-from synth_audit.verdict.own_gates import PRIVACY_BUDGET, REFUTED, own_result
+from synth_audit.verdict.criteria import PRIVACY_BUDGET, REFUTED, own_result
 
 EPSILON_REFUTED = "epsilon_refuted"
 """The quantity by which an audit says how far above a claimed epsilon its own lower bound lies."""

@@ -22,9 +22,8 @@ from synth_audit.findings.sensitivity import derived_of
 from synth_audit.findings.verdict import FITNESS
 from synth_audit.plugins.audit import AuditInfo
 from synth_audit.store.evidence import sha256_of
-from synth_audit.verdict.criteria import BLOCKS, CRITERIA, When
+from synth_audit.verdict.criteria import ANSWERS, CRITERIA, FITNESS_BLOCKS, When
 from synth_audit.verdict.gate_decision import EVERY_SCOPE, Limit
-from synth_audit.verdict.own_gates import ANSWERS
 
 MEASUREMENT_TYPE = "expect_measurement_to_be_within"
 """Type of our own expectation: one measurement within one limit."""
@@ -154,13 +153,15 @@ def parse_suite(plain: object, *, where: str = "gates", installed: bool = True) 
         f"a list of some of {', '.join(CRITERIA)}, each once",
         "correct the suite; `sensitive` shows how it is done",
     )
-    blocks = stated.get(BLOCKS, False)
-    misspelt = any(k != BLOCKS and get_close_matches(str(k), [BLOCKS], 1, 0.75) for k in stated)
+    blocks = stated.get(FITNESS_BLOCKS, False)
+    misspelt = any(
+        k != FITNESS_BLOCKS and get_close_matches(str(k), [FITNESS_BLOCKS], 1, 0.75) for k in stated
+    )
     _need(
         not misspelt and isinstance(blocks, bool) and (not blocks or any(g.fitness for g in gates)),
-        f"meta.{BLOCKS} cannot be followed",
+        f"meta.{FITNESS_BLOCKS} cannot be followed",
         where,
-        f"`{BLOCKS}: true` or `false`, and with true a gate whose meta has `{FITNESS}`",
+        f"`{FITNESS_BLOCKS}: true` or `false`, and with true a gate whose meta has `{FITNESS}`",
     )
     _refuse_foreign(suite, where, allow_nan=False)
     return Suite(name, suite, sha256_of(suite), gates, tuple(asked), blocks)
@@ -340,7 +341,7 @@ def _gate(plain: object, where: str, installed: bool) -> Gate:
         "a gate that decides fitness blocks by itself",
         where,
         "severity warning or info",
-        f"say in the suite's meta whether fitness blocks: `{BLOCKS}: true`",
+        f"say in the suite's meta whether fitness blocks: `{FITNESS_BLOCKS}: true`",
     )
     words = str(gate["type"]).replace("_", " ").capitalize()
     about = f"{words}: {kwargs['column']}" if kwargs.get("column") else words

@@ -1,16 +1,17 @@
-"""Checks of the synthetic table itself: the schema contract and a suite's expectations."""
+"""Checks of the synthetic table itself: the schema contract, a suite's expectations, and how full it is."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from synth_audit.errors import GateError
 from synth_audit.findings.verdict import GateResult, Result, TableCheck
-from synth_audit.table.schema import Column, Schema
+from synth_audit.plugins.generator import FEWEST_PEOPLE
+from synth_audit.table.schema import Column, Schema, quantitative
 from synth_audit.table.table import Table
-from synth_audit.verdict.own_gates import CONTRACT, own_result
+from synth_audit.verdict.criteria import CONTRACT, own_result
 from synth_audit.verdict.suite import Gate, Suite, key_of
 
 if TYPE_CHECKING:
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 COLUMNS_TYPE = "expect_table_columns_to_match_set"
 FULLNESS_TYPE = "expect_cells_as_full_as_in_train"
 """Not Great Expectations' own: it compares the candidate with train."""
+
+_CHANCE = 1e-6
+"""Probability at most that a candidate as full as train is called emptier."""
+
+COLUMN_MARGIN = 0.05
+"""Share of a column's cells that may be missing beyond train: generators reproduce shares this closely."""
+
+TABLE_MARGIN = 0.02
+"""The same of all cells together, where single columns' deviations average out."""
 
 _PREFIX = "contract: "
 
@@ -205,3 +215,40 @@ def _column_words(expected: set[str], table: Table) -> str:
     ]
     said = "; ".join(f"{what}: {', '.join(names)}" for names, what in parts if names)
     return f"The table {said or 'does not hold the declared columns'}."
+
+
+def fullness(train: Table, candidate: Table, declared: Collection[str]) -> TableCheck:
+    """Check that no column, nor the cells overall, are emptier in the candidate than in train.
+
+    A column may have 5 percentage points more missing cells than in train, all cells together 2 points, and
+    what chance adds in so many rows (1e-6). Labels that fewer than 20 training rows share may be missing too:
+    generators withhold them.
+
+    Args:
+        declared: columns whose values the plan says may be withheld (``nullable: true`` or ``coarsen``).
+    """
+    import pyarrow.compute as pc
+    from scipy.stats import binom  # lazy import: keeps CLI start fast
+
+    columns = [c for c in train.schema.features if c.name in candidate.names and c.name not in declared]
+    before, now, rows = {}, {c.name: candidate.n_missing(c.name) for c in columns}, candidate.n_rows
+    for column in columns:
+        lost = train.n_missing(column.name)
+        if not quantitative([column]):
+            counts = pc.value_counts(train.column(column.name).drop_null().combine_chunks()).field("counts")
+            lost += int(pc.sum(pc.filter(counts, pc.less(counts, FEWEST_PEOPLE))).as_py() or 0)
+        before[column.name] = lost / train.n_rows
+
+    def most(share: float, margin: float) -> int:
+        return int(binom.isf(_CHANCE, rows, min(1.0, share + margin)))
+
+    empty = sorted(name for name in now if now[name] > most(before[name], COLUMN_MARGIN))
+    overall = sum(before.values()) / max(1, len(columns))
+    too_many = sum(now.values()) / max(1, len(columns)) > most(overall, TABLE_MARGIN)
+    margins = {"column_margin": COLUMN_MARGIN, "table_margin": TABLE_MARGIN, "declared": sorted(declared)}
+    key = contract_key({"type": FULLNESS_TYPE, "kwargs": margins})
+    if empty:
+        return TableCheck(key, False, f"Emptier than in train, by more than 5 points: {', '.join(empty)}.")
+    if too_many:
+        return TableCheck(key, False, "The table's cells are emptier than in train, by more than 2 points.")
+    return TableCheck(key, True, "No column, nor the table as a whole, is emptier than in train.")

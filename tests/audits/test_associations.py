@@ -303,12 +303,6 @@ def test_tables_without_a_pair_are_no_case_for_it(table, subject_of, measure):
         measure(Associations(), subject_of(table, table, table))
 
 
-@pytest.mark.parametrize("bad", [{"cells": 1}, {"most_labels": 1}, {"most_rows": 99}])
-def test_bad_settings_are_refused(bad):
-    with pytest.raises(ValueError, match="at least"):
-        Associations(**bad)
-
-
 def sampled_gaps(subject_of, sizes, strengths, n_draws):
     """Gaps of many samples of two populations, and those of two very large samples."""
 

@@ -8,7 +8,7 @@ import pytest
 
 from synth_audit.audits.privacy._attribute_secrets import SecretRows
 from synth_audit.audits.privacy.attribute_attack import BINS, Attack
-from synth_audit.encode.facets import facets
+from synth_audit.encode.cells import column_grouping
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
@@ -25,7 +25,7 @@ def rows(known, answers, *groups):
 
 
 def grouping_of(train, name):
-    return facets(train.schema[name]).grouping(train, train.schema[name], bins=BINS)
+    return column_grouping(train, train.schema[name], bins=BINS)
 
 
 def test_numbers_fall_into_quantile_bins_of_train():

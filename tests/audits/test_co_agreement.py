@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy._known_sets import _Windows, co_agreement, grown, strongest_pairs
+from synth_audit.audits.privacy._known_columns import _Windows, co_agreement, grown, strongest_pairs
 
 STEP = 1e4
 

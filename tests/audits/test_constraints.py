@@ -15,7 +15,7 @@ from synth_audit.execution.context import RunContext
 from synth_audit.plan.plan import parse_plan
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import corrected_level
-from synth_audit.stats.proportions import wilson
+from synth_audit.stats.proportions import proportion_interval
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
@@ -60,16 +60,16 @@ def test_shares_by_hand(measure):
     for text, (broken, asked) in expected.items():
         m = found["violations", text]
         assert (m.value, m.n_achieved, m.n_requested) == (broken / asked, asked, 5)
-        assert m.interval == wilson(broken, asked, 0.95)
+        assert m.interval == proportion_interval(broken, asked, 0.95)
     assert found["violations"].value == 4 / 5
-    assert found["violations"].interval == wilson(4, 5, 0.95)
+    assert found["violations"].interval == proportion_interval(4, 5, 0.95)
     assert found["unseen", "zip -> city"].value == 1 / 4
     assert {scope for name, scope in filter(lambda k: isinstance(k, tuple), found) if name == "unseen"} == {
         "zip -> city"
     }
     worst = found["worst_violations"]
     assert (worst.value, worst.n_achieved) == (1 / 2, 4)
-    at = [wilson(*pair, corrected_level(0.95, 5)) for pair in expected.values()]
+    at = [proportion_interval(*pair, corrected_level(0.95, 5)) for pair in expected.values()]
     assert (worst.interval.low, worst.interval.high) == (max(i.low for i in at), max(i.high for i in at))
     assert worst.interval.method == "wilson, corrected for 5 rules"
     assert worst.interval.low <= worst.value <= worst.interval.high

@@ -8,7 +8,7 @@ import pytest
 
 from synth_audit.audits.privacy.one_run.people import log_density_ratio
 from synth_audit.audits.published.membership_data_only import tree_share
-from synth_audit.encode.codes import value_ranks
+from synth_audit.encode.encoded import Encoded
 from synth_audit.neighbours.search import Nearest
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
@@ -39,7 +39,9 @@ def test_a_copy_is_beyond_every_near_row_and_finite():
 def test_ranks_keep_the_order_and_put_missing_apart():
     data = pa.table({"x": [3.0, None, -1e300, 1e300], "k": ["b", None, "a", "b"]})
     schema = infer_schema(data, {"x": ColumnSpec(kind="continuous")})
-    one, two = value_ranks([read_table(d, schema, where="t") for d in (data, data.slice(1))], schema.features)
+    one, two = Encoded(
+        [read_table(d, schema, where="t") for d in (data, data.slice(1))], schema.features
+    ).ranks()
     assert one[:, 0].tolist() == [1, 3, 0, 2]
     assert len(set(one[:, 1])) == 3
     assert np.array_equal(one[1:], two)
@@ -74,8 +76,9 @@ def test_ranks_of_some_rows_are_those_among_all():
     schema = infer_schema(data[0])
     tables = [read_table(d, schema, where="t") for d in data]
     rows = [np.array([3, 40]), np.array([29, 0, 7])]
-    found = value_ranks(tables, schema.features, rows=rows)
-    for ranks, whole, some in zip(found, value_ranks(tables, schema.features), rows, strict=True):
+    encoded = Encoded(tables, schema.features)
+    found = encoded.ranks(rows)
+    for ranks, whole, some in zip(found, encoded.ranks(), rows, strict=True):
         assert np.array_equal(ranks, whole[some])
 
 

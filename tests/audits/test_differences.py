@@ -8,7 +8,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy._known_columns import MOST, MOST_NUMBERS, differences, known_columns
+from synth_audit.audits.privacy._known_columns import known_columns
+from synth_audit.audits.privacy.partial_knowledge.column_sets import (
+    MOST_DIFFERENCES,
+    MOST_NUMBERS,
+    differences,
+)
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
@@ -73,4 +78,4 @@ def test_dates_come_first_and_there_are_so_many_at_most():
         else [s + timedelta(days=i * int(x)) for s, x in zip(START, STAYS, strict=True)]
         for i in range(7)
     }
-    assert len(differences_of(more)[1]) == MOST
+    assert len(differences_of(more)[1]) == MOST_DIFFERENCES

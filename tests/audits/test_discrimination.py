@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.fidelity._propensity import SMALLEST_LEAF, TreeFeatures, discriminate, tree_features
+from synth_audit.audits.fidelity.propensity import SMALLEST_LEAF, TreeFeatures, discriminate, tree_features
 from synth_audit.stats.roc import cross_fitted_interval, mean_auroc
 
 

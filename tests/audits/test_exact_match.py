@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.privacy.exact_match import ExactMatch
-from synth_audit.stats.proportions import proportion_difference, wilson
+from synth_audit.stats.proportions import proportion_difference, proportion_interval
 
 TRAIN = {"n": [1, 2, 3, 3], "k": ["a", "b", "c", "c"], "x": [0.5, None, 1.5, 1.5]}
 CONTROL = {"n": [1, 2, 9, 9, 9], "k": ["a", "b", "c", "c", "c"], "x": [0.5, None, 1.5, 1.5, 1.5]}
@@ -23,7 +23,7 @@ def test_shares_are_counted_by_rows(subject_of, measure):
     assert found["share"].value == 3 / 6
     assert found["control_share"].value == 2 / 5
     assert found["excess"].value == pytest.approx(3 / 6 - 2 / 5)
-    assert found["share"].interval == wilson(3, 6, 0.95)
+    assert found["share"].interval == proportion_interval(3, 6, 0.95)
     assert found["excess"].interval == proportion_difference(3, 6, 2, 5, 0.95)
     assert found["share"].n_achieved == 6
 

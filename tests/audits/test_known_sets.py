@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy._known_sets import (
+from synth_audit.audits._targets import different_people
+from synth_audit.audits.privacy._secrets import (
     AskedPeople,
-    KnownSets,
-    Trial,
-    different_people,
+    Attacks,
+    Knowledge,
+    by_halves,
     drawn_sets,
     drawn_sources,
-    worst_of_sets,
 )
 from synth_audit.audits.privacy.inference import EXCESS, Inference
 from synth_audit.audits.privacy.linkability import Linkability
@@ -146,22 +146,21 @@ def test_drawn_sources_share_no_column():
 
 
 def test_what_one_half_found_the_other_may_choose_not():
-    a, b, c = (("a",),), (("b",),), (("c",),)
-    sets = KnownSets.of([a], [[b, a], [c, b, b]])
-    assert sets.sets == (a, b, c)
-    assert sets.halves == ((0, 1), (0, 1), (1,))
-    assert sets.told == "1 drawn at random and 2 that stand out"
+    found = by_halves(["a"], [["b", "a"], ["c", "b", "b"]])
+    assert list(found.items()) == [("a", (0, 1)), ("b", (0, 1)), ("c", (1,))]
 
 
-def test_trials_are_counted_by_side_and_half():
+def test_attacks_are_counted_by_side_and_half():
     """Six of eight train people in the half that judges, none of the strangers; made is not all."""
     asked = AskedPeople(np.arange(16), np.arange(8), np.tile([False, True], 12))
-    everybody, member = np.ones(24, bool), asked.member
+    member = asked.member
     right = member & (np.arange(24) % 8 < 6)
-    sets = KnownSets.of([(("a",),), (("b",),)], [])
-    trials = [Trial(0, "a", everybody, right), Trial(1, "b", everybody, ~member)]
-    measured, told = worst_of_sets(EXCESS, sets, asked, trials, 16, 0.95)
-    assert told == ["a"]
+    attacks = Attacks(asked)
+    for name, hit in (("a", right), ("b", ~member)):
+        attacks.add(Knowledge((name,)), [0], np.ones((24, 1), bool), hit[:, None])
+    excess, worst = attacks.worst(0.95)
+    assert [k.known for k, _ in worst] == [("a",), ("a",)]
+    measured = attacks.excess(EXCESS, excess, 16)
     assert measured.value == pytest.approx(0.75)
     assert (measured.n_requested, measured.n_achieved) == (16, 8)
 

@@ -228,9 +228,3 @@ def test_sets_differ_and_keep_to_the_budget(d, budget):
         assert [half[0] for half in guided] == [(4, 9), (5, 9)]
     if d == 3:
         assert drawn == ((0, 1), (0, 2), (1, 2), (0,), (1,), (2,), (0, 1, 2))
-
-
-@pytest.mark.parametrize("wrong", [{"max_sets": 0}, {"max_people": 0}, {"alpha": 0.0}, {"alpha": 0.6}])
-def test_settings_out_of_range(wrong):
-    with pytest.raises(ValueError, match="must be"):
-        PartialKnowledge(**wrong)

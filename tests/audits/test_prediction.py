@@ -131,15 +131,6 @@ def test_several_models_are_scored_apart_and_averaged(subject_of, measure):
     assert found["auroc_tstr"].value == pytest.approx(np.mean(each))
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [{"models": ()}, {"models": ("logistic",) * 2}, {"repeats": 0}, {"n_bootstrap": 1}, {"most_rows": 99}],
-)
-def test_bad_settings_are_refused(bad):
-    with pytest.raises(ValueError, match="must"):
-        Prediction(**bad)
-
-
 def test_a_forest_gives_the_same_numbers_every_time(subject_of):
     # Three classes and rounded features make many equal scores, where the order of adding votes would show.
     rng = np.random.default_rng(0)
@@ -323,9 +314,3 @@ def test_rows_of_one_person_are_left_out_together(subject_of, measure):
     roles = {"y": {"role": "target"}, "who": {"role": "split_key"}}
     found, _ = measure(audit, subject_of(train, control, made, **roles))
     assert abs(found["accuracy_cross_validated_loss"].value) < 0.12
-
-
-@pytest.mark.parametrize("folds", [1, -2])
-def test_a_cross_validation_has_two_parts_or_is_left_out(folds):
-    with pytest.raises(ValueError, match="folds"):
-        Prediction(folds=folds)

@@ -9,10 +9,9 @@ import pytest
 from sklearn.metrics import r2_score
 
 from synth_audit.audits.utility._prediction_task import PredictionTask, prepare
-from synth_audit.audits.utility.prediction import Prediction
+from synth_audit.audits.utility.prediction import Prediction, Resampled
 from synth_audit.audits.utility.prediction import groups as weighing
 from synth_audit.audits.utility.prediction.groups import cosine, importances
-from synth_audit.audits.utility.prediction.numbers import Resampled
 from synth_audit.stats.prediction import fit, r_squared
 
 TARGET = {"y": {"role": "target"}}

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.decomposition import PCA
 
-from synth_audit.audits.fidelity.projection import components as pca
-from synth_audit.audits.fidelity.projection.components import CoordinateRows, StandardisedCoordinates
+from synth_audit.audits.fidelity import projection as pca
+from synth_audit.audits.fidelity.projection import CoordinateRows, StandardisedCoordinates
 
 SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 5), st.integers(0, 2**32))
 

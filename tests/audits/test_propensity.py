@@ -141,9 +141,3 @@ def test_the_picture_counts_real_rows_in_steps(real, subject_of, measure):
     for line in roc.lines.values():
         assert line[-1] == 1
         assert (np.diff(line) >= 0).all()
-
-
-@pytest.mark.parametrize("bad", [{"most_rows": 50}, {"folds": 1}, {"trees": 0}])
-def test_bad_settings_are_refused(bad):
-    with pytest.raises(ValueError, match="must be at least"):
-        Propensity(**bad)

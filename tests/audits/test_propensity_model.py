@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.linear_model import LogisticRegression
 
-from synth_audit.audits.fidelity._propensity import MOST_TERMS, PropensityFit, propensity_terms
+from synth_audit.audits.fidelity.propensity import MOST_TERMS, PropensityFit, propensity_terms
 from synth_audit.encode.codes import by_frequency
 
 

@@ -8,17 +8,17 @@ import math
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.singling_out import predicates
-from synth_audit.audits.privacy.singling_out.predicates import CodedRows, codebook
-from synth_audit.audits.privacy.singling_out.success import (
+from synth_audit.audits.privacy.singling_out import (
     IsolationRate,
     PredicateTrial,
     chance_at_most,
     control_rate,
     gains_among_strangers,
     isolation_risk,
+    predicates,
     published_factor,
 )
+from synth_audit.audits.privacy.singling_out.predicates import CodedRows, codebook
 from synth_audit.stats.attack_success import risk
 from synth_audit.stats.proportions import Proportion
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.fidelity.projection.components import StandardisedCoordinates
+from synth_audit.audits.fidelity.projection import StandardisedCoordinates
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
@@ -51,7 +51,7 @@ def test_every_column_that_varies_has_variance_one_in_train():
     for owner, variance in zip(frame.owners, found.var(axis=0), strict=True):
         by_column[owner] = by_column.get(owner, 0.0) + variance
     assert by_column == pytest.approx(dict.fromkeys(["x", "gaps", "label", "maybe", "flag", "when"], 1.0))
-    assert frame.width == 1 + 2 + 3 + 3 + 2 + 1
+    assert len(frame.owners) == 1 + 2 + 3 + 3 + 2 + 1
     assert frame.n_numeric == 3
 
 
@@ -114,8 +114,8 @@ def test_values_without_measure_stay_finite():
 
 def test_missing_in_another_table_only_takes_a_coordinate():
     whole, holed = {"x": [1.0, 2.0], "k": ["a", "b"]}, {"x": [1.0, np.nan], "k": ["a", None]}
-    assert frame_of(whole, whole)[0].width == 3
-    assert frame_of(whole, holed)[0].width == 5
+    assert len(frame_of(whole, whole)[0].owners) == 3
+    assert len(frame_of(whole, holed)[0].owners) == 5
 
 
 def test_a_column_missing_or_one_value_tells_by_being_missing():

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import registry
-from synth_audit.encode.cells import row_groups
+from synth_audit.encode.encoded import Encoded
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.examination.planted_leaks import PlantedGenerator
 from synth_audit.execution.context import RunContext
@@ -112,7 +112,7 @@ def generator_behind(train, synthetic):
     """A generator that copies as large a share of its rows as the release does of train, for games; the rest
     are rows of the release with their columns shuffled, which hold nothing of anybody."""
     columns = [c for c in train.schema.features if c.name in synthetic.names]
-    known, made = row_groups([train, synthetic], columns)
+    known, made = Encoded([train, synthetic], columns).groups()
     return PlantedGenerator(float(np.isin(made, known).mean()), synthetic, Leak.ASSOCIATIONS)
 
 

@@ -84,7 +84,9 @@ def test_a_backfill_runs_every_snapshot_and_one_that_breaks_stops_no_other(place
             MARCH: "SUCCESS",
         }
         assert instance.get_materialized_partitions(release) == {JANUARY, MARCH}
-    assert {run.tags["synth_audit/outcome"] for k, run in runs.items() if k != FEBRUARY} == {"released"}
+    assert {run.tags["synth_audit/outcome.people"] for k, run in runs.items() if k != FEBRUARY} == {
+        "released"
+    }
     assert {p.name for p in (place / "out").iterdir()} == {f"people-{k}.parquet" for k in (JANUARY, MARCH)}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import pytest
@@ -32,15 +31,6 @@ def test_the_warehouse_holds_the_sensitive_table_once(tmp_path: Path) -> None:
     assert "concave_points_error" in table.column_names
     assert len(set(table.column("patient_id").to_pylist())) == 569
     assert demo.released_rows(path, "released.tumours") is None
-
-
-def test_without_dagster_the_demo_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    monkeypatch.setattr(demo, "find_spec", lambda name: None)
-    monkeypatch.setattr(sys, "argv", ["demo", str(tmp_path)])
-    assert demo.main() == 2
-    assert "synth-audit[dagster]" in capsys.readouterr().err
 
 
 QUICK = {

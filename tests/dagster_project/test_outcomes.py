@@ -15,7 +15,7 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from synth_audit.dagster import outcomes, verdict_message
+from synth_audit.dagster import messages, outcomes
 from synth_audit.dagster.component import AuditedTable
 from synth_audit.dagster.outcomes import OUTCOME, VERDICT
 from synth_audit.errors import ReleaseUncertain, Unavailable
@@ -60,7 +60,7 @@ def test_a_run_bears_no_verdict_of_another_plan_or_of_forged_evidence(
         assert failed(result)["kind"] == "mismatch"
         found = instance.get_run_by_id(result.run_id)
         assert found is not None
-        assert VERDICT not in found.tags
+        assert f"{VERDICT}.people" not in found.tags
 
 
 class Flaky:
@@ -151,8 +151,8 @@ def test_the_verdict_is_sent_once_to_be_read_by_a_machine(
 
 def test_a_certificate_that_is_served_nowhere_has_no_link(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SYNTH_AUDIT_REPORT_URL", "https://audits.example.org/{table}/{digest}")
-    assert verdict_message.page_link("people", "12", Path("report.html")).endswith("/people/12")
-    assert verdict_message.page_link("people", "12", Path("certificate.html")) == ""
+    assert messages.page_link("people", "12", Path("report.html")).endswith("/people/12")
+    assert messages.page_link("people", "12", Path("certificate.html")) == ""
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_an_answer_that_is_an_error_is_told_by_its_number(
     import os
 
     monkeypatch.setenv("SYNTH_AUDIT_WEBHOOK", os.environ["SYNTH_AUDIT_WEBHOOK"] + "/broken")
-    assert "(500)" in verdict_message.send({"verdict": "pass"})
+    assert "(500)" in messages.send_verdict({"verdict": "pass"})
 
 
 @pytest.fixture
@@ -213,12 +213,12 @@ def answering() -> Callable[..., str]:
 
 @pytest.mark.parametrize("answer", [b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200, b""])
 def test_an_answer_that_is_none_fails_nothing(answering: Callable[..., str], answer: bytes) -> None:
-    assert "did not take it" in verdict_message.post(answering(answer), {}, "X", {})
+    assert "did not take it" in messages.post(answering(answer), {}, "X", {})
 
 
 @pytest.mark.parametrize("address", [f"http://me:{TOKEN}@127.0.0.1/", f"http://127.0.0.1:{TOKEN}/"])
 def test_an_address_that_is_none_is_not_shown(address: str) -> None:
-    told = verdict_message.post(address, {}, "X", {})
+    told = messages.post(address, {}, "X", {})
     assert told
     assert TOKEN not in told
 
@@ -226,7 +226,7 @@ def test_an_address_that_is_none_is_not_shown(address: str) -> None:
 def test_a_token_is_not_carried_to_where_an_answer_leads(answering: Callable[..., str]) -> None:
     other = answering(b"HTTP/1.1 200 OK\r\n\r\n")
     first = answering(f"HTTP/1.1 303 X\r\nContent-Length: 0\r\nLocation: {other}\r\n\r\n".encode())
-    assert "(303)" in verdict_message.post(first, {}, "X", {"Authorization": f"Bearer {TOKEN}"})
+    assert "(303)" in messages.post(first, {}, "X", {"Authorization": f"Bearer {TOKEN}"})
     [request] = answering.asked  # type: ignore[attr-defined]
     assert TOKEN.encode() in request
 
@@ -234,9 +234,9 @@ def test_a_token_is_not_carried_to_where_an_answer_leads(answering: Callable[...
 def test_who_answers_letter_by_letter_is_not_waited_for(
     answering: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verdict_message, "_PATIENCE", 0.3)
+    monkeypatch.setattr(messages, "_PATIENCE", 0.3)
     start = time.monotonic()
-    told = verdict_message.post(answering(b"HTTP/1.1 200 OK\r\nA: " + b"x" * 500, 1.0), {}, "X", {})
+    told = messages.post(answering(b"HTTP/1.1 200 OK\r\nA: " + b"x" * 500, 1.0), {}, "X", {})
     assert "timeout" in told.lower()  # of the whole answer, or on a busy machine of a part of it
     assert time.monotonic() - start < 20  # all letters take half a minute
 
@@ -251,13 +251,15 @@ def test_a_run_that_repeats_another_does_not_bear_its_outcome(
         assert run is not None
         return dict(run.tags)
 
+    outcome, verdict = f"{OUTCOME}.people", f"{VERDICT}.people"
     released = tags_of({})
-    assert (released[OUTCOME], released[VERDICT]) == ("released", "pass")
+    assert (released[outcome], released[verdict]) == ("released", "pass")
     shown = {name for name in released if not name.startswith(".dagster/")}
-    assert {name for name in shown if "audit" in name} == {OUTCOME, VERDICT}
-    repeated = tags_of(released, source="none.parquet")  # Dagster copies the tags of the run it repeats
-    assert (repeated[OUTCOME], repeated[VERDICT]) == ("open", "open")
-    assert tags_of(repeated)[OUTCOME] == "released"
+    assert {name for name in shown if "audit" in name} == {outcome, verdict}
+    other = f"{OUTCOME}.others"  # of another table in the run
+    repeated = tags_of({**released, other: "released"}, source="none.parquet")  # Dagster copies tags
+    assert (repeated[outcome], repeated[verdict], repeated[other]) == ("open", "open", "open")
+    assert tags_of(repeated)[outcome] == "released"
 
 
 def test_source_and_released_table_have_events_of_their_own(run: Run) -> None:

@@ -44,7 +44,7 @@ def outcome_of(result: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) 
     """What lists of runs show of one."""
     run = instance.get_run_by_id(result.run_id)
     assert run is not None
-    shown = {name: run.tags.get(f"synth_audit/{name}") for name in ("verdict", "outcome")}
+    shown = {name: run.tags.get(f"synth_audit/{name}.people") for name in ("verdict", "outcome")}
     return {name: value for name, value in shown.items() if value is not None}
 
 
@@ -104,9 +104,15 @@ def test_a_release_that_is_not_fit_warns_and_says_both(run: Run, home: Path) -> 
     for check in (fit, verdict):
         assert check.metadata["safe to release"].value == "yes"
         assert check.metadata["fit for purpose"].value == "no"
+    assert fit.description.startswith("Fit for purpose: no.")
+    assert "allowed" in fit.description
+    assert fit.metadata["reasons"].value.strip("- ") in fit.description
+    assert "reasons" not in verdict.metadata
 
 
-def test_an_optional_gate_that_was_left_out_is_no_check(run: Run, home: Path) -> None:
+def test_an_optional_gate_that_was_left_out_is_no_check(
+    run: Run, home: Path, instance: dg.DagsterInstance
+) -> None:
     suite = json.loads((home / "gates.json").read_text())
     rules = copy.deepcopy(suite["expectations"][1])
     rules["kwargs"]["name"] = "constraints.worst_violations"
@@ -116,6 +122,7 @@ def test_an_optional_gate_that_was_left_out_is_no_check(run: Run, home: Path) ->
     assert result.success
     found = {c.check_name for c in result.get_asset_check_evaluations()}
     assert found == CHECKS
+    assert "did not yield" not in everything_said(result, instance)
 
 
 def test_a_detection_limit_that_was_not_measured_is_no_failed_check_of_a_refusal(

@@ -30,6 +30,6 @@ def test_a_run_that_waits_is_well_and_says_so(
     assert not (home / "out").exists()
     record = instance.get_run_by_id(result.run_id)
     assert record is not None
-    assert record.tags["synth_audit/outcome"] == "not released: waiting for approval"
+    assert record.tags["synth_audit/outcome.people"] == "not released: waiting for approval"
     [told] = [e for e in result.get_asset_observation_events() if e.asset_key.path[-1] == "release"]
     assert told.asset_observation_data.asset_observation.metadata["kind"].value == WAITING

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from scipy.integrate import quad
 from scipy.stats import binom, norm
 
-from synth_audit.dp.accountant import Accountant, least_noise
+from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.composition import by_basic, by_pld, by_rdp, fits, gaussian_epsilon, spent
 from synth_audit.dp.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring, PrivacyGuarantee, Unit
 from synth_audit.dp.mechanisms import bound_contributions, gaussian_noise
@@ -270,7 +270,7 @@ def test_many_small_spendings_cost_what_one_large_does():
 @pytest.mark.parametrize(("q", "steps"), [(1.0, 1), (0.1, 4)])
 def test_the_least_noise_fits_and_a_little_less_does_not(q, steps):
     budget = Budget(1.0, DELTA)
-    noise = least_noise(budget, sampling_rate=q, steps=steps)
+    noise = accountant(budget).least_noise(sampling_rate=q, steps=steps)
     assert fits([sampled(q, noise, steps)], budget, ADD)
     assert not fits([sampled(q, noise * 0.99, steps)], budget, ADD)
     if q == 1:
@@ -279,7 +279,7 @@ def test_the_least_noise_fits_and_a_little_less_does_not(q, steps):
 
 def test_no_noise_is_enough_without_delta():
     with pytest.raises(BudgetSpent, match="no amount of Gaussian noise"):
-        least_noise(Budget(1.0, 0.0))
+        accountant(Budget(1.0, 0.0)).least_noise()
 
 
 def test_an_accountant_calibrates_to_what_is_left():
@@ -287,7 +287,7 @@ def test_an_accountant_calibrates_to_what_is_left():
     half = whole.least_noise(epsilon=0.5)
     whole.gaussian(half, what="bounds")
     rest = whole.least_noise()
-    assert half > whole.least_noise() > least_noise(Budget(1.0, DELTA))
+    assert half > whole.least_noise() > accountant(Budget(1.0, DELTA)).least_noise()
     whole.gaussian(rest, what="the sum")
     assert 0.98 < whole.spent().epsilon <= 1.0
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.encode.cells import row_groups, row_groups_but_one
+from synth_audit.audits.fidelity._shared_cells import shared_cells
+from synth_audit.audits.privacy._predictors import column_coding
+from synth_audit.encode.cells import anchored_cells, column_grouping
 from synth_audit.encode.codes import Vocabulary, by_frequency, codes
-from synth_audit.encode.distances import EuclideanEncoder
-from synth_audit.encode.facets import facets
+from synth_audit.encode.encoded import Encoded, centre_and_scale
 from synth_audit.encode.ranks import order_by_response
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
@@ -29,8 +30,8 @@ TYPES = pa.schema([("n", pa.int64()), ("f", pa.float64()), ("s", pa.string()), (
 SPECS = {"n": ColumnSpec(kind="integer"), "f": ColumnSpec(kind="continuous")}
 
 
-def distance(encoder, one, other):
-    a, b = encoder.encode([one, other])
+def distance(*tables):
+    a, b = Encoded(tables, tables[0].schema.features).coordinates()
     unlike = (a.labels[:, None] != b.labels[None]).sum(axis=2)
     return np.sqrt(((a.numbers[:, None] - b.numbers[None]) ** 2).sum(axis=2) + 2 * unlike)
 
@@ -40,7 +41,9 @@ def distance(encoder, one, other):
 def test_row_groups_agree_with_a_dictionary_of_tuples(parts):
     data = [pa.Table.from_pylist(rows, TYPES) for rows in parts]
     schema = infer_schema(data[0], SPECS)
-    groups = np.concatenate(row_groups([read_table(d, schema, where="t") for d in data], schema.features))
+    groups = np.concatenate(
+        Encoded([read_table(d, schema, where="t") for d in data], schema.features).groups()
+    )
     seen: dict[tuple, int] = {}
     expected = [
         seen.setdefault(tuple(row[k] for k in TYPES.names), len(seen)) for rows in parts for row in rows
@@ -119,7 +122,7 @@ def test_rows_of_several_tables_that_agree_but_in_one_column_share_a_number():
     columns = train.schema.features
     copied = {
         c.name: (int(np.isin(of_made, of_train).sum()), len(of_train) < 400)
-        for c, (of_train, of_made) in row_groups_but_one([train, made], columns)
+        for c, (of_train, of_made) in Encoded([train, made], columns).groups_but_one()
     }
     assert copied == {"x": (30, True), "k": (10, True), "c": (10, True)}
 
@@ -132,8 +135,8 @@ def test_leaving_one_column_out_is_grouping_by_the_others(rows):
     table = read_table(data, infer_schema(data, SPECS), where="t")
     columns = table.schema.features
     left_out = []
-    for column, [groups] in row_groups_but_one([table], columns):
-        [expected] = row_groups([table], [c for c in columns if c is not column])
+    for column, [groups] in Encoded([table], columns).groups_but_one():
+        [expected] = Encoded([table], [c for c in columns if c is not column]).groups()
         assert sizes_of_several(groups) == sizes_of_several(expected)
         left_out.append(column)
     assert tuple(left_out) == columns
@@ -149,9 +152,8 @@ def test_codes_are_shared_between_tables_and_missing_is_apart(tables_of):
 
 def test_numbers_are_standardised_on_the_first_table_alone(tables_of):
     train, far = tables_of({"x": [0.0, 2.0, 4.0]}, {"x": [1e6, 2.0]})
-    encoder = EuclideanEncoder.anchored_on(train, train.schema.features)
     spread = np.std([0, 2, 4])
-    near, other = encoder.encode([train, far])
+    near, other = Encoded([train, far], train.schema.features).coordinates()
     assert near.numbers[:, 0] == pytest.approx([-2 / spread, 0, 2 / spread])
     assert other.numbers[:, 0] == pytest.approx([(1e6 - 2) / spread, 0])
 
@@ -161,7 +163,7 @@ def test_distances_of_mixed_rows(tables_of):
         {"x": [0.0, 1.0, 2.0, None], "k": ["a", "b", "a", "b"]},
         {"x": [0.0, None, 1.0], "k": ["a", None, "unseen"]},
     )
-    found = distance(EuclideanEncoder.anchored_on(train, train.schema.features), train, other) ** 2
+    found = distance(train, other) ** 2
     away, gap, unlike = 1.5, 1.0, 2.0  # one unit of x in variances; a missing value; two labels
     expected = [
         [0, away + gap + unlike, away + unlike],
@@ -176,7 +178,7 @@ def test_distances_of_mixed_rows(tables_of):
 def test_many_categories_give_the_same_distances(width, tables_of):
     names = [f"c{i}" for i in range(width)]
     train, other = tables_of({"k": names}, {"k": [names[0], names[-1], None, "unseen"]})
-    found = distance(EuclideanEncoder.anchored_on(train, train.schema.features), train, other)
+    found = distance(train, other)
     assert np.count_nonzero(found == 0) == 2
     assert np.unique(found[found > 0]) == pytest.approx([np.sqrt(2)])
 
@@ -187,29 +189,27 @@ def test_a_constant_column_cannot_hide_a_copy(values, tables_of):
     x = np.arange(7.0)
     kind = None if values[0] is not None else pa.string()
     train, moved = tables_of({"x": x, "c": pa.array(values, kind)}, {"x": x, "c": pa.array([other] * 7)})
-    found = distance(EuclideanEncoder.anchored_on(train, train.schema.features), train, moved)
+    found = distance(train, moved)
     assert np.diag(found).tolist() == [0.0] * 7
 
 
 def test_a_constant_column_with_gaps_counts_only_its_gaps(tables_of):
     train, moved = tables_of({"c": [0.1, 0.1, None]}, {"c": [1e6, None]})
-    found = distance(EuclideanEncoder.anchored_on(train, train.schema.features), train, moved)
+    found = distance(train, moved)
     assert found == pytest.approx(np.array([[0, 1], [0, 1], [1, 0]]))
 
 
 def test_huge_values_keep_a_finite_scale(tables_of):
     [train] = tables_of({"x": [1.5e308, 1.5e308, 0.0, 1.0]})
-    encoder = EuclideanEncoder.anchored_on(train, train.schema.features)
-    assert np.isfinite([encoder.centre["x"], encoder.scale["x"]]).all()
-    assert np.isfinite(encoder.encode([train])[0].numbers).all()
+    assert np.isfinite(centre_and_scale(train.numbers("x"))).all()
+    assert np.isfinite(Encoded([train], train.schema.features).coordinates()[0].numbers).all()
 
 
 @pytest.mark.parametrize("values", [[5e-324, 1e-323, *[0.0] * 40], [-1.5e308, None, -1.5e308, None]])
 def test_no_value_is_nowhere(values, tables_of):
     """A row without a place has no nearest row, and would look as far from its copy as from strangers."""
     train, far = tables_of({"x": values}, {"x": [1.5e308, -1.5e308, 5e-324, 0.0]})
-    encoder = EuclideanEncoder.anchored_on(train, train.schema.features)
-    for placed in encoder.encode([train, far]):
+    for placed in Encoded([train, far], train.schema.features).coordinates():
         assert not np.isnan(placed.numbers).any()
 
 
@@ -217,9 +217,9 @@ def test_coordinates_do_not_depend_on_how_tables_are_cut(tables_of):
     rng = np.random.default_rng(0)
     frame = {"x": rng.normal(size=20), "k": rng.choice([f"c{i}" for i in range(90)], 20)}
     [whole] = tables_of(frame)
-    encoder = EuclideanEncoder.anchored_on(whole, whole.schema.features)
-    halves = encoder.encode([whole.take(np.arange(8)), whole.take(np.arange(8, 20))])
-    assert np.array_equal(np.vstack([h.numbers for h in halves]), encoder.encode([whole])[0].numbers)
+    cut, columns = [whole.take(np.arange(8)), whole.take(np.arange(8, 20))], whole.schema.features
+    halves, [uncut] = (Encoded(of, columns, [whole]).coordinates() for of in (cut, [whole]))
+    assert np.array_equal(np.vstack([h.numbers for h in halves]), uncut.numbers)
 
 
 SPELT = ["Ｍale", " male ", "MALE", "straße", "STRASSE", "ﬁn", "FIN", "é", "e"]
@@ -240,7 +240,7 @@ def test_rows_in_other_spelling_are_the_same_rows(tables_of):
         {"k": names, "x": np.arange(50.0)},
         {"k": [name.upper() + " " for name in names], "x": np.arange(50.0)},
     )
-    ours, theirs = row_groups([train, made], train.schema.features)
+    ours, theirs = Encoded([train, made], train.schema.features).groups()
     assert np.array_equal(ours, theirs)
 
 
@@ -254,27 +254,39 @@ def test_labels_are_made_once_and_not_row_by_row(tables_of, monkeypatch):
     assert sorted(asked) == ["B", "a"]
 
 
+def test_labels_are_coded_once_for_all_views(tables_of, monkeypatch):
+    from synth_audit.encode import encoded as room
+
+    asked, made = [], room.codes
+    monkeypatch.setattr(room, "codes", lambda tables, c: asked.append(c.name) or made(tables, c))
+    tables = tables_of({"k": ["a", "b", "a"], "x": [0.5, 1.0, 3.0]}, {"k": ["b", "c"], "x": [1.0, 2.0]})
+    table = Encoded(tables, tables[0].schema.features)
+    for view in (table.mixed, table.mixed_by_range, table.coordinates, table.near, table.ranks, table.groups):
+        assert [len(part) for part in view()] == [3, 2]
+    assert asked.count("k") == 1
+
+
 def test_no_view_of_labels_is_blinded_by_their_spelling(tables_of):
     rng = np.random.default_rng(0)
     names = rng.choice(["Alfa", "Bravo", "Ürümqi"], 60, p=[0.6, 0.3, 0.1]).tolist()
     train, made = tables_of({"k": names}, {"k": [f" {name.upper()}" for name in names]})
     column = train.schema["k"]
-    coding = facets(column).coding(train, column, 0)
+    coding = column_coding(train, column, 0)
     assert np.array_equal(coding.numbers(made), coding.numbers(train))
     assert coding.present(made).all()
     for view in (
-        facets(column).grouping(train, column, bins=4),
-        facets(column).anchored_cells(train, column, most_cells=4, most_labels=2),
+        column_grouping(train, column, bins=4),
+        anchored_cells(train, column, most_cells=4, most_labels=2),
     ):
         assert np.array_equal(view.of(made), view.of(train))
-    names_shown = facets(column).shared_cells([train, made], [train], column, most=4, fewest=1).names
+    names_shown = shared_cells([train, made], [train], column, most=4, fewest=1).names
     assert set(names_shown) == {"Alfa", "Bravo", "Ürümqi", "missing"}
 
 
 @pytest.mark.parametrize("far", [1e300, 1.7e308])
 def test_no_number_is_infinitely_far(far, tables_of):
     train, other = tables_of({"x": [0.0, 1.0, 2.0]}, {"x": [far, -far, None]})
-    found = distance(EuclideanEncoder.anchored_on(train, train.schema.features), train, other)
+    found = distance(train, other)
     assert np.isfinite(found).all()
     assert (found[:, :2] > 1e99).all()
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit import registry
-from synth_audit.encode.facets import facets
+from synth_audit.encode.kinds import number_kind
 from synth_audit.errors import PlanError, PluginError
 from synth_audit.execution.context import RunContext
 from synth_audit.plan.plan import plan_schema
@@ -304,6 +304,6 @@ def test_a_kind_that_lacks_answers_is_named_with_them():
 
     Bare.__abstractmethods__ = frozenset()
     with pytest.raises(PluginError, match="'test_kinds'") as refused:
-        facets(Column("x", Bare(), pa.string()))
+        number_kind(Column("x", Bare(), pa.string()))
     assert "numbers or of labels" in refused.value.expected
-    assert facets(Column("x", kind_named("boolean"), pa.bool_())) is kind_named("boolean")
+    assert number_kind(Column("x", kind_named("boolean"), pa.bool_())) is None

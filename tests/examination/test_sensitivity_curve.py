@@ -15,7 +15,7 @@ from synth_audit.examination.known_answer import (
     separated,
 )
 from synth_audit.findings.measurement import Direction
-from synth_audit.stats.proportions import wilson
+from synth_audit.stats.proportions import proportion_interval
 
 NONE, ALL = Ends(0.0, 0.0, 0.0), Ends(1.0, 1.0, 1.0)
 
@@ -55,10 +55,10 @@ def test_the_minimum_is_where_the_probability_is_reached():
 def test_a_leak_of_the_minimum_size_shows_as_often_as_stated():
     rng, n = np.random.default_rng(0), 4000
     clean = 0.1
-    around = wilson(clean * n, n, 0.95)
+    around = proportion_interval(clean * n, n, 0.95)
     least = minimum_detectable(1 - clean, (around.high - around.low) / 2, 0.95)
     counts = rng.binomial(n, clean + least * (1 - clean), 4000)
-    shown = np.mean([wilson(int(s), n, 0.95).low > clean for s in counts])
+    shown = np.mean([proportion_interval(int(s), n, 0.95).low > clean for s in counts])
     assert shown == pytest.approx(0.95, abs=0.02)
 
 
@@ -69,7 +69,7 @@ def test_coverage_of_the_leak_equivalent():
     hits = 0
     for _ in range(4000):
         value, low, high = (
-            Ends(s / n, (i := wilson(int(s), n, 0.95)).low, i.high)
+            Ends(s / n, (i := proportion_interval(int(s), n, 0.95)).low, i.high)
             for s in rng.binomial(n, [clean + leak * (full - clean), clean, full])
         )
         found = leak_equivalent(value, low, high)

@@ -84,6 +84,14 @@ def test_it_tells_what_is_under_way(workers: int) -> None:
     assert said == [("game, iteration", done, 3) for done in range(4)]
 
 
+def test_progress_of_a_later_round_goes_on_where_the_last_one_ended() -> None:
+    said: list[int] = []
+    context = RunContext(progress=lambda what, done, total: said.append(done))
+    for done in (0, 2):
+        context.map("planted leak", squared, range(2), before=done, total=10)
+    assert said == [0, 1, 2, 2, 3, 4]
+
+
 def test_there_is_nothing_to_draw_from_outside_an_audit() -> None:
     with pytest.raises(PluginError, match="nothing to draw"):
         _ = RunContext().rng

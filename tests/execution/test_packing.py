@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,20 +42,15 @@ def files(folder: Path) -> list[Path]:
 
 
 def test_a_task_weighs_little_and_each_table_is_written_once(tmp_path: Path) -> None:
-    shelf, whole = Shelf(tmp_path), table()
-    calls = [packed(partial(told, whole, i), shelf) for i in range(3)]
-    assert whole.data.nbytes > 10 * len(calls[0].content)
-    assert len(files(tmp_path)) == 1
-    assert [call() for call in calls] == [told(whole, i) for i in range(3)]
-
-
-def test_the_file_is_private(tmp_path: Path) -> None:
-    old = os.umask(0)
+    shelf, whole, old = Shelf(tmp_path), table(), os.umask(0)
     try:
-        packed(partial(told, table(), 0), Shelf(tmp_path))
+        calls: list[Packed[Any]] = [packed(partial(told, whole, i), shelf) for i in range(3)]
     finally:
         os.umask(old)
+    assert whole.data.nbytes > 10 * len(calls[0].content)
+    assert len(pickle.dumps(calls[0])) < WORTH_A_FILE
     assert [path.stat().st_mode & 0o777 for path in files(tmp_path)] == [0o600]
+    assert [call() for call in calls] == [told(whole, i) for i in range(3)]
 
 
 def test_some_columns_of_a_written_table_are_not_written_again(tmp_path: Path) -> None:
@@ -85,13 +81,23 @@ def test_other_rows_values_and_types_are_not_mistaken_for_a_written_table(tmp_pa
     assert shelf.place(changed).mapped().equals(changed)
 
 
-def laid_out(data: pa.Table, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
+@pytest.fixture
+def lay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[pa.Table], Table]:
     monkeypatch.setattr(arrow, "MOST_HELD", 1000)
-    rows = arrow.kept(iter(data.to_batches(max_chunksize=5000)), folder)
-    specs = (
-        {"blank": ColumnSpec.model_validate({"role": "identifier"})} if "blank" in data.column_names else {}
-    )
-    return read_table(rows, infer_schema(rows, specs), where="train")
+
+    def laid_out(data: pa.Table) -> Table:
+        rows = arrow.kept(iter(data.to_batches(max_chunksize=5000)), tmp_path)
+        known = {"blank": ColumnSpec.model_validate({"role": "identifier"})}
+        specs = {name: spec for name, spec in known.items() if name in data.column_names}
+        return read_table(rows, infer_schema(rows, specs), where="train")
+
+    return laid_out
+
+
+@pytest.fixture
+def whole(lay_out: Callable[[pa.Table], Table]) -> Table:
+    """A table in a mapped file."""
+    return lay_out(plain())
 
 
 def sent(whole: Any, elsewhere: Path) -> Any:
@@ -105,8 +111,7 @@ def plain(seed: int = 0) -> pa.Table:
     return data.set_column(1, "k", data["k"].cast(pa.string()))
 
 
-def test_a_mapped_table_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = laid_out(plain(), tmp_path, monkeypatch)
+def test_a_mapped_table_stays_where_it_is(tmp_path: Path, whole: Table) -> None:
     assert whole.place is not None
     assert [whole.place.path] == files(tmp_path)
     there = sent(whole, tmp_path / "elsewhere")
@@ -115,10 +120,7 @@ def test_a_mapped_table_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.Mo
     assert there.data.equals(whole.data)
 
 
-def test_what_is_known_of_a_mapped_table_goes_along_and_two_that_are_one_stay_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = laid_out(plain(), tmp_path, monkeypatch)
+def test_what_is_known_of_a_mapped_table_goes_along_and_two_stay_one(tmp_path: Path, whole: Table) -> None:
     fresh = sent(whole, tmp_path / "elsewhere")
     assert fresh.known_fingerprint is None
     known = whole.fingerprint
@@ -127,8 +129,7 @@ def test_what_is_known_of_a_mapped_table_goes_along_and_two_that_are_one_stay_on
     assert first.known_fingerprint == known
 
 
-def test_a_view_of_some_columns_is_at_the_same_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = laid_out(plain(), tmp_path, monkeypatch)
+def test_a_view_of_some_columns_is_at_the_same_place(tmp_path: Path, whole: Table) -> None:
     other = infer_schema(whole.data.select(["n", "x"]))
     some = read_table(PlacedRows(whole.data.select(["n", "x"]), whole.place), other, where="train")
     there = sent(some, tmp_path / "elsewhere")
@@ -136,10 +137,7 @@ def test_a_view_of_some_columns_is_at_the_same_place(tmp_path: Path, monkeypatch
     assert there.data.equals(plain().select(["n", "x"]))
 
 
-def test_released_columns_and_another_schema_keep_the_place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = laid_out(plain(), tmp_path, monkeypatch)
+def test_released_columns_and_another_schema_keep_the_place(tmp_path: Path, whole: Table) -> None:
     specs = {"x": ColumnSpec.model_validate({"role": "identifier"})}
     again = read_table(whole, infer_schema(whole, specs), where="train").released_only()
     there = sent(again, tmp_path / "elsewhere")
@@ -147,8 +145,7 @@ def test_released_columns_and_another_schema_keep_the_place(
     assert there.data.equals(plain().select(["k", "n"]))
 
 
-def test_other_rows_or_values_have_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = laid_out(plain(), tmp_path, monkeypatch)
+def test_other_rows_or_values_have_no_place(tmp_path: Path, whole: Table) -> None:
     assert whole.take(np.arange(N)).place is None
     assert [part.place for part in whole.parts(N // 2)] == [None, None]
     uneven = whole.data.set_column(0, "x", pa.array([float("nan")] * N))
@@ -171,22 +168,17 @@ def test_a_table_is_laid_out_with_what_is_known_of_it(
     assert (mapped.known_fingerprint, mapped.data) == (known, held.data)
 
 
-def test_a_mapped_table_whose_file_is_gone_is_written_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole = laid_out(plain(), tmp_path, monkeypatch)
+def test_a_mapped_table_whose_file_is_gone_is_written_anew(tmp_path: Path, whole: Table) -> None:
     files(tmp_path)[0].unlink()
     assert sent(whole, tmp_path / "elsewhere").data.equals(plain())
     assert len(files(tmp_path / "elsewhere")) == 1
 
 
-def test_nothing_is_taken_for_a_table_that_is_no_more(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_is_taken_for_a_table_that_is_no_more(tmp_path: Path, lay_out: Any) -> None:
     """Its place in memory may be that of another table, of the same shape, the next moment."""
     for i in range(5):
         data = pa.table({"n": np.arange(N) + i})
-        held = laid_out(data, tmp_path, monkeypatch)
+        held = lay_out(data)
         assert sent(held, tmp_path / "elsewhere").data.equals(data)
         for path in files(tmp_path):
             path.unlink()
@@ -223,11 +215,6 @@ def test_processes_map_what_this_one_put_into_scratch_and_nothing_stays(tmp_path
     )
     assert there == [told(whole, i) for i in (1, 2, 3)]
     assert not list(tmp_path.iterdir())
-
-
-def test_a_packed_call_is_small_on_its_way(tmp_path: Path) -> None:
-    call: Packed[Any] = packed(partial(told, table(), 0), Shelf(tmp_path))
-    assert len(pickle.dumps(call)) < WORTH_A_FILE
 
 
 def test_rows_by_batches_are_kept_in_a_private_file_or_in_none(tmp_path: Path, monkeypatch: Any) -> None:
@@ -281,9 +268,9 @@ def test_a_full_disk_is_an_error_without_a_value(tmp_path: Path, monkeypatch: An
 
 
 @pytest.mark.parametrize("blank", [pa.array([""] * N), pa.array([b""] * N), pa.nulls(N, pa.string())])
-def test_a_column_of_empty_text_is_laid_out_too(tmp_path: Path, monkeypatch: Any, blank: pa.Array) -> None:
+def test_a_column_of_empty_text_is_laid_out_too(tmp_path: Path, lay_out: Any, blank: pa.Array) -> None:
     data = pa.table({"n": range(N), "blank": blank})
-    held = laid_out(data, tmp_path, monkeypatch)
+    held = lay_out(data)
     assert held.data.equals(data)
     assert sent(held, tmp_path / "elsewhere").data.equals(data)
     assert not files(tmp_path / "elsewhere")

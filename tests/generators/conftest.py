@@ -8,7 +8,11 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.dp import composition
+from synth_audit.dp.accountant import Accountant
+from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.generators._deep import network_model
+from synth_audit.plugins.generator import FitContext
+from synth_audit.table.schema import PublicDomain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, read_table
 
@@ -18,6 +22,22 @@ def make_table(columns: Mapping[str, object], **specs: Mapping[str, object]) -> 
     data = pa.table(dict(columns))
     schema = infer_schema(data, {name: ColumnSpec(**spec) for name, spec in specs.items()})
     return read_table(data, schema, where="train")
+
+
+def context(
+    table: Table | None = None,
+    epsilon: float | None = None,
+    *,
+    delta: float = 1e-5,
+    seed: int = 0,
+    **terms: object,
+) -> FitContext:
+    """What a fit is handed that may spend epsilon, and knows of the columns what is declared."""
+    budget = None if epsilon is None else Budget(epsilon, delta)
+    accountant = Accountant(budget, **{"unit": Unit.ROW, **terms})
+    accountant.draws(500)
+    domain = PublicDomain() if table is None else PublicDomain.of(table.schema)
+    return FitContext(rng=np.random.default_rng(seed), accountant=accountant, public_domain=domain)
 
 
 def mixed_columns(n: int = 300, seed: int = 0) -> dict[str, pa.Array]:

@@ -6,8 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit import registry
-from synth_audit.errors import PlanError
 from synth_audit.generators.arf import Arf
 from synth_audit.plugins.generator import FitContext
 
@@ -40,9 +38,3 @@ def test_a_number_of_few_people_is_not_copied_however_often_they_have_it():
     drawn = Arf(trees=2, rounds=1).fit(table, context).sample(2000, np.random.default_rng(1))
     assert not (drawn.numbers("visits") == 1.23456).any()
     assert drawn.missing("alone").all()
-
-
-@pytest.mark.parametrize("odd", [{"trees": 0}, {"minimum_leaf": 0}, {"rounds": 0}, {"tolerance": 0.6}])
-def test_settings_that_make_no_sense_are_refused(odd):
-    with pytest.raises(PlanError):
-        registry.build("generator", "arf", odd)

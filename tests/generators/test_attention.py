@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from synth_audit import registry
-from synth_audit.errors import DataError, PlanError, PluginError
+from synth_audit.errors import PluginError
 from synth_audit.generators._deep.attention import AttentionTraining
 from synth_audit.generators._deep.networks import AttentionAutoencoder, AttentionEncoder, ColumnHeads
 from synth_audit.generators._deep.transforms import RowLayout
@@ -185,19 +185,3 @@ def test_training_rebuilds_rows():
 def test_a_loss_that_is_no_number_ends_without_a_model(name, rows):
     with pytest.raises(PluginError, match="diverged"):
         made(name, rows, learning_rate=1e30)
-
-
-@ALL
-@pytest.mark.parametrize(
-    "settings", [{"steps": 0}, {"heads": 3}, {"mixtures": 0}, {"labels_weight": 0}, {"learning_rate": -1}]
-)
-def test_settings_without_sense(name, settings):
-    with pytest.raises(PlanError, match=next(iter(settings))):
-        registry.build("generator", name, settings)
-
-
-@ALL
-def test_text_is_refused_by_name(name):
-    notes = [f"seen by doctor number {i} at noon" for i in range(60)]
-    with pytest.raises(DataError, match="note"):
-        made(name, table_of({"x": np.arange(60.0), "note": notes}))

@@ -5,10 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit import registry
 from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Mechanism, Unit
-from synth_audit.errors import PlanError
 from synth_audit.generators.bayesian_network import BayesianNetwork
 from synth_audit.generators.priv_bayes import PrivBayes
 from synth_audit.plugins.generator import FitContext
@@ -70,11 +68,3 @@ def test_under_a_budget_train_does_not_decide_which_labels_are_drawn():
         assert accountant.guarantee().epsilon <= 0.1
         drawn |= set(model.sample(3000, np.random.default_rng(1)).labels("b"))
     assert drawn == set(labels)
-
-
-@pytest.mark.parametrize(
-    "odd", [{"minimum_people": 0}, {"degree": 0}, {"bins": 0}, {"share": 1}, {"margins": 1}]
-)
-def test_settings_that_make_no_sense_are_refused(odd):
-    with pytest.raises(PlanError):
-        registry.build("generator", "bayesian_network", odd)

@@ -6,8 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit import registry
-from synth_audit.errors import DataError, PlanError
+from synth_audit.errors import DataError
 from synth_audit.generators.cart import Cart
 from synth_audit.plugins.generator import FitContext
 
@@ -126,9 +125,3 @@ def test_columns_named_first_are_drawn_first():
     assert [table.names[j] for j in model.values] == ["same", "x", "group", "twice"]
     with pytest.raises(DataError, match="'nobody'"):
         Cart(order=("nobody",)).fit(table, FitContext(rng=np.random.default_rng(0)))
-
-
-@pytest.mark.parametrize("odd", [{"minimum_leaf": 0}, {"order": ["x", "x"]}])
-def test_settings_that_make_no_sense_are_refused(odd):
-    with pytest.raises(PlanError):
-        registry.build("generator", "cart", odd)

@@ -10,8 +10,9 @@ import torch
 
 from synth_audit.dp.mechanisms import Noise
 
+from .conftest import context
 from .simulated_device import NAME, Elsewhere, simulated_device
-from .test_large_batches import OPEN, PRIVATE, greedy, handed, seven
+from .test_large_batches import OPEN, PRIVATE, greedy, seven
 
 ASKED = "synth_audit.generators._deep.network_model.torch_device"
 """Where it is asked which device there is."""
@@ -50,6 +51,6 @@ def test_a_fit_elsewhere_is_the_fit_here(name, epsilon, monkeypatch):
     for device, there in (("cpu", nullcontext), (NAME, simulated_device)):
         monkeypatch.setattr(ASKED, lambda wanted, what, device=device: device)
         with there():
-            model = greedy(name).fit(table, handed(table, epsilon))
+            model = greedy(name).fit(table, context(table, epsilon))
         drawn.append(model.sample(20, np.random.default_rng(1)))
     assert drawn[0].fingerprint == drawn[1].fingerprint

@@ -9,13 +9,11 @@ import pyarrow as pa
 import pytest
 
 from synth_audit import registry
-from synth_audit.dp.accountant import Accountant
-from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.generators._deep.training import Training
-from synth_audit.plugins.generator import FitContext
-from synth_audit.table.schema import PublicDomain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, read_table
+
+from .conftest import context
 
 N, BATCH = 7, 1000
 OPEN = ("ctgan", "tvae", "tab_ddpm", "attention_ae", "attention_vae", "attention_gan")
@@ -42,13 +40,6 @@ def seven() -> Table:
     return read_table(data, infer_schema(data, specs), where="train")
 
 
-def handed(table, epsilon):
-    accountant = Accountant(None if epsilon is None else Budget(epsilon, 1e-5), unit=Unit.ROW)
-    accountant.draws(20)
-    domain = PublicDomain.of(table.schema)
-    return FitContext(rng=np.random.default_rng(0), accountant=accountant, public_domain=domain)
-
-
 @pytest.mark.parametrize(
     ("name", "epsilon"),
     [*((name, None) for name in OPEN + PRIVATE), *((name, 1.0) for name in PRIVATE)],
@@ -65,10 +56,10 @@ def test_no_batch_holds_more_rows_than_there_are_nor_one_twice(name, epsilon, mo
         begin(self, vectors, layout, steps, kept, *more)
 
     monkeypatch.setattr(Training, "__init__", watched)
-    context = handed(table, epsilon)
-    model = greedy(name).fit(table, context)
+    handed = context(table, epsilon)
+    model = greedy(name).fit(table, handed)
     assert model.sample(20, np.random.default_rng(1)).n_rows == 20
-    assert epsilon is None or context.accountant.guarantee().epsilon <= epsilon
+    assert epsilon is None or handed.accountant.guarantee().epsilon <= epsilon
     rows = [row for batch in batches if isinstance(batch, np.ndarray) for row in [batch.tolist()]]
     assert rows or name == "pate_gan", "its teachers draw from their own shards"
     assert all(len(set(row)) == len(row) <= N for row in rows)

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 
 from synth_audit import registry
-from synth_audit.errors import DataError, PlanError, PluginError
+from synth_audit.errors import PluginError
 from synth_audit.generators._deep.gan import Conditions
 from synth_audit.generators._deep.networks import as_arrays
 from synth_audit.generators._deep.training import Training
-from synth_audit.generators._deep.transforms import Modes, RowLayout
+from synth_audit.generators._deep.transforms import ModeTransform, RowLayout
 from synth_audit.generators.ctgan import Ctgan, CtganTraining
 from synth_audit.generators.tvae import Tvae
 from synth_audit.plugins.generator import FitContext
@@ -81,30 +81,19 @@ def test_rows_asked_for_follow_the_counts_and_while_learning_their_logarithms():
 def test_modes_are_found_and_chosen_by_their_density():
     rng = np.random.default_rng(0)
     values = np.concatenate([rng.normal(-50, 1, 600), rng.normal(50, 2, 200)])
-    modes = Modes.of(values, rng)
+    data = pa.table({"x": values})
+    table = read_table(data, infer_schema(data), where="train")
+    modes = ModeTransform.of("x", values, (-60.0, 60.0), rng)
     assert set(np.round(modes.means / 50).tolist()) == {-1.0, 1.0}
     assert modes.weights[modes.means < 0].sum() == pytest.approx(0.75, abs=0.02)
-    assert np.array_equal(modes.means[modes.drawn(values, rng)] < 0, values < 0)
+    chosen = modes.encode(table, rng)[:, 1:].argmax(axis=1)
+    assert np.array_equal(modes.means[chosen] < 0, values < 0)
 
 
 @BOTH
 def test_a_loss_that_is_no_number_ends_without_a_model(name, rows):
     with pytest.raises(PluginError, match="diverged"):
         fitted(name, rows, learning_rate=1e30)
-
-
-@BOTH
-@pytest.mark.parametrize("settings", [{"epochs": 0}, {"batch": 0}, {"learning_rate": 0}, {"hidden": -1}])
-def test_settings_without_sense(name, settings):
-    with pytest.raises(PlanError, match=next(iter(settings))):
-        registry.build("generator", name, settings)
-
-
-@BOTH
-def test_text_is_refused_by_name(name):
-    data = pa.table({"x": np.arange(60.0), "note": [f"seen by doctor number {i} at noon" for i in range(60)]})
-    with pytest.raises(DataError, match="note"):
-        fitted(name, read_table(data, infer_schema(data), where="train"))
 
 
 @pytest.mark.parametrize(("settings", "steps"), [({}, 16), ({"batch": 60}, 20), ({"batch": 1}, 1200)])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from synth_audit.generators._marginal.graphical_model import Conditional
-from synth_audit.generators._model_files import from_text, read_model, to_text, write_model
+from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.generators.cart import Cart
 from synth_audit.stats.margins import Margin
 
@@ -21,14 +21,10 @@ PARTS = {
 }
 
 
-def through_files(model, folder):
-    write_model(folder, model)
-    return read_model(folder, dict)
-
-
-@pytest.mark.parametrize("way", ["files", "text"])
-def test_what_comes_back_is_what_was_written(way, tmp_path):
-    again = through_files(PARTS, tmp_path) if way == "files" else from_text(to_text(PARTS))
+def test_what_comes_back_is_what_was_written(tmp_path):
+    write_model(tmp_path, PARTS)
+    json.loads((tmp_path / "model.json").read_text(), parse_constant=pytest.fail)
+    again = read_model(tmp_path, dict)
     assert list(again) == list(PARTS)
     assert again["margin"].limits == MARGIN.limits
     assert again["margin"].knots.tolist() == MARGIN.knots.tolist()
@@ -40,35 +36,33 @@ def test_what_comes_back_is_what_was_written(way, tmp_path):
     assert again["by place"][1].weights.shape == (2, 3)
 
 
-def test_the_text_is_plain_json(tmp_path):
-    write_model(tmp_path, PARTS)
-    for text in (to_text(PARTS), (tmp_path / "model.json").read_text()):
-        json.loads(text, parse_constant=pytest.fail)
+COPULA = {"fam": "Frank", "par": {"data": [], "shape": [50, 50]}, "rot": 0, "vt": ["c", "c"]}
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "content", "message"),
     [
-        "os:system",
-        "synth_audit.pipeline.release:Release",
-        "subprocess:Popen",
-        "pyvinecopulib_of_others:Vinecop",  # would import a module that was put on the path
-        "pyvinecopulib:read_json",
-        "synth_audit.generators.arf:FitContext",  # imported there, and defined elsewhere
-        "synth_audit.generators.arf:np",
-        "synth_audit.generators.external.program:Program",
-        "synth_audit.generators.nothing:Nothing",
+        ("pyvinecopulib:Bicop", COPULA, "another number of values than it says"),
+        *(
+            (name, {}, "names a class that no model is made of")
+            for name in [
+                "os:system",
+                "synth_audit.pipeline.release:Release",
+                "subprocess:Popen",
+                "pyvinecopulib_of_others:Vinecop",  # would import a module that was put on the path
+                "pyvinecopulib:read_json",
+                "synth_audit.generators.arf:FitContext",  # imported there, and defined elsewhere
+                "synth_audit.generators.arf:np",
+                "synth_audit.generators.external.program:Program",
+                "synth_audit.generators.nothing:Nothing",
+            ]
+        ),
     ],
 )
-def test_a_text_makes_nothing_but_models(name):
-    with pytest.raises(ValueError, match="names a class that no model is made of"):
-        from_text(json.dumps({name: {}}))
-
-
-def test_a_damaged_copula_is_refused_before_the_library_reads_it():
-    copula = {"fam": "Frank", "par": {"data": [], "shape": [50, 50]}, "rot": 0, "vt": ["c", "c"]}
-    with pytest.raises(ValueError, match="another number of values than it says"):
-        from_text(json.dumps({"pyvinecopulib:Bicop": copula}))
+def test_a_text_makes_nothing_but_sound_models(name, content, message, tmp_path):
+    (tmp_path / "model.json").write_text(json.dumps({name: content}))
+    with pytest.raises(ValueError, match=message):
+        read_model(tmp_path, object)
 
 
 def test_a_file_gives_a_generator_no_model_but_its_own(tmp_path):
@@ -77,6 +71,6 @@ def test_a_file_gives_a_generator_no_model_but_its_own(tmp_path):
         Cart().load(tmp_path)
 
 
-def test_what_no_model_is_made_of_is_not_written():
+def test_what_no_model_is_made_of_is_not_written(tmp_path):
     with pytest.raises(TypeError, match="no model is made of object"):
-        to_text(object())
+        write_model(tmp_path, object())

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import wasserstein_distance
 
 from synth_audit.generators._marginal.graphical_model import counted, on_simplex
-from synth_audit.generators._marginal.model import TargetTable, moved_particles
+from synth_audit.generators.priv_pgd import TargetTable, moved_particles
 
 
 def test_the_projection_is_the_nearest_point_with_shares():

@@ -8,17 +8,15 @@ import pytest
 import torch
 
 from synth_audit import registry
-from synth_audit.dp.accountant import Accountant
-from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.dp.mechanisms import Noise
-from synth_audit.errors import BudgetSpent, DataError, PlanError, PluginError
+from synth_audit.errors import BudgetSpent, PluginError
 from synth_audit.generators import pate_gan as pate
 from synth_audit.generators._deep.rows import on_train
 from synth_audit.generators._deep.training import Training
-from synth_audit.plugins.generator import FitContext
-from synth_audit.table.schema import PublicDomain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
+
+from .conftest import context
 
 QUICK = {
     "teachers": 5,
@@ -43,20 +41,13 @@ def rows(n=80, seed=0, columns=("x", "label")):
     return read_table(data, infer_schema(data, {k: DECLARED[k] for k in columns}), where="train")
 
 
-def context(epsilon=None, table=None, delta=1e-5):
-    accountant = Accountant(None if epsilon is None else Budget(epsilon, delta), unit=Unit.ROW)
-    accountant.draws(500)
-    domain = PublicDomain() if table is None else PublicDomain.of(table.schema)
-    return FitContext(rng=np.random.default_rng(0), accountant=accountant, public_domain=domain)
-
-
 def fitted(table, handed, **settings):
     return registry.build("generator", "pate_gan", QUICK | {"margins": 0} | settings).fit(table, handed)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_all_votes_are_bought_beforehand_within_the_budget(delta):
-    table, handed = rows(), context(20.0, rows(), delta)
+    table, handed = rows(), context(rows(), 20.0, delta=delta)
     fitted(table, handed)
     guarantee = handed.accountant.guarantee()
     assert 19 < guarantee.epsilon <= 20
@@ -68,7 +59,7 @@ def test_all_votes_are_bought_beforehand_within_the_budget(delta):
 @pytest.mark.parametrize(("epsilon", "rounds"), [(0.1, 1), (1.0, 1), (8.0, 2), (9.7, 3), (500.0, 3)])
 def test_as_many_rounds_are_asked_as_the_budget_bears(epsilon, rounds):
     """With four votes a round, five teachers and noise of a quarter of them, a round costs 3.2."""
-    handed = context(epsilon, rows(), 0.0)
+    handed = context(rows(), epsilon, delta=0.0)
     fitted(rows(), handed)
     [mechanism] = handed.accountant.mechanisms
     assert mechanism.count == 4 * rounds
@@ -78,17 +69,17 @@ def test_as_many_rounds_are_asked_as_the_budget_bears(epsilon, rounds):
 @pytest.mark.parametrize(("epsilon", "rounds"), [(1e-4, 1), (1e-3, 2)])
 def test_next_to_nothing_buys_the_rounds_that_noise_can_still_hide(epsilon, rounds):
     """Noise is known up to 100,000 times a vote: beyond it that many rounds cannot be bought, fewer may."""
-    handed = context(epsilon, rows(), 0.0)
+    handed = context(rows(), epsilon, delta=0.0)
     fitted(rows(), handed, rounds=50, vote_noise=1e9)
     [mechanism] = handed.accountant.mechanisms
     assert mechanism.count >= 4 * rounds
     assert handed.accountant.guarantee().epsilon <= epsilon
     with pytest.raises(BudgetSpent):
-        fitted(rows(), context(1e-6, rows(), 0.0))
+        fitted(rows(), context(rows(), 1e-6, delta=0.0))
 
 
 def test_noise_has_the_scale_that_was_bought_once_for_each_vote(monkeypatch):
-    table, handed, drawn = rows(), context(20.0, rows()), []
+    table, handed, drawn = rows(), context(rows(), 20.0), []
 
     def laplace(scale, size):
         drawn.append((scale, size))
@@ -167,7 +158,7 @@ def test_real_rows_reach_the_model_by_votes_alone(monkeypatch):
     drowning = np.array([100.0, -100.0, 100.0, -100.0])
     monkeypatch.setattr(Noise, "laplace", staticmethod(lambda scale, size: drowning))
     one, other = rows(seed=0), rows(n=50, seed=1)
-    weights, again = (fitted(table, context(1.0, table)).weights for table in (one, other))
+    weights, again = (fitted(table, context(table, 1.0)).weights for table in (one, other))
     assert all(np.array_equal(w, again[k]) for k, w in weights.items())
 
 
@@ -190,19 +181,11 @@ def test_without_a_budget_it_says_so_and_repeats():
 @pytest.mark.parametrize("columns", [("x",), ("label",)])
 def test_few_rows_of_one_kind_and_a_draw_of_one_row(columns):
     table = rows(3, columns=columns)
-    assert fitted(table, context(2.0, table)).sample(1, np.random.default_rng(1)).n_rows == 1
-
-
-def test_labels_that_are_read_off_the_rows_end_every_claim():
-    data = rows().data
-    table = read_table(data, infer_schema(data, {"x": DECLARED["x"]}), where="train")
-    handed = context(2.0, table)
-    fitted(table, handed)
-    assert handed.accountant.guarantee() is None
+    assert fitted(table, context(table, 2.0)).sample(1, np.random.default_rng(1)).n_rows == 1
 
 
 def test_a_spent_budget_is_refused_before_a_row_is_seen():
-    table, handed = rows(), context(1.0, rows())
+    table, handed = rows(), context(rows(), 1.0)
     handed.accountant.pure(1.0, what="all of it")
     with pytest.raises(BudgetSpent, match="Laplace"):
         fitted(table, handed)
@@ -211,15 +194,3 @@ def test_a_spent_budget_is_refused_before_a_row_is_seen():
 def test_training_that_diverges_leaves_no_model():
     with pytest.raises(PluginError, match="diverged"):
         fitted(rows(), context(), learning_rate=1e30)
-
-
-def test_free_text_is_refused_by_name():
-    data = pa.table({"notes": [f"patient {i} came in on day {i} with pain" for i in range(60)]})
-    with pytest.raises(DataError, match="'notes'"):
-        fitted(read_table(data, infer_schema(data), where="train"), context())
-
-
-@pytest.mark.parametrize("odd", [{"teachers": 0}, {"votes": 0}, {"dropout": 1.0}, {"learning_rate": 0.0}])
-def test_settings_that_make_no_sense_are_refused(odd):
-    with pytest.raises(PlanError):
-        registry.build("generator", "pate_gan", odd)

@@ -7,8 +7,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.errors import DataError
-from synth_audit.generators._deep.rows import on_declared, on_train
-from synth_audit.generators._model_files import from_text, to_text
+from synth_audit.generators._deep.rows import on_train
 from synth_audit.table.schema import PublicDomain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
@@ -72,12 +71,6 @@ def test_scores_are_read_by_the_largest_and_numbers_are_clipped(train):
     assert set(back.numbers("age")) <= set(train.numbers("age"))
 
 
-def test_it_is_saved_as_json(train):
-    transformer = on_train(train)
-    again = from_text(to_text(transformer))
-    assert again.columns == transformer.columns
-
-
 def test_what_is_declared_is_all_that_is_used(train):
     specs = {
         "age": ColumnSpec(kind="integer", bounds=(0, 100), nullable=False),
@@ -87,7 +80,7 @@ def test_what_is_declared_is_all_that_is_used(train):
         table_of({"age": train.column("age").slice(s, n), "town": train.column("town").slice(s, n)}, **specs)
         for s, n in ((0, 40), (5, 3))
     )
-    one, other = (on_declared(t, PublicDomain.of(t.schema)) for t in (few, more))
+    one, other = (on_train(t, domain=PublicDomain.of(t.schema)) for t in (few, more))
     assert one.columns == other.columns  # rows, and gaps among them, move nothing
     assert one.layout.width == 1 + 4 + 1
     assert other.encode(few, RNG)[:, 0] == pytest.approx(2 * few.numbers("age") / 100 - 1)
@@ -99,7 +92,7 @@ def test_values_outside_what_is_declared_are_clipped_or_missing():
         "town": ColumnSpec(kind="categorical", categories=("a", "b")),
     }
     table = table_of({"age": [5, 10], "town": ["a", "b"]}, **specs)
-    transformer = on_declared(table, PublicDomain.of(table.schema))
+    transformer = on_train(table, domain=PublicDomain.of(table.schema))
     odd = read_table(
         pa.table({"age": [-3, 99], "town": ["z", "b"]}), table.schema, where="train", partial=True
     )

@@ -1,4 +1,4 @@
-"""Gower's distance against loops that anyone can check."""
+"""Gower's distance and near copies, against loops that anyone can check."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.encode.distances import GowerEncoder
-from synth_audit.neighbours import leaves, memory, search
+from synth_audit.encode.encoded import Encoded
+from synth_audit.neighbours import gower, leaves, memory, search
 from synth_audit.neighbours.gower import NOWHERE, Mixed, nearest_without
 from synth_audit.neighbours.search import Pairs, nearest, nearest_but, nearest_k, nearest_other
-from synth_audit.table.schema_inference import infer_schema
+from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
 pytestmark = pytest.mark.usefixtures("two_threads")
@@ -41,7 +41,7 @@ def records(table):
 def prepared(*tables, weights=None):
     schema = infer_schema(tables[0])
     read = [read_table(t, schema, where="table") for t in tables]
-    return GowerEncoder.by_range(read[0], schema.columns, weights).encode(read)
+    return Encoded(read, schema.columns).mixed_by_range(weights=weights)
 
 
 def mixed(numbers, labels=None, weights=None):
@@ -169,9 +169,9 @@ def test_weights_that_mean_nothing_are_refused(weights):
 def test_leaving_a_column_out_is_as_never_having_had_it(people):
     table = people(30, 3)
     schema = infer_schema(table)
-    encoder = GowerEncoder.by_range(read_table(table, schema, where="train"), schema.columns)
-    [rows] = encoder.encode([read_table(table, schema, where="train")])
-    for place, name in enumerate(encoder.order):
+    encoded = Encoded([read_table(table, schema, where="train")], schema.columns)
+    [rows] = encoded.mixed_by_range()
+    for place, name in enumerate(encoded.order):
         alone, *_ = prepared(table.drop_columns([name]))
         shorter = rows.without(place)
         assert np.allclose(exact_distances(shorter, shorter), exact_distances(alone, alone), atol=1e-9)
@@ -427,3 +427,58 @@ def test_rows_of_one_person_are_out_of_sight(large, people, monkeypatch):
     assert np.array_equal(found.first, left.min(axis=1))
     assert np.array_equal(nearest_but(rows.take(asked), rows, persons[asked], persons).index, found.index)
     assert np.isinf(nearest_other(rows, asked, np.zeros(300, np.int64)).first).all()
+
+
+TYPES = pa.schema([("n", pa.int64()), ("s", pa.string())])
+SPECS = {"n": ColumnSpec(kind="integer")}
+ROW = st.fixed_dictionaries(
+    {"n": st.none() | st.integers(-70, 70), "s": st.none() | st.sampled_from(["a", "b", "c"])}
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    train=st.lists(ROW, min_size=1, max_size=8).map(
+        lambda rows: [*rows, {"n": 0, "s": "a"}, {"n": 60, "s": "b"}]
+    ),
+    made=st.lists(ROW, min_size=1, max_size=8),
+)
+@pytest.mark.parametrize("block", [2**17, 3])
+def test_near_copies_against_loops(block, train, made):
+    known = [row["n"] for row in train if row["n"] is not None]
+    unit = (max(known) - min(known)) / gower.NEAR
+    data = [pa.Table.from_pylist(rows, TYPES) for rows in (train, made)]
+    schema = infer_schema(data[0], SPECS)
+    reference, queries = Encoded([read_table(d, schema, where="t") for d in data], schema.features).near()
+
+    def near(one, other):
+        if one["s"] != other["s"] or (one["n"] is None) != (other["n"] is None):
+            return False
+        return one["n"] is None or abs(one["n"] - other["n"]) <= unit * (1 + 1e-6)
+
+    expected = [any(near(row, other) for other in train) for row in made]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory, "TREE", block)
+        assert gower.nearly_copied(queries, reference).tolist() == expected
+
+
+def test_labels_alone_and_many_twins_are_near_exactly_when_equal():
+    rng = np.random.default_rng(0)
+    data = pa.table({name: rng.choice(["a", "b", "c"], 3000) for name in "kl"})
+    table = read_table(data, infer_schema(data), where="t")
+    [rows] = Encoded([table], table.schema.features).near()
+    labels = [f"{k}{m}" for k, m in zip(data["k"].to_pylist(), data["l"].to_pylist(), strict=True)]
+    some = np.flatnonzero(np.array(labels) != "cc")
+    found = gower.nearly_copied(rows, rows.take(some))
+    assert found.tolist() == [label != "cc" for label in labels]
+
+
+def test_wild_and_missing_values_are_near_to_nothing_else():
+    data = pa.table({"x": [0.0, 1.0, 0.5], "y": [0.0, 1.0, 0.2]})
+    wild = pa.table({"x": [1e308, None, -1e308], "y": [0.0, 1.0, 0.2]})
+    schema = infer_schema(data, {"x": ColumnSpec(kind="continuous"), "y": ColumnSpec(kind="continuous")})
+    reference, queries = Encoded(
+        [read_table(d, schema, where="t") for d in (data, wild)], schema.features
+    ).near()
+    assert not gower.nearly_copied(queries, reference).any()
+    assert gower.nearly_copied(queries, queries).all()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,17 +26,6 @@ DRAWING = [
 ]
 """Audits that draw rows, or resamples of rows, and two that draw nothing."""
 
-SUITE = {
-    "name": "small",
-    "expectations": [
-        {
-            "type": "expect_measurement_to_be_within",
-            "kwargs": {"name": "exact_match.excess", "maximum": 0.2},
-            "meta": {"id": "copies", "reason": "for the test"},
-        }
-    ],
-}
-
 
 def people(seed: int, n: int = 300) -> pa.Table:
     rng = np.random.default_rng(seed)
@@ -50,9 +37,9 @@ TRAIN, CONTROL, SYNTHETIC = (people(seed) for seed in range(3))
 
 
 @pytest.fixture
-def plan(tmp_path, monkeypatch):
+def plan(tmp_path, monkeypatch, write_suite):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "gates.json").write_text(json.dumps(SUITE))
+    write_suite()
     return {"audits": DRAWING, "gates": "gates.json", "known_answer": {"max_rows": 100}}
 
 
@@ -126,7 +113,7 @@ def test_a_salt_of_a_training_table_that_others_can_read_is_refused(plan, tmp_pa
 
 
 @pytest.mark.parametrize("second", ["a", pytest.param("b", marks=pytest.mark.slow)])
-def test_a_second_audit_under_other_settings_is_listed(plan, second, tmp_path):
+def test_a_second_audit_under_other_settings_is_listed(plan, second, tmp_path, write_suite):
     quick = plan | {"audits": ["exact_match"]}
     before = api.audit(TRAIN, CONTROL, SYNTHETIC, quick, out="a")
     assert before.earlier == ()
@@ -141,7 +128,7 @@ def test_a_second_audit_under_other_settings_is_listed(plan, second, tmp_path):
     assert all(c.holds is not False for c in api.verify(tmp_path / second))
     assert api.audit(TRAIN, CONTROL, people(5), quick, out=second).earlier == (), "another candidate"
     pq.write_table(SYNTHETIC, "same.parquet")
-    (tmp_path / "gates.json").write_text(json.dumps(SUITE | {"name": "another"}))
+    write_suite(name="another")
     gated = api.audit(
         TRAIN, CONTROL, "same.parquet", quick | {"suppression": 12, "name": "table"}, out=second
     )

@@ -37,18 +37,38 @@ def edited(case, path=None):
     return forged
 
 
-def test_a_pointer_that_is_turned_back_between_two_readings(case, monkeypatch):
-    older = case.workspace.newest.digest
-    newer = "ab" * 32
+@pytest.fixture
+def fail_since(case, make_gate):
+    """The case after a newer audit that failed; makes that, and says what the pointer was before."""
+
+    def audit():
+        older = case.workspace.newest_pointer.read_bytes()
+        case.set_gates(make_gate("copies", "exact_match.excess", -1))
+        assert pipeline.produce(case.plan, case.workspace).verdict is Result.FAIL
+        return older
+
+    return audit
+
+
+NEWER = "ab" * 32
+
+
+def enter_fail(case, number):
+    """Have the journal know of a failed audit, as its newest."""
     with open_journal(case.workspace) as journal:
         [entry] = journal.now.audits
-        first = replace(entry, number=0, digest=newer, verdict=Result.FAIL)
-        journal.write(journal.now.with_entry(first).with_newest("", newer))
+        failed = replace(entry, number=number, digest=NEWER, verdict=Result.FAIL)
+        journal.write(journal.now.with_entry(failed).with_newest("", NEWER))
+
+
+def test_a_pointer_that_is_turned_back_between_two_readings(case, monkeypatch):
+    older = case.workspace.newest.digest
+    enter_fail(case, 0)
     pointer = case.workspace.newest_pointer
     load = FiledAudit.load.__func__
 
     def turned(cls, folder):
-        pointer.write_text(pointer.read_text().replace(older, newer))
+        pointer.write_text(pointer.read_text().replace(older, NEWER))
         return load(cls, folder)
 
     monkeypatch.setattr(FiledAudit, "load", classmethod(turned))
@@ -145,11 +165,8 @@ def test_a_run_is_not_repeated_against_forged_evidence(case):
         api.rerun(case.plan, case.workspace.root)
 
 
-def test_a_pointer_that_is_turned_back_shows_no_older_pass(case, make_gate, tmp_path):
-    older = case.workspace.newest_pointer.read_bytes()
-    case.set_gates(make_gate("copies", "exact_match.excess", -1))
-    assert pipeline.produce(case.plan, case.workspace).verdict is Result.FAIL
-    case.workspace.newest_pointer.write_bytes(older)
+def test_a_pointer_that_is_turned_back_shows_no_older_pass(case, fail_since, tmp_path):
+    case.workspace.newest_pointer.write_bytes(fail_since())
     for show in (
         lambda: api.rerun(case.plan, case.workspace.root),
         lambda: api.gate(case.workspace.root, "gates.json"),
@@ -164,26 +181,22 @@ def test_a_pointer_that_is_turned_back_shows_no_older_pass(case, make_gate, tmp_
 
 
 def test_a_reader_waits_for_an_audit_that_is_just_being_filed(case, monkeypatch):
-    newer = "ab" * 32
     with open_journal(case.workspace) as journal:
-        journal.write(journal.now.with_newest("", newer))
+        journal.write(journal.now.with_newest("", NEWER))
     opened = locate.open_journal
 
     def filed(workspace):
-        workspace.newest_pointer.write_text(to_json(Newest(newer)))
+        workspace.newest_pointer.write_text(to_json(Newest(NEWER)))
         return opened(workspace)
 
     monkeypatch.setattr(locate, "open_journal", filed)
     found = locate_evidence(case.workspace.root)
-    assert (found.folder.digest, found.turned) == (newer, False)
+    assert (found.folder.digest, found.turned) == (NEWER, False)
 
 
-def test_a_pointer_that_is_turned_back_while_it_is_read_shows_no_older_pass(case, make_gate, monkeypatch):
+def test_a_pointer_that_is_turned_back_while_it_is_read_shows_no_older_pass(case, fail_since, monkeypatch):
     pointer = case.workspace.newest_pointer
-    older = pointer.read_bytes()
-    case.set_gates(make_gate("copies", "exact_match.excess", -1))
-    assert pipeline.produce(case.plan, case.workspace).verdict is Result.FAIL
-    newer = pointer.read_bytes()
+    older, newer = fail_since(), pointer.read_bytes()
     store = type(evidence_store(case.workspace))
     read, restored = store.newest_digest, []
 
@@ -207,29 +220,23 @@ def test_a_pointer_that_is_turned_back_while_it_is_read_shows_no_older_pass(case
     assert "pointer to the newest audit" in told(case.workspace.root)
 
 
-def test_of_a_pointer_turned_back_for_a_moment_the_right_audit_is_shown(case, make_gate, monkeypatch):
-    pointer = case.workspace.newest_pointer
+def test_of_a_pointer_turned_back_for_a_moment_the_right_audit_is_shown(case, fail_since, monkeypatch):
     older = case.workspace.newest.digest
-    case.set_gates(make_gate("copies", "exact_match.excess", -1))
-    newer = pipeline.produce(case.plan, case.workspace).digest
+    fail_since()
+    newer = case.workspace.newest.digest
     store = type(evidence_store(case.workspace))
     told_first = iter([older])
     monkeypatch.setattr(store, "newest_digest", lambda self: next(told_first, newer))
-    assert pointer.exists()
     assert api.gate(case.workspace.root, str(case.folder / "gates.json")).verdict is Result.FAIL
 
 
 def test_an_older_pass_laid_into_the_review_folder_is_not_its_newest_audit(case):
     older = case.workspace.evidence.read_bytes()
-    newer = "ab" * 32
-    with open_journal(case.workspace) as journal:
-        [entry] = journal.now.audits
-        failed = replace(entry, number=2, digest=newer, verdict=Result.FAIL)
-        journal.write(journal.now.with_entry(failed).with_newest("", newer))
-    case.workspace.newest_pointer.write_text(to_json(Newest(newer)))
+    enter_fail(case, 2)
+    case.workspace.newest_pointer.write_text(to_json(Newest(NEWER)))
     review = case.workspace.review
     (review / "evidence.json").write_bytes(older)
-    assert locate_evidence(review).folder.digest == newer
+    assert locate_evidence(review).folder.digest == NEWER
     with pytest.raises(DataError):
         api.gate(review, str(case.folder / "gates.json"))
     case.workspace.newest_pointer.unlink()

@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit import registry
 from synth_audit.errors import DataError
 from synth_audit.execution import executor
 from synth_audit.execution.context import RunContext
@@ -77,14 +76,9 @@ class Stepwise:
 
 
 @pytest.fixture
-def toy(tmp_path, make_case, monkeypatch):
+def toy(tmp_path, make_case, plug_in):
     """Makes a split case whose generator takes five steps."""
-    real_build = registry.build
-
-    def build(room, name, config, **more):
-        return Stepwise(**config) if name == "toy" else real_build(room, name, config, **more)
-
-    monkeypatch.setattr(registry, "build", build)
+    plug_in("toy", Stepwise)
 
     def make(folder="case", **settings):
         case = make_case(tmp_path / folder, columns={"x": {"bounds": [0, 10]}}, rules=[], **settings)

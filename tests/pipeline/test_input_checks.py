@@ -1,17 +1,20 @@
-"""Tables that every audit would misread: controls that were in train, candidates left empty."""
+"""Tables that audits would misread: seen control rows, empty candidates, other columns than planned."""
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
 from synth_audit.errors import DataError
-from synth_audit.pipeline.input_checks import fullness, refuse_seen_control
+from synth_audit.pipeline import stages as pipeline
+from synth_audit.pipeline.making import refuse_seen_control
 from synth_audit.plugins.audit import Subject
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
+from synth_audit.verdict.table_checks import fullness
 
 
 def people(n, seed, missing=0.1):
@@ -106,3 +109,31 @@ def test_an_empty_release_does_not_pass(tmp_path):
     assert "Emptier than in train" in contract.explanation
     with pytest.raises(DataError, match="no rows"):
         api.audit(train, control, train.head(0), out=tmp_path / "none")
+
+
+ADDED = ("diagnosis", pa.array(["x"] * 240))
+CHANGES = {
+    "'diagnosis' was added": lambda t: t.append_column(*ADDED),
+    "'income' was dropped": lambda t: t.drop_columns(["income"]),
+    "'age' was int64 and is double": lambda t: t.set_column(1, "age", t["age"].cast(pa.float64())),
+}
+
+
+@pytest.mark.parametrize("says", CHANGES)
+def test_each_change_is_named_and_a_changed_plan_accepts_it(case, says):
+    file = case.folder / "people.parquet"
+    train = case.workspace.train.read_bytes()
+    pq.write_table(CHANGES[says](pq.read_table(file)), file)
+    with pytest.raises(DataError) as caught:
+        pipeline.split_table(case.plan, case.workspace)
+    assert says in caught.value.what
+    assert case.workspace.train.read_bytes() == train, "what is there stays as it is"
+    pipeline.split_table(case.replan(seed=6), case.workspace)
+
+
+def test_other_rows_and_more_digits_are_no_drift(case, make_people):
+    file = case.folder / "people.parquet"
+    for digits in (12, 14):
+        paid = make_people(200, seed=digits)["income"].cast(pa.decimal128(digits, 2), safe=False)
+        pq.write_table(make_people(200, seed=digits).append_column("paid", paid), file)
+        pipeline.split_table(case.replan(seed=7), case.workspace)

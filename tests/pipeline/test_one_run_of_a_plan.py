@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from synth_audit import registry
 from synth_audit.api import audit
-from synth_audit.cli.console import show_evidence
+from synth_audit.cli.terminal import show_evidence
 from synth_audit.errors import PlanError
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline
@@ -22,7 +21,7 @@ from synth_audit.plan.sections import PrivacySpec
 from synth_audit.plugins.audit import RandomSplit, Status
 from synth_audit.plugins.generator import GeneratorInfo
 from synth_audit.table.table import Table
-from synth_audit.verdict.own_gates import REFUTED
+from synth_audit.verdict.criteria import REFUTED
 
 ROWS = 600
 
@@ -50,14 +49,9 @@ class FalseClaim:
 
 
 @pytest.fixture
-def copied(tmp_path, make_case, monkeypatch):
+def copied(tmp_path, make_case, plug_in):
     """A case whose generator copies under a guarantee."""
-    real_build = registry.build
-
-    def build(room, name, config, **more):
-        return FalseClaim() if name == "false" else real_build(room, name, config, **more)
-
-    monkeypatch.setattr(registry, "build", build)
+    plug_in("false", FalseClaim)
     case = make_case(tmp_path / "case")
     rng = np.random.default_rng(0)
     columns = {f"x{i}": np.round(rng.uniform(0, 1, ROWS), 4) for i in range(3)}

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 from synth_audit import api, build
-from synth_audit.cli.exits import Exit
 from synth_audit.cli.group import main
+from synth_audit.cli.terminal import Exit
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import file_certificate, write_report
 from synth_audit.store.approvals import new_key

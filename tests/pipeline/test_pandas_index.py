@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -50,13 +48,13 @@ def test_an_index_is_left_out_of_whichever_table_has_it(tmp_path, suffix, which)
         assert found.tables["train"].rows == len(cut)
 
 
-def test_a_run_leaves_the_index_of_its_source_out_and_the_evidence_says_so(tmp_path, make_gate):
+def test_a_run_leaves_the_index_of_its_source_out_and_the_evidence_says_so(
+    tmp_path, monkeypatch, write_suite
+):
+    monkeypatch.chdir(tmp_path)
     file, _ = with_index(tmp_path / "source", frame(300), "parquet")
-    gates = tmp_path / "gates.json"  # of one audit: the suites that ship would bring recognition along
-    gates.write_text(
-        json.dumps({"name": "small", "expectations": [make_gate("copies", "exact_match.excess", 0.2)]})
-    )
-    plan = {**PLAN, "gates": str(gates), "source": str(file), "generator": "independent"}
+    write_suite()  # of one audit: the suites that ship would bring recognition along
+    plan = {**PLAN, "gates": "gates.json", "source": str(file), "generator": "independent"}
     plan["release"] = str(tmp_path / "out.parquet")
     found = synth_audit.run(plan, tmp_path / "work", release=False)
     assert any("source has the column '__index_level_0__'" in w for w in found.warnings)

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import refusal
 
 from synth_audit.errors import DataError, PlanError, ReleaseRefused
 from synth_audit.findings.verdict import Result, TableCheck
@@ -30,11 +31,8 @@ from synth_audit.verdict.suite import load_suite
 def refused(case, *, plan=None, evidence=None, synthetic=None):
     """The reason of a refusal by what the evidence says, wherever it lies."""
     table = case.synthetic if synthetic is None else synthetic
-    with pytest.raises(ReleaseRefused) as caught:
-        refuse_unless_allowed(plan or case.plan, evidence or case.evidence, table, known_salt(case.workspace))
-    for part in ("what", "where", "expected", "fix"):
-        assert getattr(caught.value, part), part
-    return caught.value.what
+    given = plan or case.plan, evidence or case.evidence, table, known_salt(case.workspace)
+    return refusal(refuse_unless_allowed, *given, kind=ReleaseRefused).what
 
 
 def filed(case, evidence):
@@ -82,40 +80,10 @@ def test_one_changed_cell_is_refused(case, column):
     assert "not the bytes" in refused(case, synthetic=changed)
 
 
-def test_rows_more_fewer_or_twice_are_refused(case):
-    data = case.synthetic
-    for other in (data.slice(1), pa.concat_tables([data, data.slice(0, 1)]), data.slice(0, 0)):
+def test_other_rows_are_refused(case):
+    data, real = case.synthetic, pq.read_table(case.workspace.train)
+    for other in (data.slice(1), pa.concat_tables([data, data.slice(0, 1)]), data.slice(0, 0), real):
         assert "not the bytes" in refused(case, synthetic=other)
-
-
-def test_real_rows_instead_of_synthetic_ones_are_refused(case):
-    assert "not the bytes" in refused(case, synthetic=pq.read_table(case.workspace.train))
-
-
-EDITS = {
-    "table": "other",
-    "plan_sha256": "0" * 64,
-    "seed": 99,
-    "level": 0.5,
-    "suppression": 1,
-    "verdict": "fail",
-    "fitness": "yes",
-    "warnings": ["nothing to see"],
-    "versions": {},
-    "digest": "0" * 64,
-    "columns": [],
-    "tables": {},
-    "outcomes": [],
-    "table_checks": [],
-}
-
-
-@pytest.mark.parametrize("key", sorted(EDITS))
-def test_any_edited_field_is_refused(case, key):
-    plain = json.loads(case.workspace.evidence.read_text())
-    assert plain[key] != EDITS[key]
-    edited = parse_evidence(json.dumps(plain | {key: EDITS[key]}))
-    assert "altered" in refused(case, evidence=edited)
 
 
 def leaves(value, path=()):
@@ -126,7 +94,8 @@ def leaves(value, path=()):
     return [path]
 
 
-def test_an_edit_anywhere_breaks_the_digest(finished):
+def test_an_edit_anywhere_breaks_the_digest_and_is_refused(finished):
+    assert "altered" in refused(finished, evidence=replace(finished.evidence, seed=99))
     plain = json.loads(finished.workspace.evidence.read_text())
     every = [p for p in leaves(plain) if p[0] not in ("created", "timings", "attempt", "ledger", "earlier")]
     picked = [every[i] for i in np.random.default_rng(0).choice(len(every), 150, replace=False)]

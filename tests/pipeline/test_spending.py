@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from synth_audit import registry
 from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.dp.guarantee import Neighbouring, Unit
 from synth_audit.errors import BudgetSpent, DataError, LedgerDamaged, PlanError
@@ -28,7 +27,7 @@ from synth_audit.store.journal import LEDGER as FILE
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import table_ledger
 from synth_audit.table.table import Table
-from synth_audit.verdict.own_gates import PRIVACY_BUDGET
+from synth_audit.verdict.criteria import PRIVACY_BUDGET
 from synth_audit.verdict.privacy_budget import Promise, promise_results
 
 NOISE = 5.0
@@ -72,14 +71,9 @@ class Drawn:
 
 
 @pytest.fixture
-def spending(tmp_path, make_case, monkeypatch):
+def spending(tmp_path, make_case, plug_in):
     """A case whose generator is the toy."""
-    real_build = registry.build
-
-    def build(room, name, config, **more):
-        return ToyGaussian(**config) if name == "toy" else real_build(room, name, config, **more)
-
-    monkeypatch.setattr(registry, "build", build)
+    plug_in("toy", ToyGaussian)
     case = make_case(tmp_path / "case")
     rng = np.random.default_rng(0)
     data = {"key": [f"k{i}" for i in range(200)], "x": np.round(rng.uniform(0, 1, 200), 4)}

@@ -4,35 +4,33 @@ import json
 import os
 import re
 import stat
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from refusals import refusal
 
 from synth_audit import registry
-from synth_audit.errors import DataError, GateError, PlanError
+from synth_audit.errors import GateError, PlanError
 from synth_audit.findings.measurement import MeasurementId, read_scoped
 from synth_audit.findings.verdict import Result
+from synth_audit.inputs import as_plan
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.plugins.audit import Status
 from synth_audit.report import write_report
+from synth_audit.store.workspace import Workspace
+from synth_audit.table import arrow
 
 COLUMNS = [
     "audit", "quantity", "setting", "column", "derived_from", "id", "name", "scope",
     "value", "ci_low", "ci_high", "level", "n_requested", "n_achieved", "n_minimum",
     "unit", "direction", "outcome", "insensitive", "copy_low", "copy_high", "worse",
 ]  # fmt: skip
-
-
-def refusal(call, *args):
-    with pytest.raises(DataError) as caught:
-        call(*args)
-    for part in ("what", "where", "expected", "fix"):
-        assert getattr(caught.value, part), part
-    return caught.value
 
 
 def test_the_whole_way_ends_in_a_pass(complete):
@@ -96,6 +94,7 @@ def test_real_rows_are_readable_by_their_owner_alone(case, finished):
         "journal.json",
         "ledger.jsonl",
         "ledger.head",
+        ".gitignore",
         ".journal.lock",
         ".in-use.lock",
         "salt",
@@ -260,7 +259,8 @@ def test_another_audit_has_a_folder_of_its_own_and_the_same_audit_does_not(case)
 
 
 def only_a_salt(case):
-    return [p for p in case.workspace.root.rglob("*") if p.is_file()] == [case.workspace.salt]
+    found = {p.name for p in case.workspace.root.rglob("*") if p.is_file()}
+    return found == {case.workspace.salt.name, ".gitignore"}
 
 
 def test_a_bad_suite_is_found_before_anything_is_fitted(make_case, tmp_path):
@@ -312,7 +312,7 @@ def test_the_plan_may_ask_for_another_number_of_rows(case):
 
 def test_nothing_temporary_is_left(finished):
     hidden = [p for p in finished.folder.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp"]
-    assert {p.name for p in hidden} == {".journal.lock", ".in-use.lock"}
+    assert {p.name for p in hidden} == {".journal.lock", ".in-use.lock", ".gitignore"}
     assert list(finished.workspace.scratch.iterdir()) == []
     assert json.loads(finished.workspace.evidence.read_text())["table"] == "plan"
 
@@ -333,3 +333,35 @@ def test_a_column_that_the_target_cannot_hold_is_named_before_anything_is_made(m
     error = refusal(pipeline.split_table, case.plan, case.workspace)
     assert "'paid'" in error.what
     assert not case.workspace.train.exists()
+
+
+N = 3000
+
+
+def test_split_and_candidate_are_the_same_and_no_file_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_salt: Callable[[Workspace], None]
+) -> None:
+    rng = np.random.default_rng(1)
+    columns = {"id": range(N), "x": rng.normal(size=N), "k": rng.choice(["a", "b"], N)}
+    pq.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    plan = {"source": str(tmp_path / "rows.parquet"), "columns": {"id": {"role": "identifier"}}}
+    settled = as_plan(plan | {"generator": "resample"})
+    found, laid_out = [], []
+    for most in (arrow.MOST_HELD, 1000):
+        workspace = Workspace(tmp_path / f"out {most}")
+        with_salt(workspace)
+        with monkeypatch.context() as patch:
+            patch.setattr(arrow, "MOST_HELD", most)
+            written = arrow.write_arrow
+            patch.setattr(
+                arrow,
+                "write_arrow",
+                lambda path, *rows, w=written: laid_out.append(path) or w(path, *rows),
+            )
+            split = pipeline.split_table(settled, workspace)
+            made = pipeline.make_synthetic(settled, workspace)
+        found.append((split.source, split.train, split.control, made.table))
+        assert not list(workspace.scratch.iterdir())
+    assert found[0] == found[1]
+    assert len(laid_out) == 3, "the source, train and the candidate, the second time"
+    assert all(path.is_relative_to(workspace.scratch) for path in laid_out)

@@ -1,21 +1,33 @@
+"""What a reader must be told of tables, of files made elsewhere, and of settings that were changed."""
+
 from __future__ import annotations
+
+import copy
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from synth_audit import registry
+from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.pipeline.warnings import (
+    about_delta,
     about_equal_rows,
+    about_external,
     about_formulas,
     about_rare_labels,
+    about_settings,
+    about_suite,
     inspect,
     shown_count,
 )
-from synth_audit.plan.plan import parse_plan
+from synth_audit.plan.plan import Plan, parse_plan
 from synth_audit.plugins.audit import RandomSplit, Subject
+from synth_audit.store.evidence import GeneratorRecord
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
+from synth_audit.verdict.suite import load_suite, parse_suite
 
 
 def tables(columns, control=None, **roles):
@@ -30,13 +42,13 @@ def fair(n=100):
 
 
 def test_nothing_to_say_of_a_fair_table():
-    assert inspect(*tables(fair()), 10) == ()
+    assert not [*inspect(*tables(fair()), 10)]
 
 
 @pytest.mark.parametrize(("width", "told"), [(200, ()), (201, ("201 columns, 20,100 pairs",))])
 def test_a_table_of_many_columns_is_told_to_take_long(width, told):
     wide = {f"x{i}": np.arange(20) * 0.5 for i in range(width)}
-    found = inspect(*tables(wide), 10)
+    found = [*inspect(*tables(wide), 10)]
     assert len(found) == len(told)
     assert all(words in text for words, text in zip(told, found, strict=True))
     assert all("execution.deadline" in text for text in found)
@@ -66,14 +78,13 @@ def test_text_that_the_plan_lets_leave_is_not_told_to_stay():
     notes = pa.table(fair() | {"note": [f"seen on ward {i} by {i + 7} and sent home" for i in range(100)]})
     for specs, told in (({}, 1), ({"note": ColumnSpec(release_text=True)}, 0)):
         schema = infer_schema(notes, specs)
-        assert len(inspect(read_table(notes, schema, where="train"), None, 10)) == told
+        assert len([*inspect(read_table(notes, schema, where="train"), None, 10)]) == told
 
 
 def test_measurements_and_identifiers_are_no_identifiers_by_mistake():
-    assert inspect(*tables({"x": np.linspace(0, 1, 100), "g": ["a", "b"] * 50}), 10) == ()
-    assert inspect(*tables(fair() | {"id": list(range(100))}, id="identifier"), 10) == ()
+    assert not [*inspect(*tables(fair() | {"id": list(range(100))}, id="identifier"), 10)]
     few = {"id": list(range(20)), "g": ["a", "b"] * 10}
-    assert inspect(*tables(few), 10) == (), "twenty rows may all differ by chance"
+    assert not [*inspect(*tables(few), 10)], "twenty rows may all differ by chance"
 
 
 @pytest.mark.parametrize(
@@ -83,7 +94,7 @@ def test_control_rows_that_occur_in_train_are_counted(shared, says):
     train = fair()
     x = np.concatenate([train["x"][:shared], np.linspace(2, 3, 50 - shared)])
     control = {"group": train["group"][:shared] + ["a"] * (50 - shared), "x": x}
-    found = inspect(*tables(train, control), 10)
+    found = [*inspect(*tables(train, control), 10)]
     assert len(found) == (says is not None)
     if says:
         assert found[0].startswith(says)
@@ -109,16 +120,15 @@ def test_formulas_in_a_csv_release_are_warned_of_and_not_shown(cell):
     assert text.startswith("column 'note' of the CSV release")
     assert cell not in text
     coded = data.set_column(1, "note", data.column("note").dictionary_encode())
-    assert about_formulas(CSV, coded) == (text,)
-    assert about_formulas(parse_plan({}), data, as_csv=True) == (text,)
+    assert [*about_formulas(CSV, coded), *about_formulas(parse_plan({}), data, as_csv=True)] == [text] * 2
     for other in ({}, {"release": "released.parquet"}):
-        assert about_formulas(parse_plan(other), data) == ()
+        assert not [*about_formulas(parse_plan(other), data)]
 
 
 def test_numbers_and_signs_are_no_formulas():
     texts = ["-5", "+3.25", "-1e-7", "-", "a=b", "x-y", "", " ", "−5", None]
     data = pa.table({"note": texts, "x": [-5.0] * len(texts), "when": pa.nulls(len(texts))})
-    assert about_formulas(CSV, data) == ()
+    assert not [*about_formulas(CSV, data)]
 
 
 def test_names_of_columns_are_cells_too():
@@ -127,31 +137,29 @@ def test_names_of_columns_are_cells_too():
     assert "columns '=c0', '=c1', '=c2', '=c3', '=c4' and 4 more of" in text
 
 
+RARE = ["a"] * 60 + ["b"] * 21 + ["odd"] * 19
+
+
 @pytest.mark.parametrize(
-    ("generator", "labels", "told"),
+    ("generator", "labels", "drawn", "told"),
     [
-        ("independent", ["a"] * 60 + ["b"] * 21 + ["odd"] * 19, True),
-        ("independent", ["a"] * 60 + ["b"] * 20 + ["c"] * 20, False),
-        ("resample", ["a"] * 60 + ["b"] * 21 + ["odd"] * 19, False),
-        (None, ["a"] * 60 + ["b"] * 21 + ["odd"] * 19, False),
+        ("independent", RARE, 100, True),
+        ("independent", ["a"] * 60 + ["b"] * 20 + ["c"] * 20, 100, False),
+        ("resample", RARE, 100, False),
+        (None, RARE, 100, False),
+        ("cart", RARE, 100, False),
+        ("cart", RARE, 81, True),
+        ("disjoint", RARE, 100, False),
+        ("disjoint", RARE, 81, True),
     ],
-    ids=["a rare label", "none", "handed every label", "made elsewhere"],
 )
-def test_labels_that_nobody_learns_are_told_of_by_column(generator, labels, told):
+def test_labels_that_nobody_learns_or_draws_are_told_of_by_column(generator, labels, drawn, told):
     train, _ = tables(fair() | {"class": labels})
-    made = registry.build("generator", generator, {}) if generator else None
-    found = about_rare_labels(Subject(train=train, control=None, synthetic=train, generator=made))
-    assert [("'class'" in text, "odd" in text) for text in found] == [(True, False)] * told
-
-
-@pytest.mark.parametrize("generator", ["cart", "disjoint"])
-@pytest.mark.parametrize("drawn", [True, False])
-def test_labels_that_a_generator_leaves_out_by_itself_are_told_of(generator, drawn):
-    train, _ = tables(fair() | {"class": ["a"] * 60 + ["b"] * 21 + ["odd"] * 19})
-    made = registry.build("generator", generator, {"generators": ["cart"]} if generator == "disjoint" else {})
-    release = train if drawn else train.take(np.arange(81))
+    settings = {"generators": ["cart"]} if generator == "disjoint" else {}
+    made = registry.build("generator", generator, settings) if generator else None
+    release = train.take(np.arange(drawn))
     found = about_rare_labels(Subject(train=train, control=None, synthetic=release, generator=made))
-    assert [("'class'" in text, "odd" in text) for text in found] == [(True, False)] * (not drawn)
+    assert [("'class'" in text, "odd" in text) for text in found] == [(True, False)] * told
 
 
 @pytest.mark.parametrize(
@@ -185,3 +193,67 @@ def test_equal_rows_that_chance_explains_are_told_of_as_different_people():
         first, *others = about_equal_rows(subject)
         assert ("different people's" in first, "share a side" in first) == (apart, not apart)
         assert len(others) <= apart, "some groups may be left"
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "warned"),
+    [
+        ("external", {}, True),
+        ("external", {"source": "made.parquet", "command": None}, True),
+        ("external", {"source": None, "command": ["program"]}, False),
+        ("external", {"source": None, "command": None, "recipe": "dpmm"}, False),
+        ("vine", {}, False),
+    ],
+)
+def test_only_a_finished_table_may_hold_control_rows(name, config, warned):
+    record = GeneratorRecord(name, config, PrivacyAccount(guarantee=None, reason="a test"))
+    assert len([*about_external(record)]) == warned
+
+
+@pytest.mark.parametrize(
+    ("rows_each", "delta", "told"),
+    [(None, 0.049, ""), (None, 0.05, "20 rows"), (2, 0.05, ""), (2, 0.1, "10 people"), (None, 0.0, "")],
+)
+def test_a_delta_that_pays_for_somebodys_row_is_told_of(rows_each, delta, told):
+    data = {"who": [f"p{i // 2}" for i in range(20)], "x": [i / 3 for i in range(20)]}
+    train, _ = tables(data, who="identifier")
+    privacy = {"epsilon": 1, "delta": delta, "rows_per_entity": rows_each}
+    found = [*about_delta(parse_plan({"privacy": privacy}), train)]
+    assert len(found) == bool(told)
+    assert told in "".join(found)
+    assert not [*about_delta(Plan(), train)]
+
+
+def test_changed_settings_of_a_judged_audit_are_told():
+    suite = load_suite(Plan().gates, Path())
+    plan = parse_plan({"audits": [{"recognition": {"draws": 1}}, {"marginals": {"cells": 5}}]})
+    [said] = about_settings(plan, suite)
+    assert "changes draws of recognition" in said
+    assert not [*about_settings(parse_plan({"audits": ["recognition"]}), suite)]
+
+
+@pytest.mark.parametrize("name", ["release", "sensitive", "health"])
+def test_of_a_suite_that_ships_nothing_is_told(name):
+    assert not [*about_suite(Plan(), load_suite(name, Path()))]
+
+
+def test_a_weaker_suite_is_told_of_whatever_its_name():
+    usual = load_suite("release", Path())
+    plain = copy.deepcopy(dict(usual.plain))
+    assert not [*about_suite(Plan(), parse_suite(plain | {"meta": {"notes": "ours"}}))]
+    dropped, widened, idle, stricter = (plain["expectations"][i] for i in (0, 3, 2, 4))
+    plain["expectations"].remove(dropped)
+    widened["kwargs"]["maximum"] *= 2
+    idle["severity"] = "warning"
+    stricter["kwargs"]["maximum"] /= 2
+    names = [x["meta"]["id"] for x in (dropped, idle, widened)]
+    [said] = about_suite(Plan(), parse_suite(plain))
+    assert "'release' is none that ships" in said
+    assert said.endswith(f"widens 3: {', '.join(names)}")
+
+
+def test_a_lower_level_and_smaller_counts_are_told():
+    plan = parse_plan({"level": 0.9, "suppression": 1})
+    level, counts = about_suite(plan, load_suite("release", Path()))
+    assert "level of every interval to 0.9, from the usual 0.95" in level
+    assert "smallest count shown to 1, from the usual 10" in counts

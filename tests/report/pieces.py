@@ -124,7 +124,8 @@ def singling_out() -> AuditOutcome:
         config={"n_attacks": 2000, "columns": ["age", "sex"], "seeded": True},
         measurements=(
             measurement(
-                f"{name}.risk", 0.0123, 0.0061, n_requested=2000, n_achieved=2000, n_minimum=500,
+                f"{name}.risk", 0.0123, 0.0061, unit="share of people",
+                n_requested=2000, n_achieved=2000, n_minimum=500,
                 reference=Reference(0.0, "an independent release"),
             ),
             measurement(f"{name}.control_rate", 0.0301, 0.0075, n_requested=2000, n_achieved=2000),

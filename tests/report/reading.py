@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 from synth_audit.report.known_answer import (
     MeasurementSensitivity,
+    SensitivityLine,
     known_answer,
     sensitivities,
     sensitivity_line,
 )
-from synth_audit.report.view import SensitivityLine
 from synth_audit.store.evidence import Evidence
 
 

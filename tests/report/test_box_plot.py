@@ -10,16 +10,16 @@ from report_reading import text  # made importable by conftest.py
 from report_sweeps import box_series
 
 from synth_audit.findings.measurement import BOX_LINES, Measurement, MeasurementId, Reference, Series
-from synth_audit.report import plot_kinds, render_report
-from synth_audit.report.audits import picture_of, references
-from synth_audit.report.plot_kinds import Beside, Comparison
+from synth_audit.report import charts, render_report
+from synth_audit.report.audits import references
+from synth_audit.report.charts import Beside, picture_of
 
 SPACE = "{http://www.w3.org/2000/svg}"
 NAN = math.nan
 
 
 def drawn(series: Series, beside: Beside | None = None) -> ElementTree.Element:
-    text = plot_kinds.series_svg(series, heading=False, beside=beside)
+    text = charts.series_svg(series, heading=False, beside=beside)
     return ElementTree.fromstring(text)  # noqa: S314
 
 
@@ -71,23 +71,21 @@ def test_a_box_without_a_number_is_marked_and_leaves_the_others() -> None:
 
 def test_equal_comparisons_are_one_line_and_others_one_each() -> None:
     series = box_series("s", ("a", "b", "c"), 1.0)
-    same = Comparison("reference", (1.0, 1.0, 1.0))
-    apart = Comparison("shuffled", (0.8, None, 1.2))
-    root = drawn(series, Beside((same, apart)))
+    root = drawn(series, Beside({"reference": (1.0, 1.0, 1.0), "shuffled": (0.8, None, 1.2)}))
     assert len(lines(root, stroke_dasharray="5 3")) == 1
     assert len(lines(root, stroke_dasharray="1.5 2.5")) == 2
     assert any("dashed: reference · dotted: shuffled" in t for t in words_in(root))
 
 
 def test_a_comparison_without_a_value_is_not_mentioned() -> None:
-    root = drawn(box_series("s", ("a",), 1.0), Beside((Comparison("reference", (None,)),)))
+    root = drawn(box_series("s", ("a",), 1.0), Beside({"reference": (None,)}))
     assert not any("reference" in t for t in words_in(root))
 
 
 def test_the_table_holds_the_numbers_in_their_order() -> None:
     series = box_series("s", ("a", "b"), 1.0)
     shuffled = replace(series, lines=dict(reversed(series.lines.items())))
-    picture = picture_of(shuffled, "p", beside=Beside((Comparison("reference", (0.9, None)),)))
+    picture = picture_of(shuffled, "p", beside=Beside({"reference": (0.9, None)}))
     assert picture.table.header == ("box", *BOX_LINES, "reference")
     assert picture.table.rows[0] == ("a", "0.8", "0.9", "1", "1.1", "1.2", "0.9")
     assert picture.table.rows[1][-1] == "–"
@@ -108,9 +106,9 @@ def test_references_are_those_of_the_places_else_of_the_series() -> None:
         box_series("gain", ("seldom", "x"), 1.0, settings=("outlying", "x")),
         box_series("gain", ("x",), 1.0, "income"),
     )
-    assert references(labelled, known).comparisons[0].values == (0.9, None)
-    assert references(scoped, known).comparisons[0].values == (0.3,)
-    assert references(box_series("gain", ("x", "y"), 1.0), known).comparisons[0].values == (1.0, 1.0)
+    assert references(labelled, known).comparisons["reference"] == [0.9, None]
+    assert references(scoped, known).comparisons["reference"] == [0.3]
+    assert references(box_series("gain", ("x", "y"), 1.0), known).comparisons["reference"] == [1.0, 1.0]
     assert not references(box_series("auc", ("x",), 1.0), known).told
 
 

@@ -25,7 +25,7 @@ from synth_audit.report.certificate import (
     render_certificate,
 )
 from synth_audit.report.gates import gates_of
-from synth_audit.report.page import report_view
+from synth_audit.report.page import render, report_view
 from synth_audit.report.words import RESULT_WORDS, people, people_interval
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import audit_marks, read_marks
@@ -75,11 +75,11 @@ def test_every_criterion_has_a_row_whatever_became_of_it(build: ModuleType) -> N
     rows = {row.answer.criterion: row for row in certificate_view(build.passing())["criteria"]}
     assert tuple(rows) == CRITERIA
     assert rows["singling out"].answer.state == "within limit"
-    assert rows["singling out"].people == "242 to 719"  # of 39,084
+    assert rows["singling out"].people == "242 to 719 of 39,084 people"
     assert rows["singling out"].as_if == "0.0 to 0.9\u00a0%"
-    assert "As if 0.0 to 0.9\u00a0% of the rows had been copied." in rows["singling out"].finding
+    assert "Copying 0.0 to 0.9\u00a0% of the rows would give the same number." in rows["singling out"].finding
     again = replace(rows["singling out"], copied=rows["singling out"].gate.measured)
-    assert (again.as_if, "As if" in again.finding) == ("", False), "the same range is not said twice"
+    assert (again.as_if, "Copying" in again.finding) == ("", False), "the same range is not said twice"
     assert (rows["linkability"].answer.state, rows["linkability"].people) == ("not tested", "–")
 
 
@@ -222,9 +222,11 @@ def test_the_assessment_says_who_what_and_how_many(build: ModuleType) -> None:
     assert "Recipient: a university. Environment: a protected server." in assumed
     assert "Singling out: “Singling out by predicates”." in tried
     assert "9,758 control people" in tried
-    assert "Of 39,084 training people: singling out, 242 to 719; linkability, not tested;" in result
+    assert "Singling out, 242 to 719 of 39,084 people; linkability, not tested;" in result
     assert residual.startswith("Within limit: singling out and membership. Insufficient evidence: inference.")
-    assert "Measures: at most 3 reports; the generator gives no formal privacy guarantee." in residual
+    assert (
+        "Measures: at most 3 reports. No mathematical guarantee limits what the release reveals" in residual
+    )
     assert "Owner: clinical data. Reviewer: data protection officer. Next review: 30 June 2027." in residual
 
 
@@ -287,8 +289,8 @@ def test_gates_of_one_cause_are_one_reason(build: ModuleType) -> None:
 def test_copies_are_counted_in_people_and_not_in_rows(build: ModuleType) -> None:
     chance = Reference(0.0, "chance")
     excess, people = (
-        build.measurement(f"exact_match.{name}", value, 0.05, unit="share", reference=chance)
-        for name, value in (("excess", 0.9), ("record_excess", 0.6))
+        build.measurement(f"exact_match.{name}", value, 0.05, unit=unit, reference=chance)
+        for name, unit, value in (("excess", "share of rows", 0.9), ("record_excess", "share of people", 0.6))
     )
     gate = failed(build, "copies", "exact_match.excess", low=0.85, high=0.95)
     known = replace(build.singling_out(), audit="exact_match", responses=())
@@ -297,9 +299,10 @@ def test_copies_are_counted_in_people_and_not_in_rows(build: ModuleType) -> None
         outcome = replace(known, measurements=measurements)
         return residual_risks(build.evidence((outcome,), build.report_of((gate,))))[0]
 
-    assert row(excess, people).people == "21,496 to 25,405"  # 55 to 65 % of 39,084
+    assert row(excess, people).people == "21,496 to 25,405 of 39,084 people"
     assert row(excess, people).gate.found_in_people.endswith("(21,496 to 25,405 of 39,084 people)")
     assert row(excess).gate.found_in_people == row(excess).gate.found, "rows are no people"
+    assert row(excess).people == "85 to 95\u00a0% of the rows"
 
 
 def test_a_refusal_says_what_to_do_next_and_asks_for_no_signature(build: ModuleType) -> None:
@@ -324,22 +327,12 @@ def test_a_refusal_says_what_to_do_next_and_asks_for_no_signature(build: ModuleT
     assert "What to do next" not in passed
 
 
-def test_without_a_declared_identifier_none_is_said_to_be_absent(build: ModuleType) -> None:
-    gate = build.gate(
-        "ids", "No identifier", measurement="exact_match.identifier_reuse", value=0.0, maximum=0
-    )
+def test_without_a_declared_identifier_the_report_says_so(build: ModuleType) -> None:
     evidence = build.passing()
-    evidence = replace(evidence, gates=build.report_of([gate]))
-    plain = [replace(c, roles=("feature",)) for c in evidence.columns]
-
-    def found(columns: list[object]) -> str:
-        [view] = gates_of(replace(evidence, columns=tuple(columns)))
-        return view.found
-
-    assert found(plain) == "No column is declared as identifier"
-    assert (
-        found([replace(plain[0], roles=("identifier",)), *plain[1:]]) != "No column is declared as identifier"
-    )
+    plain = tuple(replace(c, roles=("feature",)) for c in evidence.columns)
+    for columns in (plain, (replace(plain[0], roles=("identifier",)), *plain[1:])):
+        said = "No column is declared as identifier." in render(replace(evidence, columns=columns).sealed())
+        assert said == (columns is plain)
 
 
 def test_all_deciding_gates_that_are_counted_are_in_the_annex(build: ModuleType) -> None:
@@ -384,7 +377,7 @@ def test_no_small_number_of_people_is_told() -> None:
 def test_a_share_of_one_subgroup_is_not_counted_over_all_of_train(build: ModuleType) -> None:
     [risk] = [r for r in residual_risks(build.passing()) if r.answer.criterion == "singling out"]
     assert risk.share is not None
-    of_one = replace(risk.share, id=replace(risk.share.id, quantity="worst_subgroup_near_copies"))
+    of_one = replace(risk.share, unit="share of a subgroup")
     row = replace(risk, share=of_one)
     assert row.people == "of those in one subgroup"
 

@@ -14,7 +14,7 @@ from report_sweeps import box_series, candidate, sweep
 from synth_audit.findings.measurement import Direction, MeasurementId, read
 from synth_audit.findings.verdict import Result
 from synth_audit.report import sweep_charts
-from synth_audit.report.plot_kinds import matrix as heatmap
+from synth_audit.report.panels import matrix_svg
 from synth_audit.report.study_pages import render_frontier, write_frontier
 from synth_audit.report.sweep_charts import (
     Axis,
@@ -186,7 +186,7 @@ def test_matrices_stand_beside_the_real_one_with_their_distance() -> None:
 
 def squares(value: float) -> tuple[list[float], list[float]]:
     """Sides of the full and of the hollow squares of a matrix of two columns."""
-    drawing = heatmap.matrix_svg(("a", "b"), ((1.0, value), (value, 1.0)), anchor="m", title="M")
+    drawing = matrix_svg(("a", "b"), ((1.0, value), (value, 1.0)), anchor="m", title="M")
     root = ElementTree.fromstring(drawing)  # noqa: S314
     sides = []
     for name in ("f-line-0", "s-line-1"):
@@ -204,7 +204,7 @@ def test_the_area_of_a_square_is_the_strength_and_its_filling_the_sign() -> None
 
 
 def test_names_that_have_room_are_not_cut() -> None:
-    drawing = heatmap.matrix_svg(("totmcst", "surv2m", "meanbp"), ((0.0,) * 3,) * 3, anchor="m", title="M")
+    drawing = matrix_svg(("totmcst", "surv2m", "meanbp"), ((0.0,) * 3,) * 3, anchor="m", title="M")
     assert "3  meanbp" in drawing
     assert "…" not in drawing
 
@@ -212,7 +212,7 @@ def test_names_that_have_room_are_not_cut() -> None:
 @pytest.mark.parametrize("size", [1, 3, 27, 40])
 def test_a_matrix_of_any_size_stays_in_its_frame(size: int) -> None:
     names = [f"a long column name, number {i}" for i in range(size)]
-    drawing = heatmap.matrix_svg(names, [[0.5] * size] * size, anchor="m", title="M")
+    drawing = matrix_svg(names, [[0.5] * size] * size, anchor="m", title="M")
     root = ElementTree.fromstring(drawing)  # noqa: S314
     width, height = float(root.get("width", 0)), float(root.get("height", 0))
     frame = next(root.iter(f"{SPACE}rect"))

@@ -11,11 +11,11 @@ import pytest
 
 from synth_audit.findings.measurement import Measurement, MeasurementId, Series
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.report.audits import AuditView, panels_picture, pictures_of
+from synth_audit.report.audits import AuditView, pictures_of
+from synth_audit.report.charts import series_svg
 from synth_audit.report.page import render
-from synth_audit.report.plot_kinds import Beside, PanelKind, density, describe, plot_kind
-from synth_audit.report.plot_kinds import matrix as heatmap
-from synth_audit.report.view import Picture
+from synth_audit.report.panels import PANELS, density_scale, density_svg, matrix_svg, panels_picture
+from synth_audit.report.svg import Picture
 
 NAN = math.nan
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -43,9 +43,7 @@ OTHER = cells("synthetic", (0.1, 0.025), (0.3, NAN))
 
 
 def figure(series: list[Series], anchor: str) -> Picture:
-    kind = plot_kind(series[0].kind)
-    assert isinstance(kind, PanelKind)
-    return panels_picture(series, kind, anchor)
+    return panels_picture(series, PANELS[series[0].kind], anchor)
 
 
 def squares(svg: str) -> list[tuple[float, float, float]]:
@@ -63,9 +61,7 @@ def test_the_area_of_a_square_is_its_share_on_one_scale() -> None:
 
 
 def test_squares_lie_where_the_rows_do() -> None:
-    (x0, y0, s0), (x1, y1, s1), (x2, y2, s2) = squares(
-        density.density_svg(TRAIN, most=0.4, anchor="a", title="t")
-    )
+    (x0, y0, s0), (x1, y1, s1), (x2, y2, s2) = squares(density_svg(TRAIN, most=0.4, anchor="a", title="t"))
     assert x0 + s0 / 2 < x1 + s1 / 2
     assert y0 + s0 / 2 == pytest.approx(y1 + s1 / 2, abs=0.2)
     assert y2 + s2 / 2 < y1 + s1 / 2  # up is high
@@ -73,7 +69,7 @@ def test_squares_lie_where_the_rows_do() -> None:
 
 
 def test_a_small_share_is_still_to_be_seen() -> None:
-    drawn = density.density_svg(cells("t", (1.0, 1e-7), (0.0, NAN)), most=1.0, anchor="a", title="t")
+    drawn = density_svg(cells("t", (1.0, 1e-7), (0.0, NAN)), most=1.0, anchor="a", title="t")
     assert len(squares(drawn)) == 2
     assert min(side for _, _, side in squares(drawn)) >= 0.7
 
@@ -82,7 +78,7 @@ def test_a_small_share_is_still_to_be_seen() -> None:
     ("most", "shares"), [(0.28, ["20", "5", "1"]), (0.011, ["1", "0.2", "0.02"]), (1.0, ["100", "20", "2"])]
 )
 def test_the_scale_has_round_shares(most: float, shares: list[str]) -> None:
-    drawn = density.scale_svg(most, "a")
+    drawn = density_scale(most, "a")
     found = [n.text for n in ElementTree.fromstring(drawn).iter(f"{SPACE}text")]  # noqa: S314
     assert found == [f"{s}\u00a0%" for s in shares]
     sides = [side for _, _, side in squares(drawn)]
@@ -91,11 +87,11 @@ def test_the_scale_has_round_shares(most: float, shares: list[str]) -> None:
 
 
 def test_a_picture_says_in_words_where_most_rows_lie() -> None:
-    said = describe(TRAIN, Beside())
+    said = series_svg(TRAIN)
     assert "Shares of rows by first and second, 4 cells, 1 with none or too few rows to tell" in said
     assert "Most rows in one cell: 40\u00a0%, at 0 across, −1 up." in said
-    assert "No cell can be told" in describe(cells("t", (NAN,)), Beside())
-    assert "strongest: b with a 0.50" in describe(matrix("t", (1.0, 0.5), (0.5, 1.0)), Beside())
+    assert "No cell can be told" in series_svg(cells("t", (NAN,)))
+    assert "strongest: b with a 0.50" in series_svg(matrix("t", (1.0, 0.5), (0.5, 1.0)))
 
 
 def test_the_table_of_a_density_lists_cells_that_are_told() -> None:
@@ -139,7 +135,7 @@ def test_what_is_withheld_is_crossed_out_and_explained() -> None:
     stroke = re.compile(r'<path d="M[^"]*l[^"]*"[^>]* class="s-rule"')
     assert stroke.search(str(gaps.panels[0].drawing))
     assert not stroke.search(str(whole.panels[0].drawing))
-    unmarked = heatmap.matrix_svg(["a", "b"], [(1, NAN), (NAN, 1)], anchor="a", title="t")
+    unmarked = matrix_svg(["a", "b"], [(1, NAN), (NAN, 1)], anchor="a", title="t")
     assert not stroke.search(unmarked)
 
 

@@ -1,44 +1,22 @@
-"""A kind of picture is one file: found by its name, drawn, described, tabulated and kept in evidence."""
+"""A kind of picture is one entry: drawn, described, tabulated and kept in evidence."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from synth_audit.findings.measurement import MeasurementId, Series
-from synth_audit.report import plot_kinds, render_report
+from synth_audit.report import render_report, svg
 from synth_audit.report.audits import pictures_of
-from synth_audit.report.plot_kinds import ChartKind, PanelKind
-from synth_audit.store.evidence import Evidence, parse_evidence
-
-DOTS = """
-from synth_audit.report import svg
+from synth_audit.report.charts import CHARTS, ChartKind, line_rows
 from synth_audit.report.svg import Plot
-from synth_audit.report.plot_kinds import ChartKind, line_rows
-
-def draw(series, styles, top, beside):
-    return Plot("".join(svg.element("circle", cx=9, cy=y, r=2) for y in series.lines["a"]), 40.0)
-
-PLOT = ChartKind(draw, lambda series, beside: "Dots of a.", line_rows)
-"""
+from synth_audit.store.evidence import Evidence, parse_evidence
 
 
 def dots(kind: str = "dots") -> Series:
     return Series(MeasurementId("", "spots"), "Spots", kind, "place", "height", ("x", "y"), {"a": (3.0, 5.0)})
-
-
-@pytest.fixture
-def with_dots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    (tmp_path / "dots.py").write_text(DOTS)
-    monkeypatch.setattr(plot_kinds, "__path__", [*plot_kinds.__path__, str(tmp_path)])
-    caches = (plot_kinds.plot_kinds, plot_kinds.plot_kind)
-    [found.cache_clear() for found in caches]
-    yield
-    [found.cache_clear() for found in caches]
 
 
 def with_series(evidence: Evidence, series: Series) -> Evidence:
@@ -47,14 +25,11 @@ def with_series(evidence: Evidence, series: Series) -> Evidence:
     return replace(evidence, outcomes=(shown, *rest)).sealed()
 
 
-def test_every_file_is_a_kind() -> None:
-    found = {name: plot_kinds.plot_kind(name) for name in plot_kinds.plot_kinds()}
-    assert set(found) >= {"line", "step", "bar", "box", "matrix", "density"}
-    assert all(isinstance(kind, ChartKind | PanelKind) for kind in found.values())
+def test_a_new_entry_is_a_new_kind_everywhere(build: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    def draw(series: Series, *_: object) -> Plot:
+        return Plot("".join(svg.element("circle", cx=9, cy=y, r=2) for y in series.lines["a"]), 40.0)
 
-
-@pytest.mark.usefixtures("with_dots")
-def test_a_new_file_is_a_new_kind_everywhere(build: ModuleType) -> None:
+    monkeypatch.setitem(CHARTS, "dots", ChartKind(draw, lambda *_: "Dots of a.", line_rows))
     evidence = with_series(build.passing(), dots())
     assert parse_evidence(evidence.to_json()) == evidence
     [(picture, whole)] = pictures_of([dots()], [], "p")
@@ -73,6 +48,5 @@ def test_the_numbers_of_a_kind_that_is_not_known_are_shown(build: ModuleType) ->
 
 @pytest.mark.parametrize("kind", ["_contract", "../line", "", "Line", "a b"])
 def test_a_kind_is_named_by_a_plain_word(build: ModuleType, kind: str) -> None:
-    assert plot_kinds.plot_kind(kind) is None
     with pytest.raises(ValueError, match="kind"):
         parse_evidence(with_series(build.passing(), dots(kind)).to_json())

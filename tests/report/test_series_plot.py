@@ -9,7 +9,7 @@ import pytest
 
 from synth_audit.findings.measurement import BOX_LINES, MeasurementId, Series
 from synth_audit.findings.verdict import GateResult, Result
-from synth_audit.report import interval_charts, plot_kinds, svg
+from synth_audit.report import charts, interval_charts, svg
 from synth_audit.report import interval_charts as suite_overview
 
 NAN = math.nan
@@ -89,7 +89,7 @@ ODD = {
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_series_give_sound_pictures(name: str) -> None:
-    check_picture(plot_kinds.series_svg(ODD[name], anchor="s1"))
+    check_picture(charts.series_svg(ODD[name], anchor="s1"))
 
 
 def check_picture(text: str) -> ElementTree.Element:
@@ -113,32 +113,32 @@ def check_picture(text: str) -> ElementTree.Element:
 
 
 def test_a_missing_value_leaves_a_gap() -> None:
-    whole = plot_kinds.series_svg(series("line", (0.0, 1.0, 2.0, 3.0), a=(1.0, 2.0, 3.0, 4.0)))
-    broken = plot_kinds.series_svg(series("line", (0.0, 1.0, 2.0, 3.0, 4.0), a=(1.0, 2.0, NAN, 4.0, 5.0)))
+    whole = charts.series_svg(series("line", (0.0, 1.0, 2.0, 3.0), a=(1.0, 2.0, 3.0, 4.0)))
+    broken = charts.series_svg(series("line", (0.0, 1.0, 2.0, 3.0, 4.0), a=(1.0, 2.0, NAN, 4.0, 5.0)))
     joined = re.compile(r'd="(M[^"]*L[^"]*)"')
     assert joined.findall(whole)[0].count("M") == 1
     assert joined.findall(broken)[0].count("M") == 2
 
 
 def test_bars_are_as_long_as_their_values() -> None:
-    text = plot_kinds.series_svg(series("bar", ("a", "b"), value=(1.0, 3.0)), heading=False)
+    text = charts.series_svg(series("bar", ("a", "b"), value=(1.0, 3.0)), heading=False)
     bars = [n for n in ElementTree.fromstring(text).iter(f"{SPACE}rect") if "url" in n.get("fill", "")]  # noqa: S314
     one, three = (float(n.get("height", 0)) for n in bars[-2:])
     assert three == pytest.approx(3 * one, rel=1e-3)
 
 
 def test_many_bars_say_what_is_left_out() -> None:
-    assert "20 more rows in the table below the picture" in plot_kinds.series_svg(ODD["60 bars"])
+    assert "20 more rows in the table below the picture" in charts.series_svg(ODD["60 bars"])
 
 
 def test_bars_with_like_beginnings_and_ends_stay_distinct() -> None:
     names = tuple(f"{'same ' * 9}{i}{' same' * 9}" for i in range(5))
-    text = plot_kinds.series_svg(series("bar", names, a=(1.0,) * 5))
+    text = charts.series_svg(series("bar", names, a=(1.0,) * 5))
     assert all(f">{i}. same" in text for i in range(1, 6))
 
 
 def test_lines_differ_without_colour() -> None:
-    text = plot_kinds.series_svg(series("line", (0.0, 1.0), **{str(i): (0.0, float(i)) for i in range(5)}))
+    text = charts.series_svg(series("line", (0.0, 1.0), **{str(i): (0.0, float(i)) for i in range(5)}))
     paths = [n for n in ElementTree.fromstring(text).iter(f"{SPACE}path") if "L" in n.get("d", "")]  # noqa: S314
     assert len({n.get("stroke-dasharray") for n in paths}) == 5
 

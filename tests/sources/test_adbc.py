@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from refusals import SECRET, said
 
-from synth_audit.errors import DataError, PlanError
+from synth_audit.errors import PlanError
 from synth_audit.plugins.source import ConnectionSpec, Source, Target, read
 from synth_audit.registry import build
 from synth_audit.sources.adbc import Adbc
 
 driver = pytest.importorskip("adbc_driver_sqlite", reason="the extra `dev` is not installed")
 HERE = Path()
-SECRET = "swordfish"
 
 
 @pytest.fixture
@@ -32,14 +32,6 @@ def at(tmp_path, monkeypatch):
     return make
 
 
-def refusal(call, kind=DataError):
-    with pytest.raises(kind) as caught:
-        call()
-    assert SECRET not in str(caught.value)
-    assert "db.sqlite" not in str(caught.value)
-    return str(caught.value)
-
-
 def test_tables_and_queries_are_read_and_nothing_is_written(at):
     assert read(at(table="people"), HERE).to_pydict() == {"id": [1, 2], "name": [SECRET, None]}
     none = read(at(query="SELECT id FROM people WHERE id > 9"), HERE)
@@ -49,10 +41,10 @@ def test_tables_and_queries_are_read_and_nothing_is_written(at):
 
 
 def test_failures_are_told_without_the_drivers_words(at, monkeypatch):
-    assert "cannot be read" in refusal(lambda: read(at(query="SELECT nothing FROM people"), HERE))
-    assert "no session" in refusal(lambda: read(at(table="people", driver="no-such-driver"), HERE))
+    assert "cannot be read" in said(lambda: read(at(query="SELECT nothing FROM people"), HERE))
+    assert "no session" in said(lambda: read(at(table="people", driver="no-such-driver"), HERE))
     monkeypatch.delenv("WHERE_IT_IS")
-    assert "WHERE_IT_IS is not set" in refusal(lambda: read(at(table="people"), HERE), PlanError)
+    assert "WHERE_IT_IS is not set" in said(lambda: read(at(table="people"), HERE), kind=PlanError)
 
 
 def test_a_database_with_a_source_of_its_own_is_sent_there():

@@ -3,27 +3,17 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from refusals import SECRET, refusal
 
 from synth_audit.errors import DataError, PlanError
 from synth_audit.plugins.source import batches
 from synth_audit.registry import build
 from synth_audit.sources.csv import Csv
 
-SECRET = "swordfish"
-
 
 def read(tmp_path, content, **settings):
     (tmp_path / "a.csv").write_text(content, encoding="utf-8")
     return Csv(path="a.csv", **settings).read(tmp_path)
-
-
-def refusal(call):
-    with pytest.raises(DataError) as caught:
-        call()
-    assert SECRET not in str(caught.value)
-    assert caught.value.__suppress_context__ or caught.value.__context__ is None
-    assert caught.value.fix
-    return caught.value
 
 
 def test_types_and_missing_values(tmp_path):

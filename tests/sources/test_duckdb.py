@@ -9,6 +9,7 @@ from decimal import Decimal
 import duckdb
 import pyarrow as pa
 import pytest
+from refusals import SECRET, refusal
 
 from synth_audit.errors import DataError, PlanError, Unavailable
 from synth_audit.plugins.source import Selective, Source, Target, batches
@@ -17,7 +18,6 @@ from synth_audit.sources import duckdb as module
 from synth_audit.sources.duckdb import DuckDB
 from synth_audit.table.content_hash import fingerprint
 
-SECRET = "swordfish"
 NOON = datetime.datetime(2024, 1, 31, 12, tzinfo=datetime.UTC)
 
 
@@ -39,16 +39,6 @@ def table(n=4):
 def base(tmp_path):
     DuckDB(path="db.duckdb", table="people").write(table(), tmp_path)
     return tmp_path
-
-
-def refusal(call):
-    with pytest.raises(DataError) as caught:
-        call()
-    assert SECRET not in str(caught.value)
-    assert caught.value.__suppress_context__ or caught.value.__context__ is None
-    assert caught.value.where
-    assert caught.value.fix
-    return caught.value
 
 
 def test_it_is_a_source_and_a_target():

@@ -1,4 +1,4 @@
-"""Distances between distributions against peers and definitions."""
+"""Distances between two distributions, sorted samples, and a scale that extremes do not move."""
 
 from __future__ import annotations
 
@@ -10,8 +10,15 @@ from scipy import stats
 
 from synth_audit.stats.distributions import (
     FARTHEST,
+    FIRST_LABEL,
     GROUPS,
+    MISSING,
+    NEAR,
+    REGULAR,
     Resamples,
+    RobustScale,
+    SortedNumbers,
+    SortedPair,
     cell_codes,
     distance_interval,
     distribution_functions,
@@ -199,3 +206,189 @@ def test_cells_are_joined_by_hand():
     assert tellable_cells([np.array([90, 3, 11])], 10, ordered=True) == [2]
     assert tellable_cells([np.array([30, 30, 30, 1])], 10, ordered=True) == [1, 2]
     assert tellable_cells([np.array([30, 30, 30, 1])], 10, ordered=False) == []
+
+
+@pytest.fixture
+def normal():
+    return np.random.default_rng(0).normal(50.0, 10.0, 4000)
+
+
+def test_a_uniform_column_has_its_range():
+    assert RobustScale.of(np.linspace(3.0, 7.0, 1001)).span == pytest.approx(4.0, rel=0.01)
+
+
+@pytest.mark.parametrize("share", [0.001, 0.005, 0.05, 0.3, 0.7])
+@pytest.mark.parametrize("code", [9999.0, -999.0])
+def test_a_code_for_unknown_moves_nothing_however_frequent_it_is(normal, share, code):
+    spoilt = normal.copy()
+    spoilt[: round(share * len(normal))] = code
+    expected, found = RobustScale.of(normal[spoilt != code]), RobustScale.of(spoilt)
+    assert found.labels.tolist() == [code]
+    assert (found.centre, found.span) == (expected.centre, expected.span)
+
+
+def test_rare_extremes_are_numbers_far_away_and_hide_no_code_behind_them(normal):
+    spoilt = normal.copy()
+    spoilt[:3] = 1e5, 1e7, 1e9
+    spoilt[3:9] = 9999.0
+    found = RobustScale.of(spoilt)
+    assert found.labels.tolist() == [9999.0]
+    assert found.span == pytest.approx(RobustScale.of(normal).span, rel=0.02)
+    numbers, what = found.read(np.array([1e9, 9999.0, 50.0]))
+    assert what.tolist() == [REGULAR, FIRST_LABEL, REGULAR]
+    assert numbers[0] > 1e6
+    assert abs(numbers[2]) < 0.1
+
+
+def test_a_value_that_most_rows_share_is_a_label_and_the_others_set_the_scale():
+    rng = np.random.default_rng(0)
+    gains = np.where(rng.random(5000) < 0.92, 0.0, rng.uniform(1000.0, 9000.0, 5000))
+    found = RobustScale.of(gains)
+    assert found.labels.tolist() == [0.0]
+    assert found.span == pytest.approx(8000.0, rel=0.1)
+
+
+def test_a_column_of_few_numbers_keeps_their_range():
+    found = RobustScale.of(np.tile([0.0, 1.0], 50))
+    assert found.span == 1.0
+    assert not len(found.labels)
+
+
+def test_a_code_for_unknown_that_was_moved_is_that_code_still(normal):
+    spoilt = np.concatenate([normal, np.full(30, 9999.0)])
+    found = RobustScale.of(spoilt)
+    what = found.read(np.array([9990.0, 10_050.0, 6000.0, 200.0, np.nan]))[1]
+    assert what.tolist() == [FIRST_LABEL, FIRST_LABEL, FIRST_LABEL, REGULAR, MISSING]
+
+
+def test_levels_far_apart_are_told_apart_with_noise_on_them():
+    rng = np.random.default_rng(0)
+    levels = 3.0 ** rng.integers(0, 9, 500)
+    found = RobustScale.of(levels)
+    assert len(found.labels) > 3
+    assert np.array_equal(found.read(levels * rng.uniform(0.95, 1.05, 500))[1], found.read(levels)[1])
+
+
+def test_a_shared_value_ends_within_a_thirtieth_of_the_range():
+    gains = np.concatenate([np.zeros(900), np.linspace(1000.0, 9000.0, 100)])
+    found = RobustScale.of(gains)
+    reach = found.span / NEAR
+    assert found.read(np.array([0.9, 1.1]) * reach)[1].tolist() == [FIRST_LABEL, REGULAR]
+
+
+def test_two_labels_never_reach_each_other():
+    found = RobustScale.of(np.array([0.0] * 97 + [5.0] * 3))
+    assert found.labels.tolist() == [0.0, 5.0]
+    assert found.reach.max() < 2.5
+    assert found.read(np.array([2.4, 2.5, 2.6, 9.0]))[1].tolist() == [
+        FIRST_LABEL,
+        REGULAR,
+        FIRST_LABEL + 1,
+        REGULAR,
+    ]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [np.nan] * 4,
+        [7.0] * 4,
+        [1.7e308, -1.7e308, 0.0, 1.0],
+        [5e-324, 1e-323, *[0.0] * 40],
+        [-1.5e308, np.nan] * 3,
+    ],
+)
+def test_no_value_is_nowhere(values):
+    scale = RobustScale.of(np.array(values, dtype=float))
+    numbers, what = scale.read(np.array([1.7e308, -1.7e308, 5e-324, 0.0, np.nan]))
+    assert np.isfinite(numbers).all()
+    assert what[-1] == MISSING
+    assert scale.span > 0
+
+
+def test_neither_order_nor_unit_moves_a_place(normal):
+    values = np.concatenate([normal, np.full(20, 9999.0), [np.nan]])
+    numbers, what = RobustScale.of(values).read(values)
+    for other in (values * 1000.0, values / 7.0 - 3.0):
+        moved, same = RobustScale.of(np.random.default_rng(1).permutation(other)).read(other)
+        assert np.array_equal(same, what)
+        assert moved == pytest.approx(numbers, abs=1e-9)
+
+
+VALUES = st.integers(-4, 4).map(float)
+VALUED = st.lists(VALUES, min_size=1, max_size=40).map(np.array)
+GAPPY = st.lists(VALUES | st.just(np.nan), max_size=40).map(lambda x: np.array(x, dtype=np.float64))
+
+
+def pair(a, b):
+    return SortedPair.of(SortedNumbers.of(a), SortedNumbers.of(b))
+
+
+@settings(deadline=None)
+@given(a=VALUED, b=VALUED)
+def test_distances_are_those_of_the_distribution_functions(a, b):
+    points = np.unique(np.concatenate([a, b]))
+    gaps = np.array([np.mean(a <= x) - np.mean(b <= x) for x in points])
+    found = pair(a, b)
+    assert found.values[found.last].tolist() == points.tolist()
+    assert found.gaps == pytest.approx(gaps, abs=1e-12)
+    assert found.kolmogorov_smirnov() == pytest.approx(np.abs(gaps).max(), abs=1e-12)
+    assert found.wasserstein(found.values) == pytest.approx(np.abs(gaps[:-1]) @ np.diff(points), abs=1e-12)
+    again = pair(a, np.sort(a)[::-1])
+    assert again.kolmogorov_smirnov() == again.wasserstein(again.values) == 0
+
+
+def test_distances_agree_with_scipy():
+    rng = np.random.default_rng(0)
+    a, b = rng.lognormal(size=301), np.round(rng.lognormal(0.3, 1.2, 200), 1)
+    found = pair(a, b)
+    assert found.kolmogorov_smirnov() == pytest.approx(stats.ks_2samp(a, b).statistic, abs=1e-12)
+    assert found.wasserstein(found.values) == pytest.approx(stats.wasserstein_distance(a, b), rel=1e-12)
+
+
+@given(values=GAPPY, most=st.integers(2, 12))
+def test_counts_are_those_of_the_rows(values, most):
+    numbers = SortedNumbers.of(values)
+    edges = numbers.quantile_cells(most)
+    counts = np.bincount(cell_codes(values, edges), minlength=len(edges) + 2)
+    assert numbers.cell_counts(edges).tolist() == counts.tolist()
+    assert numbers.held(np.arange(-5.0, 6.0)).tolist() == [int(np.sum(values == x)) for x in range(-5, 6)]
+    distinct, often = np.unique(values[~np.isnan(values)], return_counts=True)
+    usual, held = numbers.most_frequent()
+    assert held == often.max(initial=0)
+    assert usual.tolist() == distinct[often == held].tolist()
+
+
+@settings(deadline=None)
+@given(a=VALUED, b=VALUED, most=st.integers(2, 12))
+def test_few_values_have_fine_cells_of_their_own(a, b, most):
+    coarse, found, both = SortedNumbers.of(a).quantile_cells(most), pair(a, b), np.concatenate([a, b])
+    edges = found.fine_cells(coarse)
+    assert set(coarse) <= set(edges)
+    cells = cell_codes(both, edges)
+    assert len(np.unique(cells)) == len(np.unique(both))
+    places = found.cell_places(edges, 3 * found.values, 3 * edges)
+    assert places[cells] == pytest.approx(3 * both)
+    assert (np.diff(places) >= 0).all()
+
+
+def test_a_cell_lies_at_the_mean_of_its_values_or_at_its_edge():
+    found = pair(np.array([0.0, 1.0, 5.0]), np.array([1.0, 7.0]))
+    places = found.cell_places(np.array([1.0, 3.0, 4.0]), found.values, np.array([1.0, 3.0, 4.0]))
+    assert places.tolist() == [pytest.approx(2 / 3), 3.0, 4.0, 6.0]
+    assert found.cell_places(np.empty(0), found.values, np.empty(0)).tolist() == [2.8]
+
+
+def test_distances_of_fine_cells_stand_for_those_of_values():
+    rng = np.random.default_rng(0)
+    a, b = np.exp(rng.normal(size=3000)), np.exp(rng.normal(0.2, 1.1, 2000))
+    found = pair(a, b)
+    edges = found.fine_cells(SortedNumbers.of(a).quantile_cells(10))
+    assert len(edges) < 200
+    p, q = (shares(cell_codes(x, edges), len(edges) + 2) for x in (a, b))
+    gaps = np.abs(distribution_functions(p) - distribution_functions(q))
+    assert gaps.max() == pytest.approx(found.kolmogorov_smirnov(), abs=0.01)
+    places = found.cell_places(edges, found.values, edges)
+    assert gaps[:-1] @ np.diff(places) == pytest.approx(found.wasserstein(found.values), rel=0.01)
+    assert spread(p, places) == pytest.approx(a.std(), rel=0.01)

@@ -22,7 +22,6 @@ from synth_audit.dp.composition import spent
 from synth_audit.dp.guarantee import Budget, Mechanism, MechanismRecord, Neighbouring, Unit
 from synth_audit.dp.mechanisms import laplace_noise
 from synth_audit.errors import BudgetSpent, LedgerDamaged, PluginError
-from synth_audit.store.journal import LEDGER as FILE
 from synth_audit.store.journal import Head
 from synth_audit.store.ledger import Ledger
 
@@ -42,14 +41,6 @@ def debit(ledger: Ledger, *epsilons: float, total: Budget = TOTAL) -> None:
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     return Ledger(tmp_path)
-
-
-def path_of(ledger: Ledger) -> Path:
-    return ledger.folder / FILE
-
-
-def mark_of(ledger: Ledger) -> Path:
-    return ledger.mark
 
 
 def toy_fit(values: np.ndarray, ledger: Ledger, epsilon: float, total: Budget) -> float:
@@ -78,10 +69,10 @@ def test_debits_add_up_and_the_one_too_many_is_refused(ledger):
 
 def test_a_refused_debit_leaves_the_file_as_it_was(ledger):
     debit(ledger, 0.9)
-    before = path_of(ledger).read_bytes()
+    before = ledger.path.read_bytes()
     with pytest.raises(BudgetSpent):
         debit(ledger, 0.2)
-    assert path_of(ledger).read_bytes() == before
+    assert ledger.path.read_bytes() == before
 
 
 def test_candidates_compose_better_than_their_epsilons_add_up(ledger):
@@ -142,16 +133,16 @@ def test_attempts_are_counted_whether_or_not_they_end(ledger):
 
 def test_only_its_owner_can_read_it(ledger):
     debit(ledger, 0.1)
-    path_of(ledger).chmod(0o644)
+    ledger.path.chmod(0o644)
     debit(ledger, 0.1)
-    assert stat.S_IMODE(path_of(ledger).stat().st_mode) == 0o600
+    assert stat.S_IMODE(ledger.path.stat().st_mode) == 0o600
 
 
 def _filled(ledger: Ledger) -> list[bytes]:
     debit(ledger, 0.1)
     ledger.attempt(plan=PLAN, candidate="b" * 64)
     debit(ledger, 0.2)
-    return path_of(ledger).read_bytes().splitlines(keepends=True)
+    return ledger.path.read_bytes().splitlines(keepends=True)
 
 
 @pytest.mark.parametrize(
@@ -171,13 +162,13 @@ def _filled(ledger: Ledger) -> list[bytes]:
     ],
 )
 def test_an_edited_line_stops_everything(ledger, edit):
-    path_of(ledger).write_bytes(b"".join(edit(_filled(ledger))))
-    edited = path_of(ledger).read_bytes()
+    ledger.path.write_bytes(b"".join(edit(_filled(ledger))))
+    edited = ledger.path.read_bytes()
     for use in (ledger.attempts, ledger.debits, ledger.head, lambda: debit(ledger, 0.1)):
         with pytest.raises(LedgerDamaged, match="changed or damaged") as caught:
             use()
     assert "backup" in caught.value.fix
-    assert path_of(ledger).read_bytes() == edited
+    assert ledger.path.read_bytes() == edited
 
 
 def test_lines_cut_off_at_the_end_show_against_a_head_kept_elsewhere(ledger):
@@ -187,11 +178,11 @@ def test_lines_cut_off_at_the_end_show_against_a_head_kept_elsewhere(ledger):
     debit(ledger, 0.1)
     assert ledger.extends(head)
     assert ledger.extends(Head(0, "0" * 64))
-    path_of(ledger).write_bytes(b"".join(lines[:-1]))
+    ledger.path.write_bytes(b"".join(lines[:-1]))
     for use in (ledger.debits, lambda: ledger.extends(head), lambda: debit(ledger, 0.3)):
         with pytest.raises(LedgerDamaged, match="gone or changed"):
             use()
-    mark_of(ledger).unlink()
+    ledger.mark.unlink()
     assert not ledger.extends(head)
     debit(ledger, 0.3)
     assert ledger.head().lines == head.lines
@@ -207,8 +198,8 @@ def test_a_missing_ledger_beside_history_is_an_error(tmp_path):
     ):
         with pytest.raises(LedgerDamaged, match="is missing"):
             use()
-    assert not path_of(history).exists()
-    path_of(history).touch()
+    assert not history.path.exists()
+    history.path.touch()
     with pytest.raises(LedgerDamaged, match="is empty"):
         debit(history, 0.1)
     debit(Ledger(tmp_path), 0.1)
@@ -218,18 +209,18 @@ def test_a_missing_ledger_beside_history_is_an_error(tmp_path):
 def test_a_ledger_that_is_deleted_after_a_debit_is_missed(ledger):
     """Nothing was filed yet, so that nothing else knows of it; the debit was on the disk before the fit."""
     debit(ledger, 0.75)
-    path_of(ledger).unlink()
+    ledger.path.unlink()
     uses = (ledger.debits, lambda: debit(ledger, 0.75), lambda: ledger.attempt(plan=PLAN, candidate=""))
     for use in uses:
         with pytest.raises(LedgerDamaged, match="is missing"):
             use()
-    path_of(ledger).touch()
+    ledger.path.touch()
     with pytest.raises(LedgerDamaged, match="gone or changed"):
         debit(ledger, 0.75)
     other = Ledger(ledger.folder / "other")
     other.folder.mkdir()
     debit(other, 0.1)
-    path_of(ledger).write_bytes(path_of(other).read_bytes())
+    ledger.path.write_bytes(other.path.read_bytes())
     with pytest.raises(LedgerDamaged, match="gone or changed"):
         debit(ledger, 0.75)
 
@@ -248,9 +239,9 @@ debit(0.5)
     done = _start(code, ledger.folder)
     _, errors = done.communicate()
     assert done.returncode == -signal.SIGKILL, errors
-    assert json.loads(mark_of(ledger).read_text())["lines"] == 1
+    assert json.loads(ledger.mark.read_text())["lines"] == 1
     assert ledger.debits() == ()
-    path_of(ledger).unlink()
+    ledger.path.unlink()
     with pytest.raises(LedgerDamaged, match="is missing"):
         debit(ledger, 0.5)
 
@@ -258,14 +249,14 @@ debit(0.5)
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"lines": 1, "digest": "", "more": 1}', b"\xff"])
 def test_a_damaged_mark_stops_everything(ledger, content):
     debit(ledger, 0.5)
-    mark_of(ledger).write_bytes(content)
+    ledger.mark.write_bytes(content)
     with pytest.raises(LedgerDamaged, match="the mark beside it, is damaged"):
         ledger.debits()
 
 
 def test_a_mark_is_private(ledger):
     debit(ledger, 0.5)
-    assert stat.S_IMODE(mark_of(ledger).stat().st_mode) == 0o600
+    assert stat.S_IMODE(ledger.mark.stat().st_mode) == 0o600
 
 
 def test_no_folder_is_an_error(tmp_path):
@@ -275,7 +266,7 @@ def test_no_folder_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("make", [lambda p: p.symlink_to(p.parent / "other"), lambda p: p.mkdir(), os.mkfifo])
 def test_what_is_no_regular_file_is_refused(ledger, make):
-    make(path_of(ledger))
+    make(ledger.path)
     with pytest.raises(LedgerDamaged, match=r"cannot be opened|no regular file"):
         debit(ledger, 0.1)
     assert not (ledger.folder / "other").exists()
@@ -295,33 +286,33 @@ def test_an_entry_that_makes_no_sense_is_damage(ledger):
 @given(st.integers(0, 10**6))
 def test_an_append_cut_anywhere_counts_wholly_or_not_at_all(tmp_path, cut):
     ledger = Ledger(tmp_path)
-    path_of(ledger).unlink(missing_ok=True)
-    mark_of(ledger).unlink(missing_ok=True)
+    ledger.path.unlink(missing_ok=True)
+    ledger.mark.unlink(missing_ok=True)
     debit(ledger, 0.25)
-    whole, mark = path_of(ledger).read_bytes(), mark_of(ledger).read_bytes()
+    whole, mark = ledger.path.read_bytes(), ledger.mark.read_bytes()
     debit(ledger, 0.5)
-    longer = path_of(ledger).read_bytes()
+    longer = ledger.path.read_bytes()
     kept = len(whole) + cut % (len(longer) - len(whole) + 1)
-    path_of(ledger).write_bytes(longer[:kept])
-    mark_of(ledger).write_bytes(mark)
+    ledger.path.write_bytes(longer[:kept])
+    ledger.mark.write_bytes(mark)
 
     counted = kept >= len(longer) - 1  # all but the line break
     assert ledger.spent(0.0).epsilon == (0.75 if counted else 0.25)
     debit(ledger, 0.125)
     assert ledger.spent(0.0).epsilon == (0.875 if counted else 0.375)
-    torn = [json.loads(line) for line in path_of(ledger).read_text().splitlines() if '"torn"' in line]
+    torn = [json.loads(line) for line in ledger.path.read_text().splitlines() if '"torn"' in line]
     assert [t["bytes"] for t in torn] == ([] if counted or kept == len(whole) else [kept - len(whole)])
-    assert path_of(ledger).read_bytes().startswith(whole)
+    assert ledger.path.read_bytes().startswith(whole)
 
 
 def test_a_short_entry_after_a_long_torn_one(ledger):
     debit(ledger, 0.25)
-    mark = mark_of(ledger).read_bytes()
+    mark = ledger.mark.read_bytes()
     debit(ledger, *[0.001] * 50)
-    path_of(ledger).write_bytes(path_of(ledger).read_bytes()[:-2])
-    mark_of(ledger).write_bytes(mark)
+    ledger.path.write_bytes(ledger.path.read_bytes()[:-2])
+    ledger.mark.write_bytes(mark)
     ledger.attempt(plan=PLAN, candidate="b" * 64)
-    assert path_of(ledger).read_bytes().endswith(b"}\n")
+    assert ledger.path.read_bytes().endswith(b"}\n")
     assert len(ledger.attempts()) == 1
     assert ledger.spent(0.0).epsilon == 0.25
 
@@ -358,7 +349,7 @@ debit(0.5)
     done = _start(code, ledger.folder)
     _, errors = done.communicate()
     assert done.returncode == -signal.SIGKILL, errors
-    assert not path_of(ledger).read_bytes().endswith(b"\n")
+    assert not ledger.path.read_bytes().endswith(b"\n")
     assert ledger.spent(0.0).epsilon == 0.25
     debit(ledger, 0.5)
     assert ledger.spent(0.0).epsilon == 0.75
@@ -423,12 +414,12 @@ def _fails(name: str) -> Callable[[pytest.MonkeyPatch], Callable[[], None]]:
 @pytest.mark.parametrize("trouble", [_full, _fails("pwrite"), _fails("ftruncate"), _fails("fchmod")])
 def test_a_full_disk_refuses_the_fit_and_leaves_the_ledger_whole(ledger, monkeypatch, trouble):
     debit(ledger, 0.25)
-    before = path_of(ledger).read_bytes()
+    before = ledger.path.read_bytes()
     undo = trouble(monkeypatch)
     with pytest.raises(LedgerDamaged, match="cannot be written"):
         debit(ledger, 0.5)
     undo()
-    assert path_of(ledger).read_bytes() == before
+    assert ledger.path.read_bytes() == before
     debit(ledger, 0.5)
     assert ledger.spent(0.0).epsilon == 0.75
 

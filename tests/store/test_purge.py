@@ -22,14 +22,13 @@ from synth_audit.cli.group import main
 from synth_audit.dp.guarantee import Mechanism, MechanismRecord
 from synth_audit.errors import DataError, PlanError
 from synth_audit.pipeline import stages as pipeline
-from synth_audit.store.evidence import parse_evidence
+from synth_audit.store.evidence import SyntheticRecord, parse_evidence
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.journal import open_journal, read_journal
 from synth_audit.store.ledger import begin_attempt
 from synth_audit.store.purge import Retention, Sweep, purge, survey
 from synth_audit.store.records import Released
 from synth_audit.store.scratch import in_use
-from synth_audit.store.stage_records import SyntheticRecord
 
 NOW = datetime.now(UTC)
 

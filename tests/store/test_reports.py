@@ -1,6 +1,8 @@
-"""Reports of the same people are counted, and those of people who hardly differ are told from others."""
+"""Reports of the same people are counted; marks of a page are read, whatever is written into it."""
 
 from __future__ import annotations
+
+import time
 
 import pyarrow as pa
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from synth_audit.errors import BudgetSpent, LedgerDamaged
 from synth_audit.pipeline.warnings import about_reports
 from synth_audit.store.ledger import Ledger
-from synth_audit.store.reports import ReportStanding, enter_report, people_behind, refuse_spent
+from synth_audit.store.reports import ReportStanding, enter_report, people_behind, read_marks, refuse_spent
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
@@ -81,7 +83,76 @@ def test_a_ledger_that_is_gone_refuses(room):
 
 
 def test_evidence_tells_of_many_reports_and_of_a_difference_of_few():
-    assert about_reports(ReportStanding(10, near=False)) == ()
+    assert not [*about_reports(ReportStanding(10, near=False))]
     many, near = about_reports(ReportStanding(11, near=True))
     assert "report 11" in many
     assert "fewer than 20" in near
+
+
+PAGE = '<html><main id="main" data-evidence-digest="ab" data-verdict="pass"><li data-gate="copies">{}</li>'
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "<a ",
+        "<!--",
+        '<a b="',
+        "<a b='",
+        "</",
+        "<![CDATA[",
+        'data-gate="x" ',
+        "<style>",
+        "<a>",
+        '<a b="" c>',
+        "&",
+    ],
+)
+def test_a_page_is_read_in_time_that_grows_with_its_length(unit):
+    begun = time.process_time()
+    read_marks(PAGE.format(unit * 300_000))
+    assert time.process_time() - begun < 20  # a parser that starts anew at each unit takes hours
+
+
+def test_marks_of_a_page():
+    found = read_marks(PAGE.format("a &lt; b, data-gates and data-gate"))
+    assert found is not None
+    assert found.audit == {"data-evidence-digest": "ab", "data-verdict": "pass"}
+    assert found.gates == ({"data-gate": "copies"},)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["data-gate = 1", "data-gate=&quot;x&quot;", "data-evidence-digest is data-gate", "&lt;li data-gate >"],
+)
+def test_a_text_that_names_marks_is_none(text):
+    found = read_marks(PAGE.format(f'<p title="{text.replace(">", "&gt;")}" hidden>{text}</p>'))
+    assert found is not None
+    assert found.gates == ({"data-gate": "copies"},)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '<main data-evidence-digest="cd">',
+        '<i DATA-GATE="other">',
+        "<i data-gate='other'>",
+        '<i title=">" data-gate="other">',
+        '<i data-gate="a" data-gate="b">',
+        '<li data-gate="a" data-gate="b">',
+        '<li data-gate="a" data-evidence-digest="b">',
+        '<i data-gate="a" data-evidence-digest="b">',
+        "<i data-gate>",
+        '<i\ndata-gate="other">',
+        '<!-- <li data-gate="other"> -->',
+        '<i title="<li data-gate="other" data-result="pass">',
+        '<style><li data-gate="other"></style>',
+        '<title><li data-gate="other"></title>',
+        '<template><li data-gate="other"></template>',
+        '<select><li data-gate="other"></select>',
+        '<td data-gate="other">',
+        '<li data-gate="&ampx;">',
+    ],
+)
+def test_marks_that_others_may_read_otherwise_are_not_clear(content):
+    assert read_marks(PAGE.format(content)) is None

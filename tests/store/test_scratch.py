@@ -17,8 +17,9 @@ from synth_audit.execution import dask_cluster
 from synth_audit.files import lasting_folder, temporary_folder
 from synth_audit.generators.external.program import _run
 from synth_audit.store.journal import open_journal
-from synth_audit.store.scratch import in_use
+from synth_audit.store.scratch import fit_checkpoint, in_use
 from synth_audit.store.workspace import Workspace
+from synth_audit.studies.sweep import exclusive_lock
 
 
 @pytest.fixture
@@ -238,3 +239,16 @@ def test_a_kill_leaves_rows_in_the_restricted_folder_alone_and_the_next_start_cl
     with in_use(case.workspace) as scratch:
         assert list(scratch.iterdir()) == []
     assert [p for p in left if p.exists()] == []
+
+
+def test_checkpoints_and_locks_are_private_whatever_the_umask(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "out").prepare()
+    before = os.umask(0)
+    try:
+        with exclusive_lock(workspace), fit_checkpoint(workspace, "plan", "rows"):
+            found = [*workspace.restricted.rglob("*")]
+            modes = [stat.S_IMODE(path.stat().st_mode) for path in found]
+    finally:
+        os.umask(before)
+    assert len(found) == 3
+    assert all(not mode & 0o077 for mode in modes)

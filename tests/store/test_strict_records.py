@@ -12,7 +12,7 @@ import pytest
 
 from synth_audit.errors import DataError
 from synth_audit.findings.measurement import MeasurementId, Series
-from synth_audit.store.stage_records import SplitRecord, SyntheticRecord
+from synth_audit.store.evidence import SplitRecord, SyntheticRecord
 from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number, parse_frontier
 
 FREE = {"config", "generator.config", "varied", "settings"}

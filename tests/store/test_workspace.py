@@ -36,6 +36,7 @@ def test_new_folders_are_its_owners_alone(tmp_path):
         os.umask(before)
     assert stat.S_IMODE(workspace.restricted.stat().st_mode) == 0o700
     assert workspace.prepare() == workspace, "a second run takes the same folder"
+    assert (workspace.restricted / ".gitignore").read_text() == "*\n", "real rows go into no repository"
 
 
 @pytest.mark.parametrize("name", [".", "review", "restricted"])

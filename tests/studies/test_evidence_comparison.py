@@ -59,3 +59,10 @@ def test_gates_of_one_audit_only_and_what_keeps_audits_from_being_compared(build
     found = compare(first, replace(fewer, table="another", salt_commitment="1", level=0.9))
     assert [g.change for g in found.gates if g.after is None] == [Change.ALONE]
     assert len(found.caveats) == 4
+
+
+def test_an_audit_that_left_audits_out_is_said_to_be_partial(build: ModuleType) -> None:
+    whole = build.passing()
+    partial = replace(whole, outcomes=whole.outcomes[1:])
+    assert partial.left_out == ("singling_out",)
+    assert compare(whole, partial).caveats == ("the second audit was not whole: it left out singling_out",)

@@ -25,7 +25,7 @@ from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.verify import verify
 from synth_audit.plugins.fitting import FitRecipe, fit_shared
 from synth_audit.store.evidence import read_evidence
-from synth_audit.store.files import link_or_copy, replacing_folder
+from synth_audit.store.files import link_or_copy, new_folder
 from synth_audit.store.salts import known_salt
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.frontier import Correlations, read_frontier
@@ -565,7 +565,7 @@ def test_a_folder_is_replaced_wholly_or_not_at_all(tmp_path):
     there = tmp_path / "there"
 
     def fill(text, then=None):
-        with replacing_folder(there) as folder:
+        with new_folder(there, replace=True) as folder:
             (folder / text).touch()
             assert not Path(there, text).exists()
             if then:
@@ -579,7 +579,7 @@ def test_a_folder_is_replaced_wholly_or_not_at_all(tmp_path):
     assert [p.name for p in there.iterdir()] == ["two"]
     assert list(tmp_path.iterdir()) == [there]
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match="cannot be made"), replacing_folder(tmp_path / "file/folder"):
+    with pytest.raises(DataError, match="cannot be made"), new_folder(tmp_path / "file/folder", replace=True):
         pass
-    with pytest.raises(OSError, match="of the block"), replacing_folder(there):
+    with pytest.raises(OSError, match="of the block"), new_folder(there, replace=True):
         raise OSError("of the block")

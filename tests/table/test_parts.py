@@ -7,13 +7,8 @@ import pyarrow as pa
 import pytest
 
 from synth_audit import registry
-from synth_audit.encode.codes import codes, value_ranks
-from synth_audit.encode.distances import (
-    EuclideanEncoder,
-    GowerEncoder,
-    cells,
-    varies,
-)
+from synth_audit.encode.codes import codes
+from synth_audit.encode.encoded import Encoded, varies
 from synth_audit.encode.texts import WIDTH
 from synth_audit.neighbours.search import nearest
 from synth_audit.plugins.generator import FitContext
@@ -88,9 +83,7 @@ def test_a_copy_with_last_digits_moved_is_near_though_no_label_is_kept(spelling)
     frames = [{c: amounts(10 * seed + i) for i, c in enumerate("abcd")} for seed in range(2)]
     moved = {c: x + 0.2 for c, x in frames[0].items()}
     train, control, made = tables(*({c: list(map(spelt, x)) for c, x in f.items()} for f in (*frames, moved)))
-    ours, others, theirs = GowerEncoder.anchored_on(train, train.schema.features).encode(
-        [train, control, made]
-    )
+    ours, others, theirs = Encoded([train, control, made], train.schema.features).mixed()
     assert np.array_equal(nearest(theirs, ours).index, np.arange(N))
     assert nearest(theirs, ours).first.max() < nearest(others, ours).first.min() * 1.2
 
@@ -106,7 +99,7 @@ def test_notes_in_lower_case_are_equal_and_with_a_word_changed_near():
     ours, theirs, altered = codes([train, copied, near], column)
     assert np.array_equal(ours, theirs)
     assert not np.isin(altered, ours).any()
-    encoded = GowerEncoder.anchored_on(train, [column]).encode([train, control, copied, near])
+    encoded = Encoded([train, control, copied, near], [column]).mixed()
     found = [nearest(table, encoded[0]).first for table in encoded[1:]]
     assert found[1].max() == 0
     assert np.median(found[2]) < 0.75 * np.median(found[0])
@@ -117,10 +110,10 @@ def test_weights_of_one_column_sum_to_one_and_to_that_of_any_other():
         {"note": notes(0), "x": amounts(0), "t": list(map(SPELLINGS["quantity"], amounts(1)))},
         {"note": notes(1), "x": amounts(2), "t": list(map(SPELLINGS["quantity"], amounts(3)))},
     )
-    encoder = GowerEncoder.anchored_on(train, train.schema.features)
-    [rows] = encoder.encode([train])
+    encoded = Encoded([train], train.schema.features)
+    [rows] = encoded.mixed()
     for name in train.names:
-        own = [w for w, owner in zip(rows.weights, encoder.order, strict=True) if owner == name]
+        own = [w for w, owner in zip(rows.weights, encoded.order, strict=True) if owner == name]
         assert sum(own) == pytest.approx(1 / 3)
 
 
@@ -130,8 +123,8 @@ def test_no_release_sets_a_scale_or_decides_what_a_column_is():
         {"x": amounts(2), "t": list(map(SPELLINGS["quantity"], amounts(3)))},
         {"x": np.full(N, 1e12), "t": ["none"] * N},
     )
-    encoder = GowerEncoder.anchored_on(train, train.schema.features)
-    one, other = (encoder.encode([train, release])[0] for release in (honest, absurd))
+    columns = train.schema.features
+    one, other = (Encoded([train, release], columns).mixed()[0] for release in (honest, absurd))
     assert np.array_equal(one.numbers, other.numbers)
 
 
@@ -149,7 +142,7 @@ def test_trees_see_the_numbers_in_labels_and_the_letters_of_texts():
         {"w": [f"{v:.1f} kg" for v in x], "note": notes(0)},
         {"w": [f"{v:.1f} kg" for v in x], "note": notes(1)},
     )
-    [found] = value_ranks([train], train.schema.features)
+    [found] = Encoded([train], train.schema.features).ranks()
     assert found.shape == (N, 2 + 1 + WIDTH)
     assert np.array_equal(found[:, 1], np.unique(x, return_inverse=True)[1])
 
@@ -180,13 +173,9 @@ def test_rows_that_are_asked_for_lie_where_they_lie_among_all():
     kinds = {"note": {"kind": "text"}}
     read = tables(*frames, **kinds)
     columns, some = read[0].schema.features, [None, np.array([3, 5, 80]), np.array([7])]
-    encoders = (
-        GowerEncoder.anchored_on(read[0], columns).encode,
-        EuclideanEncoder.anchored_on(read[0], columns).encode,
-        lambda made, rows=None: cells(made, columns, rows=rows),
-    )
-    for encode in encoders:
-        for whole, few, rows in zip(encode(read), encode(read, some), some, strict=True):
+    encoded = Encoded(read, columns)
+    for view in (encoded.mixed, encoded.mixed_by_range, encoded.coordinates, encoded.near):
+        for whole, few, rows in zip(view(), view(some), some, strict=True):
             kept = whole if rows is None else whole.take(rows)
             for name in {"numbers", "dense", "labels"} & set(vars(few)):
                 assert np.array_equal(getattr(few, name), getattr(kept, name))

@@ -113,8 +113,7 @@ def test_attempts_that_would_decide():
 def test_words_of_an_undecided_gate():
     found = decide(AT_MOST, [row(0.015, 0.004, 0.031)])
     assert found.explanation.startswith(
-        "The upper end of the 95 % interval, 0.031, is above the limit 0.02, "
-        "while the lower end, 0.004, is below it"
+        "The 95 % interval, from 0.004 to 0.031, reaches beyond the limit 0.02, so the evidence does not"
     )
 
 
@@ -255,7 +254,7 @@ def test_two_sides_are_explained_by_the_one_that_is_broken():
         (0.9, 1.1): "is within the limits 0.8 to 1.2: its ends are 0.9 and 1.1.",
         (0.1, 0.3): "is outside the limit 0.8: even its upper end is 0.3.",
         (1.3, 1.4): "is outside the limit 1.2: even its lower end is 1.3.",
-        (0.7, 1.1): "is below the limit 0.8, while the upper end, 1.1, is above it",
+        (0.7, 1.1): "interval, from 0.7 to 1.1, reaches beyond the limit 0.8, so",
         (0.7, 1.4): "from 0.7 to 1.4, reaches beyond both limits, 0.8 to 1.2",
     }
     for (low, high), words in said.items():
@@ -290,3 +289,12 @@ def test_a_needed_number_is_more_than_was_tried(found, limit):
     decision = decide(Limit(measurement=found.id, maximum=limit), [found])
     if decision.n_needed is not None:
         assert decision.n_needed > (found.n or 0)
+
+
+def test_a_share_and_its_limit_are_told_in_percent():
+    shares = {**vars(row(0.015, 0.004, 0.031)), "unit": "share of people"}
+    found = decide(AT_MOST, [Row(**shares)])
+    assert found.explanation.startswith(
+        "The 95 % interval, from 0.4 % to 3.1 %, reaches beyond the limit 2 %"
+    )
+    assert "stays at 1.5 %" in found.outlook

@@ -278,13 +278,6 @@ def mean_gap(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -
     return _mean_gaps(train, other, pairs, [slice(None)], level)[0]
 
 
-def column_gaps(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> dict[int, Estimate]:
-    """:func:`mean_gap` over the pairs of each column that has any, by its position."""
-    columns = [int(i) for i in np.flatnonzero(pairs.any(axis=1))]
-    at = [slice(i, i + 1) for i in columns]
-    return dict(zip(columns, _mean_gaps(train, other, pairs, at, level), strict=True))
-
-
 def norm_gap(train: Jackknifed, other: Jackknifed, pairs: Bools, level: float) -> Estimate:
     """``sqrt(Σ (a − b)²)`` over the pairs, each counted both ways round; interval as of :func:`mean_gap`."""
     gap = np.where(pairs, other.values - train.values, 0.0)
@@ -454,8 +447,10 @@ def _compared(
     ):
         if told.any():
             found[quantity.id()] = mean_gap(*sides, told, level)
-    for i, estimate in column_gaps(*mixed, pairs, level).items():
-        found[DIFFERENCE.id(column=scale.columns[i].name)] = estimate
+    columns = np.flatnonzero(pairs.any(axis=1)).tolist()
+    gaps = _mean_gaps(*mixed, pairs, [slice(i, i + 1) for i in columns], level)
+    names = (scale.columns[i].name for i in columns)
+    found |= {DIFFERENCE.id(column=name): gap for name, gap in zip(names, gaps, strict=True)}
     return found
 
 

@@ -13,8 +13,7 @@ import numpy as np
 from synth_audit.arrays import Bools, Codes, Floats, Labels
 from synth_audit.audits._declarations import descriptive
 from synth_audit.audits.fidelity._reference import Found, measured
-from synth_audit.encode.cells import row_groups
-from synth_audit.encode.codes import codes
+from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
@@ -225,8 +224,9 @@ def _held(rule: Determines, table: Table) -> Bools:
 
 def _determined(rule: Determines, table: Table, train: Table) -> Question:
     """Rows whose value is none that train holds most often beside their determinants."""
-    of_train, groups = row_groups([train, table], [table.schema[name] for name in rule.determinants])
-    learnt, found = codes([train, table], table.schema[rule.dependent])
+    encoded = Encoded([train, table], [table.schema[name] for name in rule.determinants])
+    of_train, groups = encoded.groups()
+    learnt, found = encoded.codes(table.schema[rule.dependent])
     known, whole = _held(rule, train) & (learnt != MISSING), _held(rule, table)
     habits = _Habits.of(of_train, learnt, known, (groups, found))
     # Where train holds several equally often, a row with any of them has what is expected of it.
@@ -240,10 +240,6 @@ def _determined(rule: Determines, table: Table, train: Table) -> Question:
 def _tally(counted: Bools, asked: Bools) -> Proportion:
     """How many rows could be asked, and how many of them were counted."""
     return Proportion(int(counted.sum()), int(asked.sum()))
-
-
-def _estimate(tally: Proportion, level: float) -> Estimate:
-    return Estimate(tally.share, tally.interval(level) if tally.trials else None)
 
 
 def _small(tally: Proportion, suppression: int) -> bool:
@@ -288,7 +284,10 @@ class _Tallies:
             yield UNSEEN.id(text), tally
 
     def estimates(self, level: float) -> dict[MeasurementId, Estimate]:
-        found = {key: _estimate(tally, level) for key, tally in self.by_key()}
+        found = {
+            key: Estimate(tally.share, tally.interval(level) if tally.trials else None)
+            for key, tally in self.by_key()
+        }
         if asked := [t.estimate for t in self.broken.values() if t.trials]:
             tried = f"{len(asked)} rule{'s' * (len(asked) > 1)}"
             found[WORST.id()] = worst_estimate(asked, level, tried).plain
@@ -362,8 +361,8 @@ def _in_train(rule: Rule, train: Table) -> Proportion:
     if not isinstance(rule, Determines):
         question = put(rule, train, train)
         return _tally(question.broken, question.asked)
-    [groups] = row_groups([train], [train.schema[name] for name in rule.determinants])
-    [found] = codes([train], train.schema[rule.dependent])
+    encoded = Encoded([train], [train.schema[name] for name in rule.determinants])
+    [groups], [found] = encoded.groups(), encoded.codes(train.schema[rule.dependent])
     known = (found != MISSING) & _held(rule, train)
     asked = int(known.sum())
     return Proportion(asked - int(_Habits.of(groups, found, known).most.sum()), asked)

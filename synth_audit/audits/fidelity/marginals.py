@@ -13,8 +13,7 @@ import numpy as np
 from synth_audit.arrays import Floats
 from synth_audit.audits._declarations import at_least, descriptive, distance
 from synth_audit.audits.fidelity._reference import Found, measured_together
-from synth_audit.encode.cells import SharedCells
-from synth_audit.encode.facets import facets
+from synth_audit.audits.fidelity._shared_cells import SharedCells, shared_cells
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
@@ -226,7 +225,7 @@ class ResampledTables:
         """
         real, fewest = self.subject.real, self.subject.suppression
         tables = [*real, *self.tables]
-        cells = facets(column).shared_cells(tables, real, column, most=most_cells, fewest=fewest)
+        cells = shared_cells(tables, real, column, most=most_cells, fewest=fewest)
         found = self._of_cells(column, cells, len(real))
         if not quantitative([column]):
             return ColumnFound(found, cells)
@@ -378,7 +377,9 @@ def _estimates(
         MeasurementId("", name): _estimate(name, mean, n, level) for name, mean in _means(by_column).items()
     }
     shares = [d[TOTAL_VARIATION.name] for d in by_column.values() if TOTAL_VARIATION.name in d]
-    found |= _worst(shares, n, level)
+    if shares:
+        at = [partial(_estimate, TOTAL_VARIATION.name, d, n) for d in shares]
+        found[WORST_TOTAL_VARIATION.id()] = worst_estimate(at, level, f"{len(shares)} columns").plain
     for column, distances in by_column.items():
         found |= {
             MeasurementId("", name, column=column): _estimate(name, d, n, level)
@@ -396,14 +397,6 @@ def _estimate(name: str, found: Distance, n: int, level: float) -> Estimate:
     # A share ε that was never drawn is a total variation of ε, but a larger Hellinger distance.
     unseen = math.sqrt(1 - math.sqrt(1 - room)) if name == HELLINGER.name else room
     return Estimate(found.value, distance_interval(found.value, found.draws, level, unseen))
-
-
-def _worst(found: Sequence[Distance], n: int, level: float) -> dict[MeasurementId, Estimate]:
-    """The largest total variation of all columns that have one."""
-    if not found:
-        return {}
-    at = [partial(_estimate, TOTAL_VARIATION.name, d, n) for d in found]
-    return {WORST_TOTAL_VARIATION.id(): worst_estimate(at, level, f"{len(found)} columns").plain}
 
 
 def _left_out(subject: Subject, compared: Collection[str], still: int) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes
 from synth_audit.audits._declarations import descriptive
-from synth_audit.encode.facets import Aspect, Novelty, facets
+from synth_audit.audits.fidelity._novelty import Aspect, Novelty, column_novelties
 from synth_audit.encode.texts import greatest_similarity
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Findings
@@ -204,7 +204,7 @@ class _Release:
         entities = _entities(train)
         found = {
             c.name: (
-                *facets(c).novelties(
+                *column_novelties(
                     _as_counted(c, subject), train.column(c.name), made.column(c.name), entities
                 ),
                 _missing(c, train, made),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._targets import named_or_sensitive
-from synth_audit.encode.facets import facets
-from synth_audit.encode.predictors import Coding
+from synth_audit.audits.privacy._predictors import Coding, column_coding
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Measurement, Quantity
@@ -88,7 +86,7 @@ class DesignMatrix:
         codings: list[Coding] = []
         for column in columns:
             start = codings[-1].start + codings[-1].width if codings else 0
-            coding = facets(column).coding(train, column, start)
+            coding = column_coding(train, column, start)
             if coding is not None:
                 codings.append(coding)
         return cls(tuple(codings))
@@ -174,13 +172,6 @@ class AttackedSecrets:
         return cls(design, tuple(secrets.values()), not missed, tuple(notes))
 
 
-class _Learnt(Protocol):
-    """What an attacker has learnt from rows."""
-
-    def guess(self, rows: SecretRows) -> Floats:
-        """Guesses at the answers of other rows, shape (n, c)."""
-
-
 @dataclass(frozen=True)
 class SecretRows:
     """Rows that hold a secret, as an attacker or whoever guesses are tried on sees them.
@@ -195,7 +186,9 @@ class SecretRows:
     groups: tuple[Codes, ...] = ()
 
     @classmethod
-    def of(cls, values: Floats, present: Bools, secret: Secret, scaling: Scaling | None = None) -> SecretRows:
+    def of(
+        cls, values: Floats, present: Bools | slice, secret: Secret, scaling: Scaling | None = None
+    ) -> SecretRows:
         """Those of the encoded rows, shape (n, p), that hold the secret; standardised by one another."""
         held = values[present]
         z = (scaling or Scaling.of(held)).apply(held)
@@ -204,7 +197,7 @@ class SecretRows:
     def __len__(self) -> int:
         return len(self.known)
 
-    def take(self, rows: Bools) -> SecretRows:
+    def take(self, rows: Bools | slice) -> SecretRows:
         """Those that the mask, shape (n,), chooses."""
         return SecretRows(self.known[rows], self.answers[rows], tuple(g[rows] for g in self.groups))
 
@@ -216,15 +209,22 @@ class SecretRows:
         """
         return float(signed_r_squared(guesses, self.answers, counts) @ weights)
 
-    def cross_fitted(self, learn: Callable[[Bools], _Learnt], folds: Codes) -> Floats:
-        """Guesses at each fold, by what is learnt from the others, of which ``learn`` gets the mask.
+    def cross_fitted(
+        self, learn: Callable[[Bools | slice], Callable[[SecretRows], Floats]], folds: Codes | None
+    ) -> Floats:
+        """Guesses at each fold, by what is learnt from the others; without folds, at all rows by all.
 
         What was fitted to a row would look too good there, and the release too harmless beside it.
+
+        Args:
+            learn: from those who teach that the mask chooses.
         """
+        if folds is None:
+            return learn(slice(None))(self)
         guesses = np.zeros_like(self.answers)
         for fold in np.unique(folds):
             own = folds == fold
-            guesses[own] = learn(~own).guess(self.take(own))
+            guesses[own] = learn(~own)(self.take(own))
         return guesses
 
 
@@ -244,28 +244,20 @@ def worst(found: Sequence[Measurement], level: float) -> Measurement:
     return replace(largest, id=largest.id.whole, interval=interval)
 
 
-class Judged(Protocol):
-    """What was found of one secret."""
-
-    @property
-    def open(self) -> bool:
-        """It cannot be said whether the secret is handed on: no gate may pass on the others alone."""
-
-    def retained(self, level: float) -> Iterator[Measurement]:
-        """How much of it is handed on, where real rows teach anything."""
-
-
-def retained(found: Sequence[Judged], level: float, *, complete: bool) -> Iterator[Measurement]:
+def retained(
+    at: Callable[[float], list[Measurement]], level: float, *, judged: bool
+) -> Iterator[Measurement]:
     """The worst number first, if every secret of the table could be judged, then each.
 
     Args:
-        complete: every secret that the table has was attacked, or never varies.
+        at: how much of each secret is handed on, at whatever level, where real rows teach anything.
+        judged: every secret that the table has was attacked, or never varies, and of none it is open whether
+            it is handed on: no gate may pass on the others alone.
     """
-    each = [m for f in found for m in f.retained(level)]
-    if each and complete and not any(f.open for f in found):
-        corrected = corrected_level(level, len(each))
+    each = at(level)
+    if each and judged:
         # An honest release may hand on what the population has in common, so that no null is known.
-        yield replace(worst([m for f in found for m in f.retained(corrected)], level), reference=None)
+        yield replace(worst(at(corrected_level(level, len(each))), level), reference=None)
     yield from each
 
 

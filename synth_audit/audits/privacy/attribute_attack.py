@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -11,10 +11,9 @@ import numpy as np
 
 from synth_audit.arrays import Codes, Floats
 from synth_audit.audits._declarations import different
-from synth_audit.audits.privacy import _attribute_secrets as secrets
-from synth_audit.encode.cells import AnchoredCells
+from synth_audit.audits.privacy import _attribute_secrets as attributes
+from synth_audit.encode.cells import AnchoredCells, column_grouping
 from synth_audit.encode.codes import Vocabulary
-from synth_audit.encode.facets import facets
 from synth_audit.errors import PluginError
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
@@ -71,7 +70,7 @@ class Attack:
     tests: tuple[Test, ...]
 
     @classmethod
-    def learnt(cls, rows: secrets.SecretRows, weights: Floats, sizes: Sequence[int] = ()) -> Attack:
+    def learnt(cls, rows: attributes.SecretRows, weights: Floats, sizes: Sequence[int] = ()) -> Attack:
         """Learn from rows.
 
         Guesses from chance coefficients correlate with the truth by anything, either way: many sets even that
@@ -110,7 +109,7 @@ class Attack:
         """The tests by which this attack does not believe what another does."""
         return tuple(self.tests[part] for part in sorted(other.parts - self.parts))
 
-    def guess(self, rows: secrets.SecretRows) -> Floats:
+    def guess(self, rows: attributes.SecretRows) -> Floats:
         """Guesses at the answers, shape (n, c), in standard deviations of those who were learnt from."""
         guesses: Floats = rows.known @ self.line
         for j, means, slope in zip(self.used, self.means, self.slopes, strict=True):
@@ -166,54 +165,48 @@ class SkillEstimate:
     def measurable(self, level: float) -> bool:
         """Real rows teach the attack something, beyond what the choice of scored rows explains."""
         spread = float(np.std(self.draws[:, 1], ddof=1))
-        return self.rows >= secrets.FEWEST_SCORED and self.real_skill > critical_value(level) * spread
+        return self.rows >= attributes.FEWEST_SCORED and self.real_skill > critical_value(level) * spread
 
 
-@dataclass(frozen=True)
-class ReleaseTest:
-    """Whom the attack learns from and whom it is scored at.
+def skills(
+    made: attributes.SecretRows,
+    train: attributes.SecretRows,
+    scored: attributes.SecretRows,
+    learn: Callable[[attributes.SecretRows], Attack],
+    weights: Floats,
+    draws: int,
+    rng: np.random.Generator,
+    *,
+    apart: bool,
+) -> SkillEstimate:
+    """Skill at rows to score, learnt from the release and from train.
 
-    Attributes:
-        made, train, scored: of the release, of train, and of the rows to score on.
-        weights: of the answers, shape (c,), summing to 1.
+    Args:
+        weights: of the answers, shape (c,), summing to 1. draws: of the bootstrap.
         apart: nobody who is scored is in train. Else train's own skill is that of guesses at each of
             :data:`FOLDS` folds, learnt from the others.
-        draws: of the bootstrap.
     """
-
-    made: secrets.SecretRows
-    train: secrets.SecretRows
-    scored: secrets.SecretRows
-    weights: Floats
-    apart: bool
-    draws: int
-
-    def skills(self, sizes: Sequence[int], rng: np.random.Generator) -> SkillEstimate:
-        """Skill learnt from the release and from train; without ``sizes`` of groups, of a line alone."""
-        n, learn = len(self.scored), partial(Attack.learnt, weights=self.weights, sizes=sizes)
-        made, train = learn(self.made), learn(self.train)
-        if self.apart:
-            real = train.guess(self.scored)
-        else:
-            folds = rng.permutation(n) % secrets.FOLDS
-            real = self.scored.cross_fitted(lambda others: learn(self.scored.take(others)), folds)
-        guesses = (made.guess(self.scored), real)
-        counts = [
-            np.bincount(rng.integers(max(n, 1), size=n), minlength=n).astype(np.float64)
-            for _ in range(self.draws)
-        ]
-        skills = [[self.scored.skill(g, self.weights, c) for g in guesses] for c in (None, *counts)]
-        (skill, real_skill), *drawn = skills
-        return SkillEstimate(skill, real_skill, np.array(drawn), n, made.not_in(train))
+    n, of_made, of_train = len(scored), learn(made), learn(train)
+    if apart:
+        real = of_train.guess(scored)
+    else:
+        folds = rng.permutation(n) % attributes.FOLDS
+        real = scored.cross_fitted(lambda others: learn(scored.take(others)).guess, folds)
+    guesses = (of_made.guess(scored), real)
+    counts = [
+        np.bincount(rng.integers(max(n, 1), size=n), minlength=n).astype(np.float64) for _ in range(draws)
+    ]
+    (skill, real_skill), *drawn = ([scored.skill(g, weights, c) for g in guesses] for c in (None, *counts))
+    return SkillEstimate(skill, real_skill, np.array(drawn), n, of_made.not_in(of_train))
 
 
 def _rows(
     table: Table,
-    design: secrets.DesignMatrix,
-    secret: secrets.Secret,
+    design: attributes.DesignMatrix,
+    secret: attributes.Secret,
     groupings: Sequence[AnchoredCells],
     rare: Sequence[str],
-) -> secrets.SecretRows:
+) -> attributes.SecretRows:
     """The rows of a table that hold the secret.
 
     Args:
@@ -221,16 +214,16 @@ def _rows(
             these.
     """
     table = table.take(design.present(table, secret.name))
-    rows = secrets.SecretRows.of(design.encode(table), np.ones(table.n_rows, dtype=np.bool_), secret)
+    rows = attributes.SecretRows.of(design.encode(table), np.ones(table.n_rows, dtype=np.bool_), secret)
     answers = rows.answers
     if rare:
         places = Vocabulary(secret.name, tuple(rare)).places(table)
         marks = (places[:, None] == np.arange(len(rare))).astype(np.float64)
         answers = regression.Scaling.of(marks).apply(marks)
-    return secrets.SecretRows(rows.known, answers, tuple(g.of(table) for g in groupings))
+    return attributes.SecretRows(rows.known, answers, tuple(g.of(table) for g in groupings))
 
 
-def _rare_labels(design: secrets.DesignMatrix, secret: secrets.Secret) -> tuple[list[str], Floats]:
+def _rare_labels(design: attributes.DesignMatrix, secret: attributes.Secret) -> tuple[list[str], Floats]:
     """Labels of the secret that share one number, commonest first, and their weights.
 
     Together they would hide what each hangs on.
@@ -242,32 +235,33 @@ def _rare_labels(design: secrets.DesignMatrix, secret: secrets.Secret) -> tuple[
     return rare, counts / max(counts.sum(), 1.0)
 
 
-def _groupings(subject: Subject, secret: secrets.Secret) -> Iterator[AnchoredCells]:
+def _groupings(subject: Subject, secret: attributes.Secret) -> Iterator[AnchoredCells]:
     """Of the other columns, as train has them."""
     for column in subject.features:
         if column.name != secret.name:
-            yield facets(column).grouping(subject.train, column, bins=BINS)
+            yield column_grouping(subject.train, column, bins=BINS)
 
 
 def _some(table: Table, most: int, rng: np.random.Generator) -> Table:
     return table.take(reference_rows(table.n_rows, (), most, rng))
 
 
-def unseen(subject: Subject, design: secrets.DesignMatrix, secret: secrets.Secret, seed: int) -> bool:
+def unseen(subject: Subject, design: attributes.DesignMatrix, secret: attributes.Secret, seed: int) -> bool:
     """True when groups of another column differ in the secret, which no line may tell.
 
     A permutation test of the largest ``η²`` of the secret, or of its distance from its median, between the
     labels of another column, or the quantile bins of its numbers; ``p ≤ 0.01`` for all together.
     """
-    rng = child_rng(seed, secrets.STREAM, "unseen", secret.name)
-    table = _some(subject.train, secrets.MOST_TESTED, rng)
+    rng = child_rng(seed, attributes.STREAM, "unseen", secret.name)
+    table = _some(subject.train, attributes.MOST_TESTED, rng)
     table = table.take(design.present(table, secret.name))
     groups = [grouping.of(table) for grouping in _groupings(subject, secret)]
-    if not groups or table.n_rows < secrets.FEWEST_SCORED:
+    if not groups or table.n_rows < attributes.FEWEST_SCORED:
         return False
     y = design.encode(table)[:, secret.responses]
     y = np.hstack([y, np.abs(y - np.median(y, axis=0))])
-    return secrets.chance_of(partial(_between, groups), regression.Scaling.of(y).apply(y), 199, rng) <= CHANCE
+    y = regression.Scaling.of(y).apply(y)
+    return attributes.chance_of(partial(_between, groups), y, 199, rng) <= CHANCE
 
 
 def _between(groups: list[Codes], y: Floats) -> float:
@@ -294,7 +288,7 @@ class SecretFinding:
         rows: of train.
     """
 
-    secret: secrets.Secret
+    secret: attributes.Secret
     told: SkillEstimate
     grouped: bool
     rare: SkillEstimate | None
@@ -305,37 +299,37 @@ class SecretFinding:
 
     @classmethod
     def of(
-        cls, subject: Subject, design: secrets.DesignMatrix, secret: secrets.Secret, seed: int
+        cls, subject: Subject, design: attributes.DesignMatrix, secret: attributes.Secret, seed: int
     ) -> SecretFinding:
         """Score on control, or on train where there is none worth it."""
-        linear = secrets.associated(subject, design, secret, seed)
+        linear = attributes.associated(subject, design, secret, seed)
         if not all(c.kind.finite(subject.synthetic.column(c.name)) for c in subject.features):
             raise PluginError("the release holds infinite numbers")
-        rng = child_rng(seed, secrets.STREAM, "release", secret.name)
-        apart = subject.control is not None and subject.control.n_rows >= secrets.FEWEST_SCORED
+        rng = child_rng(seed, attributes.STREAM, "release", secret.name)
+        apart = subject.control is not None and subject.control.n_rows >= attributes.FEWEST_SCORED
         scored = _some(subject.real[apart], _MOST_SCORED, rng)
         tables = (*(_some(t, _MOST_LEARNT, rng) for t in (subject.synthetic, subject.train)), scored)
         groupings, draws = tuple(_groupings(subject, secret)), enough_draws(_DRAWS, subject.level)
-
-        def tested(weights: Floats, rare: Sequence[str] = ()) -> ReleaseTest:
-            made, train, held = (_rows(table, design, secret, groupings, rare) for table in tables)
-            return ReleaseTest(made, train, held, weights, apart, draws)
-
         sizes = tuple(g.size for g in groupings)
-        test = tested(secret.weights)
-        grouped = bool(Attack.learnt(test.train, test.weights, sizes).used)
-        told = test.skills(sizes if grouped else (), rng)
+
+        def tested(weights: Floats, rare: Sequence[str] = ()) -> tuple[Attack, SkillEstimate]:
+            """What all groups teach of the answers in train, and the skill of what is attacked by them."""
+            made, train, held = (_rows(table, design, secret, groupings, rare) for table in tables)
+            taught = Attack.learnt(train, weights, sizes)
+            learn = partial(Attack.learnt, weights=weights, sizes=sizes if rare or taught.used else ())
+            return taught, skills(made, train, held, learn, weights, draws, rng, apart=apart)
+
+        taught, told = tested(secret.weights)
         labels, weights = _rare_labels(design, secret)
         rare = None
         if labels:
-            own = tested(weights, labels)
-            if Attack.learnt(own.train, own.weights, sizes).parts:
-                rare = own.skills(sizes, rng)
+            of_labels, by_label = tested(weights, labels)
+            rare = by_label if of_labels.parts and by_label.real_skill >= _LEAST_TOLD else None
         return cls(
             secret=secret,
             told=told,
-            grouped=grouped,
-            rare=rare if rare and rare.real_skill >= _LEAST_TOLD else None,
+            grouped=bool(taught.used),
+            rare=rare,
             associated=linear,
             unseen=not linear and unseen(subject, design, secret, seed),
             rows=subject.train.n_rows,
@@ -350,7 +344,7 @@ class SecretFinding:
     @property
     def explained(self) -> bool:
         """There are rows enough for what predicts the secret."""
-        return secrets.ROWS_EACH * len(self.secret.predictors) <= self.rows
+        return attributes.ROWS_EACH * len(self.secret.predictors) <= self.rows
 
     @property
     def measured(self) -> bool:
@@ -387,8 +381,8 @@ class SecretFinding:
             yield f"no linear association of {name} is beyond chance, so nothing of it can be retained"
         elif not self.explained:
             yield (
-                f"{name}: {secrets.ROWS_EACH} training rows are needed for each number that predicts it, so "
-                "the whole is not judged"
+                f"{name}: {attributes.ROWS_EACH} training rows are needed for each number that predicts it, "
+                "so the whole is not judged"
             )
         elif self.open:
             yield (
@@ -398,8 +392,8 @@ class SecretFinding:
 
     def _at(self, skill: SkillEstimate, setting: str, level: float) -> Measurement:
         found, name = Estimate(skill.retained, skill.interval(level)), self.secret.name
-        return secrets.RETAINED.at(
-            found, setting=setting, column=name, n=skill.rows, n_minimum=secrets.FEWEST_SCORED
+        return attributes.RETAINED.at(
+            found, setting=setting, column=name, n=skill.rows, n_minimum=attributes.FEWEST_SCORED
         )
 
 
@@ -450,7 +444,7 @@ class AttributeAttack:
             "What the population has in common counts as well: a release that hands on a true association "
             "is useful for it and tells of everybody to whom it applies."
         ),
-        quantities=(secrets.RETAINED,),
+        quantities=(attributes.RETAINED,),
         risk="inference",
         leak=Leak.ASSOCIATIONS,  # it needs a secret: one of role sensitive, or one that `columns` names
         default=False,
@@ -462,10 +456,14 @@ class AttributeAttack:
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack each secret; rows and bootstrap by the seed of the plan."""
-        attacked = secrets.AttackedSecrets.of(subject, self.columns)
+        attacked = attributes.AttackedSecrets.of(subject, self.columns)
         design = attacked.design
         with single_threaded_algebra():
             found = [SecretFinding.of(subject, design, secret, context.seed) for secret in attacked.secrets]
         notes = (note for finding in found for note in finding.remarks())
-        measured = secrets.retained(found, subject.level, complete=attacked.complete)
+        measured = attributes.retained(
+            lambda level: [m for finding in found for m in finding.retained(level)],
+            subject.level,
+            judged=attacked.complete and not any(finding.open for finding in found),
+        )
         return Findings(tuple(measured), notes=(*attacked.notes, *notes))

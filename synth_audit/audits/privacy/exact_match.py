@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,11 +13,13 @@ import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes, Codes32, Floats
 from synth_audit.audits._declarations import descriptive, excess_over_control, risk_over_control
-from synth_audit.audits.privacy._guesses import exposure
-from synth_audit.encode.cells import row_groups, row_groups_but_one
-from synth_audit.encode.codes import codes, split_rows
+from synth_audit.audits.privacy._secrets import exposure
+from synth_audit.encode.codes import split_rows
+from synth_audit.encode.encoded import Encoded
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
+    PEOPLE,
+    ROWS,
     Exposure,
     Findings,
     Interval,
@@ -66,6 +68,7 @@ CONTROL_SHARE = descriptive(
 EXCESS = excess_over_control(
     "excess",
     "Copies beyond the natural rate of duplicates",
+    unit=ROWS,
     help="Share of synthetic rows equal to a training row, less the same share of control rows.",
 )
 
@@ -78,12 +81,14 @@ UNIQUE_EXCESS = risk_over_control(
 RECORD_EXCESS = excess_over_control(
     "record_excess",
     "Training records with a copy in the release, beyond the natural rate",
+    unit=PEOPLE,
     help="Counts people and not synthetic rows: a large release may hold everybody and much else.",
 )
 
 ALL_BUT_ONE_EXCESS = excess_over_control(
     "all_but_one_excess",
     "Copies with one column changed, beyond the natural rate",
+    unit=ROWS,
     help="The same when one column is left out of the comparison; the worst choice of that column.",
 )
 
@@ -163,35 +168,7 @@ class Telling:
         return float(np.sqrt(np.square(hit).sum() + 1) / (len(control) * self.mean))
 
 
-@dataclass(frozen=True, eq=False)
-class CodedOnce:
-    """Train, release and control by codes, each column coded once for all choices of columns.
-
-    Attributes:
-        tables: these three. known: codes from 0 on that the tables share, one below the other, by column.
-    """
-
-    tables: Sequence[Table]
-    known: dict[str, Codes32] = field(default_factory=dict)
-
-    def groups(self, columns: Sequence[Column]) -> list[Codes]:
-        """Numbers that rows which agree in some columns share, of all three tables; shape (n,) each."""
-        whole = RowKeys.of([self._of(c) for c in columns]).whole
-        return split_rows(np.unique(whole, return_inverse=True)[1].astype(np.int64), self.tables)
-
-    def real(self, columns: Sequence[Column]) -> list[Codes32]:
-        """Codes of some columns of train and control."""
-        n, k = self.tables[0].n_rows, self.tables[2].n_rows
-        return [np.concatenate([codes[:n], codes[len(codes) - k :]]) for codes in map(self._of, columns)]
-
-    def _of(self, column: Column) -> Codes32:
-        if column.name not in self.known:
-            joint = np.concatenate(codes(self.tables, column))
-            self.known[column.name] = joint.astype(np.int32) - MISSING
-        return self.known[column.name]
-
-
-def telling(rows: CodedOnce, columns: Sequence[Column], groups: Sequence[Codes]) -> Telling:
+def telling(rows: Encoded, columns: Sequence[Column], groups: Sequence[Codes]) -> Telling:
     """Weights ``w = c / (c + λ)``, by which a match counts as it is likely to be a copy.
 
     λ is how many rows equal to a real one a release of strangers would hold by chance
@@ -209,7 +186,9 @@ def telling(rows: CodedOnce, columns: Sequence[Column], groups: Sequence[Codes])
     rare = np.isin(control, train).mean() <= DENSE
     if rare or len(control) > _MOST_CONTROL or len(columns) < 2:
         return plain
-    near = NearRows.of(rows.real(columns))
+    tables = len(train), len(release)
+    parts = [np.split(_codes(rows, c), np.cumsum(tables)) for c in columns]
+    near = NearRows.of([np.concatenate([of_train, of_control]) for of_train, _, of_control in parts])
     expected = near.expected * len(release) / (len(train) + len(control) - 1)
     weights = plain.weights.copy()
     weights[np.concatenate([train, control])] = _COPIED / (_COPIED + expected)
@@ -261,20 +240,20 @@ class ExactMatch:
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Count; nothing is drawn."""
         tables = [subject.train, subject.synthetic, *subject.real[1:]]
-        groups = row_groups(tables, subject.features)
+        rows = Encoded(tables, subject.features)
+        groups = rows.groups()
         exposures: tuple[Exposure, ...] = ()
         n, level = subject.synthetic.n_rows, subject.level
         reused = IDENTIFIER_REUSE.at(float(reused_identifiers(subject).mean()), n=n)  # exact: no interval
         real, *others = groups
         found = [
-            quantity.at(Proportion.of(np.isin(rows, real)).estimate(level), n=len(rows))
-            for quantity, rows in zip((SHARE, CONTROL_SHARE), others, strict=False)
+            quantity.at(Proportion.of(np.isin(part, real)).estimate(level), n=len(part))
+            for quantity, part in zip((SHARE, CONTROL_SHARE), others, strict=False)
         ]
         found.append(reused)
         if subject.control is not None:
-            rows = CodedOnce(tables)
             told = telling(rows, subject.features, groups)
-            choices = [choice.excess for choice in _choices(rows, subject.features)]
+            choices = [choice.excess for choice in _choices(rows)]
             worst = worst_estimate(choices, level, f"{len(choices)} choices")
             found += [
                 EXCESS.at(_Matches.of(groups, told).excess(level), n=n, reference=_NATURAL),
@@ -352,21 +331,27 @@ def _record_excess(groups: list[Codes], told: Telling, level: float) -> Measurem
     return RECORD_EXCESS.at(a.less(b, level), n=len(train), reference=_NATURAL)
 
 
-def _choices(rows: CodedOnce, columns: Sequence[Column]) -> Iterator[_Matches]:
+def _codes(rows: Encoded, column: Column) -> Codes32:
+    """A column of all rows, from 0 on."""
+    return np.concatenate(rows.codes(column)).astype(np.int32) - MISSING
+
+
+def _choices(rows: Encoded) -> Iterator[_Matches]:
     """The matches on all columns but one, for each; by how much they tell where they are many by nature.
 
     A table of one column has nothing to leave out and is compared whole.
     """
     sizes = [t.n_rows for t in rows.tables[1:]]
-    if len(columns) == 1:
-        groups = row_groups(rows.tables, columns)
+    if len(rows.columns) == 1:
+        groups = rows.groups()
         yield _Matches.of(groups, Telling.alike(groups))
         return
-    for left_out, some in row_groups_but_one(rows.tables, columns):
+    for left_out, some in rows.groups_but_one():
         plain = _Matches.of(some, Telling.alike(some), sizes)
         if plain.control.share > DENSE:
-            others = [c for c in columns if c.name != left_out.name]
-            groups = rows.groups(others)
+            others = [c for c in rows.columns if c.name != left_out.name]
+            whole = RowKeys.of([_codes(rows, c) for c in others]).whole
+            groups = split_rows(np.unique(whole, return_inverse=True)[1].astype(np.int64), rows.tables)
             yield _Matches.of(groups, telling(rows, others, groups))
         else:
             yield plain

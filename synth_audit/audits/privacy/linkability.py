@@ -17,13 +17,21 @@ from synth_audit.audits._declarations import (
     risk_over_control,
 )
 from synth_audit.audits._targets import drawn, named
-from synth_audit.audits.privacy._guesses import KnownRows, exposure, risk_and_rates, success_rate, successes
-from synth_audit.audits.privacy._known_sets import AskedPeople, Trial, known_sets, worst_of_sets
+from synth_audit.audits.privacy._secrets import (
+    AskedPeople,
+    Attacks,
+    KnownRows,
+    exposure,
+    known_sets,
+    risk_and_rates,
+    success_rate,
+    successes,
+)
 from synth_audit.encode.codes import codes
-from synth_audit.encode.distances import varies
+from synth_audit.encode.encoded import varies
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import Findings, Measurement
+from synth_audit.findings.measurement import PEOPLE, Findings, Measurement
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.distributions import entropy
 from synth_audit.stats.proportions import Proportion
@@ -38,6 +46,7 @@ Sides = tuple[tuple[Column, ...], tuple[Column, ...]]
 RISK = risk_over_control(
     "risk",
     "Linkability risk",
+    unit=PEOPLE,
     help="Part of the people in the training data whose two halves only this release joins; 0 is none.",
 )
 TRAIN_RATE = descriptive(
@@ -59,6 +68,7 @@ NAIVE_RATE = descriptive(
 EXCESS = excess_over_control(
     "excess_people",
     "People whose partial records the worst of several pairs of sources join",
+    unit=PEOPLE,
     proportional=False,  # chance joins control too, and how often differs by what the sources hold
     help="Share of people in the training data whose records in two sources are joined beyond what those of "
     "strangers are, for the worst of several pairs of sources; 0 is none.",
@@ -173,7 +183,7 @@ class Linkability:
         rng = context.rng
         people = AskedPeople.drawn(subject, self.n_attacks, rng)
         known = KnownRows.of(subject, subject.features, (people.train, people.control))
-        pairs = known_sets(
+        pairs, told = known_sets(
             subject,
             known.varying,
             people,
@@ -182,15 +192,15 @@ class Linkability:
             sources=2,
             sizes=_SHARED_OUT if len(known.varying) > 3 else (),
         )
-        everybody = np.ones(len(people.member), dtype=np.bool_)
-        trials = []
-        for i, sides in enumerate(pairs.sets):
-            told = " and ".join(", ".join(side) for side in sides)
-            trials.append(Trial(i, told, everybody, self._joined(known, sides, rng)))
-        worst, best = worst_of_sets(EXCESS, pairs, people, trials, self.n_attacks, subject.level)
-        notes = [f"beside these, pairs of sources tried: {pairs.told}"]
-        notes += [f"of these most are joined by {'; and by '.join(best)}"] if best else []
-        return worst, notes
+        attacks, everybody = Attacks(people), np.ones((len(people.member), 1), dtype=np.bool_)
+        for pair in pairs:
+            attacks.add(pair, [0], everybody, self._joined(known, pair.known, rng)[:, None])
+        worst, best = attacks.worst(subject.level)
+        notes = [f"beside these, pairs of sources tried: {told}"]
+        if best:
+            held = (" and ".join(", ".join(side) for side in pair.known) for pair, _ in best)
+            notes.append(f"of these most are joined by {'; and by '.join(dict.fromkeys(held))}")
+        return attacks.excess(EXCESS, worst, self.n_attacks), notes
 
 
 def _halves(train: Table, columns: Sequence[Column]) -> Sides:

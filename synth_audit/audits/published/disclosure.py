@@ -11,8 +11,8 @@ import numpy as np
 from synth_audit.arrays import Bools, Codes
 from synth_audit.audits._declarations import at_least, descriptive, different
 from synth_audit.audits._targets import named
+from synth_audit.encode.cells import column_grouping
 from synth_audit.encode.codes import codes
-from synth_audit.encode.facets import facets
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Findings, Measurement, Quantity, Reference
@@ -195,7 +195,7 @@ def _cells(subject: Subject, bins: int) -> dict[str, list[Codes]]:
     for column in subject.features:
         joint = [part + 1 for part in codes(tables, column)]  # missing is a value of its own
         if column in numbers and len(np.unique(joint[0])) > bins:
-            groups = facets(column).grouping(subject.train, column, bins=bins)
+            groups = column_grouping(subject.train, column, bins=bins)
             joint = [groups.of(table) for table in tables]
         found[column.name] = joint
     return found

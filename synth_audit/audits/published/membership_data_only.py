@@ -9,9 +9,8 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.audits._declarations import at_least
-from synth_audit.audits._targets import drawn
-from synth_audit.audits.privacy._known_sets import different_people
-from synth_audit.encode.codes import value_ranks
+from synth_audit.audits._targets import different_people, drawn
+from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import over_blocks
@@ -173,7 +172,7 @@ def _tree_scores(
     asked = (people.members, people.train), (people.others, people.control)
     rows = [*map(np.concatenate, asked), learnt]
     tables = [*subject.real, subject.synthetic]
-    train, control, made = value_ranks(tables, subject.features, real=subject.real, rows=rows)
+    train, control, made = Encoded(tables, subject.features, subject.real).ranks(rows)
     m, o = len(people.members), len(people.others)
     pool = np.concatenate([train[:m], control[:o], train[m:], control[o:]])
     second = rng.permutation(len(pool)) < len(pool) // 2

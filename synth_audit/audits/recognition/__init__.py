@@ -23,6 +23,8 @@ from synth_audit.audits.recognition.view import ScoredPeople, ScoreInfo, scored
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
+    OF_SUBGROUP,
+    PEOPLE,
     Exposure,
     Findings,
     Interval,
@@ -39,6 +41,7 @@ from synth_audit.table.schema import Column, nominal
 EXCESS = Quantity(
     "excess",
     "Training people recognised, beyond control people",
+    unit=PEOPLE,
     range=(-1.0, 1.0),
     help="Share of training people whom the attack claims, minus that of control people. 0 without a leak.",
 )
@@ -57,6 +60,7 @@ TPR = Quantity(
 FOUND = Quantity(
     "found",
     "Training people recognised where a leak was found",
+    unit=PEOPLE,
     range=(-1.0, 1.0),
     help=(
         "The excess with its 98 % interval where a permutation test finds a leak (p at most 0.01), "
@@ -67,6 +71,7 @@ FOUND = Quantity(
 FOUND_IN_SUBGROUP = Quantity(
     "found_in_subgroup",
     "People of one subgroup surely recognised where a leak was found",
+    unit=OF_SUBGROUP,
     help=(
         "Lower bound of the excess in the category where it is largest, corrected for the number of "
         "categories, where a leak was found; otherwise 0."
@@ -86,6 +91,7 @@ LIMIT = Quantity(
 NEARER = Quantity(
     "row_nearness",
     "People clearly nearer to a row than to other people",
+    unit=PEOPLE,
     range=(-1.0, 1.0),
     help=(
         "Among people with a clear nearest neighbour: share whose neighbour is a row, minus share whose "
@@ -192,7 +198,7 @@ class Recognition:
             limits = (
                 [DetectionLimit(c, None, ()) for c in classes_of(pool)]
                 if seen
-                else detection_limits(pool, sides.member, views[0], seed, context)
+                else detection_limits(pool, sides.member, views[0], self.draws, seed, context)
             )
         counts: SampleCounts = {
             "n_requested": self.max_people,
@@ -321,7 +327,7 @@ def _notes(leak: bool, by: ScoreInfo, limits: Sequence[DetectionLimit]) -> list[
         where = f", mostly in {', '.join(by.columns)}" if by.columns else ""
         notes.append(f"people are recognised by {by.view.finds}{where}")
     notes += [
-        f"no detection limit is established for {x.leak.title[0].lower()}{x.leak.title[1:]}: "
+        f"no detection limit is established for {x.leak.title.lower()}: "
         f"not even {100 * max(x.planted):.3g} % of the people would surely have been found"
         for x in limits
         if x.share is None

@@ -67,9 +67,6 @@ _LEAST = 1e-9
 SIDES = 8
 """Times that sides are drawn again for one planting: the mean of S is known to a third of its deviation."""
 
-HALVINGS = 3
-"""Halvings for each evaluation, as many as the test has draws of the views with one halving each."""
-
 
 @dataclass(frozen=True)
 class DetectionLimit:
@@ -92,6 +89,7 @@ class Planting:
     Attributes:
         draw: number of the planting among those of its class.
         seed: of the planting and of the views, which draw as they did for the release.
+        halvings: for each evaluation, as many as the test has draws of the views with one halving each.
         critical: strength from which on an attack is found.
     """
 
@@ -101,6 +99,7 @@ class Planting:
     share: float
     draw: int
     seed: int
+    halvings: int
     critical: float
 
 
@@ -110,28 +109,31 @@ def view_rng(seed: int, name: str, draw: int) -> np.random.Generator:
 
 
 def detection_limits(
-    pool: PooledPeople, member: Bools, views: ViewScores, seed: int, context: RunContext
+    pool: PooledPeople, member: Bools, views: ViewScores, draws: int, seed: int, context: RunContext
 ) -> list[DetectionLimit]:
     """The limit of every class of leak that the table can have.
 
     Args:
         member: who is in the training set. views: of the release as it is, in one draw.
+        draws: of the views in the test whose power is measured.
         seed: of all randomness.
     """
     rng = child_rng(seed, "without a leak")
     permuted = [
-        recognise([views], rng.permutation(member), rng, halvings=HALVINGS).strength for _ in range(CLEAR)
+        recognise([views], rng.permutation(member), rng, halvings=draws).strength for _ in range(CLEAR)
     ]
     critical = sorted(permuted)[-round(FAMILY * (CLEAR + 1))]
     without = float(np.mean(permuted) - critical)
     searches = [Search(leak, without, int(member.sum())) for leak in classes_of(pool)]
+    done, most = 0, PLANTINGS[1] * len(searches)
     while still := [search for search in searches if not search.done]:
         plantings = [
-            Planting(pool, member, search.leak, search.next_share(), draw, seed, critical)
+            Planting(pool, member, search.leak, search.next_share(), draw, seed, draws, critical)
             for search in still
             for draw in range(len(search.points), len(search.points) + TOGETHER)
         ]
-        found = context.map("planted leak", planted_strength, plantings)
+        found = context.map("planted leak", planted_strength, plantings, before=done, total=most)
+        done += len(plantings)
         for search in still:
             search.points += [
                 (p.share, *of) for p, of in zip(plantings, found, strict=True) if p.leak is search.leak
@@ -159,7 +161,7 @@ def planted_strength(planting: Planting) -> tuple[float, float]:
     for k in range(SIDES):
         sides = p.member.copy()
         sides[others] = rng.permutation(p.member[others])
-        strengths[k] = recognise([scores.views], sides, rng, halvings=HALVINGS).strength
+        strengths[k] = recognise([scores.views], sides, rng, halvings=p.halvings).strength
     return float(strengths.mean()) - p.critical, float(strengths.std(ddof=1))
 
 

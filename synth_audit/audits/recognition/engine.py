@@ -17,9 +17,10 @@ one with the largest excess minus its error.
 in turn, over several random halvings and several draws of the views' own randomness. Claims are averaged, so
 every person is claimed only by rules that were chosen without that person.
 
-**Strength.** A permutation test decides whether there is a leak. Its statistic is the mean largest excess of
-the evaluations, in standard errors, plus the mean ``z_v`` of the 12 strongest views among all people. The
-first finds what many views show a little. The second finds leaks of so few people that halves hold too few.
+**Strength.** A permutation test decides whether there is a leak. Its statistic is half the mean largest
+excess of the evaluations, in standard errors, plus ``log mean exp z_v`` over the 12 strongest views among all
+people. The first finds what many views show a little, and is halved since it varies twice as much. The second
+finds leaks of so few people that halves hold too few, and leaks that one view alone shows clearly.
 """
 
 from __future__ import annotations
@@ -57,8 +58,11 @@ HALVINGS = 6
 FAMILY = 0.01
 """Probability of a wrong finding, of each of the bounds and of the permutation test."""
 
-REACHED = 10
-"""Permutations that reach the observed excess and end the test; p is above 0.01 then."""
+PERMUTATIONS = 999
+"""Permutations of the test at most."""
+
+REACHED = round(FAMILY * (PERMUTATIONS + 1))
+"""Permutations that reach the observed strength and end the test; p is above 0.01 then."""
 
 CLEAR = 299
 """Permutations after which the test ends if none is as strong: p is 0.0033 then, and the chance that 999
@@ -181,13 +185,14 @@ def recognise(
     claims, standing, rules = np.zeros((len(draws), n)), np.zeros(n), []
     strength = 0.0
     for draw, views in enumerate(draws):
-        strength += float(strengths(views, member, ~member)[1][:STRONGEST].mean()) / len(draws)
+        strongest = strengths(views, member, ~member)[1][:STRONGEST]
+        strength += float(np.log(np.exp(strongest).mean())) / len(draws)
         for second in halved(member, halvings, rng):
             for half in (second, ~second):
                 rule = chosen(views, member, ~half)
                 order = np.argsort(-rule.of(views), kind="stable")
                 excess, error = excesses(order[None], member & half, ~member & half, RULE_SIZES)
-                strength += float((excess / error).max()) / (2 * times)
+                strength += float((excess / error).max()) / 2 / (2 * times)
                 order = order[half[order]]
                 claims[draw, order[: claim_count(rule.size, len(order))]] += 1 / halvings
                 standing[order] += np.linspace(1, 0, len(order)) / times
@@ -253,25 +258,20 @@ def claim_count(size: float, n: int) -> int:
     return max(1, round(size * n))
 
 
-def p_value(
-    draws: Sequence[ViewScores], member: Bools, rng: np.random.Generator, *, most: int = 999
-) -> float:
+def p_value(draws: Sequence[ViewScores], member: Bools, rng: np.random.Generator) -> float:
     """Probability of so strong an attack, or a stronger one, where the release does not depend on the sides.
 
     Sides are permuted and every choice is repeated, with one halving for each draw of the views. With r of B
     permutations at least as strong as the attack, ``p = (1 + r) / (1 + B)``. Where :data:`REACHED` are, the
     test ends, and ``p = REACHED / B`` is as valid. Where none of the first :data:`CLEAR` is, it ends as well.
     Source: Besag & Clifford 1991.
-
-    Args:
-        most: B, unless it ends earlier.
     """
     strength = recognise(draws, member, rng, halvings=1).strength
     reached = 0
-    for done in range(1, most + 1):
+    for done in range(1, PERMUTATIONS + 1):
         reached += recognise(draws, rng.permutation(member), rng, halvings=1).strength >= strength
         if reached == REACHED:
             return REACHED / done
         if done == CLEAR and not reached:
             return 1 / (1 + done)
-    return (1 + reached) / (1 + most)
+    return (1 + reached) / (1 + PERMUTATIONS)

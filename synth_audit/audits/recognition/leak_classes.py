@@ -13,6 +13,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
+from synth_audit.findings.sensitivity import LEAK_NAMES
 
 MOVED = 0.02
 """Standard deviation, as a share of the people by rank, by which a near copy's numbers are moved."""
@@ -35,7 +36,7 @@ class LeakClass:
     """A class of leaks.
 
     Attributes:
-        name: in measurements. title: what it is, for a reader.
+        name: in measurements; a reader knows it by its title in :data:`LEAK_NAMES`.
         left: cells that people leave, from their records, the pool and the rows that are replaced.
         by_value: whether the people are those with the largest or rarest values of one column.
         columns: columns that it needs.
@@ -43,11 +44,15 @@ class LeakClass:
     """
 
     name: str
-    title: str
     left: Callable[[Positions, PooledPeople, Positions, np.random.Generator], Cells]
     by_value: bool = False
     columns: int = 1
     of_one_person: bool = True
+
+    @property
+    def title(self) -> str:
+        """As every page calls it."""
+        return LEAK_NAMES[self.name].title
 
 
 def planted(
@@ -166,30 +171,11 @@ def _rounded(values: Floats, column: PooledColumn) -> Floats:
 
 
 CLASSES = (
-    LeakClass(name="copies", title="Copies of people's rows", left=_copies),
-    LeakClass(
-        name="near_copies",
-        title="Copies with numbers moved a little and one label in ten drawn anew",
-        left=_near_copies,
-    ),
-    LeakClass(
-        name="fragments",
-        title="One in three of a person's values beside other values",
-        left=_fragments,
-        columns=4,
-    ),
-    LeakClass(name="shifted", title="Copies in other terms: numbers moved by constants", left=_shifted),
-    LeakClass(
-        name="mixtures",
-        title="Rows between two people who are near each other",
-        left=_mixtures,
-        of_one_person=False,
-    ),
-    LeakClass(
-        name="subgroup",
-        title="Near copies of the people with the largest or rarest values of a column",
-        left=_near_copies,
-        by_value=True,
-    ),
+    LeakClass(name="copies", left=_copies),
+    LeakClass(name="near_copies", left=_near_copies),
+    LeakClass(name="fragments", left=_fragments, columns=4),
+    LeakClass(name="shifted", left=_shifted),
+    LeakClass(name="mixtures", left=_mixtures, of_one_person=False),
+    LeakClass(name="subgroup", left=_near_copies, by_value=True),
 )
 """What an adversary must be able to find on a table, from plain to disguised."""

@@ -18,7 +18,8 @@ from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.audits.recognition.people import PooledColumn
 
 CELLS = 192
-"""Cells of a number at most, of equal counts: values 0.5 % of the rows apart are told apart."""
+"""Cells of a number at most, of equal counts or widths: values 0.5 % of the rows, or of the range, apart are
+told apart."""
 
 LABELS = 512
 """Cells of labels at most: further labels share a cell with others, which costs one bit of ten."""
@@ -40,6 +41,9 @@ Packed = npt.NDArray[np.uint64]
 
 _CHUNKS = 16
 """Chunks of rows for each weight that is kept: few rows of the others are looked at."""
+
+_FEWER = 8
+"""Columns are weighed together where so many times fewer combinations than rows are: that costs little."""
 
 _PAIRS = 2**14
 """Random pairs that say which columns agree together: correlations are known to 0.01."""
@@ -231,11 +235,38 @@ def _weighed(columns: Sequence[CodedCells], packed: Sequence[Packed]) -> Iterato
     """Weights of every row for blocks of records, with the first record of each block."""
     n, m = len(columns[0].people), len(columns[0].release)
     size = max(1, AT_ONCE // m)
+    groups = _grouped([c.release for c in columns])
     for start in range(0, n, size):
         total = np.zeros((min(size, n - start), m), np.uint64)
-        for column, table in zip(columns, packed, strict=True):
-            total += np.take(table[column.people[start : start + size]], column.release, axis=1)
+        for group, first, combination in groups:
+            weights = np.zeros((len(total), len(first)), np.uint64)
+            for j in group:
+                mine = packed[j][columns[j].people[start : start + size]]
+                weights += np.take(mine, columns[j].release[first], axis=1)
+            total += np.take(weights, combination, axis=1)
         yield start, total
+
+
+def _grouped(cells: Sequence[Positions]) -> list[tuple[list[int], Positions, Positions]]:
+    """Columns in groups of few combinations of cells, so that equal combinations are weighed once.
+
+    Args:
+        cells: of the rows in each column.
+
+    Returns:
+        The columns of each group, a row of each combination, and the combination of each row.
+    """
+    groups: list[tuple[list[int], Positions, Positions]] = []
+    for j in sorted(range(len(cells)), key=lambda j: int(cells[j].max())):
+        group, first, combination = groups[-1] if groups else ([], np.empty(0, np.intp), 0 * cells[j])
+        both = combination * (int(cells[j].max()) + 1) + cells[j]
+        _, first, combination = np.unique(both, return_index=True, return_inverse=True)
+        if groups and len(first) <= len(both) // _FEWER:
+            groups[-1] = ([*group, j], first, combination)
+        else:
+            _, first, combination = np.unique(cells[j], return_index=True, return_inverse=True)
+            groups.append(([j], first, combination))
+    return groups
 
 
 def shared_weights(columns: Sequence[CodedCells], tables: Sequence[Any], rng: np.random.Generator) -> Floats:

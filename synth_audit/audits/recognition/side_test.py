@@ -12,8 +12,8 @@ from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
 from synth_audit.execution.executor import single_threaded
 from synth_audit.stats.roc import auroc
 
-ROUNDS, LEAVES, RATE = 40, 8, 0.1
-"""Boosting rounds, leaves of a tree and learning rate: interactions of few columns in some hundred people."""
+ROUNDS, LEAVES = 40, 8
+"""Boosting rounds and leaves of a tree: interactions of few columns in some hundred people."""
 
 NAMED = 5
 """Columns that are named at most."""
@@ -35,7 +35,6 @@ def log_odds(cells: Floats, second: Bools, asked: Floats, rng: np.random.Generat
     model = HistGradientBoostingClassifier(
         max_iter=ROUNDS,
         max_leaf_nodes=LEAVES,
-        learning_rate=RATE,
         early_stopping=False,
         random_state=int(rng.integers(2**31)),
     )

@@ -8,14 +8,17 @@ from functools import partial
 
 import numpy as np
 
-from synth_audit.arrays import Floats, Integers, Positions, Target
-from synth_audit.encode.facets import facets
+from synth_audit.arrays import Codes, Floats, Integers, Positions, Target
+from synth_audit.encode.codes import by_frequency, codes, split_rows
+from synth_audit.encode.encoded import Encoded
+from synth_audit.encode.kinds import number_kind
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import Estimate, Interval, Measurement, Quantity, Reference
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import worst_estimate
 from synth_audit.stats.prediction import ModelName, Predictor, fit
+from synth_audit.stats.regression import Scaling
 from synth_audit.stats.resampling import critical_value
 from synth_audit.table.people import persons
 from synth_audit.table.schema import Column, nominal
@@ -123,7 +126,7 @@ def prepare(
     told = untold(np.arange(known.n_rows), control.n_rows, subject.suppression, rng)
     tested = _drawn(known if len(told) == known.n_rows else known.take(told), most_rows, most_rows, rng)
     tables = [*parts, tested]
-    y, n_classes = facets(target).response(tables, whole, target, most_classes=MOST_CLASSES, far=FAR_TARGET)
+    y, n_classes = as_target(tables, whole, target)
     if len(np.unique(y[2])) < 2:
         raise NotApplicable("the target has a single value among the control rows")
     y, n_classes, few = joined(y, n_classes, subject.suppression)
@@ -191,12 +194,69 @@ def _encoded(
     blocks: dict[str, slice] = {}
     width = 0
     for column in columns:
-        made = facets(column).features(tables, train, column, most_labels=most, far=FAR)
+        made = as_predictor(tables, train, column, most_labels=most)
         blocks[column.name] = slice(width, width + made[0].shape[1])
         width = blocks[column.name].stop
         for part, block in zip(parts, made, strict=True):
             part.append(block)
     return [np.hstack(part) for part in parts], blocks
+
+
+def as_target(
+    tables: Sequence[Table],
+    train: Table,
+    column: Column,
+    *,
+    most_classes: int = MOST_CLASSES,
+    far: float = FAR_TARGET,
+) -> tuple[list[Target], int]:
+    """A target, missing nowhere: numbers in standard deviations of train, or classes; and how many of these.
+
+    Args:
+        most_classes: classes beyond, by falling frequency in train, are one together.
+        far: standard deviations of train beyond which a number is no farther away.
+
+    Returns:
+        Of each table, shape (n,); 0 classes where the target is a number.
+    """
+    if not number_kind(column):
+        *found, everyone = (np.minimum(y, most_classes - 1) for y in _ranked([*tables, train], column))
+        return [*found], 1 + max(int(y.max()) for y in (*found, everyone))
+    scaling = Scaling.of(train.numbers(column.name)[:, None])
+    scale = scaling.scale[0] if np.isfinite(scaling.scale[0]) else 1.0
+    values = ((t.numbers(column.name) - scaling.centre[0]) / scale for t in tables)
+    return [np.clip(v, -far, far) for v in values], 0
+
+
+def as_predictor(
+    tables: Sequence[Table], train: Table, column: Column, *, most_labels: int, far: float = FAR
+) -> list[Floats]:
+    """A predictor, shape (n, k) for each table; a constant of train is 0.
+
+    A number in standard deviations of train, missing ones at the mean with an indicator of their own; an
+    indicator for each label.
+
+    Args:
+        most_labels: indicators of labels; the rarer ones are one together.
+        far: as of :func:`as_target`.
+    """
+    constant = [np.zeros((t.n_rows, 1)) for t in tables]
+    if number_kind(column):
+        encoded = Encoded(tables, [column], [train])
+        return [np.clip(c.numbers, -far, far) for c in encoded.coordinates()] if encoded.varying else constant
+    *found, everyone = _ranked([*tables, train], column)
+    if everyone.min() == everyone.max():
+        return constant
+    used, position = np.unique(np.minimum(np.concatenate(found), most_labels - 1), return_inverse=True)
+    joint = np.zeros((len(position), len(used)))
+    joint[np.arange(len(position)), position] = 1.0
+    return split_rows(joint, tables)
+
+
+def _ranked(tables: Sequence[Table], column: Column) -> list[Codes]:
+    """Labels as place by falling frequency in the last table, ties by their codes; missing is a label."""
+    joint = codes(tables, column)
+    return by_frequency(joint, joint[-1])
 
 
 @dataclass(frozen=True)

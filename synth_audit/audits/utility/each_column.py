@@ -55,7 +55,7 @@ class EachColumn:
         n_bootstrap: resamples of the control rows.
 
     Raises:
-        NotApplicable: real rows predict no column from the others, so none counts.
+        NotApplicable: real rows predict no column well enough for it to count.
     """
 
     most_rows: int = 1_000
@@ -86,7 +86,10 @@ class EachColumn:
                 lost[column.name] = self._lost(subject, column, context.rng)
         counted = [x for x in lost.values() if x.counts]
         if not counted:
-            raise NotApplicable("real rows predict no column from the others, so there is nothing to lose")
+            raise NotApplicable(
+                "real rows predict no column well from the others, so there is little to lose (AUROC surely "
+                f"{tasks.LEAST_AUROC:g} or more, R² {tasks.LEAST_R2:g})"
+            )
         left = len(columns) - len(counted)
         note = f"Columns that real rows hardly predict from the others do not count: {left}."
         return Findings(_measured(lost, counted, subject.level), (), (note,) if left else ())

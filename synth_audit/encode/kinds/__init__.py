@@ -1,1 +1,25 @@
-"""One file per column kind, with all that is asked of it; see :mod:`synth_audit.table.kind`."""
+"""Column kinds: one file each, which derives from what kinds of numbers or of labels have in common."""
+
+from __future__ import annotations
+
+from synth_audit.encode.kinds._labels import TextLabels
+from synth_audit.encode.kinds._numbers import Numbers
+from synth_audit.errors import PluginError
+from synth_audit.table.schema import Column
+
+
+def number_kind(column: Column) -> Numbers | None:
+    """The kind of a column of numbers; None for labels.
+
+    Raises:
+        PluginError: it is an outside plug-in that derives from neither.
+    """
+    kind = column.kind
+    if isinstance(kind, (Numbers, TextLabels)):
+        return kind if isinstance(kind, Numbers) else None
+    raise PluginError(
+        f"the kind {kind.name!r} does not say how its columns are compared",
+        where=f"column {column.name!r}",
+        expected="a kind of numbers or of labels",
+        fix="derive it from `kinds._numbers.Numbers` or `kinds._labels.TextLabels` of `synth_audit.encode`",
+    )

@@ -1,4 +1,4 @@
-"""What kinds of numbers have in common, and what statistics, models and attackers ask of them."""
+"""What kinds of numbers have in common."""
 
 from __future__ import annotations
 
@@ -10,18 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from synth_audit.arrays import Codes, Floats, Labels, Positions, Target
-from synth_audit.encode.cells import AnchoredCells, SharedCells, shared_number_cells
-from synth_audit.encode.distances import EuclideanEncoder
-from synth_audit.encode.facets import MarginMethod, Novelty
-from synth_audit.encode.novelty import FinestDigits, number_novelties
-from synth_audit.encode.predictors import Coding, GuessTolerance, number_coding
-from synth_audit.encode.ranks import RankScale
-from synth_audit.encode.univariate import NumbersWithGaps
-from synth_audit.stats.distributions import cell_codes, quantile_cells
-from synth_audit.stats.margins import Margin, empirical_margin, kde_margin
-from synth_audit.stats.regression import Scaling
-from synth_audit.stats.resampling import outlying
+from synth_audit.arrays import Codes, Floats, Labels
 from synth_audit.table.arrow import decimals_of, numbers_of
 from synth_audit.table.kind import (
     Bounds,
@@ -44,9 +33,7 @@ from synth_audit.table.resolution import (
     time_grids,
 )
 from synth_audit.table.rules import read_value
-from synth_audit.table.schema import Column
 from synth_audit.table.storage_types import MOST_EXACT
-from synth_audit.table.table import Table
 
 DAY = 86_400e6
 """In microseconds."""
@@ -72,27 +59,6 @@ class Numbers(Kind):
     order: ClassVar[Order | None] = Order.NUMBERS
     domain_terms: ClassVar[frozenset[DomainTerm]] = frozenset({"bounds"})
 
-    def anchored_cells(
-        self, train: Table, column: Column, *, most_cells: int, most_labels: int
-    ) -> AnchoredCells:
-        """Of about equal mass in train, and a last one of missing numbers, which correlations pass over."""
-        name, edges = column.name, quantile_cells(train.numbers(column.name), most_cells)
-        size = len(edges) + 2
-        return AnchoredCells(
-            size, lambda table: cell_codes(table.numbers(name), edges), not_compared=size - 1
-        )
-
-    def shared_cells(
-        self, tables: Sequence[Table], real: Sequence[Table], column: Column, *, most: int, fewest: int
-    ) -> SharedCells:
-        """Cells to compare tables in, of about equal mass in train; real rows alone decide which.
-
-        Args:
-            real: tables, train first, in which a cell should hold ``fewest`` rows.
-            most: cells at most.
-        """
-        return shared_number_cells(tables, real, column, most, fewest, self.edge_grids)
-
     def edge_grids(self, edges: Floats) -> Iterable[ValueGrid]:
         """What edges of cells may be rounded to, fine to coarse: 1, 2 and 5 times powers of ten."""
         low, high = float(edges[0]), float(edges[-1])
@@ -105,90 +71,6 @@ class Numbers(Kind):
             for power in range(least, min(most, 300) + 1)
             for m in (1, 2, 5)
         )
-
-    def grouping(self, train: Table, column: Column, *, bins: int) -> AnchoredCells:
-        """Quantile bins of train, of about equal mass; 0 is of missing values."""
-        name = column.name
-        values = train.numbers(name)[~train.missing(name)]
-        edges = np.unique(np.quantile(values, np.arange(1, bins) / bins)) if len(values) else np.empty(0)
-
-        def group(table: Table) -> Codes:
-            bin_of = 1 + np.searchsorted(edges, table.numbers(name), side="right")
-            return np.where(table.missing(name), 0, bin_of)
-
-        return AnchoredCells(len(edges) + 2, group)
-
-    def outlying(self, table: Table, column: Column, tail: float) -> Positions:
-        """Rows beyond the tails of the numbers, a share ``tail``, ascending."""
-        return outlying(table.numbers(column.name), tail)
-
-    def univariate(self, train: Table, column: Column, method: MarginMethod) -> NumbersWithGaps:
-        """A margin, and a share of missing values."""
-        values = train.numbers(column.name)
-        gaps = np.isnan(values)
-        margin = None if gaps.all() else self.margin(column, values, method)
-        return NumbersWithGaps(margin, float(gaps.mean()))
-
-    def margin(self, column: Column, values: Floats, method: MarginMethod) -> Margin:
-        """The distribution of numbers of a column; what is drawn from it fits declared bounds and storage.
-
-        Args:
-            values: shape (n,), NaN where missing.
-
-        Raises:
-            ValueError: no value is present.
-        """
-        step, limits = self.step(column.storage), self.limits(column.storage)
-        if method == "empirical":
-            return empirical_margin(values, step=step, limits=limits)
-        return kde_margin(values, step=step, bounds=self.support(column.declared_bounds), limits=limits)
-
-    def rank_scale(
-        self, train: Table, column: Column, response: Floats | None, *, own_order: bool
-    ) -> RankScale:
-        """Numbers are one already."""
-        return RankScale(column.name)
-
-    def response(
-        self, tables: Sequence[Table], train: Table, column: Column, *, most_classes: int, far: float
-    ) -> tuple[list[Target], int]:
-        """A target, missing nowhere, in standard deviations of train; and that it has no classes.
-
-        Args:
-            far: standard deviations of train beyond which a number is no farther away.
-        """
-        scaling = Scaling.of(train.numbers(column.name)[:, None])
-        scale = scaling.scale[0] if np.isfinite(scaling.scale[0]) else 1.0
-        values = ((t.numbers(column.name) - scaling.centre[0]) / scale for t in tables)
-        return [np.clip(v, -far, far) for v in values], 0
-
-    def features(
-        self, tables: Sequence[Table], train: Table, column: Column, *, most_labels: int, far: float
-    ) -> list[Floats]:
-        """A predictor in standard deviations of train, shape (n, 1 or 2) for each table; a constant is 0.
-
-        Missing values are at the mean, with an indicator of their own.
-
-        Args:
-            far: as of :meth:`response`.
-        """
-        encoder = EuclideanEncoder.anchored_on(train, [column])
-        return [np.clip(c.numbers, -far, far) for c in encoder.encode(tables)]
-
-    def coding(self, train: Table, column: Column, start: int) -> Coding | None:
-        """The number itself."""
-        return number_coding(train, column, start)
-
-    def secret(
-        self, tables: Sequence[Table], column: Column, tolerance: float
-    ) -> tuple[list[Floats], GuessTolerance]:
-        """A secret in each table, train first, as numbers, NaN where missing, and when a guess is right.
-
-        Args:
-            tolerance: relative error at which a guessed number is right, in [0, 1).
-        """
-        numbers = [table.numbers(column.name) for table in tables]
-        return numbers, GuessTolerance.from_train(numbers[0], tolerance)
 
     def step(self, storage: pa.DataType) -> float:
         """Spacing of the values that a storage type can hold; 0 when all can occur."""
@@ -296,25 +178,6 @@ class Numbers(Kind):
             raise TypeError(f"a {self.name} column has a number as its precision")
         return Resolution(ValueGrid.of_step(precision))
 
-    def novelties(
-        self, column: Column, train: pa.ChunkedArray, values: pa.ChunkedArray, entities: Codes | None
-    ) -> tuple[Novelty, ...]:
-        """What is new about numbers of a release: others than a constant, finer digits, numbers far out.
-
-        Whether they are missing is none of it.
-
-        Args:
-            train, values: the column in train, shape (n,), and in the release, shape (m,).
-            entities: whose each training row is, shape (n,); None where each is somebody's only one.
-        """
-        values = _as_narrow(values, train.type)
-        bounded, single = column.declared_bounds is not None, is_single(values.type)
-        known, given = self.plain(train), self.plain(values)
-        own, declared = column.inferred_resolution, column.declared_resolution
-        room = FinestDigits.of(known, own, single=single) if self.decimal and own and not declared else None
-        resolutions = [own, *(x for x in (declared, room) if x is not None)]
-        return number_novelties(known, given, resolutions, entities, bounded=bounded, single=single)
-
 
 def is_number(storage: pa.DataType) -> bool:
     """True for integers, floats and decimals."""
@@ -325,15 +188,6 @@ def is_number(storage: pa.DataType) -> bool:
 def is_single(storage: pa.DataType) -> bool:
     """True for floats of fewer digits than Python's."""
     return bool(pa.types.is_float32(storage) or pa.types.is_float16(storage))
-
-
-def _as_narrow(values: pa.ChunkedArray, storage: pa.DataType) -> pa.ChunkedArray:
-    """Numbers that were widened, each of them, as the 32 bits that train has; others as they are."""
-    if not (pa.types.is_float32(storage) and pa.types.is_float64(values.type)):
-        return values
-    narrow = values.cast(storage, safe=False)
-    same = pc.all(pc.equal(narrow.cast(values.type), values)).as_py()
-    return values if same is False else narrow
 
 
 def counts(values: pa.ChunkedArray, clues: Clues) -> bool:

@@ -10,13 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Floats, Labels
-from synth_audit.encode.codes import Vocabulary
 from synth_audit.encode.kinds._labels import TextLabels
 from synth_audit.encode.kinds._numbers import is_number
-from synth_audit.encode.ranks import RankScale
 from synth_audit.table.kind import Clues, Domain, KindInfo
-from synth_audit.table.schema import Column
-from synth_audit.table.table import Table
 
 _MEANT = {"1": "true", "0": "false"}
 _AS_NUMBER = {label: digit for digit, label in _MEANT.items()}
@@ -30,14 +26,6 @@ class Boolean(TextLabels):
         title="Boolean", summary="True or false.", precedence=20, frame_types=("str",)
     )
     fixed_domain = Domain(categories=("false", "true"))
-
-    def rank_scale(
-        self, train: Table, column: Column, response: Floats | None, *, own_order: bool
-    ) -> RankScale:
-        """False before true, if asked for."""
-        if own_order:
-            return RankScale(column.name, Vocabulary.of(column.name, train, exact=True))
-        return super().rank_scale(train, column, response, own_order=False)
 
     def allows(self, storage: pa.DataType) -> bool:
         """Booleans, numbers, and what has no type."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from synth_audit.arrays import Positions
+from synth_audit.encode.codes import per_label
 from synth_audit.encode.kinds._labels import TextLabels, names_rows
 from synth_audit.encode.texts import WIDTH
 from synth_audit.table.arrow import is_text, value_type
 from synth_audit.table.kind import Clues, KindInfo, Part, VectorPart
-from synth_audit.table.schema import Column
-from synth_audit.table.table import Table
 
 _FEWEST_ROWS = 20
 """Fewer rows than this have too few labels to tell text from categories."""
@@ -59,17 +57,6 @@ class Text(TextLabels):
             "give it `role: identifier` or drop it at the source"
         )
 
-    def outlying(self, table: Table, column: Column, tail: float) -> Positions:
-        """Rows whose letters are the least like those of all: their vectors are farther from the mean vector
-        than the quantile ``1 − tail``. Most texts occur once, so that how often says nothing."""
-        vectors = self._vectors(table.column(column.name)).astype(float)
-        known = ~np.isnan(vectors[:, 0])
-        if not known.any():
-            return np.empty(0, dtype=np.intp)
-        far = np.full(len(vectors), -np.inf)
-        far[known] = np.linalg.norm(vectors[known] - vectors[known].mean(axis=0), axis=1)
-        return np.flatnonzero(far > np.quantile(far[known], 1 - tail))
-
     def _letters_of(self, distinct: int, rows: int, *, read: bool) -> tuple[Part, ...]:
         """Of free text always."""
-        return (VectorPart(self._vectors, WIDTH),)
+        return (VectorPart(partial(per_label, self, self._vectors), WIDTH),)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +12,9 @@ from synth_audit.errors import PlanError
 from synth_audit.generators._deep.lazily import networks, torch
 from synth_audit.generators._deep.network_model import OpenNetwork
 from synth_audit.generators._deep.rows import OfNumbers
-from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
+from synth_audit.generators._deep.training import Training
+from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout, Weights
 from synth_audit.plugins.generator import check_settings
-
-if TYPE_CHECKING:
-    from synth_audit.generators._deep.networks import AttentionAutoencoder, Weights
-    from synth_audit.generators._deep.training import Training
 
 _CODES, _HEADS = "codes.", "heads."
 """What weights of a model begin with: of what makes codes, and of the heads that turn them into rows."""
@@ -63,7 +59,7 @@ class AttentionTraining(OpenNetwork):
         """Standard normal by their ranks."""
         return QuantileTransform.of
 
-    def autoencoder(self, training: Training) -> AttentionAutoencoder:
+    def autoencoder(self, training: Training) -> networks.AttentionAutoencoder:
         """Encoder and heads, trained by the first steps and frozen.
 
         Raises:
@@ -91,7 +87,7 @@ class AttentionTraining(OpenNetwork):
         return network.drawn(told, rng)
 
 
-def codes_of_rows(network: AttentionAutoencoder, training: Training) -> torch.Tensor:
+def codes_of_rows(network: networks.AttentionAutoencoder, training: Training) -> torch.Tensor:
     """Codes of rows among others of train, as in training; shape (n, width)."""
     n, size = len(training.rows), len(training.sample())
     order = np.array_split(training.rng.permutation(n), max(1, n // size))
@@ -99,7 +95,7 @@ def codes_of_rows(network: AttentionAutoencoder, training: Training) -> torch.Te
         return torch.cat([network.encoder(training.rows[torch.as_tensor(some)]) for some in order])
 
 
-def kept_weights(codes: Weights, network: AttentionAutoencoder) -> Weights:
+def kept_weights(codes: Weights, network: networks.AttentionAutoencoder) -> Weights:
     """The weights of a model: of what makes codes, and of the heads. The encoder is no part of it."""
     parts = ((_CODES, codes), (_HEADS, networks.as_arrays(network.heads)))
     return {start + name: array for start, weights in parts for name, array in weights.items()}

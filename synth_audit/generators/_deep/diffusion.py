@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32
 from synth_audit.errors import PlanError
-from synth_audit.generators._budget import Steps, bought
 from synth_audit.generators._deep.lazily import functional, networks, torch
-from synth_audit.generators._deep.network_model import NetworkModel, ProtectedNetwork, RowsToLearn
-from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators._deep.network_model import (
+    NetworkModel,
+    ProtectedNetwork,
+    RowsToLearn,
+    Steps,
+    bought,
+)
+from synth_audit.generators._deep.training import Training
+from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import FitContext, check_settings
 from synth_audit.table.table import Table
-
-if TYPE_CHECKING:
-    from synth_audit.generators._deep.networks import ResidualNet, Weights
-    from synth_audit.generators._deep.training import Training
 
 _BLOCK = 2048
 """Rows drawn at a time; always as many, so that a row's sums are formed alike wherever it stands."""
@@ -131,7 +133,7 @@ class DiffusionTraining(ProtectedNetwork):
             made[start : start + rows] = x[:rows].numpy()
         return made
 
-    def _net(self, layout: RowLayout) -> ResidualNet:
+    def _net(self, layout: RowLayout) -> networks.ResidualNet:
         return networks.ResidualNet(layout.width, layout.width, self.hidden, self.blocks)
 
 
@@ -143,7 +145,11 @@ def noise_levels(levels: int) -> Floats:
 
 
 def row_losses(
-    network: ResidualNet, layout: RowLayout, target: Predicted, rows: torch.Tensor, added: torch.Tensor
+    network: networks.ResidualNet,
+    layout: RowLayout,
+    target: Predicted,
+    rows: torch.Tensor,
+    added: torch.Tensor,
 ) -> torch.Tensor:
     """Loss of each row, averaged over the levels, shape (b,).
 

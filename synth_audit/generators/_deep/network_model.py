@@ -5,32 +5,81 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from synth_audit.arrays import Floats32, Positions
 from synth_audit.execution.context import one_thread, torch_device
-from synth_audit.generators._budget import Steps
 from synth_audit.generators._deep.lazily import torch
-from synth_audit.generators._deep.rows import OfNumbers, Transformer, on_declared, on_train, with_margins
-from synth_audit.generators._deep.transforms import ModeTransform, RowLayout
+from synth_audit.generators._deep.private_gradients import GradientNoise
+from synth_audit.generators._deep.rows import OfNumbers, Transformer, on_train, with_margins
+from synth_audit.generators._deep.training import Kept, Resumption, Training
+from synth_audit.generators._deep.transforms import ModeTransform, RowLayout, Weights
+from synth_audit.generators._marginal.binning import declared_domain
 from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.table import Table
 
-if TYPE_CHECKING:
-    from synth_audit.generators._deep.networks import Weights
-    from synth_audit.generators._deep.private_gradients import GradientNoise
-    from synth_audit.generators._deep.training import Kept, Training
-
 NO_NOISE = "the networks are trained on the rows without clipping and noise"
 
-_STEPS_EACH, _FEWEST = 8, 50
+_STEPS_EACH, _FEWEST_SEEN = 8, 50
 """Steps that an epoch has at least, where so many rows are in each batch."""
 
 _DRAWN = 40_000
 """Rows that are drawn to see how far margins are off."""
+
+
+_FEWEST = 64
+"""Rows of a batch without protection, where there are as many."""
+
+UNPAID_STEPS = "the plan declares no privacy budget, so it was trained without clipping and noise"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Steps over random batches of ``n_rows`` rows.
+
+    Attributes:
+        count: how many. rate: the chance of each row to be in a batch.
+        noise_multiplier: of every step, over the clipping norm; None where nothing was bought.
+    """
+
+    n_rows: int
+    count: int
+    rate: float
+    noise_multiplier: float | None
+    context: FitContext
+
+    def batch(self) -> Positions:
+        """Rows of the next batch: by a secret coin for each row, or without protection a seeded share."""
+        if self.noise_multiplier is not None:
+            return self.context.noise.poisson_sample(self.n_rows, self.rate)
+        size = min(self.n_rows, max(_FEWEST, round(self.rate * self.n_rows)))
+        return np.sort(self.context.rng.choice(self.n_rows, size, replace=False))
+
+
+def bought(
+    context: FitContext, n_rows: int, *, count: int, rate: float, what: str, epsilon: float | None = None
+) -> Steps:
+    """Buy ``count`` steps over Poisson samples, with the least noise that the budget bears.
+
+    Number, rate and noise are fixed before the first step, so that what is spent is what was debited. Without
+    a declared budget nothing is bought, and the accountant is told that nothing can be claimed.
+
+    Args:
+        what: what the steps train, for a reader.
+        epsilon: how much all spendings up to and with these may reach; the whole budget if left out.
+
+    Raises:
+        BudgetSpent: no noise is enough.
+    """
+    accountant = context.accountant
+    if accountant.unpaid(UNPAID_STEPS):
+        return Steps(n_rows, count, rate, None, context)
+    noise = accountant.least_noise(sampling_rate=rate, steps=count, epsilon=epsilon)
+    accountant.poisson_subsampled_gaussian(rate, noise, count, what=what)
+    return Steps(n_rows, count, rate, noise, context)
 
 
 class NetworkGenerator:
@@ -118,7 +167,6 @@ class RowsToLearn:
             what: is trained, in a word or two. sample: positions of the rows of the next batch.
             moved: what ``sample`` moves beside the context's draws.
         """
-        from synth_audit.generators._deep.training import Resumption, Training
 
         def told(done: int, loss: float) -> None:
             self.context.trained(what, done, steps, loss)
@@ -135,8 +183,6 @@ class RowsToLearn:
 
     def bought_training(self, what: str, steps: Steps, clip: float) -> Training:
         """The steps that were bought, with the noise that was."""
-        from synth_audit.generators._deep.private_gradients import GradientNoise
-
         noise = None
         if steps.noise_multiplier is not None:
             noise = GradientNoise(clip, steps.noise_multiplier, self.context.noise.gaussian)
@@ -173,11 +219,7 @@ class ProtectedNetwork(NetworkGenerator):
         """
         device = torch_device(context.device, "this generator")
         train = train.released_only()
-        if context.accountant.budget is None:
-            transformer = on_train(train)
-        else:
-            context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
-            transformer = on_declared(train, context.public_domain)
+        transformer = on_train(train, domain=declared_domain(context))
         transformer = with_margins(transformer, train, context, self.margins)
         layout = transformer.layout
         bought = self.buy(context, train.n_rows, layout)
@@ -228,7 +270,7 @@ class OpenNetwork(NetworkGenerator):
         transformer = on_train(train, self.of_numbers(rng))
         layout, size, steps = transformer.layout, min(self.batch, train.n_rows), self.all_steps
         if not steps:
-            size = min(size, max(_FEWEST, train.n_rows // _STEPS_EACH))
+            size = min(size, max(_FEWEST_SEEN, train.n_rows // _STEPS_EACH))
             steps = self.epochs * max(1, train.n_rows // size)
         weights: Weights = {}
         if layout.width:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,10 +13,10 @@ from torch import nn
 from torch.nn import functional
 
 from synth_audit.arrays import Floats32
+from synth_audit.generators._deep.transforms import RowLayout, Weights
 
 if TYPE_CHECKING:
     from synth_audit.generators._deep.attention import AttentionTraining
-    from synth_audit.generators._deep.transforms import RowLayout
 
 _GROUPS = 1
 """Groups of a row's hidden coordinates that are normalised together."""
@@ -44,9 +44,6 @@ _LEAST_SQUARE = 1e-6
 
 _LOG_ROOT = 0.5 * np.log(2 * np.pi)
 """log √(2π), of the normal density."""
-
-Weights = Mapping[str, Floats32]
-"""A trained network as arrays."""
 
 Built = TypeVar("Built", bound=nn.Module)
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from synth_audit.arrays import Floats32
 from synth_audit.errors import PlanError
-from synth_audit.generators._budget import bought, part_of_budget
 from synth_audit.generators._deep.gan import REACH, Conditions, activated, settled
 from synth_audit.generators._deep.lazily import functional, networks, nn, torch
-from synth_audit.generators._deep.network_model import ProtectedNetwork, RowsToLearn
-from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators._deep.network_model import ProtectedNetwork, RowsToLearn, bought
+from synth_audit.generators._deep.training import Training, changing_parts
+from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import FitContext, check_settings
-
-if TYPE_CHECKING:
-    from synth_audit.generators._deep.networks import Critic, Weights
-    from synth_audit.generators._deep.training import Training
 
 BLOCKS = 2
 """Residual blocks of a generator."""
@@ -31,25 +27,12 @@ _NEAR = 1e-3
 _COUNTS = "counts"
 
 
-@dataclass(frozen=True)
-class GanForm:
-    """What tells one private GAN from another.
-
-    Attributes:
-        penalty: weight of the critic's Lipschitz penalty; 0 for none.
-        weight_clip: the largest absolute weight of the critic; None for any.
-        conditions_share: of ε, for counts of labels that are then asked for; None for a generator that is
-            not asked.
-    """
-
-    penalty: float = 0.0
-    weight_clip: float | None = None
-    conditions_share: float | None = None
-
-
 @dataclass(frozen=True, kw_only=True)
 class GanTraining(ProtectedNetwork):
     """How generator and critic are built and trained.
+
+    A method that has more makes settings of them: ``penalty``, the weight of the critic's Lipschitz penalty,
+    and ``weight_clip``, the largest absolute weight of the critic.
 
     Attributes:
         steps: of the critic, each on a Poisson sample of the rows; all are bought beforehand.
@@ -76,6 +59,8 @@ class GanTraining(ProtectedNetwork):
     clip: float = 1.0
     dropout: float = 0.5
     margins: float = 0.2
+    penalty = 0.0
+    weight_clip = math.inf
 
     def __post_init__(self) -> None:
         counts = ("steps", "critic_steps", "batch", "noise", "hidden")
@@ -83,27 +68,17 @@ class GanTraining(ProtectedNetwork):
         check_settings(self, counts=counts, sizes=sizes, shares=("dropout", "margins"))
         if self.sampling_rate > 1:
             raise PlanError("the sampling rate is no probability", where="sampling_rate", expected="0 to 1")
-        if not 0 <= self.form.penalty < float("inf"):
+        if not 0 <= self.penalty < math.inf:
             raise PlanError("the penalty is no weight", where="generator.penalty", expected="0 or more")
 
-    @property
-    def form(self) -> GanForm:
-        """What tells it from other private GANs."""
-        raise NotImplementedError
-
-    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> tuple[Any, ...]:
-        """The noise of the counts of labels, None for none, and the steps of the critic."""
-        share = self.form.conditions_share
-        noise = None if share is None or not layout.choices else _counts_bought(share, context)
+    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> Any:
+        """The steps of the critic."""
         what, rate = "training of the critic", self.sampling_rate
-        return noise, bought(context, n_rows, count=self.steps, rate=rate, what=what)
+        return bought(context, n_rows, count=self.steps, rate=rate, what=what)
 
-    def teach(self, rows: RowsToLearn, bought: tuple[Any, ...]) -> Weights:
-        """Count labels where the generator is asked for them, then let critic and generator play."""
-        noise, steps = bought
-        asked = self.form.conditions_share is not None and rows.layout.choices
-        conditions = _counted(rows, noise) if asked else None
-        return rows.bought_training("train", steps, self.clip).run(partial(self.learn, conditions=conditions))
+    def teach(self, rows: RowsToLearn, bought: Any) -> Weights:
+        """Let critic and generator play."""
+        return rows.bought_training("train", bought, self.clip).run(self.learn)
 
     def generator(self, layout: RowLayout, conditions: Conditions | None) -> nn.Module:
         """From noise and what is asked for to the scores of a row, each row by itself."""
@@ -134,33 +109,13 @@ class GanTraining(ProtectedNetwork):
         return settled(networks.drawn_in_blocks(network, n, self.noise, rng, given), layout, rng, REACH)
 
 
-def _counts_bought(share: float, context: FitContext) -> float | None:
-    """The noise multiplier of all counts of labels together; None where nothing was bought."""
-    accountant = context.accountant
-    if accountant.budget is None:
-        return None
-    multiplier = accountant.least_noise(epsilon=part_of_budget(share, context))
-    accountant.gaussian(multiplier, what="counts of the labels of each column")
-    return multiplier
-
-
-def _counted(rows: RowsToLearn, multiplier: float | None) -> Conditions:
-    """Counts of labels. A row is in one of each column, so that the noise grows with the root of columns."""
-    found = Conditions.of(rows.vectors, rows.layout)
-    if multiplier is None:
-        return found
-    scale = multiplier * len(rows.layout.choices) ** 0.5
-    counts = found.counts + rows.context.noise.gaussian(scale, found.counts.shape)
-    return Conditions(found.starts, np.maximum(counts, 1.0))  # each label can be asked for
-
-
 class PrivateTraining:
     """One run of training."""
 
     def __init__(
         self, training: Training, settings: GanTraining, generator: nn.Module, conditions: Conditions | None
     ) -> None:
-        self.training, self.settings, self.form = training, settings, settings.form
+        self.training, self.settings = training, settings
         self.layout, self.device, self.rng = training.layout, training.device, training.rng
         self.draws, self.generator = networks.generator_from(self.rng), generator
         self.conditions = conditions if conditions is not None and conditions.width else None
@@ -171,16 +126,8 @@ class PrivateTraining:
 
     def run(self) -> Weights:
         """So many steps of the critic, then one of the generator, and again."""
-        parts = {
-            "generator": self.generator,
-            "critic": self.critic,
-            "of_generator": self.of_generator,
-            "of_critic": self.of_critic,
-            "draws": self.draws,
-            "rng": self.rng,
-        }
         training, turn = self.training, self.settings.critic_steps
-        for step in training.taken("critic", parts, self.settings):
+        for step in training.taken("critic", changing_parts(self), self.settings):
             lost = self._teach_critic(training.batch())
             # Under a budget the generator's loss is judged: it follows from noised gradients alone.
             judged = lost if training.noise is None else 0.0
@@ -200,11 +147,11 @@ class PrivateTraining:
         pairs = (real, made, self.critic.kept(len(real), self.draws).to(self.device))
 
         def losses(*pairs: torch.Tensor) -> torch.Tensor:
-            return pair_losses(self.critic, self.form.penalty, *pairs)
+            return pair_losses(self.critic, self.settings.penalty, *pairs)
 
         lost = self.training.gradient(self.critic, losses, *pairs)
         self.of_critic.step()
-        if (most := self.form.weight_clip) is not None:
+        if (most := self.settings.weight_clip) < math.inf:
             with torch.no_grad():
                 for w in self.critic.parameters():
                     w.clamp_(-most, most)
@@ -219,8 +166,16 @@ class PrivateTraining:
         scores, rows = self._made(asked)
         lost = -self.critic.judged(torch.cat([rows, asked], dim=1), self.draws).mean()
         if self.conditions is not None:
-            lost = lost + _missed(scores, asked, self.layout, self.conditions)
+            lost = lost + self._missed(scores, asked, self.conditions)
         return networks.follow(self.of_generator, lost)
+
+    def _missed(self, scores: torch.Tensor, asked: torch.Tensor, conditions: Conditions) -> torch.Tensor:
+        """Mean cross-entropy of the labels that were asked for."""
+        lost = scores.new_zeros(())
+        for (start, stop), place in zip(pairwise(conditions.starts), self.layout.choices, strict=True):
+            chances = functional.log_softmax(scores[:, slice(*self.layout.slices[place])], dim=1)
+            lost = lost - (chances * asked[:, start:stop]).sum()
+        return lost / len(scores)
 
     def _made(self, asked: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Scores and rows, one for each row that is asked for."""
@@ -235,11 +190,12 @@ class PrivateTraining:
         column = self.rng.integers(0, len(starts) - 1, len(real))
         of_column = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         here = torch.as_tensor(column[:, None] == of_column[None, :], device=self.device)
-        return _labels(real, self.layout) * here
+        labels = [real[:, slice(*self.layout.slices[place])] for place in self.layout.choices]
+        return torch.cat(labels, dim=1) * here
 
 
 def pair_losses(
-    critic: Critic, penalty: float, real: torch.Tensor, made: torch.Tensor, kept: torch.Tensor
+    critic: networks.Critic, penalty: float, real: torch.Tensor, made: torch.Tensor, kept: torch.Tensor
 ) -> torch.Tensor:
     """Of each real row and the row made for it, shape (b,), with ``d = c(made) − c(real)``:
     ``d + penalty · max(0, |d| / ‖made − real‖ − 1)²``.
@@ -252,19 +208,3 @@ def pair_losses(
         return apart
     steep = apart.abs() / (made - real).norm(dim=1).clamp(min=_NEAR)
     return apart + penalty * (steep - 1).clamp(min=0).square()
-
-
-def _labels(rows: torch.Tensor, layout: RowLayout) -> torch.Tensor:
-    """The coordinates of labels alone, side by side."""
-    return torch.cat([rows[:, slice(*layout.slices[place])] for place in layout.choices], dim=1)
-
-
-def _missed(
-    scores: torch.Tensor, asked: torch.Tensor, layout: RowLayout, conditions: Conditions
-) -> torch.Tensor:
-    """Mean cross-entropy of the labels that were asked for."""
-    lost = scores.new_zeros(())
-    for (start, stop), place in zip(pairwise(conditions.starts), layout.choices, strict=True):
-        chances = functional.log_softmax(scores[:, slice(*layout.slices[place])], dim=1)
-        lost = lost - (chances * asked[:, start:stop]).sum()
-    return lost / len(scores)

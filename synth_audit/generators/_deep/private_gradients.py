@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-import torch
-from torch import nn
-from torch.nn import functional
+from typing import TypeAlias
 
 from synth_audit.arrays import Floats
+from synth_audit.generators._deep.lazily import functional, nn, torch
 
 _ROWS = 4096
 """Rows at a time whose gradients are clipped."""
@@ -25,11 +23,11 @@ NORMALISER = 1_000.0
 their steps, as Adam does, do not feel it."""
 
 
-RowLosses = Callable[..., torch.Tensor]
+RowLosses: TypeAlias = "Callable[..., torch.Tensor]"
 """Losses of rows, shape (b,): called with what belongs to these rows, and runs the network on them."""
 
 
-Calls = dict[tuple[str, nn.Module], list[tuple[torch.Tensor, torch.Tensor]]]
+Calls: TypeAlias = "dict[tuple[str, nn.Module], list[tuple[torch.Tensor, torch.Tensor]]]"
 
 
 @dataclass(frozen=True)

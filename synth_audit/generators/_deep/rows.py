@@ -9,7 +9,7 @@ from typing import TypeGuard
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32
-from synth_audit.encode.univariate import NumberDomain, number_domain
+from synth_audit.encode.univariate import number_domain
 from synth_audit.generators._deep.transforms import (
     ColumnTransform,
     LabelTransform,
@@ -94,30 +94,20 @@ def _known(column: ColumnTransform) -> TypeGuard[RankTransform | LabelTransform]
     return isinstance(column, RankTransform) or (isinstance(column, LabelTransform) and bool(column.shares))
 
 
-def on_train(train: Table, of_numbers: OfNumbers | None = None) -> Transformer:
-    """Ranges, labels and gaps as train has them.
+def on_train(
+    train: Table, of_numbers: OfNumbers | None = None, domain: PublicDomain | None = None
+) -> Transformer:
+    """Ranges, labels and gaps as train has them, or as they are declared.
 
     Args:
         of_numbers: how numbers are read; None for a range between their ends.
+        domain: what is declared; gaps are then wherever it does not rule them out. Of what it leaves out all
+            is read off train, and nothing can be claimed.
 
     Raises:
         DataError: a column holds free text.
     """
-    return _transformer(train, None, of_numbers)
 
-
-def on_declared(train: Table, domain: PublicDomain) -> Transformer:
-    """Ranges and labels as the plan declares them, and gaps wherever it does not rule them out.
-
-    Of columns in ``domain.unknown`` they are read off train, and nothing can then be claimed.
-
-    Raises:
-        DataError: a column holds free text.
-    """
-    return _transformer(train, domain, None)
-
-
-def _transformer(train: Table, domain: PublicDomain | None, of_numbers: OfNumbers | None) -> Transformer:
     def transform(column: Column, known: ColumnDomain) -> ColumnTransform:
         name, ends = column.name, known.bounds
         if known.labels is not None:
@@ -144,7 +134,14 @@ def with_margins(transformer: Transformer, train: Table, context: FitContext, sh
     """
     if not share:
         return transformer
-    domains = _domains(transformer, private=context.accountant.budget is not None)
+    private = context.accountant.budget is not None
+    domains = {  # of columns of numbers that can differ
+        column.name: number_domain(
+            column, known.bounds, column.declared_resolution if private else column.resolution
+        )
+        for column, known in zip(transformer.schema, transformer.columns, strict=True)
+        if isinstance(known, RangeTransform) and known.numbers and known.bounds
+    }
 
     def queries(column: ColumnTransform) -> int:
         if isinstance(column, LabelTransform):
@@ -167,13 +164,3 @@ def with_margins(transformer: Transformer, train: Table, context: FitContext, sh
         return transformer
     counting = bought_counts(context, train.n_rows, total, share)
     return replace(transformer, columns=tuple(map(counted, transformer.columns)))
-
-
-def _domains(transformer: Transformer, *, private: bool) -> dict[str, NumberDomain]:
-    """Of columns of numbers that can differ; under a budget by what is declared."""
-    found = {}
-    for column, transform in zip(transformer.schema, transformer.columns, strict=True):
-        if isinstance(transform, RangeTransform) and transform.numbers and transform.bounds:
-            resolution = column.declared_resolution if private else column.resolution
-            found[column.name] = number_domain(column, transform.bounds, resolution)
-    return found

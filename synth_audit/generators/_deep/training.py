@@ -6,28 +6,26 @@ import hashlib
 import json
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-import torch
-from torch import nn
 
 from synth_audit.arrays import Floats32, Positions
 from synth_audit.errors import PluginError
 from synth_audit.execution.context import one_thread
 from synth_audit.files import replacing
-from synth_audit.generators._deep.networks import Built, Weights, built, follow
+from synth_audit.generators._deep.lazily import networks, nn, torch
 from synth_audit.generators._deep.private_gradients import (
     GradientNoise,
     RowLosses,
     mean_gradient,
     private_gradient,
 )
-from synth_audit.generators._deep.transforms import RowLayout
+from synth_audit.generators._deep.transforms import RowLayout, Weights
 
 _EVERY = 30.0
 """Seconds between two states that are kept."""
@@ -48,15 +46,25 @@ class Kept(Protocol):
         """Be as when ``state`` was taken."""
 
 
-Part: TypeAlias = nn.Module | torch.optim.Optimizer | torch.Generator | np.random.Generator | Kept
+Part: TypeAlias = "nn.Module | torch.optim.Optimizer | torch.Generator | np.random.Generator | Kept"
 """What a step changes: networks, optimisers, draws, the order of batches."""
 
 Parts: TypeAlias = Mapping[str, Part]
 
 
+def changing_parts(run: object) -> Parts:
+    """The attributes of a run of training that a step changes."""
+    changing = nn.Module, torch.optim.Optimizer, torch.Generator, np.random.Generator, Kept
+    return {name: part for name, part in vars(run).items() if isinstance(part, changing)}
+
+
 @dataclass(frozen=True)
 class Resumption:
     """Where a training may be taken up again.
+
+    A state is known by a digest of where it starts: parts before the first step, settings and rows. So a
+    state of another plan, another table, other settings or other seeds is not taken up, nor one that was
+    altered after it was written, which another digest tells.
 
     Attributes:
         folder: private, for its state. parts: what its batches and messages move.
@@ -66,6 +74,30 @@ class Resumption:
     folder: Path
     parts: Parts
     said: Callable[[str], None]
+
+    def steps(self, name: str, parts: Parts, known: Sequence[object], steps: range) -> Iterator[int]:
+        """The steps that are left; the state is kept now and then, and after the last.
+
+        Args:
+            name: of the training among those of one fit. parts: all that a step changes.
+            known: settings, layout: anything whose text says what it is; and rows.
+        """
+        path = self.folder / f"{name}.npz"
+        parts = {**{f"loop {key}": part for key, part in self.parts.items()}, **parts}
+        digest = _digest(name, steps, *known, _arrays(parts))
+        kept_at = time.monotonic()
+        done, why_not = _taken_up(path, parts, digest)
+        if why_not:
+            self.said(why_not)
+        for step in steps[done:]:
+            yield step
+            if time.monotonic() - kept_at >= _EVERY or step == steps[-1]:
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                arrays = {**_arrays(parts), _DONE: np.array(step + 1 - steps.start)}
+                told = {_DIGEST: np.array(digest), _SEAL: np.array(_digest(digest, arrays))}
+                with replacing(path, private=True) as part, part.open("wb") as file:
+                    np.savez(file, allow_pickle=False, **arrays, **told)
+                kept_at = time.monotonic()
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +140,9 @@ class Training:
         """The next rows."""
         return self.rows[torch.as_tensor(self.sample(), device=self.device)]
 
-    def built(self, make: Callable[[], Built]) -> Built:
+    def built(self, make: Callable[[], networks.Built]) -> networks.Built:
         """A network with first weights from the training's draws, on its device."""
-        network: Built = built(make, self.rng).to(self.device)
+        network: networks.Built = networks.built(make, self.rng).to(self.device)
         return network
 
     def gradient(self, network: nn.Module, losses: RowLosses, *rows: torch.Tensor) -> float:
@@ -143,12 +175,10 @@ class Training:
         for step in self.taken("network", parts, learning_rate, *known, steps=steps):
             loss = losses(self.batch()).mean()
             optimiser.param_groups[0]["lr"] = learning_rate * (1 - (step - steps.start) / len(steps))
-            self.done(step, follow(optimiser, loss))
+            self.done(step, networks.follow(optimiser, loss))
 
     def taken(self, name: str, parts: Parts, *known: object, steps: range | None = None) -> Iterator[int]:
         """The steps to be taken one by one: all, or those that are left of a training that was broken off.
-
-        The state is kept now and then, and after the last step.
 
         Args:
             name: of the training within the fit, for a file. parts: all that a step changes.
@@ -157,18 +187,8 @@ class Training:
         """
         steps = range(self.steps) if steps is None else steps
         if self.resumption is None or not steps:
-            yield from steps
-            return
-        moved = {f"loop {key}": part for key, part in self.resumption.parts.items()}
-        known = (name, steps, self.layout, self.rows, *known)
-        kept = KeptTraining(self.resumption.folder, name, {**moved, **parts}, known)
-        done, why_not = kept.taken_up()
-        if why_not:
-            self.resumption.said(why_not)
-        for step in steps[done:]:
-            yield step
-            if kept.due or step == steps[-1]:
-                kept.keep(step + 1 - steps.start)
+            return iter(steps)
+        return self.resumption.steps(name, parts, (self.layout, self.rows, *known), steps)
 
     def done(self, step: int, lost: float, judged: float | None = None) -> None:
         """Tell of a step that was taken.
@@ -203,81 +223,40 @@ class Training:
         return None
 
 
-class KeptTraining:
-    """The state of a training in a file of its own.
-
-    It is known by a digest of where it starts: parts before the first step, settings and rows. So a state of
-    another plan, another table, other settings or other seeds is not taken up, nor one that was altered
-    after it was written, which another digest tells.
-
-    Args:
-        folder: private. name: of the training among those of one fit.
-        known: settings, layout, number of steps: anything whose text says what it is; and rows.
-    """
-
-    def __init__(self, folder: Path, name: str, parts: Parts, known: tuple[object, ...]) -> None:
-        self.path, self.parts = folder / f"{name}.npz", parts
-        self.digest = _digest(parts, known)
-        self._kept_at = time.monotonic()
-
-    def taken_up(self) -> tuple[int, str]:
-        """Bring all parts to the state that was kept: steps done by then, and why a state is left alone."""
-        if not self.path.exists():
-            return 0, ""
-        try:
-            with self.path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                arrays = dict(file)
-            digest, seal = str(arrays.pop(_DIGEST)), str(arrays.pop(_SEAL))
-            done = int(arrays[_DONE])
-        except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
-            return 0, "checkpoint cannot be read and is ignored"
-        if digest != self.digest:
-            return 0, "checkpoint of another table, plan or setting is ignored"
-        if seal != _seal(digest, arrays):
-            return 0, "checkpoint was altered after it was written and is ignored"
-        for name, part in self.parts.items():
-            prefix = f"{name}/"
-            _restore(part, {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)})
-        return done, ""
-
-    @property
-    def due(self) -> bool:
-        """Whether the last state is old enough."""
-        return time.monotonic() - self._kept_at >= _EVERY
-
-    def keep(self, done: int) -> None:
-        """Write the state after so many steps; the file before stays until this one is whole."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        arrays = {**_arrays(self.parts), _DONE: np.array(done)}
-        told = {_DIGEST: np.array(self.digest), _SEAL: np.array(_seal(self.digest, arrays))}
-        with replacing(self.path, private=True) as part, part.open("wb") as file:
-            np.savez(file, allow_pickle=False, **arrays, **told)
-        self._kept_at = time.monotonic()
+def _taken_up(path: Path, parts: Parts, digest: str) -> tuple[int, str]:
+    """Bring all parts to the state that was kept: steps done by then, and why a state is left alone."""
+    if not path.exists():
+        return 0, ""
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            arrays = dict(file)
+        of, seal = str(arrays.pop(_DIGEST)), str(arrays.pop(_SEAL))
+        done = int(arrays[_DONE])
+    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile):
+        return 0, "checkpoint cannot be read and is ignored"
+    if of != digest:
+        return 0, "checkpoint of another table, plan or setting is ignored"
+    if seal != _digest(digest, arrays):
+        return 0, "checkpoint was altered after it was written and is ignored"
+    for name, part in parts.items():
+        prefix = f"{name}/"
+        _restore(part, {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)})
+    return done, ""
 
 
-def _digest(parts: Parts, known: tuple[object, ...]) -> str:
+def _digest(*things: object) -> str:
+    """Of texts, tensors, mappings of arrays, and what its text describes."""
     found = hashlib.sha256()
-    for thing in known:
+    for thing in things:
         if isinstance(thing, torch.Tensor):
-            found.update(f"{thing.dtype} {tuple(thing.shape)}".encode())
-            found.update(thing.detach().cpu().contiguous().numpy().tobytes())
-        else:
-            found.update(repr(thing).encode())
-        found.update(b"\0")
-    _add(found, _arrays(parts))
+            thing = {"": thing.detach().cpu().numpy()}
+        if not isinstance(thing, dict):
+            found.update(repr(thing).encode() + b"\0")
+            continue
+        for name, array in sorted(thing.items()):
+            found.update(f"{name} {array.dtype} {array.shape}\0".encode())
+            found.update(array.tobytes())
     return found.hexdigest()
-
-
-def _seal(digest: str, arrays: Arrays) -> str:
-    found = hashlib.sha256(digest.encode())
-    _add(found, arrays)
-    return found.hexdigest()
-
-
-def _add(found: hashlib._Hash, arrays: Arrays) -> None:
-    for name, array in sorted(arrays.items()):
-        found.update(f"{name} {array.dtype} {array.shape}\0".encode())
-        found.update(array.tobytes())
 
 
 def _arrays(parts: Parts) -> dict[str, np.ndarray[Any, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -59,6 +60,10 @@ _ROWS = 20_000
 
 _SPREAD = 4.0
 """Standard deviations of a mode that reach from −1 to 0 and from 0 to 1."""
+
+
+Weights = Mapping[str, Floats32]
+"""A trained network as arrays."""
 
 
 @dataclass(frozen=True)
@@ -304,49 +309,6 @@ def _within(places: Floats, domain: NumberDomain, rng: np.random.Generator) -> F
     return places + rng.random(len(places)) if domain.step else places
 
 
-@dataclass(frozen=True)
-class Modes:
-    """Normal modes, each of shape (k,), k ≥ 1; weights sum to 1."""
-
-    means: Floats
-    deviations: Floats
-    weights: Floats
-
-    @classmethod
-    def of(cls, values: Floats, rng: np.random.Generator) -> Modes:
-        """Of finite numbers, at least two of which differ; few different values have no more modes.
-
-        Source: Xu et al. 2019, section 4.2.
-        """
-        from sklearn.exceptions import ConvergenceWarning
-        from sklearn.mixture import BayesianGaussianMixture
-
-        if len(values) > _ROWS:
-            values = rng.choice(values, _ROWS, replace=False)
-        centre, scale = values.mean(), values.std()
-        mixture = BayesianGaussianMixture(
-            n_components=min(MOST, len(np.unique(values))),
-            weight_concentration_prior_type="dirichlet_process",
-            weight_concentration_prior=_CONCENTRATION,
-            random_state=int(rng.integers(2**31)),
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # a mixture that is nearly there will do
-            mixture.fit(((values - centre) / scale)[:, None])
-        kept = mixture.weights_ > _LEAST_WEIGHT
-        deviations = np.sqrt(mixture.covariances_[kept, 0, 0]) * scale
-        weights = mixture.weights_[kept]
-        return cls(mixture.means_[kept, 0] * scale + centre, deviations, weights / weights.sum())
-
-    def drawn(self, values: Floats, rng: np.random.Generator) -> Positions:
-        """A mode for each value, by its share of the density there, shape (n,)."""
-        z = (values[:, None] - self.means) / self.deviations
-        logs = np.log(self.weights) - np.log(self.deviations) - z**2 / 2
-        shares = np.exp(logs - logs.max(axis=1, keepdims=True)).cumsum(axis=1)
-        chosen: Positions = (rng.random(len(values))[:, None] * shares[:, -1:] > shares).sum(axis=1)
-        return chosen
-
-
 class ColumnTransform(Protocol):
     """One column as coordinates."""
 
@@ -468,21 +430,21 @@ class RangeTransform:
         return values
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ModeTransform:
     """A number as its mode k, one-hot, and its place ``(x − μ_k) / 4 σ_k`` within, clipped to [−1, 1].
 
     Attributes:
-        means, deviations, weights: of the modes.
+        means, deviations, weights: of the normal modes, each of shape (k,), k ≥ 1; weights sum to 1.
         bounds: of what is drawn. gap: values may be missing, which is a mode too, the last.
 
     Source: Xu et al. 2019, section 4.2; that missing is a mode is ours.
     """
 
     name: str
-    means: tuple[float, ...]
-    deviations: tuple[float, ...]
-    weights: tuple[float, ...]
+    means: Floats
+    deviations: Floats
+    weights: Floats
     bounds: Bounds
     gap: bool
 
@@ -496,22 +458,41 @@ class ModeTransform:
 
     @classmethod
     def of(cls, name: str, values: Floats, bounds: Bounds, rng: np.random.Generator) -> ModeTransform:
-        """Modes of the values that are present."""
-        missing = np.isnan(values)
-        modes = Modes.of(values[~missing], rng)
-        parts = (modes.means, modes.deviations, modes.weights)
-        means, deviations, weights = (tuple(map(float, part)) for part in parts)
-        return cls(name, means, deviations, weights, bounds, bool(missing.any()))
+        """Modes of the values that are present, of which two at least differ; few different values have no
+        more modes."""
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.mixture import BayesianGaussianMixture
+
+        present = values[~np.isnan(values)]
+        gap = len(present) < len(values)
+        if len(present) > _ROWS:
+            present = rng.choice(present, _ROWS, replace=False)
+        centre, scale = present.mean(), present.std()
+        mixture = BayesianGaussianMixture(
+            n_components=min(MOST, len(np.unique(present))),
+            weight_concentration_prior_type="dirichlet_process",
+            weight_concentration_prior=_CONCENTRATION,
+            random_state=int(rng.integers(2**31)),
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # a mixture that is nearly there will do
+            mixture.fit(((present - centre) / scale)[:, None])
+        kept = mixture.weights_ > _LEAST_WEIGHT
+        deviations = np.sqrt(mixture.covariances_[kept, 0, 0]) * scale
+        weights = mixture.weights_[kept] / mixture.weights_[kept].sum()
+        return cls(name, mixture.means_[kept, 0] * scale + centre, deviations, weights, bounds, gap)
 
     def encode(self, table: Table, rng: np.random.Generator) -> Floats32:
         """The place within the mode, 0 where missing; and the mode, drawn by its share of the density."""
         values = table.numbers(self.name)
         missing = np.isnan(values)
-        means, deviations, weights = (np.array(x) for x in (self.means, self.deviations, self.weights))
-        known = np.where(missing, means[0], values)
-        mode = Modes(means, deviations, weights).drawn(known, rng)
-        place = np.clip((known - means[mode]) / (_SPREAD * deviations[mode]), -1, 1)
-        chosen = one_hot(np.where(missing, len(means), mode), self.slices[0])
+        known = np.where(missing, self.means[0], values)
+        z = (known[:, None] - self.means) / self.deviations
+        logs = np.log(self.weights) - np.log(self.deviations) - z**2 / 2
+        shares = np.exp(logs - logs.max(axis=1, keepdims=True)).cumsum(axis=1)
+        mode = (rng.random(len(known))[:, None] * shares[:, -1:] > shares).sum(axis=1)
+        place = np.clip((known - self.means[mode]) / (_SPREAD * self.deviations[mode]), -1, 1)
+        chosen = one_hot(np.where(missing, len(self.means), mode), self.slices[0])
         return np.column_stack([np.where(missing, 0, place).astype(np.float32), chosen])
 
     def decode(self, vectors: Floats32) -> Floats:
@@ -520,5 +501,5 @@ class ModeTransform:
         missing = mode == len(self.means)
         mode = np.where(missing, 0, mode)
         place = np.clip(vectors[:, 0].astype(np.float64), -1, 1)
-        values = place * _SPREAD * np.array(self.deviations)[mode] + np.array(self.means)[mode]
+        values = place * _SPREAD * self.deviations[mode] + self.means[mode]
         return np.where(missing, np.nan, np.clip(values, *self.bounds))

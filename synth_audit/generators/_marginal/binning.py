@@ -13,7 +13,6 @@ from synth_audit.arrays import Codes, Floats, Labels
 from synth_audit.encode.codes import Vocabulary
 from synth_audit.encode.univariate import NumberDomain, ends_of, number_domain
 from synth_audit.errors import DataError
-from synth_audit.generators._budget import part_of_budget
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.kind import Bounds
 from synth_audit.table.schema import Column, PublicDomain, Schema, quantitative
@@ -175,7 +174,7 @@ def bought_counts(
     accountant = context.accountant
     if accountant.budget is None:
         return Counting(_as_it_is, max(_SOME, _SHARE * n_rows))
-    reach = part_of_budget(share, context)
+    reach = accountant.reached(share)
     if pure or accountant.budget.delta == 0:
         scale = accountant.least_laplace_noise(queries, epsilon=reach)
         accountant.laplace(scale, what=_WHAT, count=queries)
@@ -389,6 +388,17 @@ class ColumnDomain:
     gap: bool
 
 
+def declared_domain(context: FitContext) -> PublicDomain | None:
+    """What is declared, by which alone rows are read under a budget; None without one.
+
+    The accountant is told whether something is left out, which is then read off train.
+    """
+    if context.accountant.budget is None:
+        return None
+    context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
+    return context.public_domain
+
+
 def column_domains(train: Table, domain: PublicDomain | None, doing: str) -> tuple[ColumnDomain, ...]:
     """What the columns of train may hold: as declared, and where nothing is declared as train holds it.
 
@@ -457,20 +467,18 @@ def binning_for(train: Table, context: FitContext, bins: int) -> Binning:
     Raises:
         DataError: a column holds free text, or more labels than are read off.
     """
-    private = context.accountant.budget is not None
-    if private:
-        context.accountant.domain("inferred" if context.public_domain.unknown else "declared")
+    declared = declared_domain(context)
 
     def binned(column: Column, known: ColumnDomain) -> BinnedColumn:
         if known.labels is not None:
             return LabelBins(column.name, known.labels, known.gap)
         if known.bounds is None or column.typeless:
             return RangeBins(column.name, None, bins, 0.0, known.gap)
-        resolution = column.declared_resolution if private else column.resolution
+        resolution = column.resolution if declared is None else column.declared_resolution
         domain = number_domain(column, known.bounds, resolution)
         return RangeBins(column.name, (domain.low, domain.high), bins, domain.step, known.gap)
 
-    known = column_domains(train, context.public_domain if private else None, "counted")
+    known = column_domains(train, declared, "counted")
     return Binning(train.schema, tuple(map(binned, train.schema, known)))
 
 

@@ -18,6 +18,8 @@ from synth_audit.plugins.generator import FitContext
 Attributes = tuple[int, ...]
 """Positions of columns."""
 
+UNPAID_COUNTS = "the plan declares no privacy budget, so rows were counted without noise"
+
 _VISIBLE = 3.0
 """Standard deviations of the noise above which a cell stays on its own (McKenna, Miklau & Sheldon 2021)."""
 
@@ -25,6 +27,9 @@ _SUFFICIENT = 0.5  # Armijo's share of what the slope promises
 
 _GROWTH, _SHRINKING = 1.5, 0.5
 """What the step of the descent is multiplied by after a success at once, and after a failure."""
+
+_MOST_TRIED = 30
+"""Lengths of a step: by then it is a billionth, and rounding alone moves the loss."""
 
 _FEWEST_CELLS = 1e-300
 """Keeps a division by a cell without rows finite."""
@@ -376,29 +381,26 @@ def fitted(
     known = {} if start is None else start.potentials
     potentials = {r: known.get(r, np.zeros(counts.shape)) for r, counts in loss.counts.items()}
     state = loss.state(potentials, total)
-    step, before = loss.first_step(total), state.value
+    largest = max(float(weight.max()) for weight in loss.weights.values())
+    step, before = 1.0 / (largest * max(total, 1.0)), state.value  # small enough for any of the tables
     for done in range(1, iterations + 1):
         tell()
-        step, state = _descended(loss, total, step, state)
+        for tried in range(_MOST_TRIED):  # until the loss falls by enough of what the slope promises
+            further = {r: p - step * state.slopes[r] for r, p in state.potentials.items()}
+            moved = loss.state(further, total)
+            promised = sum(
+                float(np.vdot(slope, state.measured[r] - moved.measured[r]))
+                for r, slope in state.slopes.items()
+            )
+            if state.value - moved.value >= _SUFFICIENT * promised:
+                step, state = step * (1.0 if tried else _GROWTH), moved
+                break
+            step *= _SHRINKING
         if done % 20 == 0:
             if before - state.value <= tolerance * max(state.value, 1.0):
                 break
             before = state.value
     return GraphicalModel(tree, tuple(state.marginals), state.potentials)
-
-
-def _descended(loss: _MarginalLoss, total: float, step: float, state: _State) -> tuple[float, _State]:
-    """One step, as long as the loss falls by enough of what the slope promises."""
-    for tried in range(30):
-        further = {r: p - step * state.slopes[r] for r, p in state.potentials.items()}
-        moved = loss.state(further, total)
-        promised = sum(
-            float(np.vdot(slope, state.measured[r] - moved.measured[r])) for r, slope in state.slopes.items()
-        )
-        if state.value - moved.value >= _SUFFICIENT * promised:
-            return step * (1.0 if tried else _GROWTH), moved
-        step *= _SHRINKING
-    return step, state
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,10 +448,6 @@ class _MarginalLoss:
         slopes = {r: self.weights[r] * x for r, x in off.items()}
         value = sum(float(np.vdot(slopes[r], x)) / 2 for r, x in off.items())
         return _State(potentials, marginals, measured, value, slopes)
-
-    def first_step(self, total: float) -> float:
-        """Small enough for any of the tables."""
-        return 1.0 / (max(float(weight.max()) for weight in self.weights.values()) * max(total, 1.0))
 
 
 def _calibrated(tree: JunctionTree, beliefs: list[Floats], total: float) -> list[Floats]:
@@ -584,3 +582,15 @@ def chosen(scores: Floats, epsilon: float | None, sensitivity: float) -> int:
     if epsilon is None:
         return int(np.argmax(scores))
     return exponential_choice(scores, epsilon, sensitivity)
+
+
+@dataclass(frozen=True)
+class Paid:
+    """What counting and choosing was paid for; None for neither, where nothing was bought.
+
+    Attributes:
+        noise: of a table of counts, whose sensitivity is 1. choice: ε of one choice.
+    """
+
+    noise: float | None = None
+    choice: float | None = None

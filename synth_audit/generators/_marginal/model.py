@@ -1,8 +1,8 @@
-"""Models of cells: Bayesian networks from tables of counts, and particles, read back as rows."""
+"""Bayesian networks of cells, from tables of counts, and how rows are drawn from a model of cells."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -12,18 +12,18 @@ import numpy as np
 from synth_audit.arrays import Codes, Floats
 from synth_audit.dp.guarantee import Neighbouring
 from synth_audit.errors import BudgetSpent
-from synth_audit.generators._budget import UNPAID_COUNTS, Paid
 from synth_audit.generators._marginal.binning import Binning, binning_for, counted_binning
 from synth_audit.generators._marginal.graphical_model import (
+    UNPAID_COUNTS,
     Attributes,
     CellMerging,
     Conditional,
+    Paid,
     cells_of,
     chosen,
     counted,
     drawn_rows,
     nearest_counts,
-    on_simplex,
 )
 from synth_audit.generators._model_files import SavedWhole, read_model
 from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, check_settings
@@ -107,13 +107,8 @@ def information(joint: Floats) -> float:
     n = float(counts.sum())
     if not n:
         return 0.0
-    together = _weighted_logarithms(counts[counts > 0]) + _weighted_logarithms(np.array([n]))
-    apart = sum(_weighted_logarithms(side) for side in sides)
-    return together - apart - (len(sides[0]) - 1) * (len(sides[1]) - 1)
-
-
-def _weighted_logarithms(counts: Floats) -> float:
-    return float(counts @ np.log(counts))
+    together, all_rows, *apart = (float(c @ np.log(c)) for c in (counts[counts > 0], np.array([n]), *sides))
+    return together + all_rows - sum(apart) - (len(sides[0]) - 1) * (len(sides[1]) - 1)
 
 
 def greedy_network(
@@ -140,70 +135,32 @@ def greedy_network(
         score: of a table of counts whose last axis is the column left.
         fewer: let sets of less than ``degree`` columns compete too, and none, whose score is 0.
     """
-    counting = _Counting(np.ascontiguousarray(codes.T), tuple(sizes), most_cells, score)
+    columns = np.ascontiguousarray(codes.T)
     families = [Family(first, ())]
-    left = {column: _Candidates() for column in range(len(sizes)) if column != first}
+    left: dict[int, dict[Attributes, float]] = {c: {(): 0.0} for c in range(len(sizes)) if c != first}
     while left:
         newest, before = families[-1].child, sorted(family.child for family in families[:-1])
-        new = {
-            count: [tuple(sorted((*others, newest))) for others in combinations(before, count - 1)]
-            for count in range(1, min(degree, len(families)) + 1)
-        }
-        for count, sets in new.items():
-            for parents in sets:
-                counting.add(parents, {c: found for c, found in left.items() if fewer or found.size <= count})
-            if not fewer:
-                left = {c: found.only(count) for c, found in left.items()}
-        scores = [np.array(found.scores) for found in left.values()]
-        starts = np.cumsum([0, *map(len, scores)])
-        place = choose(np.concatenate(scores))
-        which = int(np.searchsorted(starts, place, side="right")) - 1
-        child = [*left][which]
-        families.append(Family(child, left.pop(child).sets[place - starts[which]]))
+        for count in range(1, min(degree, len(families)) + 1):
+            for others in combinations(before, count - 1):
+                parents = tuple(sorted((*others, newest)))
+                cells = cells_of(sizes, parents)
+                open_to = [c for c, scores in left.items() if fewer or len(next(reversed(scores))) <= count]
+                if not (fitting := [c for c in open_to if cells * sizes[c] <= most_cells]):
+                    continue
+                group = np.ravel_multi_index(tuple(columns[[*parents]]), [sizes[a] for a in parents])
+                for child in fitting:
+                    k = sizes[child]
+                    joint = np.bincount(group * k + columns[child], minlength=cells * k).reshape(cells, k)
+                    left[child][parents] = score(joint.astype(np.float64))
+            if not fewer:  # of smaller sets none competes with one of this size
+                for child, scores in left.items():
+                    largest = {parents: s for parents, s in scores.items() if len(parents) == count}
+                    left[child] = largest or scores
+        found = {(child, parents): s for child, scores in left.items() for parents, s in scores.items()}
+        child, parents = [*found][choose(np.array([*found.values()]))]
+        families.append(Family(child, parents))
+        del left[child]
     return families
-
-
-@dataclass
-class _Candidates:
-    """Sets of parents for one column, and their scores; with ``fewer`` of any size, else of one."""
-
-    sets: list[Attributes] = field(default_factory=lambda: [()])
-    scores: list[float] = field(default_factory=lambda: [0.0])
-
-    @property
-    def size(self) -> int:
-        """Of the largest set."""
-        return len(self.sets[-1])
-
-    def only(self, count: int) -> _Candidates:
-        """Without smaller sets, if there is one of that size."""
-        if self.size != count or len(self.sets[0]) == count:
-            return self
-        kept = [i for i, parents in enumerate(self.sets) if len(parents) == count]
-        return _Candidates([self.sets[i] for i in kept], [self.scores[i] for i in kept])
-
-
-@dataclass(frozen=True, eq=False)
-class _Counting:
-    """Tables of counts of a column and its parents, and their scores; ``codes`` has shape (d, n)."""
-
-    codes: Codes
-    sizes: tuple[int, ...]
-    most_cells: int
-    score: Callable[[Floats], float]
-
-    def add(self, parents: Attributes, to: Mapping[int, _Candidates]) -> None:
-        """One more set of parents for some columns, where the table does not get too large."""
-        cells = cells_of(self.sizes, parents)
-        fitting = {c: found for c, found in to.items() if cells * self.sizes[c] <= self.most_cells}
-        if not fitting:
-            return
-        group = np.ravel_multi_index(tuple(self.codes[[*parents]]), tuple(self.sizes[a] for a in parents))
-        for child, found in fitting.items():
-            k = self.sizes[child]
-            joint = np.bincount(group * k + self.codes[child], minlength=cells * k).reshape(cells, k)
-            found.sets.append(parents)
-            found.scores.append(self.score(joint.astype(np.float64)))
 
 
 def tables_needed(sizes: Sequence[int], degree: int, most_cells: int) -> int:
@@ -229,20 +186,15 @@ def conditionals(families: Sequence[Family], tables: Sequence[tuple[Family, Floa
         tables: of :func:`outermost` families, in the order of their members; the nearest
             table of counts is taken.
     """
-    return [_conditional(family, tables) for family in families]
-
-
-def _conditional(family: Family, tables: Sequence[tuple[Family, Floats]]) -> Conditional:
-    own = set(family.members)
-    holder, counts = next((f, t) for f, t in tables if own <= set(f.members))
-    others = tuple(i for i, column in enumerate(holder.members) if column not in own)
-    held = [column for column in holder.members if column in own]
-    weights = nearest_counts(counts).sum(axis=others)
-    return Conditional(
-        family.parents,
-        (family.child,),
-        np.ascontiguousarray(weights.transpose([held.index(c) for c in family.members])),
-    )
+    found = []
+    for family in families:
+        own = set(family.members)
+        holder, counts = next((f, t) for f, t in tables if own <= set(f.members))
+        others = tuple(i for i, column in enumerate(holder.members) if column not in own)
+        held = [column for column in holder.members if column in own]
+        weights = nearest_counts(counts).sum(axis=others).transpose([held.index(c) for c in family.members])
+        found.append(Conditional(family.parents, (family.child,), np.ascontiguousarray(weights)))
+    return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -350,91 +302,3 @@ class CountedNetwork:
             accountant.exponential(choice, what="choice of the network", count=choices)
         accountant.laplace(scale, what="tables of counts of a column and its parents", count=tables)
         return Paid(scale, choice)
-
-
-@dataclass(frozen=True, eq=False)
-class ParticleModel(SavedWhole):
-    """Particles, and what their cells mean.
-
-    Attributes:
-        particles: cells, shape (m, d).
-    """
-
-    binning: Binning = field(repr=False)
-    particles: Codes = field(repr=False)
-
-    def sample(self, n: int, rng: np.random.Generator) -> Table:
-        """Draw ``n`` rows: particles with replacement, and values from their cells."""
-        return self.binning.table(self.particles[rng.integers(len(self.particles), size=n)], rng)
-
-
-@dataclass(frozen=True, eq=False)
-class TargetTable:
-    """Shares of the cells of one or two columns.
-
-    Attributes:
-        shares: 0 or more, of sum 1; one axis for each column.
-    """
-
-    attributes: Attributes
-    shares: Floats = field(repr=False)
-
-    @classmethod
-    def of(cls, attributes: Attributes, counts: Floats, total: float) -> TargetTable:
-        """The nearest shares to noisy counts of so many rows: their Euclidean projection to the simplex."""
-        return cls(attributes, on_simplex(counts.ravel() / total).reshape(counts.shape))
-
-    def quantiles(self, direction: Floats, n: int) -> Floats:
-        """Of the cells along a direction, at the levels (i + ½) / n; shape (n,), ascending."""
-        inside = np.argwhere(self.shares > 0)
-        places = ((inside + 0.5) / self.shares.shape) @ direction
-        order = np.argsort(places)
-        upto = np.cumsum(self.shares[tuple(inside.T)][order])
-        levels = (np.arange(n) + 0.5) / n * upto[-1]
-        found: Floats = places[order][np.minimum(np.searchsorted(upto, levels), len(order) - 1)]
-        return found
-
-
-def moved_particles(
-    targets: Sequence[TargetTable],
-    sizes: Sequence[int],
-    n: int,
-    sweeps: int,
-    rng: np.random.Generator,
-    tell: Callable[[int], object] = lambda done: None,
-) -> Codes:
-    """Cells of ``n`` particles, shape (n, d).
-
-    Each sweep moves every particle by the mean over all tables of its columns, along one random direction for
-    each; steps shrink from 1 to a tenth.
-
-    Args:
-        targets: every column is in one of them, or its particles stay where they began.
-        tell: called with the number of sweeps done.
-    """
-    columns = len(sizes)
-    places = rng.random((n, columns))
-    taking_part = np.zeros(columns)
-    for target in targets:
-        taking_part[list(target.attributes)] += 1
-    for sweep in range(sweeps):
-        tell(sweep)
-        step = 0.1 ** (sweep / max(sweeps - 1, 1))
-        move = np.zeros_like(places)
-        for target in targets:
-            own = list(target.attributes)
-            direction = _direction(len(own), rng)
-            along = places[:, own] @ direction
-            order = np.argsort(along)
-            wanted = np.empty(n)
-            wanted[order] = target.quantiles(direction, n)
-            # The mean of direction ⊗ direction is the identity over the number of columns.
-            move[:, own] += len(own) * np.outer(wanted - along, direction)
-        places = np.clip(places + step * move / np.maximum(taking_part, 1), 0.0, 1.0)
-    cells: Codes = np.minimum((places * np.array(sizes)).astype(np.int64), np.array(sizes) - 1)
-    return cells
-
-
-def _direction(size: int, rng: np.random.Generator) -> Floats:
-    drawn: Floats = rng.normal(size=size)
-    return drawn / float(np.linalg.norm(drawn))

@@ -11,15 +11,17 @@ import numpy as np
 from pydantic import ConfigDict
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
+from synth_audit.encode.codes import Vocabulary
 from synth_audit.errors import DataError, PlanError
 from synth_audit.execution.executor import single_threaded
 from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import MeasurementId, Series
-from synth_audit.generators.disjoint.fixed_design import FixedDesign
 from synth_audit.generators.disjoint.partition import WHERE, Groups
 from synth_audit.plugins.generator import TrainingCourse
 from synth_audit.stats.distributions import tellable_cells
 from synth_audit.stats.roc import auroc
+from synth_audit.table.kind import NumberPart
+from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
 ValidatorName: TypeAlias = Literal[
@@ -53,25 +55,6 @@ Parts: TypeAlias = Sequence[Floats]
 _ONE_CLASS = ("one_class_svm", "isolation_forest")
 """Validators that learn from real rows alone."""
 
-_SETTINGS: Mapping[ValidatorName, tuple[Mapping[str, Any], ...]] = {
-    "random_forest": (
-        {"min_samples_leaf": 1},
-        {"min_samples_leaf": 5},
-        {"min_samples_leaf": 20, "max_features": 0.5},
-    ),
-    "gradient_boosting": (
-        {"max_leaf_nodes": 7},
-        {"max_leaf_nodes": 31},
-        {"max_leaf_nodes": 7, "learning_rate": 0.03},
-    ),
-    "k_nearest": ({"n_neighbors": 5}, {"n_neighbors": 15}, {"n_neighbors": 45}),
-    "svm": ({"C": 1.0}, {"C": 10.0}),
-    "mlp": ({"alpha": 1e-4}, {"alpha": 1.0}),
-    "one_class_svm": ({"nu": 0.1}, {"nu": 0.5}),
-    "isolation_forest": ({"max_samples": "auto"}, {"max_samples": 1.0}),
-}
-"""Among which is chosen."""
-
 _PROGRESS = 0.01
 """Share of the rows still wanted from which on a round counts as progress."""
 
@@ -83,6 +66,58 @@ _MOST_ROWS = 20_000
 
 _AT_ONCE = 50_000
 """Joined rows that are scored at a time."""
+
+_FARTHEST = 10.0
+"""Standard deviations beyond which a number counts no more."""
+
+_MOST_LABELS = 30
+"""Indicators of a column: rarer labels are met too seldom to learn from."""
+
+
+@dataclass(frozen=True, eq=False)
+class FixedDesign:
+    """Coordinates that train alone fixes: a row has the same beside whatever other rows.
+
+    A number is standardised on train, at most ten standard deviations from its mean, with an indicator where
+    train has gaps; a label is an indicator among the most frequent ones of train, and rarer, unknown and
+    missing ones share one.
+    """
+
+    columns: tuple[Callable[[Table], Floats], ...]
+
+    @classmethod
+    def of(cls, train: Table, names: Sequence[str]) -> Self:
+        """The coordinates of some columns."""
+        return cls(tuple(_fixed(train, train.schema[name]) for name in names))
+
+    def rows(self, table: Table) -> Floats:
+        """Rows of a table that has these columns, shape (n, width)."""
+        return np.hstack([column(table) for column in self.columns])
+
+
+def _fixed(train: Table, column: Column) -> Callable[[Table], Floats]:
+    """The coordinates of one column, shape (n, k)."""
+    part, name = column.kind.part, column.name
+    if not isinstance(part, NumberPart):
+        vocabulary = Vocabulary.of(name, train).by_frequency(train)
+        frequent = np.arange(min(_MOST_LABELS, len(vocabulary.labels)))
+
+        def indicators(table: Table) -> Floats:
+            hot = vocabulary.places(table)[:, None] == frequent
+            return np.column_stack([hot, ~hot.any(axis=1)]).astype(np.float64)
+
+        return indicators
+    known = part.read(train.column(name))
+    there = known[~np.isnan(known)]
+    centre, scale = (float(there.mean()), float(there.std()) or 1.0) if len(there) else (0.0, 1.0)
+
+    def standardised(table: Table) -> Floats:
+        values = part.read(table.column(name))
+        gaps = np.isnan(values)
+        numbers = np.clip(np.where(gaps, 0.0, (values - centre) / scale), -_FARTHEST, _FARTHEST)
+        return np.column_stack([numbers, gaps] if len(there) < len(known) else [numbers]).astype(np.float64)
+
+    return standardised
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +169,17 @@ def learnt(parts: Parts, name: ValidatorName, rng: np.random.Generator, *, tuned
     real = np.arange(len(rows)) < len(fit)
     seed = as_int_seed(rng)
     held, held_real = _with_joins(parts, choice, rng)
+    learnt_from = np.arange(len(rows))
+    if name in _ONE_CLASS:
+        learnt_from = np.flatnonzero(real)[:_MOST_KERNEL]
+    elif name == "svm":  # both kinds of row
+        halves = (np.flatnonzero(kind)[: _MOST_KERNEL // 2] for kind in (real, ~real))
+        learnt_from = np.concatenate([*halves])
     best: tuple[float, Any, Mapping[str, Any]] | None = None
-    for settings in _SETTINGS[name] if tuned else ({},):
-        model = _untrained(name, seed, settings)
+    plain, *choices = _candidates(name, seed)
+    for model, settings in choices if tuned else [plain]:
         with single_threaded():
-            model = _fitted(model, rows, real, name in _ONE_CLASS)
+            model.fit(rows[learnt_from], None if name in _ONE_CLASS else real[learnt_from])
         auc = 0.5
         if tuned:
             scores = _scores(model, held)
@@ -164,16 +205,6 @@ def _with_joins(parts: Parts, rows: Positions, rng: np.random.Generator) -> tupl
     return np.vstack(made), np.arange(len(rows) * (_SHUFFLES + 1)) < len(rows)
 
 
-def _fitted(model: Any, rows: Floats, real: Bools, one_class: bool) -> Any:
-    if one_class:
-        return model.fit(rows[real][:_MOST_KERNEL])
-    if type(model).__name__ == "SVC":  # both kinds of row, in turn
-        half = np.flatnonzero(real)[: _MOST_KERNEL // 2]
-        kept = np.concatenate([half, np.flatnonzero(~real)[: _MOST_KERNEL // 2]])
-        return model.fit(rows[kept], real[kept])
-    return model.fit(rows, real)
-
-
 def _scores(model: Any, rows: Floats) -> Floats:
     """Larger for rows that are likelier real; logits where the model has probabilities."""
     with single_threaded():
@@ -197,27 +228,31 @@ def _sigmoid(x: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-np.clip(x, -500, 500))))
 
 
-def _untrained(name: ValidatorName, seed: int, settings: Mapping[str, Any]) -> Any:
-    """The model of scikit-learn."""
+def _candidates(name: ValidatorName, seed: int) -> list[tuple[Any, Mapping[str, Any]]]:
+    """Models of scikit-learn, each with the settings that it does not have by default: first of all none."""
     from sklearn import ensemble, neighbors, neural_network, svm
 
-    kinds: Mapping[ValidatorName, tuple[Callable[..., Any], Mapping[str, Any]]] = {
-        "random_forest": (
-            ensemble.RandomForestClassifier,
-            {"n_estimators": 100, "n_jobs": 1, "random_state": seed},
-        ),
+    leaves = {"min_samples_leaf": 1}, {"min_samples_leaf": 5}, {"min_samples_leaf": 20, "max_features": 0.5}
+    boosts = {"max_leaf_nodes": 7}, {"max_leaf_nodes": 31}, {"max_leaf_nodes": 7, "learning_rate": 0.03}
+    seeded, alone = {"random_state": seed}, {"random_state": seed, "n_jobs": 1}
+    kind, fixed, choices = {
+        "random_forest": (ensemble.RandomForestClassifier, alone | {"n_estimators": 100}, leaves),
         "gradient_boosting": (
             ensemble.HistGradientBoostingClassifier,
-            {"early_stopping": False, "random_state": seed},
+            seeded | {"early_stopping": False},
+            boosts,
         ),
-        "k_nearest": (neighbors.KNeighborsClassifier, {}),
-        "svm": (svm.SVC, {}),
-        "mlp": (neural_network.MLPClassifier, {"early_stopping": True, "random_state": seed}),
-        "one_class_svm": (svm.OneClassSVM, {}),
-        "isolation_forest": (ensemble.IsolationForest, {"n_jobs": 1, "random_state": seed}),
-    }
-    kind, fixed = kinds[name]
-    return kind(**fixed, **settings)
+        "k_nearest": (neighbors.KNeighborsClassifier, {}, [{"n_neighbors": k} for k in (5, 15, 45)]),
+        "svm": (svm.SVC, {}, [{"C": c} for c in (1.0, 10.0)]),
+        "mlp": (
+            neural_network.MLPClassifier,
+            seeded | {"early_stopping": True},
+            [{"alpha": alpha} for alpha in (1e-4, 1.0)],
+        ),
+        "one_class_svm": (svm.OneClassSVM, {}, [{"nu": nu} for nu in (0.1, 0.5)]),
+        "isolation_forest": (ensemble.IsolationForest, alone, [{"max_samples": s} for s in ("auto", 1.0)]),
+    }[name]
+    return [(kind(**fixed, **settings), settings) for settings in ({}, *choices)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -391,7 +426,7 @@ def acceptance(join: ValidatedJoin, least: int) -> Series:
         x_label="round",
         y_label="rows",
         x=tuple(labels),
-        lines={"admitted": tuple(float(c) if _tellable(c, least) else math.nan for c in counts)},
+        lines={"admitted": tuple(math.nan if 0 < c < least else float(c) for c in counts)},
     )
 
 
@@ -423,10 +458,6 @@ def sweep(join: ValidatedJoin, validator: JoinValidator, least: int) -> Series:
         x=tuple(thresholds.round(3).tolist()),
         lines=lines,
     )
-
-
-def _tellable(count: int, least: int) -> bool:
-    return count == 0 or count >= least
 
 
 def _tellable_bins(counts: Codes, least: int) -> Bools:
@@ -503,24 +534,17 @@ class Joiner:
         if self.course is not None and join.rounds:
             self.course.show(acceptance(join, self.course.suppression))
             self.course.show(sweep(join, self.validator, self.course.suppression))
-        if len(join.rows) < n:
-            raise _short(join, n, tables[0].n_rows, self.settings)
+        admitted, rounds, pool = len(join.rows), len(join.rounds), tables[0].n_rows
+        if admitted < n:
+            why = "its rounds" if rounds >= self.settings.rounds else "its patience"
+            raise DataError(
+                f"the validated join gave {admitted:,} rows instead of {n:,}"
+                if admitted
+                else f"the validator admitted none of {pool:,} joined rows",
+                where=f"{WHERE}.validation",
+                expected=f"{n:,} rows before {why} ended, after {rounds} rounds with "
+                f"{pool - admitted:,} rows of each part left over",
+                fix="let the threshold decay more, or lower it; allow more rounds or patience; raise "
+                "oversampling; or take `join: concatenate`",
+            )
         return [table.take(join.rows[:, i]) for i, table in enumerate(tables)]
-
-
-def _short(join: ValidatedJoin, n: int, pool: int, settings: Validation) -> DataError:
-    admitted, rounds = len(join.rows), len(join.rounds)
-    what = (
-        f"the validator admitted none of {pool:,} joined rows"
-        if not admitted
-        else f"the validated join gave {admitted:,} rows instead of {n:,}"
-    )
-    why = "its rounds" if rounds >= settings.rounds else "its patience"
-    return DataError(
-        what,
-        where=f"{WHERE}.validation",
-        expected=f"{n:,} rows before {why} ended, after {rounds} rounds with {pool - admitted:,} rows of "
-        "each part left over",
-        fix="let the threshold decay more, or lower it; allow more rounds or patience; raise oversampling; "
-        "or take `join: concatenate`",
-    )

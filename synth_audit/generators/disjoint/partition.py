@@ -102,7 +102,9 @@ def correlated_partition(strength: Floats, n_parts: int) -> Codes:
         return part + 1
     room = np.bincount(np.arange(d) % n_parts, minlength=n_parts)
     while (left := np.flatnonzero(part < 0)).size > 1:
-        i, j = _strongest(strength, left)
+        among = strength[np.ix_(left, left)].copy()
+        np.fill_diagonal(among, -1.0)
+        i, j = left[[*np.unravel_index(int(np.argmax(among)), among.shape)]].tolist()
         p, q = _two_parts(strength, part, room, i, j)
         part[i], part[j] = p, q
         room[[p, q]] -= 1
@@ -121,13 +123,6 @@ def exterior_to_interior(strength: Floats, part: Codes) -> float:
     apart = float(np.linalg.norm(known[~inside]))
     within = float(np.linalg.norm(known[inside & ~np.eye(len(part), dtype=bool)]))
     return apart / within if within > 0 else float("inf")
-
-
-def _strongest(strength: Floats, left: Codes) -> tuple[int, int]:
-    among = strength[np.ix_(left, left)].copy()
-    np.fill_diagonal(among, -1.0)
-    i, j = np.unravel_index(int(np.argmax(among)), among.shape)
-    return int(left[i]), int(left[j])
 
 
 def _two_parts(strength: Floats, part: Codes, room: Codes, i: int, j: int) -> tuple[int, int]:
@@ -287,26 +282,20 @@ def partition_pictures(
         x=tuple(names[i] for i in shown),
         lines={names[i]: tuple(float(values[i, j]) for j in shown) for i in shown},
     )
-    return matrix, _strengths(values, part, len(groups))
-
-
-def _strengths(values: Floats, part: Floats, n: int) -> Series:
-    """The mean absolute relation inside each part, and to the columns of the others."""
-    own = part[:, None] == part
-    off = ~np.eye(len(part), dtype=bool)
-    known = np.abs(values)
-    return Series(
+    own, off, known = part[:, None] == part, ~np.eye(len(part), dtype=bool), np.abs(values)
+    strengths = Series(
         id=MeasurementId("generator", "relations"),
         title="Mean strength of relations inside each part, and across to the others",
         kind="bar",
         x_label="part",
         y_label="mean of |relation|",
-        x=tuple(f"part {i + 1}" for i in range(n)),
+        x=tuple(f"part {i + 1}" for i in range(len(groups))),
         lines={
-            "inside": tuple(_mean(known[(part == i)[:, None] & own & off]) for i in range(n)),
-            "across": tuple(_mean(known[(part == i)[:, None] & ~own]) for i in range(n)),
+            "inside": tuple(_mean(known[(part == i)[:, None] & own & off]) for i in range(len(groups))),
+            "across": tuple(_mean(known[(part == i)[:, None] & ~own]) for i in range(len(groups))),
         },
     )
+    return matrix, strengths
 
 
 def _mean(values: Floats) -> float:

@@ -31,9 +31,11 @@ def main(words: list[str]) -> None:
     if not (folder / _DONE).exists():
         columns = json.loads(Path(columns_at).read_text(encoding="utf-8"))
         with _ends(4):
+            _seed(seed)
             module.fit(_read(Path(train), columns), columns, folder, seed, settings)
         (folder / _DONE).touch()
     with _ends(5):
+        _seed(seed)
         _write(module.sample(folder, int(rows), seed, settings), Path(synthetic))
 
 
@@ -45,6 +47,14 @@ def _loaded(path: Path) -> ModuleType:
     module = sys.modules["recipe"] = module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def _seed(seed: int | None) -> None:
+    """Start the global draws of the libraries that a recipe has imported."""
+    if seed is not None and "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed % 2**32)
+    if seed is not None and "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(seed)
 
 
 def _read(path: Path, columns: dict[str, Any]) -> Any:

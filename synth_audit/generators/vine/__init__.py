@@ -3,33 +3,95 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from synth_audit.arrays import Bools
-from synth_audit.encode.facets import MarginMethod
-from synth_audit.generators._model_files import read_model
+from synth_audit.arrays import Bools, Floats
+from synth_audit.encode.univariate import MarginMethod
+from synth_audit.generators._model_files import SavedWhole, read_model
 from synth_audit.generators.vine.columns import (
     ColumnCodec,
+    Decoder,
     Root,
+    Variable,
     class_codes,
     encode,
     fewest_class_rows,
     ordered,
     variables_of,
 )
-from synth_audit.generators.vine.copulas import Choice, Criterion, FamilySet, Fitting, Joint, Topology
-from synth_audit.generators.vine.model import VineModel
+from synth_audit.generators.vine.copulas import Choice, Criterion, FamilySet, Joint, Topology, fit_joint
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, Needs
-from synth_audit.table.table import Table
+from synth_audit.table.schema import Schema
+from synth_audit.table.table import Table, assemble
 
 _NO_NOISE = "margins and pair copulas are fitted to train without noise; truncation limits, it does not bound"
 
 MIN_ROWS = 10
 """Fewer training rows than this are refused: their margins would be the rows themselves."""
+
+
+@dataclass(frozen=True, eq=False)
+class VineModel(SavedWhole):
+    """A fitted vine; nothing in it changes when it is drawn from or truncated.
+
+    Attributes:
+        schema: the columns of the synthetic table.
+        decoders: how each column is made from the vine's variables, in schema order.
+        order: names of the vine's variables, the first in the last trees, the last the root of tree 1;
+            ``<column> is missing`` stands for a missingness variable.
+        joints: one of all variables; with a root per class, one for each class, of which every one holds
+            the variables before the target and knows the values of the target's own.
+        level: number of trees that are kept; None for all.
+    """
+
+    schema: Schema = field(repr=False)
+    decoders: tuple[Decoder, ...] = field(repr=False)
+    order: tuple[str, ...]
+    joints: tuple[Joint, ...] = field(repr=False)
+    level: int | None
+
+    @property
+    def per_class(self) -> bool:
+        """True when each class of the target has a vine of its own."""
+        return bool(self.joints[0].known)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """Draw ``n`` rows; the same generator state gives the same rows."""
+        values = self.draw(n, rng)
+        drawn = dict(enumerate(values.T))
+        return assemble(self.schema, {d.name: d.decode(drawn, n) for d in self.decoders})
+
+    def draw(self, n: int, rng: np.random.Generator) -> Floats:
+        """Values of the variables in ``n`` rows, shape (n, number of variables)."""
+        if len(self.joints) == 1:
+            return self.joints[0].draw(n, rng)
+        shares = np.cumsum([joint.share for joint in self.joints])
+        which = np.searchsorted(shares / shares[-1], rng.random(n), side="right")
+        values = np.empty((n, len(self.order)))
+        for k, joint in enumerate(self.joints):
+            rows = np.flatnonzero(which == k)
+            values[rows] = joint.draw(len(rows), rng)
+        return values
+
+    def truncated(self, level: int) -> VineModel:
+        """This model with only the first ``level`` trees; pair copulas above become independence.
+
+        With a root per class tree 1 is the star around the class, so that one tree leaves the columns
+        independent within it. A model that has no more trees than these comes back as it is.
+
+        Raises:
+            ValueError: the level is below 1.
+        """
+        if level < 1:
+            raise ValueError("a vine keeps at least one tree")
+        if level >= (len(self.order) - 1 if self.level is None else self.level):
+            return self
+        joints = tuple(joint.truncated(level - bool(joint.known)) for joint in self.joints)
+        return replace(self, joints=joints, level=level)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +204,7 @@ class Vine:
         if classes:
             return self._by_class(train, codings, columns, classes, rng)
         variables = variables_of(columns)
-        joint = self._fitting(self.truncation).fit(variables, rng)
+        joint = self._joint(variables, self.truncation, rng)
         decoders = tuple(c.decoder(variables) for c in codings)
         return VineModel(train.schema, decoders, tuple(map(str, variables)), (joint,), self.truncation)
 
@@ -150,9 +212,9 @@ class Vine:
         """The model that was saved there."""
         return read_model(folder, VineModel)
 
-    def _fitting(self, level: int | None) -> Fitting:
+    def _joint(self, variables: Sequence[Variable], level: int | None, rng: np.random.Generator) -> Joint:
         choice = Choice(families=self.families, criterion=self.criterion, level=level)
-        return Fitting(self.topology, self.margins, None if level == 0 else choice)
+        return fit_joint(variables, self.margins, self.topology, choice, rng)
 
     def _by_class(
         self,
@@ -165,11 +227,11 @@ class Vine:
         """One joint distribution of the other columns for each class; tree 1 is the classes' frequencies."""
         target = columns[-1]
         others, own = variables_of(columns[:-1]), variables_of(columns[-1:])
-        fitting = self._fitting(None if self.truncation is None else self.truncation - 1)
+        level = None if self.truncation is None else self.truncation - 1
         missing = np.isnan(target.values)
 
         def fit(rows: Bools, known: tuple[float, ...]) -> Joint:
-            joint = fitting.fit([v.part(rows) for v in others], rng)
+            joint = self._joint([v.part(rows) for v in others], level, rng)
             return replace(joint, known=known, share=float(rows.mean()))
 
         joints = [fit(target.values == k, (0.0, k)[2 - len(own) :]) for k in classes]

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Labels
-from synth_audit.encode.facets import facets
+from synth_audit.encode.ranks import rank_scale
 from synth_audit.errors import DataError
 from synth_audit.stats.association import kendall
 from synth_audit.table.schema import Column, Role
@@ -136,8 +136,13 @@ def encode(train: Table) -> tuple[ColumnCodec, ...]:
     within each, or by frequency when there is no target.
     """
     target = train.schema.target
-    response = None if target is None else _encode(train, target, None).values
-    return tuple(_encode(train, c, None if c == target else response) for c in train.schema)
+
+    def coded(column: Column, response: Floats | None) -> ColumnCodec:
+        scale = rank_scale(train, column, response, own_order=True)
+        return ColumnCodec(column, scale.of(train), scale.labels)
+
+    response = None if target is None else coded(target, None).values
+    return tuple(coded(c, None if c == target else response) for c in train.schema)
 
 
 def variables_of(codings: Sequence[ColumnCodec]) -> tuple[Variable, ...]:
@@ -155,11 +160,6 @@ def variables_of(codings: Sequence[ColumnCodec]) -> tuple[Variable, ...]:
         if coding.varies:
             variables.append(Variable(coding.column, coding.values, gap=False))
     return tuple(variables)
-
-
-def _encode(train: Table, column: Column, response: Floats | None) -> ColumnCodec:
-    scale = facets(column).rank_scale(train, column, response, own_order=True)
-    return ColumnCodec(column, scale.of(train), scale.labels)
 
 
 def ordered(
@@ -210,33 +210,28 @@ def class_codes(codings: Sequence[ColumnCodec], root: Root) -> tuple[float, ...]
     """
     if root == "simplified":
         return ()
-    last = codings[-1] if codings else None
+    last, codes, reason = codings[-1] if codings else None, np.zeros(0), ""
     if last is None or Role.TARGET not in last.column.roles or last.labels is None or not last.varies:
-        return _no_classes(
-            root,
-            "a root per class needs a categorical or boolean target with several classes, last in the order",
+        reason = (
+            "a root per class needs a categorical or boolean target with several classes, last in the order"
         )
-    codes, counts = np.unique(last.values[~np.isnan(last.values)], return_counts=True)
-    needed = fewest_class_rows(len(codings) - 1, root)
-    if counts.min() < needed:
-        return _no_classes(root, f"a class of the target has fewer than {needed} rows")
-    return tuple(codes.tolist())
+    else:
+        codes, counts = np.unique(last.values[~np.isnan(last.values)], return_counts=True)
+        if counts.min() < (needed := fewest_class_rows(len(codings) - 1, root)):
+            reason = f"a class of the target has fewer than {needed} rows"
+    if reason and root != "auto":
+        raise DataError(
+            reason,
+            where="generator `vine`: root",
+            expected=f"classes of at least {MIN_CLASS_ROWS} rows, and as many as there are other columns",
+            fix="set `root: simplified`, or `auto` to choose by itself; merge rare classes at the source",
+        )
+    return () if reason else tuple(codes.tolist())
 
 
 def fewest_class_rows(n_columns: int, root: Root) -> int:
     """Fewest rows of a class for a vine of its own, with this many columns besides the target."""
     return max(MIN_CLASS_ROWS, ROWS_PER_COLUMN[root] * n_columns)
-
-
-def _no_classes(root: Root, reason: str) -> tuple[float, ...]:
-    if root == "auto":
-        return ()
-    raise DataError(
-        reason,
-        where="generator `vine`: root",
-        expected=f"classes of at least {MIN_CLASS_ROWS} rows, and as many as there are other columns",
-        fix="set `root: simplified`, or `auto` to choose by itself; merge rare classes at the source",
-    )
 
 
 def _as_named(codings: Sequence[ColumnCodec], names: tuple[str, ...]) -> list[ColumnCodec]:

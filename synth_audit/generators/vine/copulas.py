@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.encode.facets import MarginMethod, facets
+from synth_audit.encode.univariate import MarginMethod, column_margin
 from synth_audit.generators.vine.columns import Variable
 from synth_audit.stats.margins import Margin, stepwise_margin
 from synth_audit.stats.regression import fill_scores
@@ -54,11 +54,6 @@ class RVine:
 
     copula: Any
 
-    @property
-    def dim(self) -> int:
-        """Number of variables."""
-        return int(self.copula.dim)
-
     def truncated(self, level: int) -> RVine:
         """The first ``level`` trees."""
         if level >= int(self.copula.trunc_lvl):
@@ -69,7 +64,7 @@ class RVine:
 
     def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Uniform levels with this dependence, shape (n, d), by the inverse Rosenblatt transform."""
-        uniforms = np.asfortranarray(rng.random((n, self.dim)))
+        uniforms = np.asfortranarray(rng.random((n, int(self.copula.dim))))
         # One thread: with discrete variables the last bits depend on the number of threads.
         return np.asarray(self.copula.inverse_rosenblatt(uniforms, num_threads=1), dtype=np.float64)
 
@@ -90,11 +85,20 @@ def fit_rvine(
 
     Source: Dissmann et al. 2013; the star is R-vine star1 of TVineSynth.
     """
-    from pyvinecopulib.core import CVineStructure
+    from pyvinecopulib.core import Bicop, CVineStructure, Vinecop
 
     dim = at.shape[1]
     structure = CVineStructure(range(1, dim + 1), trunc_lvl=1) if star else None
-    return RVine(_mended(fit_library(below, at, discrete, choice, structure)))
+    fitted = fit_library(below, at, discrete, choice, structure)
+    pairs = fitted.pair_copulas
+    if all(np.isfinite(pair.parameters).all() for tree in pairs for pair in tree):
+        return RVine(fitted)
+    # A parameter is NaN where a variable is a function of others: nothing is left to relate.
+    sound = [
+        [pair if np.isfinite(pair.parameters).all() else Bicop(var_types=pair.var_types) for pair in tree]
+        for tree in pairs
+    ]
+    return RVine(Vinecop.from_structure(fitted.structure, pair_copulas=sound, var_types=fitted.var_types))
 
 
 def fit_library(
@@ -132,23 +136,6 @@ def fit_library(
         structure=structure,
         var_types=["d" if d else "c" for d in discrete],
     )
-
-
-def _mended(fitted: Any) -> Any:
-    """The vine with independence where the library's parameter is NaN.
-
-    That happens where a variable is a function of others, so that nothing is left to relate.
-    """
-    from pyvinecopulib.core import Bicop, Vinecop
-
-    pairs = fitted.pair_copulas
-    if all(np.isfinite(pair.parameters).all() for tree in pairs for pair in tree):
-        return fitted
-    sound = [
-        [pair if np.isfinite(pair.parameters).all() else Bicop(var_types=pair.var_types) for pair in tree]
-        for tree in pairs
-    ]
-    return Vinecop.from_structure(fitted.structure, pair_copulas=sound, var_types=fitted.var_types)
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,20 +180,6 @@ class CVine:
                     drawn[leaf] = inverse_h(edge, drawn[leaf], w[self.dim - 1 - t])
         return np.ascontiguousarray(drawn.T)
 
-    def given_roots(self, leaf: int, level: float, roots: Sequence[float]) -> float:
-        """F(x_leaf | roots) of one level of a leaf: what :meth:`from_uniforms` would draw it from.
-
-        Args:
-            level: F(x_leaf), in [0, 1].
-            roots: w of the variables d−1, d−2, …, leaf+1, in this order.
-        """
-        value = float(np.clip(level, _EDGE, 1 - _EDGE))
-        for t, root in enumerate(roots[: len(self.trees)]):
-            edge = self.trees[t][leaf]
-            if edge is not None:
-                value = float(edge.hfunc2(np.array([[value, root]]))[0])
-        return value
-
 
 def inverse_h(edge: Edge, levels: Floats, root: Floats) -> Floats:
     """The level of a leaf of which a share ``levels`` lies below, given the root, shape (n,).
@@ -214,12 +187,9 @@ def inverse_h(edge: Edge, levels: Floats, root: Floats) -> Floats:
     Frank's is inverted in closed form, which the library does numerically, 25 times slower:
     u = −log(1 + p·(e^{−θ} − 1)/(p + (1 − p)·e^{−θw}))/θ.
     """
-    if edge.family.name == "frank":
-        return _inverse_frank(float(edge.parameters[0, 0]), levels, root)
-    return np.asarray(edge.hinv2(np.asfortranarray(np.stack([levels, root], axis=1))), dtype=np.float64)
-
-
-def _inverse_frank(theta: float, levels: Floats, root: Floats) -> Floats:
+    if edge.family.name != "frank":
+        return np.asarray(edge.hinv2(np.asfortranarray(np.stack([levels, root], axis=1))), dtype=np.float64)
+    theta = float(edge.parameters[0, 0])
     if theta == 0:
         return levels
     weight = (1 - levels) * np.exp(-theta * root)
@@ -244,21 +214,19 @@ def fit_cvine(below: Floats, at: Floats, discrete: Bools, choice: Choice) -> CVi
     if dim < 2:
         return CVine(dim, ())
     fitted = fit_library(below, at, discrete, choice, CVineStructure(range(1, dim + 1)))
+    pairs = [[fitted.get_pair_copula(t, e) for e in range(dim - 1 - t)] for t in range(int(fitted.trunc_lvl))]
+    # The copula of the two latent levels is what is drawn from. Where a leaf is a function of the roots,
+    # nothing is left to relate, and the library's parameter is NaN.
     trees = (
-        tuple(_edge(fitted.get_pair_copula(t, e)) for e in range(dim - 1 - t))
-        for t in range(int(fitted.trunc_lvl))
+        tuple(
+            None
+            if pair.family.name == "indep" or not np.isfinite(pair.parameters).all()
+            else pair.with_var_types(["c", "c"])
+            for pair in tree
+        )
+        for tree in pairs
     )
     return CVine(dim, tuple(trees))
-
-
-def _edge(copula: Any) -> Edge | None:
-    """The copula of the two latent levels, which is what is drawn from; None for independence.
-
-    Where a leaf is a function of the roots, nothing is left to relate, and the library's parameter is NaN.
-    """
-    if copula.family.name == "indep" or not np.isfinite(copula.parameters).all():
-        return None
-    return copula.with_var_types(["c", "c"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,10 +249,7 @@ class Joint:
 
     def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Values of all variables, shape (n, number of variables)."""
-        return self.values(self.copula.draw(n, rng))
-
-    def values(self, levels: Floats) -> Floats:
-        """Values of all variables from the levels of the linked ones, shape (n, number of these)."""
+        levels = self.copula.draw(n, rng)
         values = np.empty((len(levels), len(self.margins) + len(self.known)))
         values[:, len(self.margins) :] = self.known
         place = {variable: i for i, variable in enumerate(self.linked)}
@@ -298,53 +263,47 @@ class Joint:
         return replace(self, copula=self.copula.truncated(level))
 
 
-@dataclass(frozen=True)
-class Fitting:
-    """How a joint distribution is fitted; the fields are those of the vine.
+def fit_joint(
+    variables: Sequence[Variable],
+    margins: MarginMethod,
+    topology: Topology,
+    choice: Choice,
+    rng: np.random.Generator,
+) -> Joint:
+    """Fit margins and copula to variables that have a value each in some row.
 
-    Attributes:
-        choice: the pair copulas and the number of trees; None for margins alone.
+    For the copula alone missing values have stand-ins, drawn from a Gaussian copula given what is present in
+    the row. Left to itself the library drops a missing value in continuous pairs, but reads it as an extreme
+    one once it has conditioned on a discrete variable.
+
+    A variable of which no value has more than ``FINE_STEP`` of the mass is as good as continuous: it takes
+    the middle of its steps, which spares the slow fit of discrete pairs.
     """
-
-    topology: Topology
-    margins: MarginMethod
-    choice: Choice | None
-
-    def fit(self, variables: Sequence[Variable], rng: np.random.Generator) -> Joint:
-        """Fit margins and copula to variables that have a value each in some row."""
-        margins = tuple(self._margin(v) for v in variables)
-        linked = tuple(i for i, v in enumerate(variables) if np.nanmax(v.values) > np.nanmin(v.values))
-        joined = [margins[i] for i in linked]
-        values = _filled(joined, [variables[i].values for i in linked], rng)
-        return Joint(margins, linked, self._copula(joined, values))
-
-    def _margin(self, variable: Variable) -> Margin:
-        if variable.gap:
-            return stepwise_margin(variable.values)
-        return facets(variable.column).margin(variable.column, variable.values, self.margins)
-
-    def _copula(self, margins: Sequence[Margin], values: Sequence[Floats]) -> CVine | RVine:
-        if len(margins) < 2 or self.choice is None:
-            return CVine(len(margins), ())
-        below, at, discrete = _levels_of(margins, values)
-        if self.topology == "c_vine":
-            return fit_cvine(below, at, discrete, self.choice)
-        # The library lays out a truncated fit differently, so that the same noise would give other rows.
-        whole = replace(self.choice, level=None)
-        vine = fit_rvine(below, at, discrete, whole, star=self.topology == "r_vine_star1")
-        return vine if self.choice.level is None else vine.truncated(self.choice.level)
+    fitted = tuple(
+        stepwise_margin(v.values) if v.gap else column_margin(v.column, v.values, margins) for v in variables
+    )
+    linked = tuple(i for i, v in enumerate(variables) if np.nanmax(v.values) > np.nanmin(v.values))
+    joined, values = [fitted[i] for i in linked], [variables[i].values for i in linked]
+    if any(np.isnan(v).any() for v in values):
+        values = _filled(joined, values, rng)
+    if len(joined) < 2 or choice.level == 0:
+        return Joint(fitted, linked, CVine(len(joined), ()))
+    intervals = [m.interval(v) for m, v in zip(joined, values, strict=True)]
+    below, at = (np.column_stack(side) for side in zip(*intervals, strict=True))
+    floor = 1 / len(at)
+    discrete = np.max(at - below, axis=0) > FINE_STEP
+    middle = np.clip((below + at) / 2, floor / 4, 1 - floor / 4)
+    point = ~discrete | (at - below < floor / 100)
+    below, at = np.where(point, middle, below), np.where(point, middle, at)
+    if topology == "c_vine":
+        return Joint(fitted, linked, fit_cvine(below, at, discrete, choice))
+    # The library lays out a truncated fit differently, so that the same noise would give other rows.
+    vine = fit_rvine(below, at, discrete, replace(choice, level=None), star=topology == "r_vine_star1")
+    return Joint(fitted, linked, vine if choice.level is None else vine.truncated(choice.level))
 
 
-def _filled(
-    margins: Sequence[Margin], values: Sequence[Floats], rng: np.random.Generator
-) -> Sequence[Floats]:
-    """Values with stand-ins for missing ones, one array of shape (n,) each.
-
-    Left to itself the library drops a missing value in continuous pairs, but reads it as an extreme one
-    once it has conditioned on a discrete variable.
-    """
-    if not any(np.isnan(v).any() for v in values):
-        return values
+def _filled(margins: Sequence[Margin], values: Sequence[Floats], rng: np.random.Generator) -> list[Floats]:
+    """Values with stand-ins for missing ones, one array of shape (n,) each."""
     from scipy.special import ndtr, ndtri
 
     levels = np.column_stack([sum(m.interval(v)) / 2 for m, v in zip(margins, values, strict=True)])
@@ -352,18 +311,3 @@ def _filled(
     scores = fill_scores(ndtri(np.clip(levels, floor, 1 - floor)), rng)
     drawn = [m.quantile(ndtr(column)) for m, column in zip(margins, scores.T, strict=True)]
     return [np.where(np.isnan(v), stand_in, v) for v, stand_in in zip(values, drawn, strict=True)]
-
-
-def _levels_of(margins: Sequence[Margin], values: Sequence[Floats]) -> tuple[Floats, Floats, Bools]:
-    """F just below and at every value, shapes (n, d), and which variables count as discrete.
-
-    A variable of which no value has more than ``FINE_STEP`` of the mass is as good as continuous: it takes
-    the middle of its steps, which spares the slow fit of discrete pairs.
-    """
-    intervals = [m.interval(v) for m, v in zip(margins, values, strict=True)]
-    below, at = (np.column_stack(side) for side in zip(*intervals, strict=True))
-    floor = 1 / len(at)
-    discrete = np.max(at - below, axis=0) > FINE_STEP
-    middle = np.clip((below + at) / 2, floor / 4, 1 - floor / 4)
-    point = ~discrete | (at - below < floor / 100)
-    return np.where(point, middle, below), np.where(point, middle, at), discrete

@@ -24,13 +24,13 @@ _MODIFIER = b"POSTGRESQL:typmod"
 _REFUSED = {"money", "oid", "xid", "cid", "regclass"}
 """Types that arrive as numbers which are not what they say: cents without their currency, or row numbers."""
 
-_HEADER = 4
+_MODIFIER_HEADER = 4
 """Which PostgreSQL adds to a type's modifier."""
 
-_DIGITS_128, _MOST_DIGITS = 38, 76
+_SHORT_DECIMAL, _LONG_DECIMAL = 38, 76
 """Digits that Arrow's decimals of 128 and of 256 bits hold."""
 
-_PLAIN = {
+_SQL_TYPES = {
     pa.bool_(): "boolean",
     pa.int8(): "smallint",
     pa.uint8(): "smallint",
@@ -50,7 +50,7 @@ _PLAIN = {
     pa.large_binary(): "bytea",
 }
 
-_LONGEST = 63
+_LONGEST_COLUMN = 63
 """Bytes of a name; PostgreSQL cuts longer ones without a word."""
 
 
@@ -134,24 +134,20 @@ def _kind(cursor: Cursor, select: str, field: pa.Field, where: str) -> pa.DataTy
     if _type_of(field) != "numeric":
         return field.type
     modifier = int((field.metadata or {}).get(_MODIFIER, b"-1"))
-    if modifier >= _HEADER:
-        digits, scale = _digits(modifier - _HEADER)
+    if modifier >= _MODIFIER_HEADER:
+        modifier -= _MODIFIER_HEADER  # precision, and the scale as a signed number of eleven bits
+        digits, scale = modifier >> 16, ((modifier & 0x7FF) ^ 1024) - 1024
     else:
         digits, scale = _digits_found(cursor, select, field.name, where)
     digits, scale = max(digits - min(scale, 0), scale, 1), max(scale, 0)
-    if digits > _MOST_DIGITS:
+    if digits > _LONG_DECIMAL:
         raise DataError(
             f"column {field.name!r} holds numbers of {digits} digits",
             where=where,
-            expected=f"at most {_MOST_DIGITS} digits",
+            expected=f"at most {_LONG_DECIMAL} digits",
             fix=f"round {field.name!r} with `query:` or in a view",
         )
-    return pa.decimal128(digits, scale) if digits <= _DIGITS_128 else pa.decimal256(digits, scale)
-
-
-def _digits(modifier: int) -> tuple[int, int]:
-    """Precision and scale; the scale is a signed number of eleven bits."""
-    return modifier >> 16, ((modifier & 0x7FF) ^ 1024) - 1024
+    return pa.decimal128(digits, scale) if digits <= _SHORT_DECIMAL else pa.decimal256(digits, scale)
 
 
 def _digits_found(cursor: Cursor, select: str, name: str, where: str) -> tuple[int, int]:
@@ -185,11 +181,11 @@ def refuse_types(schema: pa.Schema, where: str) -> None:
         schema, lambda kind: sql_type(kind) is not None, "PostgreSQL table", where=where, expected=kept
     )
     for field in schema:
-        if len(field.name.encode()) > _LONGEST or "\0" in field.name:
+        if len(field.name.encode()) > _LONGEST_COLUMN or "\0" in field.name:
             raise DataError(
                 f"column {field.name!r} has a name that PostgreSQL would cut",
                 where=where,
-                expected=f"names of at most {_LONGEST} bytes",
+                expected=f"names of at most {_LONGEST_COLUMN} bytes",
                 fix="give it a shorter name where the table comes from",
             )
 
@@ -207,7 +203,7 @@ def sql_type(kind: pa.DataType) -> str | None:
         return "time"
     if types.is_fixed_size_binary(kind):
         return "bytea"
-    return _PLAIN.get(kind)
+    return _SQL_TYPES.get(kind)
 
 
 def stored(data: pa.Table) -> pa.Table:

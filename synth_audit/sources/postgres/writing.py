@@ -24,7 +24,7 @@ PREVIOUS = "__previous"
 """What the name of the version before ends in."""
 
 _STAGED = "synth_audit_staged"
-_LONGEST = 63 - len(PREVIOUS)
+_LONGEST_TABLE = 63 - len(PREVIOUS)
 """Bytes of a name: PostgreSQL cuts one after 63, and the version before has a longer one."""
 
 _OURS = "synth-audit: "
@@ -50,23 +50,20 @@ ORDER BY 1 LIMIT 1
 
 def place_of(cursor: Cursor) -> tuple[str, ...]:
     """Server and database; a standby of the same server counts as the server, as it has the same tables."""
-    cursor.execute("SELECT has_function_privilege('pg_control_system()', 'EXECUTE')")
-    if _one(cursor):
-        cursor.execute("SELECT system_identifier::text FROM pg_control_system()")
+    if _asked(cursor, "SELECT has_function_privilege('pg_control_system()', 'EXECUTE')"):
+        server = _asked(cursor, "SELECT system_identifier::text FROM pg_control_system()")
     else:
-        cursor.execute("SELECT inet_server_addr()::text || ':' || inet_server_port()::text")
-    server = _one(cursor) or "local"
-    cursor.execute("SELECT current_database()::text")
-    return (f"PostgreSQL {server}", str(_one(cursor)))
+        server = _asked(cursor, "SELECT inet_server_addr()::text || ':' || inet_server_port()::text")
+    return (f"PostgreSQL {server or 'local'}", str(_asked(cursor, "SELECT current_database()::text")))
 
 
 def refuse_long_name(table: str, where: str) -> None:
     """Raise ``DataError`` for a name that leaves no room for that of the version before."""
-    if len(table.encode()) > _LONGEST:
+    if len(table.encode()) > _LONGEST_TABLE:
         raise DataError(
             "the table's name is too long for a release",
             where=where,
-            expected=f"at most {_LONGEST} bytes, so that {PREVIOUS!r} has room behind it",
+            expected=f"at most {_LONGEST_TABLE} bytes, so that {PREVIOUS!r} has room behind it",
             fix="name another table under `release`",
         )
 
@@ -77,8 +74,9 @@ def replace_table(cursor: Cursor, schema: str, table: str, data: pa.Table, where
     Where the very same rows are there already, as after a kill, nothing is changed.
     """
     _alone(cursor, schema, table)
-    cursor.execute("SELECT count(*) FROM pg_namespace WHERE nspname = $1", (schema,))
-    if not _one(cursor):  # `IF NOT EXISTS` alone would take the right to make one even where it exists
+    if not _asked(
+        cursor, "SELECT count(*) FROM pg_namespace WHERE nspname = $1", (schema,)
+    ):  # `IF NOT EXISTS` alone would take the right to make one even where it exists
         cursor.execute(f"CREATE SCHEMA IF NOT EXISTS {quote(schema)}")
     sha256 = fingerprint(data)
     if _holds(cursor, schema, table, data, sha256, where):
@@ -106,11 +104,7 @@ def _alone(cursor: Cursor, schema: str, table: str) -> None:
 
 
 def _holds(cursor: Cursor, schema: str, table: str, data: pa.Table, sha256: str, where: str) -> bool:
-    oid = _oid(cursor, schema, table)
-    if oid is None:
-        return False
-    cursor.execute(f"SELECT obj_description({oid}, 'pg_class')")
-    if _one(cursor) != f"{_OURS}released, content {sha256}":
+    if _remark_of(cursor, schema, table) != f"{_OURS}released, content {sha256}":
         return False
     try:
         return fingerprint(_rows(cursor, schema, table, data.schema, where)) == sha256
@@ -150,10 +144,8 @@ def _keep_previous(cursor: Cursor, schema: str, table: str, where: str) -> None:
     if _oid(cursor, schema, table) is None:
         return
     _refuse_hanging(cursor, schema, table, where)
-    oid = _oid(cursor, schema, before)
-    if oid is not None:
-        cursor.execute(f"SELECT obj_description({oid}, 'pg_class')")
-        if not str(_one(cursor) or "").startswith(_OURS):
+    if _oid(cursor, schema, before) is not None:
+        if not _remark_of(cursor, schema, before).startswith(_OURS):
             raise DataError(
                 "a table that is not ours has the name of the version before",
                 where=f"{where}, {before}",
@@ -162,8 +154,7 @@ def _keep_previous(cursor: Cursor, schema: str, table: str, where: str) -> None:
             )
         cursor.execute(f"DROP TABLE {quote(schema)}.{quote(before)}")
     _rename(cursor, schema, table, before)
-    cursor.execute(f"SELECT obj_description({_oid(cursor, schema, before)}, 'pg_class')")
-    if not str(_one(cursor) or "").startswith(_OURS):
+    if not _remark_of(cursor, schema, before).startswith(_OURS):
         _remark(cursor, schema, before, "what the first release replaced")
 
 
@@ -171,8 +162,7 @@ def _refuse_hanging(cursor: Cursor, schema: str, table: str, where: str) -> None
     """Raise where a swap of names would leave readers with the old version, or drop a protection."""
     target = f"{quote(schema)}.{quote(table)}"
     oid = _oid(cursor, schema, table)
-    cursor.execute("SELECT relkind::text FROM pg_class WHERE oid = $1::bigint::oid", (oid,))
-    if _one(cursor) != "r":
+    if _asked(cursor, "SELECT relkind::text FROM pg_class WHERE oid = $1::bigint::oid", (oid,)) != "r":
         raise DataError(
             "what stands there is no ordinary table",
             where=where,
@@ -180,8 +170,7 @@ def _refuse_hanging(cursor: Cursor, schema: str, table: str, where: str) -> None
             fix="name another table under `release`",
         )
     cursor.execute(f"LOCK TABLE {target} IN ACCESS EXCLUSIVE MODE")
-    cursor.execute(_HANGING.format(oid=oid))
-    if found := _one(cursor):
+    if found := _asked(cursor, _HANGING.format(oid=oid)):
         raise DataError(
             f"a {found} hangs on the table and would be lost",
             where=where,
@@ -213,17 +202,23 @@ def _copy_grants(cursor: Cursor, schema: str, table: str) -> None:
 
 
 def _oid(cursor: Cursor, schema: str, table: str) -> int | None:
-    cursor.execute(
+    query = (
         "SELECT c.oid::bigint FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-        "WHERE n.nspname = $1 AND c.relname = $2",
-        (schema, table),
+        "WHERE n.nspname = $1 AND c.relname = $2"
     )
-    found = _one(cursor)
+    found = _asked(cursor, query, (schema, table))
     return None if found is None else int(str(found))
 
 
-def _one(cursor: Cursor) -> object:
-    """The first cell of what was found; None where nothing was."""
+def _remark_of(cursor: Cursor, schema: str, table: str) -> str:
+    """The comment on a table; empty where there is none, or no table."""
+    oid = _oid(cursor, schema, table)
+    return str((oid and _asked(cursor, f"SELECT obj_description({oid}, 'pg_class')")) or "")
+
+
+def _asked(cursor: Cursor, query: str, given: tuple[object, ...] | None = None) -> object:
+    """The first cell of what a query finds; None where it finds nothing."""
+    cursor.execute(query, given)
     rows = cursor.fetchall()
     return rows[0][0] if rows else None
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from synth_audit.audits.published.closest_record.distances import (
+from synth_audit.audits.published.closest_record import (
     bootstrap_privacy_score,
     closest_share,
     distance_ratio,

@@ -87,9 +87,3 @@ def test_a_table_of_secrets_has_no_keys(subject_of, measure):
     table = people(50, rng)
     with pytest.raises(NotApplicable, match="key"):
         measure(Disclosure(), subject_of(table, table, table, **{n: {"role": "sensitive"} for n in table}))
-
-
-@pytest.mark.parametrize("bad", [{"bins": 1}, {"key_size": 0}, {"keys": ("a",), "targets": ("a",)}])
-def test_bad_settings_are_refused(bad):
-    with pytest.raises(ValueError, match="must"):
-        Disclosure(**bad)

@@ -98,12 +98,6 @@ def test_samples_are_of_the_size_asked_for(subject_of, measure):
     assert found[RECALL].value * 70 == pytest.approx(round(found[RECALL].value * 70))
 
 
-@pytest.mark.parametrize("bad", ["max_members", "max_others", "max_reference", "max_learnt", "n_trees"])
-def test_bad_settings_are_refused(bad):
-    with pytest.raises(ValueError, match="must be at least 1"):
-        MembershipDataOnly(**{bad: 0})
-
-
 def visits(n, rng, first):
     """Three rows of each person that are nearly the same."""
     rows = {name: np.repeat(values, 3) for name, values in people(n, rng).items()}

@@ -178,7 +178,7 @@ def tables():
 
 
 def run(subject, *, detection=False, **settings):
-    return Recognition(draws=1, detection=detection_limit, **settings).run(
+    return Recognition(draws=1, detection=detection, **settings).run(
         subject, RunContext(seed=1, draws=np.random.default_rng(1))
     )
 

@@ -11,8 +11,8 @@ import numpy as np
 from synth_audit.audits._declarations import at_least, merit, some_of
 from synth_audit.audits.fidelity._reference import Found, measured_together, sampling_note
 from synth_audit.audits.fidelity.coverage import balls
-from synth_audit.encode.cells import row_groups
 from synth_audit.encode.embedding import EmbeddingSettings
+from synth_audit.encode.encoded import Encoded
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
@@ -205,7 +205,7 @@ def _setting(space: balls.SpaceName) -> str:
 
 def _doubles(subject: Subject) -> tuple[str, ...]:
     """A note where enough training rows have a double for authenticity to mean something else."""
-    [groups] = row_groups([subject.train], subject.features)
+    [groups] = Encoded([subject.train], subject.features).groups()
     sizes = np.bincount(groups)[groups]
     n = int(np.count_nonzero(sizes > 1))
     share = n / len(groups)

@@ -9,9 +9,8 @@ from typing import Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.encode.cells import row_groups
-from synth_audit.encode.distances import EuclideanEncoder
 from synth_audit.encode.embedding import EmbeddingSettings, embed
+from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import over_blocks, single_threaded_algebra
@@ -21,6 +20,7 @@ from synth_audit.neighbours.search import Nearest, nearest, nearest_other
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.proportions import Proportion, unseen_share
 from synth_audit.stats.resampling import critical_value
+from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
 DECIMALS = 9
@@ -350,7 +350,7 @@ class AnchoredSpace:
 
     name: SpaceName
     subject: Subject
-    encoder: EuclideanEncoder
+    varying: Sequence[Column]
     settings: EmbeddingSettings
     context: RunContext
 
@@ -359,15 +359,14 @@ class AnchoredSpace:
         cls, name: SpaceName, subject: Subject, settings: EmbeddingSettings, context: RunContext
     ) -> AnchoredSpace:
         """Raises ``NotApplicable`` where no column varies in train."""
-        encoder = EuclideanEncoder.anchored_on(subject.train, subject.features)
-        if len(encoder.constant) == len(subject.features):
+        varying = Encoded([subject.train], subject.features).varying
+        if not varying:
             raise NotApplicable("no column varies in train, so that there is no centre to be near to")
-        return cls(name, subject, encoder, settings, context)
+        return cls(name, subject, varying, settings, context)
 
     def rows(self, known: Table, other: Table) -> RowsInSpace:
         """Rows of train and of another table, and which of them stand in both."""
-        varying = [c for c in self.subject.features if c.name not in self.encoder.constant]
-        groups = row_groups([known, other], varying)
+        groups = Encoded([known, other], self.varying).groups()
         met = np.isin(groups[0], groups[1]), np.isin(groups[1], groups[0])
         of_train, of_other = self.coordinates([known, other])
         return RowsInSpace(of_train, of_other, *met)
@@ -379,11 +378,11 @@ class AnchoredSpace:
             NotApplicable: the embedding has too little to learn from.
             PluginError: the embedding is asked for and torch is not installed.
         """
-        train, columns = self.subject.train, self.subject.features
+        train = self.subject.train
         if self.name == "embedding":
-            return embed(train, tables, columns, settings=self.settings, context=self.context)
+            return embed(train, tables, self.subject.features, settings=self.settings, context=self.context)
         with np.errstate(over="ignore"):  # an absurd value, infinitely many deviations away, is tamed
-            points = self.encoder.encode(tables)
+            points = Encoded(tables, self.varying, [train]).coordinates()
         return [tamed(rows) for rows in points]
 
 

@@ -13,22 +13,8 @@ import numpy as np
 from synth_audit.arrays import Floats
 from synth_audit.audits._declarations import at_least, descriptive, different, excess_over_control, share
 from synth_audit.audits._targets import AttackerLimit
-from synth_audit.audits.privacy._attribute_secrets import (
-    FEWEST_ROWS,
-    RETAINED,
-    ROWS_EACH,
-    AttackedSecrets,
-    associated,
-    retained,
-    worst,
-)
-from synth_audit.audits.privacy.attribute_game.iterations import (
-    TARGETS,
-    GameSizes,
-    Guesses,
-    IterationResult,
-    play,
-)
+from synth_audit.audits.privacy import _attribute_secrets as attributes
+from synth_audit.audits.privacy.attribute_game import iterations as game
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.findings.measurement import (
@@ -122,13 +108,13 @@ class SecretResult:
     """
 
     name: str
-    iterations: tuple[IterationResult, ...]
+    iterations: tuple[game.IterationResult, ...]
     associated: bool
     explained: bool
     level: float
     suppression: int
 
-    def of(self, pick: Callable[[IterationResult], float]) -> Floats:
+    def of(self, pick: Callable[[game.IterationResult], float]) -> Floats:
         """One number of each iteration, shape (m,)."""
         return np.array([pick(r) for r in self.iterations])
 
@@ -169,7 +155,7 @@ class SecretResult:
         found, real = self.of(lambda r: r.skill), self.of(lambda r: r.real_skill)
         turned = math.copysign(1.0, found.mean())  # who knows one secret can turn such guesses round
         interval = ratio_interval(turned * found, real, level)
-        yield self._at(RETAINED, abs(found.mean()) / real.mean(), interval, _NONE_RETAINED)
+        yield self._at(attributes.RETAINED, abs(found.mean()) / real.mean(), interval, _NONE_RETAINED)
 
     def others(self) -> Iterator[Measurement]:
         """What describes the attack and is not judged."""
@@ -183,9 +169,9 @@ class SecretResult:
             if _many(guesses, self.suppression):
                 yield from _errors(self.name, targets, guesses, len(self.iterations), self.level)
 
-    def guesses(self) -> dict[str, list[Guesses]]:
+    def guesses(self) -> dict[str, list[game.Guesses]]:
         """Guesses of the iterations that had targets, by kind of target."""
-        found: dict[str, list[Guesses]] = {"outlying targets": [], "random targets": []}
+        found: dict[str, list[game.Guesses]] = {"outlying targets": [], "random targets": []}
         for result in self.iterations:
             for kind, guesses in result.guesses.items():
                 found.setdefault(kind, []).append(guesses)
@@ -226,12 +212,16 @@ def measured(results: Sequence[SecretResult], level: float, *, complete: bool) -
     Args:
         complete: every secret that the table has was attacked, or never varies.
     """
-    yield from retained(results, level, complete=complete)
+    yield from attributes.retained(
+        lambda at: [m for r in results for m in r.retained(at)],
+        level,
+        judged=complete and not any(r.open for r in results),
+    )
     corrected = corrected_level(level, len(results))
     for measure in (SecretResult.mab, SecretResult.mr2):
         # One secret that cannot be judged must not leave a headline that looks safe without it.
         if measure is SecretResult.mab or all(r.explained for r in results):
-            yield worst([measure(r, corrected) for r in results], level)
+            yield attributes.worst([measure(r, corrected) for r in results], level)
             yield from (measure(r, level) for r in results)
     for result in results:
         yield from result.others()
@@ -270,8 +260,8 @@ def remarks(results: Sequence[SecretResult], n_sets: int) -> Iterator[str]:
     for result in results:
         if not result.explained:
             yield (
-                f"nothing is said of R² of {result.name}: {ROWS_EACH} rows are needed for each number that "
-                "predicts it, so raise `reference` and `rows` as far as train allows"
+                f"nothing is said of R² of {result.name}: {attributes.ROWS_EACH} rows are needed for each "
+                "number that predicts it, so raise `reference` and `rows` as far as train allows"
             )
         for targets, guesses in result.guesses().items():
             if not _many(guesses, result.suppression):
@@ -284,13 +274,13 @@ def remarks(results: Sequence[SecretResult], n_sets: int) -> Iterator[str]:
             )
 
 
-def _many(guesses: Sequence[Guesses], suppression: int) -> bool:
+def _many(guesses: Sequence[game.Guesses], suppression: int) -> bool:
     """True when enough people stand behind the errors: a mean over few would give their values away."""
     return len(guesses) > 1 and len({row for g in guesses for row in g.rows}) >= suppression
 
 
 def _errors(
-    secret: str, setting: str, guesses: Sequence[Guesses], iterations: int, level: float
+    secret: str, setting: str, guesses: Sequence[game.Guesses], iterations: int, level: float
 ) -> Iterator[Measurement]:
     """Mean squared errors over iterations that had targets, beside that of guessing the mean: learnt from
     the sets (MSE_S), and from real rows (MSE_R)."""
@@ -303,7 +293,7 @@ def _errors(
             setting=setting,
             column=secret,
             interval=mean_interval(errors, level),
-            n_requested=TARGETS * iterations,
+            n_requested=game.TARGETS * iterations,
             n_achieved=sum(len(g.rows) for g in guesses),
             reference=mean,
         )
@@ -379,7 +369,7 @@ class AttributeGame:
             "single records. What the population has in common counts as well: a release that hands on a "
             "true association is useful for it and tells of everybody to whom it applies."
         ),
-        quantities=(RETAINED, MAB, REAL_MAB, WCAB, MR2, REAL_MR2, MSE, REAL_MSE, ADVANTAGE),
+        quantities=(attributes.RETAINED, MAB, REAL_MAB, WCAB, MR2, REAL_MR2, MSE, REAL_MSE, ADVANTAGE),
         risk="inference",
         needs=(Need.GENERATOR,),  # and a secret: one of role sensitive, or one that `columns` names
         leak=Leak.ASSOCIATIONS,
@@ -391,27 +381,27 @@ class AttributeGame:
 
     def __post_init__(self) -> None:
         # Of fewer than two iterations nothing is known of how much they differ.
-        at_least(self, iterations=2, reference=FEWEST_ROWS, rows=FEWEST_ROWS, sets=1)
+        at_least(self, iterations=2, reference=attributes.FEWEST_ROWS, rows=attributes.FEWEST_ROWS, sets=1)
         share(self, "tail")
         different(self, "columns")
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Play the iterations: reference samples and fits by the seed, sets drawn from ``context.rng``."""
-        attacked = AttackedSecrets.of(subject, self.columns)
+        attacked = attributes.AttackedSecrets.of(subject, self.columns)
         n, secrets, notes = subject.train.n_rows, attacked.secrets, list(attacked.notes)
         if n < self.reference:
             notes.append(f"reference samples are all {n} training rows, since there are no {self.reference}")
-        sizes = GameSizes(self.reference, self.sets, self.rows, self.tail, self.achilles)
-        played = partial(play, subject, context, attacked.design, secrets, sizes)
+        sizes = game.GameSizes(self.reference, self.sets, self.rows, self.tail, self.achilles)
+        played = partial(game.play, subject, context, attacked.design, secrets, sizes)
         iterations = context.map("iteration", played, list(enumerate(context.rng.spawn(self.iterations))))
         with single_threaded_algebra():
-            related = [associated(subject, attacked.design, secret, context.seed) for secret in secrets]
+            tied = [attributes.associated(subject, attacked.design, s, context.seed) for s in secrets]
         results = [
             SecretResult(
                 name=secret.name,
                 iterations=tuple(results[i] for results in iterations),
-                associated=related[i],
-                explained=ROWS_EACH * len(secret.predictors) <= min(n, self.reference, self.rows),
+                associated=tied[i],
+                explained=attributes.ROWS_EACH * len(secret.predictors) <= min(n, self.reference, self.rows),
                 level=subject.level,
                 suppression=subject.suppression,
             )

@@ -19,7 +19,7 @@ from synth_audit.audits.privacy._attribute_secrets import (
     SecretRows,
 )
 from synth_audit.dp.guarantee import PrivacyGuarantee
-from synth_audit.encode.facets import facets
+from synth_audit.encode.univariate import outlying_rows
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.execution.seeds import as_int_seed, child_rng
@@ -111,11 +111,9 @@ class GuessTest:
 
     def taught(self, values: Floats, present: Bools, secret: Secret) -> float:
         """Skill of what the encoded reference rows teach; where they are scored themselves, across folds."""
-        if self.folds is None:
-            return self.skill(FittedAttack.learnt(SecretRows.of(values, present, secret), secret))
         held = values[present]  # a missing value is read as the mean of those who teach
         guesses = self.people.cross_fitted(
-            lambda others: FittedAttack.learnt(SecretRows.of(held, others, secret), secret), self.folds
+            lambda some: FittedAttack.learnt(SecretRows.of(held, some, secret), secret).guess, self.folds
         )
         return self.people.skill(guesses, self.weights)
 
@@ -259,7 +257,7 @@ def _targets(
     column = reference.schema[secret.name]
     present = np.flatnonzero(~reference.missing(secret.name))
     found = {
-        "outlying targets": facets(column).outlying(reference, column, sizes.tail),
+        "outlying targets": outlying_rows(reference, column, sizes.tail),
         "random targets": present,
     }
     found = {

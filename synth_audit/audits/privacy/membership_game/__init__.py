@@ -2,27 +2,406 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Positions
-from synth_audit.audits._declarations import at_least, different, share, some_of
+from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.audits._declarations import at_least, different, merit, share, some_of
 from synth_audit.audits._targets import AttackerLimit
-from synth_audit.audits.privacy.membership_game import measures, shadow_game
-from synth_audit.audits.privacy.membership_game.measures import Played, played
+from synth_audit.audits.privacy.membership_game import shadow_game
+from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet, SetScores
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed, child_rng
-from synth_audit.findings.measurement import Exposure, Findings, Measurement
+from synth_audit.findings.measurement import (
+    Direction,
+    Exposure,
+    Findings,
+    Interval,
+    IntervalEstimate,
+    Measurement,
+    MeasurementId,
+    Quantity,
+    Reference,
+    SampleCounts,
+    Series,
+)
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.plugins.fitting import FitRecipe
-from synth_audit.stats.attack_success import corrected_level
-from synth_audit.stats.resampling import mean_interval
+from synth_audit.stats import roc
+from synth_audit.stats.attack_success import corrected_level, worst_estimate
+from synth_audit.stats.epsilon import most_advantage
+from synth_audit.stats.proportions import Proportion, proportion_interval
+from synth_audit.stats.resampling import box_lines, critical_value, mean_interval
+from synth_audit.stats.roc import auroc
+
+SURE = 0.5
+"""The attacker says *learnt* above this probability."""
+
+ONE_PERCENT, ONE_PER_MILLE = 0.01, 0.001
+"""False positive rates of the field: Carlini et al. 2022 report the true positive rate at a low one."""
+
+FEWEST_GAMES = 10
+"""With fewer games of one kind, an iteration and a target each, single models decide the number."""
+
+_LEAST_GAIN = 1e-300
+"""A gain of 0 is read as this, so that its logarithm is finite."""
+
+PRIVACY_GAIN = merit(
+    "privacy_gain",
+    "Privacy gain against membership inference",
+    range=(0.0, 2.0),
+    proportional=False,  # it rests on a few people, most of them chosen for standing alone
+    help="1: the attacker does no better than by guessing; 0: it always knows, as with the real table.",
+)
+
+MEDIAN_GAIN = Quantity(
+    "median_gain",
+    "Median privacy gain over iterations and targets",
+    unit="score",
+    direction=Direction.NEUTRAL,  # half of the targets may be found out and it stays where it is
+    range=(0.0, 2.0),
+    help="As TVineSynth reports it. The mean beside it is what is judged.",
+)
+
+WORST_TARGET = merit(
+    "worst_target_gain",
+    "Privacy gain of the target that is found most often",
+    range=(0.0, 2.0),
+    proportional=False,  # the least of many noisy numbers
+    help="Least gain over single targets. By chance it is below 1; near 0 one of them is always found.",
+)
+
+AUC = Quantity(
+    "auc",
+    "Area under the attacker's curve",
+    unit="probability",
+    proportional=False,  # see above
+    help="Chance that a set learnt with the target looks more like it than one without. 0.5: guessing.",
+)
+
+TPR_1 = Quantity(
+    "tpr_at_fpr_1pct",
+    "Targets found at 1 % false alarms",
+    proportional=False,  # see above
+    help="Share of sets with the target that the attacker names while it names 1 % of those without.",
+)
+
+TPR_01 = Quantity(
+    "tpr_at_fpr_01pct",
+    "Targets found at 0.1 % false alarms",
+    proportional=False,  # see above
+    help="Share of sets with the target that the attacker names while it names 0.1 % of those without.",
+)
+
+EPSILON_REFUTED = Quantity(
+    "epsilon_refuted",
+    "Epsilon that the game proves beyond the one guaranteed",
+    unit="epsilon",
+    range=(-math.inf, math.inf),
+    proportional=False,  # a logarithm
+    help="How far the epsilon that explains the attacker's success lies above the guarantee; 0: it holds.",
+)
+
+_POOLED = (PRIVACY_GAIN, AUC, TPR_1, TPR_01)
+
+QUANTITIES = (PRIVACY_GAIN, MEDIAN_GAIN, WORST_TARGET, AUC, TPR_1, TPR_01, EPSILON_REFUTED)
+
+_REFERENCES = {
+    PRIVACY_GAIN: Reference(1.0, "a generator that the target leaves no trace in"),
+    WORST_TARGET: Reference(1.0, "a generator that no target leaves a trace in"),
+    AUC: Reference(0.5, "guessing"),
+    TPR_1: Reference(ONE_PERCENT, "naming sets with the target no more often than others"),
+    TPR_01: Reference(ONE_PER_MILLE, "naming sets with the target no more often than others"),
+}
+
+_RATES = {TPR_1: ONE_PERCENT, TPR_01: ONE_PER_MILLE}
 
 KINDS = ("outlying", "random", "vulnerable", "achilles")
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """Scores of all games about targets of one kind with one feature set, shape (M, T, E) each.
+
+    Attributes:
+        inside, outside: of sets whose models had and had not learnt the target; M iterations, T targets, E
+            sets.
+    """
+
+    kind: str
+    features: FeatureSet
+    inside: Floats
+    outside: Floats
+
+    @property
+    def setting(self) -> str:
+        """Kind of target and feature set."""
+        return f"{self.kind}, {self.features}"
+
+    @property
+    def gains(self) -> Floats:
+        """``PG = 1 − (TPR − FPR)`` of every iteration and target, shape (M, T)."""
+        return 1.0 - (self._named(self.inside) - self._named(self.outside))
+
+    def apart(self) -> list[Played]:
+        """The games about each target for itself."""
+        targets = range(self.inside.shape[1])
+        return [
+            replace(self, inside=self.inside[:, i : i + 1], outside=self.outside[:, i : i + 1])
+            for i in targets
+        ]
+
+    @property
+    def n_sets(self) -> int:
+        """Sets with the target that were judged."""
+        return int(self.inside.size)
+
+    def _named(self, scores: Floats) -> Floats:
+        share: Floats = np.mean(scores > SURE, axis=2)
+        return share
+
+
+def played(games: Sequence[SetScores], kinds: Mapping[str, Positions]) -> list[Played]:
+    """The games of each kind of target and feature set.
+
+    Args:
+        kinds: for each kind, which of the games' targets are of it.
+    """
+    return [
+        Played(
+            kind,
+            name,
+            np.stack([g.inside[name][rows] for g in games]),
+            np.stack([g.outside[name][rows] for g in games]),
+        )
+        for kind, rows in kinds.items()
+        for name in games[0].inside
+    ]
+
+
+def gain(game: Played, level: float) -> IntervalEstimate:
+    """Mean privacy gain, ``1 − (TPR − FPR)``.
+
+    All sets of one model, and all targets of one iteration, share reference rows: iterations are the units.
+    """
+    hits, alarms = (Proportion.of((x > SURE).ravel()) for x in (game.inside, game.outside))
+    apart = alarms.less(hits, level).interval
+    counted = replace(apart, low=1 + apart.low, high=1 + apart.high)
+    return _over_iterations(game.gains.mean(axis=1), counted, level)
+
+
+def area(game: Played, level: float) -> IntervalEstimate:
+    """Mean over games of ``AUC = P(with > without) + ½ P(tie)``, each among the sets of one classifier.
+
+    Were all sets independent, its variance would be at most ``AUC (1 − AUC) / n`` (Birnbaum & Klose 1957),
+    that of a share: the interval is at least as wide.
+    """
+    pairs = [
+        [auroc(i, o) for i, o in zip(with_target, without, strict=True)]
+        for with_target, without in zip(game.inside, game.outside, strict=True)
+    ]
+    per_iteration = np.mean(pairs, axis=1)
+    counted = proportion_interval(float(per_iteration.mean()) * game.n_sets, game.n_sets, level)
+    return _over_iterations(per_iteration, counted, level)
+
+
+def true_positive_rate(game: Played, false_alarms: float, level: float) -> IntervalEstimate:
+    """True-positive rate where one threshold over all games passes this share of sets without the target.
+
+    A share's interval for as many independent sets as would be as certain, ``n = θ (1 − θ) / v · (z / t)²``,
+    but no more than there are; v by the jackknife over the M iterations, ``v = s²(M θ − (M − 1) θ₍₋ₘ₎) / M``,
+    which knows of the uncertain threshold too, and t for M − 1 degrees of freedom. Sources: Tukey 1958; Korn
+    & Graubard 1998.
+    """
+    from scipy.special import stdtrit  # here, since a code location must not load it
+
+    def found(kept: Bools) -> float:
+        inside, outside = game.inside[kept].ravel(), game.outside[kept].ravel()
+        return float(np.mean(roc.alarm(inside, outside, false_alarms)))
+
+    m = len(game.inside)
+    value = found(np.ones(m, dtype=bool))
+    pseudo = np.array([m * value - (m - 1) * found(np.arange(m) != i) for i in range(m)])
+    variance = float(np.var(pseudo, ddof=1)) / m
+    certain = value * (1 - value) / variance if variance > 0 else math.inf
+    slack = critical_value(level) / float(stdtrit(m - 1, 0.5 + level / 2))
+    n = min(float(game.n_sets), certain * slack**2)
+    if n <= 0:  # no set, or every set, in every iteration
+        n = float(game.n_sets)
+    ends = proportion_interval(value * n, n, level)
+    return IntervalEstimate(value, replace(ends, method=f"{ends.method}, jackknife over iterations"))
+
+
+def _over_iterations(values: Floats, counted: Interval, level: float) -> IntervalEstimate:
+    """Their mean; at each end the wider: iterations that agree are no surer than independent sets."""
+    own = mean_interval(values, level)
+    method = f"{own.method}, at least {counted.method}"
+    interval = Interval(min(own.low, counted.low), max(own.high, counted.high), level, method)
+    return IntervalEstimate(float(values.mean()), interval)
+
+
+_ESTIMATORS: Mapping[Quantity, Callable[[Played, float], IntervalEstimate]] = {
+    PRIVACY_GAIN: gain,
+    WORST_TARGET: gain,
+    AUC: area,
+    TPR_1: lambda game, level: true_positive_rate(game, ONE_PERCENT, level),
+    TPR_01: lambda game, level: true_positive_rate(game, ONE_PER_MILLE, level),
+}
+
+
+def measured(games: Sequence[Played], requested: Mapping[str, int], level: float) -> list[Measurement]:
+    """Every quantity for the worst of all, for the worst of each kind, and the gain for each feature set.
+
+    A mean over targets hides one who is always found, or sets off one guessed wrongly against one guessed
+    rightly: the worst single target stands beside it, among as many as were played with all feature sets.
+
+    Args:
+        requested: games asked for, by kind.
+    """
+    kinds = list(dict.fromkeys(g.kind for g in games))
+    groups = [("", list(games)), *((kind, [g for g in games if g.kind == kind]) for kind in kinds)]
+    groups += [(g.setting, [g]) for g in games]
+    pooled = [
+        _worst(quantity, setting, group, requested, level)
+        for setting, group in groups
+        for quantity in (_POOLED if setting in ("", *kinds) else (PRIVACY_GAIN,))
+        if all(_told(quantity, g) for g in group)
+    ]
+    medians = [median_gain(setting, group, requested, level) for setting, group in groups]
+    return [pooled[0], worst_target(games, requested, level), *pooled[1:], *medians]
+
+
+def median_gain(
+    setting: str, games: Sequence[Played], requested: Mapping[str, int], level: float
+) -> Measurement:
+    """The median over iterations, targets and, where several are given, feature sets.
+
+    The interval is Student's of the medians of single iterations, and holds the median of all.
+    """
+    gains = np.concatenate([g.gains for g in games], axis=1)
+    value, ends = float(np.median(gains)), mean_interval(np.median(gains, axis=1), level)
+    interval = replace(ends, low=min(ends.low, value), high=max(ends.high, value))
+    null, counts = _REFERENCES[PRIVACY_GAIN], _counts(games, requested)
+    return MEDIAN_GAIN.at(value, setting=setting, interval=interval, reference=null, **counts)
+
+
+def _counts(games: Sequence[Played], requested: Mapping[str, int]) -> SampleCounts:
+    """Games about all kinds of targets, those with several feature sets once."""
+    kinds = {g.kind: g for g in games}
+    return SampleCounts(
+        n_requested=sum(requested[kind] for kind in kinds),
+        n_achieved=sum(g.gains.size for g in kinds.values()),
+        n_minimum=FEWEST_GAMES * len(kinds),
+    )
+
+
+def least_gain(epsilon: float, delta: float) -> float:
+    """The privacy gain that (ε, δ) guarantees: ``2 (1 − δ) / (e^ε + 1)``.
+
+    From ``Adv ≤ (e^ε − 1 + 2δ) / (e^ε + 1)`` (Kairouz et al. 2015, Humphries et al. 2023), never above the
+    ``e^ε − 1`` of Yeom et al. 2018 when δ is 0, and not void for a large ε.
+    """
+    return 1 - most_advantage(epsilon, delta)
+
+
+def refuted(headline: Measurement, epsilon: float, delta: float) -> Measurement:
+    """The least ε whose guarantee allows the gain, less the ε that is claimed.
+
+    ``PG ≥ 2 (1 − δ) / (e^ε + 1)`` solved for ε, which falls as the gain rises: the upper end of the gain's
+    interval gives the lower end of this one.
+    """
+
+    def beyond(gain: float) -> float:
+        if math.isnan(gain):  # of no gain it must not say that the claim holds
+            return math.nan
+        ratio = 2 * (1 - delta) / max(gain, _LEAST_GAIN) - 1
+        return (math.log(ratio) if ratio > 1 else 0.0) - epsilon
+
+    given = headline.interval
+    assert given is not None
+    return EPSILON_REFUTED.at(
+        beyond(headline.value),
+        interval=replace(given, low=beyond(given.high), high=beyond(given.low)),
+        n_requested=headline.n_requested,
+        n_achieved=headline.n_achieved,
+        n_minimum=headline.n_minimum,
+        reference=Reference(0.0, "a guarantee that the game does not contradict"),
+    )
+
+
+def worst_target(games: Sequence[Played], requested: Mapping[str, int], level: float) -> Measurement:
+    """The least gain over single targets and feature sets, its interval corrected for all of them."""
+    single = [alone for game in games for alone in game.apart()]
+    worst = _worst(WORST_TARGET, "", single, requested, level)
+    targets = sum(g.inside.shape[1] for g in {g.kind: g for g in games}.values())
+    return replace(worst, n_achieved=len(games[0].inside) * targets)
+
+
+def _told(quantity: Quantity, game: Played) -> bool:
+    """Whether there are enough sets in all for such a rate of false alarms."""
+    return quantity not in _RATES or _RATES[quantity] * (game.n_sets + 1) >= 1 - 1e-9
+
+
+def _worst(
+    quantity: Quantity, setting: str, games: Sequence[Played], requested: Mapping[str, int], level: float
+) -> Measurement:
+    """The worst of several games; both ends of its interval are the worst of intervals that hold for all."""
+    at = [partial(_ESTIMATORS[quantity], game) for game in games]
+    safer = quantity.direction is Direction.HIGHER
+    worst = at[0](level) if len(at) == 1 else worst_estimate(at, level, str(len(at)), higher_is_safer=safer)
+    counts = _counts(games, requested)
+    return quantity.at(worst, setting=setting, reference=_REFERENCES[quantity], **counts)
+
+
+def boxes(games: Sequence[Played], suppression: int) -> Iterator[Series]:
+    """Box plots of the gain over iterations and targets; none where a box would stand for too few."""
+    shown = [g for g in games if g.gains.size >= suppression]
+    if shown:
+        yield Series(
+            id=PRIVACY_GAIN.id(),
+            title="Privacy gain over iterations and targets",
+            kind="box",
+            x_label="targets and what the attacker looks at",
+            y_label="privacy gain",
+            x=tuple(g.setting.replace("_", " ") for g in shown),
+            lines=box_lines([g.gains.ravel() for g in shown]),
+            places=tuple(PRIVACY_GAIN.id(g.setting) for g in shown),
+        )
+
+
+def curves(games: Sequence[Played], suppression: int, promise: AttackerLimit | None) -> Iterator[Series]:
+    """The attackers' curves over all kinds of targets, by what they look at, below what is promised.
+
+    One threshold for all games of a feature set, as for the rates; the promise is concave in the rate of
+    false alarms, so that it bounds the mean over games with a threshold each, and this one.
+    """
+    grid = np.linspace(0.0, 1.0, 51).tolist()
+    lines: dict[str, tuple[float, ...]] = {}
+    for name in dict.fromkeys(g.features for g in games):
+        own = [g for g in games if g.features == name]
+        if sum(g.gains.size for g in own) >= suppression:
+            inside, outside = (
+                np.concatenate([getattr(g, side).ravel() for g in own]) for side in ("inside", "outside")
+            )
+            found = (float(np.mean(roc.alarm(inside, outside, x))) for x in grid)
+            lines[name.replace("_", " ")] = tuple(found)
+    if lines:
+        bound = {} if promise is None else {promise.label: tuple(map(promise.most_found, grid))}
+        yield Series(
+            id=MeasurementId("", "attackers_curve"),
+            title="Sets with the target found against false alarms",
+            kind="line",
+            x_label="share of sets without the target named",
+            y_label="share of sets with the target named",
+            x=tuple(grid),
+            lines={**lines, **bound},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +472,7 @@ class MembershipGame:
             "The targets stand for their kind; others may be more at risk. An attacker with a better idea of "
             "where to look sees more. Of several rows of one person one alone is added."
         ),
-        quantities=measures.QUANTITIES,
+        quantities=QUANTITIES,
         risk="membership",
         needs=(Need.GENERATOR,),
         leak=Leak.COPIES,
@@ -140,15 +519,15 @@ class MembershipGame:
         kinds = {kind: np.searchsorted(targets, rows) for kind, rows in chosen.items()}
         games = played(scores, kinds)
         requested = {kind: self.iterations * wanted[kind] for kind in chosen}
-        found = measures.measured(games, requested, subject.level)
+        found = measured(games, requested, subject.level)
         promise = scores[0].guarantee
         if promise is not None:
-            found.append(measures.refuted(found[0], promise.epsilon, promise.delta))
+            found.append(refuted(found[0], promise.epsilon, promise.delta))
         return Findings(
             measurements=tuple(found),
             series=(
-                *measures.boxes(games, subject.suppression),
-                *measures.curves(games, subject.suppression, AttackerLimit.of(promise, replaced=False)),
+                *boxes(games, subject.suppression),
+                *curves(games, subject.suppression, AttackerLimit.of(promise, replaced=False)),
             ),
             notes=(*self._notes(game.sizes, chosen), *_promises(promise, found[0])),
             exposures=tuple(_exposures(games, chosen, subject.level)),
@@ -172,7 +551,7 @@ def _promises(guarantee: PrivacyGuarantee | None, headline: Measurement) -> list
     """What a formal guarantee says of the gain, and whether the game contradicts it."""
     if guarantee is None:
         return []
-    bound = measures.least_gain(guarantee.epsilon, guarantee.delta)
+    bound = least_gain(guarantee.epsilon, guarantee.delta)
     notes = [
         f"the guarantee of the fit (epsilon {guarantee.epsilon:g}) promises a privacy gain of at "
         f"least {bound:.3f}"
@@ -190,7 +569,5 @@ def _exposures(games: Sequence[Played], chosen: Mapping[str, Positions], level: 
         gains = [g.gains for g in games if g.kind == kind]
         each = corrected_level(level, len(gains) * len(rows))
         hit = [any(mean_interval(g[:, i], each).high < 1 for g in gains) for i in range(len(rows))]
-        found.append(
-            Exposure(measures.PRIVACY_GAIN.id(kind), (), rows, rows[np.array(hit, dtype=bool)], none, none)
-        )
+        found.append(Exposure(PRIVACY_GAIN.id(kind), (), rows, rows[np.array(hit, dtype=bool)], none, none))
     return found

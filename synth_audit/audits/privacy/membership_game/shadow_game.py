@@ -13,7 +13,7 @@ from synth_audit.arrays import Bools, Floats, Integers, Positions
 from synth_audit.audits._targets import ISOLATED_FROM, drawn, most_isolated, named_or_sensitive
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.encode.codes import coded, label_counts
-from synth_audit.encode.facets import facets
+from synth_audit.encode.univariate import outlying_rows
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
@@ -279,26 +279,23 @@ def guesses(classifier: Classifier, known: Floats, learnt: Bools, asked: Floats,
             rows behind each, shape (n,); both answers must occur.
         asked: features of the sets to be judged, shape (m, F).
     """
-    with single_threaded_algebra():
-        model = _classifier(classifier, seed).fit(known, learnt)
-        found: Floats = np.round(model.predict_proba(asked)[:, 1], _DECIMALS_OF_GUESSES)
-    return found
-
-
-def _classifier(name: Classifier, seed: int) -> Any:
-    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.ensemble import RandomForestClassifier  # here, since a code location must not load it
     from sklearn.linear_model import LogisticRegression
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    match name:
+    model: Any
+    match classifier:
         case "random_forest":  # on resampled rows such leaves bring the gain from 0.50 to the best, 0.38
-            return RandomForestClassifier(50, min_samples_leaf=0.05, n_jobs=1, random_state=seed)
+            model = RandomForestClassifier(50, min_samples_leaf=0.05, n_jobs=1, random_state=seed)
         case "logistic":
-            return make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=5000))
+            model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1, max_iter=5000))
         case "nearest_neighbours":  # a tree, since distances by products of matrices break ties by rounding
-            return make_pipeline(StandardScaler(), KNeighborsClassifier(5, algorithm="kd_tree"))
+            model = make_pipeline(StandardScaler(), KNeighborsClassifier(5, algorithm="kd_tree"))
+    with single_threaded_algebra():
+        found: Floats = np.round(model.fit(known, learnt).predict_proba(asked)[:, 1], _DECIMALS_OF_GUESSES)
+    return found
 
 
 def _medians(numbers: Floats, n: Integers) -> Floats:
@@ -517,7 +514,7 @@ def choose(
     found: dict[str, Positions] = {}
     if wanted["outlying"]:
         found["outlying"] = _in_turn(
-            [facets(c).outlying(subject.train, c, tail) for c in columns], wanted["outlying"], rng
+            [outlying_rows(subject.train, c, tail) for c in columns], wanted["outlying"], rng
         )
     for kind, others in (("vulnerable", 1), ("achilles", ISOLATED_FROM)):
         if most := wanted[kind]:

@@ -1,4 +1,4 @@
-"""One run: what this release costs at least, from the secret coins of the split and no further fit."""
+"""One run: what this release costs at least, from the random split and no further fit."""
 
 from __future__ import annotations
 
@@ -378,6 +378,10 @@ class OneRun:
     fifth of α. Where the sizes of train and control were fixed, or the guarantee is one of replacing, the
     bound is that for divisions of fixed sizes.
 
+    The scores are its own, because the bound grows with the number of people, and views of ``recognition``
+    score 2,000 of a side at most. On the same few people these prove about as much
+    (``docs/research/methods-measured.md``).
+
     ``gaussian_mu`` is a second lower bound from the same scores: the largest μ for which no μ-GDP mechanism
     would let so many guesses be right (`measures.py`). It has its own α and
     is never called ε, because a generator need not behave like Gaussian noise.
@@ -399,11 +403,11 @@ class OneRun:
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="What this release costs at least",
-        question="By how much does this release provably give away who was in the training data?",
+        question="By how much does this release provably give away who was in the training set?",
         threat_model=(
-            "An adversary holds the release and the records of all candidates, and claims of some that they "
-            "were in the training data. Secret coins of the split decided who really was, so that luck can "
-            "be told from knowledge without running the generator again."
+            "An adversary holds the release and the records of training and control people, and names some "
+            "of them as training people. A random split decided who really is, and the adversary cannot know "
+            "it. So more right names than guessing gives are proof."
         ),
         not_covered=(
             "A lower bound proves a cost and never its absence: 0 says that these claims proved nothing, and "

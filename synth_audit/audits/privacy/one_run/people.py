@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.encode.distances import GowerEncoder
+from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.hashing import KeyedHash
 from synth_audit.neighbours.gower import Mixed
@@ -175,17 +175,17 @@ def score(subject: Subject, people: ClaimablePeople, subsets: int, rng: np.rando
     """
     schema = pooled_schema(subject, people.pooled)
     pooled, release = (t.under(schema) for t in (people.pooled, subject.synthetic))
-    encoder = GowerEncoder.anchored_on(pooled, schema.features)
-    real, made = encoder.encode([pooled, release])
-    order = np.array(encoder.order)
+    encoded = Encoded([pooled, release], schema.features)
+    real, made = encoded.mixed()
+    order = np.array(encoded.order)
     near = nearest(real.take(people.rows), made)
     other = nearest_other(real, people.rows)
-    width = max(len(set(encoder.order)), 1)
+    width = max(len(set(encoded.order)), 1)
     found = {"nearest row": -near.first, "density ratio": log_density_ratio(near, other, width)}
     for how, cells in (("exact", None), ("near", _CELLS)):
         codes = [_codes(real, made, j, cells) for j in range(len(order))]
         ratios = []
-        for subset in _subsets(sorted(set(encoder.order)), subsets, rng):
+        for subset in _subsets(sorted(set(encoded.order)), subsets, rng):
             groups = row_kinds(np.column_stack([codes[j] for j in np.flatnonzero(np.isin(order, subset))]))
             of_real, of_made = groups[: len(real)], groups[len(real) :]
             ratios.append(log_frequency_ratio(of_made, of_real)[people.rows])

@@ -9,30 +9,27 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.audits._declarations import at_least, descriptive, excess_over_control, share
-from synth_audit.audits.privacy._guesses import exposure, risk_at, success_rate, successes
-from synth_audit.audits.privacy._known_columns import KnownColumn, differences, known_columns
-from synth_audit.audits.privacy._known_sets import AskedPeople, looked_at
+from synth_audit.audits.privacy._known_columns import known_columns
+from synth_audit.audits.privacy._secrets import (
+    AskedPeople,
+    Attacks,
+    Knowledge,
+    exposure,
+    success_rate,
+    successes,
+)
 from synth_audit.audits.privacy.partial_knowledge import column_sets
-from synth_audit.audits.privacy.partial_knowledge.attacks import Adversary, pooled_excess
+from synth_audit.audits.privacy.partial_knowledge.adversary import Adversary, pooled_excess
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import (
-    Exposure,
-    Findings,
-    IntervalEstimate,
-    Reference,
-)
+from synth_audit.findings.measurement import PEOPLE, Exposure, Findings, Reference
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
-from synth_audit.stats.cross_fitting import ClaimTable, held_out_excess
 from synth_audit.stats.proportions import Proportion
-from synth_audit.table.kind import TIME
-
-Found = tuple[column_sets.Knowledge, int]
-"""What was known, and the position of the secret that claims are about."""
 
 EXCESS = excess_over_control(
     "excess_people",
     "People given away to one who knows a few columns",
+    unit=PEOPLE,
     proportional=False,  # a claim that is right by luck is no excess, and luck differs by column
     help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
     "claims about strangers come to; 0 is none.",
@@ -120,42 +117,49 @@ class PartialKnowledge:
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Look at most ``max_people`` people of train and of control up in the whole release."""
-        real = subject.real
+        real, level = subject.real, subject.level
         people = AskedPeople.drawn(subject, self.max_people, context.rng)
-        if (n := min(len(people.train), len(people.control))) < 2:
+        if people.fewest < 2:
             raise NotApplicable("people on either side are halved, so there must be two")
         tables = [subject.synthetic, real[0].take(people.train), real[1].take(people.control)]
         columns = list(known_columns(tables, subject.features, real))
         if not columns:
             raise NotApplicable("no column varies in train")
-        derived = differences(columns, tables, subject.features, real)
-        sets, blocks = self._sets(columns, derived, subject, people, context)
+        derived = column_sets.differences(columns, tables, subject.features, real)
         adversary = Adversary.of([*columns, *derived], subject.synthetic.n_rows, people, self.alpha)
-        claims, tried = list[ClaimTable](), list[Found]()
-        for knowledge in sets.tried:
+        at = {column.name: i for i, column in enumerate(columns)}
+        groups = [[at[name] for name in group if name in at] for group in subject.column_groups]
+        sets, blocks, told = column_sets.sets_to_try(
+            columns,
+            derived,
+            groups,
+            people,
+            self.max_sets,
+            lambda name: context.child("partial knowledge", name).rng,
+        )
+        attacks, notes = Attacks(people), [told]
+        for knowledge in sets:
             found = adversary.claims(knowledge)
-            claims.append(people.claims(found.made, found.right, found.who))
-            tried += [(knowledge, int(secret)) for secret in found.secrets]
-        if not tried:
+            attacks.add(knowledge, found.secrets, found.made, found.right, found.who)
+        if not attacks.tried:
             raise NotApplicable("a known and a further column are needed")
-        table, level, notes = ClaimTable.joined(claims), subject.level, [sets.told]
-        excess, worst = _worst(table, tried, level)
+        excess, worst = attacks.worst(level)
         pooled = pooled_excess(adversary, blocks, level)
         if pooled and pooled.interval.high > excess.interval.high:
             excess = pooled
             notes.append(
                 "as many are given away on average over the columns of a block that tell little each"
             )
-        if sets.together:
-            blind, _ = _worst(table, tried, level, told=False)
+        if any(len(group) > 1 for group in groups):
+            blind, _ = attacks.worst(level, told=False)
             notes.append(
                 f"to one who does not know which columns were drawn together {blind.value:.1%} are given away"
             )
-        told = [_told(adversary, *pair) for pair in worst]
-        notes.append("most given away where " + " and ".join(dict.fromkeys(told)))
+        claims = dict.fromkeys(_told(adversary, *attack) for attack in worst)
+        notes.append(f"most given away where {' and '.join(claims)}")
         exposed = _exposed(adversary, worst)
         null = Reference(0.0, "claims about people the generator never saw are right as often")
-        measured = [risk_at(EXCESS, excess, max(self.max_people, n), n, null=null)]
+        measured = [attacks.excess(EXCESS, excess, self.max_people, null)]
         for quantity, met, of in (
             (CLAIMED, exposed.train_tried, people.train),
             (TRAIN_RATE, exposed.train_hit, people.train),
@@ -165,51 +169,8 @@ class PartialKnowledge:
         notes += _success(exposed, subject)
         return Findings(tuple(measured), notes=tuple(notes), exposures=(exposed,))
 
-    def _sets(
-        self,
-        columns: Sequence[KnownColumn],
-        derived: Sequence[KnownColumn],
-        subject: Subject,
-        people: AskedPeople,
-        context: RunContext,
-    ) -> tuple[column_sets.ColumnSets, tuple[tuple[int, ...], ...]]:
-        """Sets of known columns; and blocks of columns that tell little each, each the secret in turn."""
-        n, d = subject.synthetic.n_rows, len(columns)
 
-        def stream(name: str) -> np.random.Generator:
-            return context.child("partial knowledge", name).rng
-
-        drawn, guided = column_sets.column_sets(
-            d, self.max_sets, lambda half: looked_at(columns, n, people, half), stream("sets")
-        )
-        blocks, weak = column_sets.weak_sets(columns, column_sets.weak_columns(columns), n, stream("weak"))
-        at = {column.name: i for i, column in enumerate(columns)}
-        groups = [[at[name] for name in group if name in at] for group in subject.column_groups]
-        together = column_sets.together_sets(groups, self.max_sets, stream("together"))
-        # The only interval there is may be told to the minute, and give away what else was copied.
-        alone = len(derived) == 1 and derived[0].unit == TIME
-        parents = [column.parents for column in derived]
-        with_derived = column_sets.derived_sets(
-            d, parents, self.max_sets // 4, stream("derived"), alone=alone
-        )
-        return column_sets.ColumnSets(d, drawn, guided, weak, with_derived, together), blocks
-
-
-def _worst(
-    table: ClaimTable, tried: Sequence[Found], level: float, *, told: bool = True
-) -> tuple[IntervalEstimate, list[Found]]:
-    """The worst excess, and for each half by what and about which column it was measured.
-
-    Args:
-        told: whether the adversary knows which columns were drawn together.
-    """
-    able = [[half in k.halves and (told or not k.together) for k, _ in tried] for half in (0, 1)]
-    caution = np.array([k.caution for k, _ in tried])
-    excess, chosen = held_out_excess(table, np.array(able), level, caution)
-    return excess, [tried[i] for i in chosen]
-
-
-def _told(adversary: Adversary, knowledge: column_sets.Knowledge, secret: int) -> str:
+def _told(adversary: Adversary, knowledge: Knowledge, secret: int) -> str:
     """What is claimed by which columns, for a reader."""
     known = ", ".join(dict.fromkeys(adversary.name(i) for i in knowledge.known))
     gap = secret >= len(adversary.columns)
@@ -217,7 +178,7 @@ def _told(adversary: Adversary, knowledge: column_sets.Knowledge, secret: int) -
     return f"{known} claim {f'whether {name} is missing' if gap else name}"
 
 
-def _exposed(adversary: Adversary, worst: Sequence[Found]) -> Exposure:
+def _exposed(adversary: Adversary, worst: Sequence[tuple[Knowledge, int]]) -> Exposure:
     """Of whom the worst set claims the secret in the half where it was measured, and of whom rightly."""
     people = adversary.people
     tried, hit = (np.zeros(len(people.member), dtype=np.bool_) for _ in range(2))

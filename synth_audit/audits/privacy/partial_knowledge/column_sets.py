@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import combinations, product
 from math import comb
 
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits._weak_blocks import WeakBlock, few_labels, weak_blocks
-from synth_audit.audits.privacy._known_columns import KnownColumn
-from synth_audit.audits.privacy._known_sets import grown, strongest_pairs
-from synth_audit.stats.cross_fitting import CAUTION
+from synth_audit.audits._weak_blocks import few_labels, weak_blocks
+from synth_audit.audits.privacy._known_columns import KnownColumn, grown, strongest_pairs
+from synth_audit.audits.privacy._secrets import AskedPeople, Knowledge, by_halves
+from synth_audit.encode.encoded import Encoded, ScaledNumbers
+from synth_audit.stats.distributions import RobustScale
+from synth_audit.table.kind import TIME
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
 
 LARGEST = 5
 """Columns that the adversary knows at most."""
@@ -46,83 +50,59 @@ _LABELS = 8
 
 _SIZES = {2: "pairs", 3: "triples", 4: "quadruples", 5: "quintuples"}
 
-_CAUTION_EQUAL = 2.0
-"""Standard errors by which claims from many equal values must stand out: of many, some do by chance."""
-
 _FEWEST_EQUAL = 3
 """Columns drawn together from which on claims are made of all equal rows too."""
 
+MOST_DIFFERENCES, MOST_NUMBERS = 12, 4
+"""Differences that are taken at most, and such of other numbers than dates and times among them."""
 
-@dataclass(frozen=True)
-class Knowledge:
-    """What an adversary knows.
+_OVERLAP = 0.5
+"""Part of the narrower central range that must lie in the other for numbers to be of one sort."""
 
-    Attributes:
-        known: positions of columns. equal: all values must be equal, and a claim is made of whoever has a row
-            where they are.
-        halves: of the people that may choose it; not the one in which it was not looked for, for where it
-            was it stands out by selection.
-        together: it was tried since the generator drew these columns together.
+
+def sets_to_try(
+    columns: Sequence[KnownColumn],
+    derived: Sequence[KnownColumn],
+    groups: Sequence[Sequence[int]],
+    people: AskedPeople,
+    budget: int,
+    stream: Callable[[str], np.random.Generator],
+) -> tuple[list[Knowledge], list[Columns], str]:
+    """Sets of known columns, each once for each half that may choose it.
+
+    Args:
+        columns: rows of the release first, then those of the people. derived: differences of them.
+        groups: positions of columns that the generator drew together.
+        stream: draws of each sort of sets.
+
+    Returns:
+        Also blocks of columns that tell little each, and how many sets there are, for a reader.
     """
-
-    known: Columns
-    equal: bool = False
-    halves: tuple[int, ...] = (0, 1)
-    together: bool = False
-
-    @property
-    def caution(self) -> float:
-        """Standard errors by which claims must stand out to be the worst."""
-        return _CAUTION_EQUAL if self.equal else CAUTION
-
-
-@dataclass(frozen=True)
-class ColumnSets:
-    """Sets of columns, by position, each ascending.
-
-    Attributes:
-        n_columns: of the table.
-        drawn: at random, or all there are.
-        guided: chosen on one half of the people, which alone may choose among them; one tuple for each half.
-        weak: larger ones, of columns that tell little each.
-        derived: with differences of columns among them.
-        together: of columns that the generator drew together.
-    """
-
-    n_columns: int
-    drawn: tuple[Columns, ...]
-    guided: tuple[tuple[Columns, ...], ...]
-    weak: tuple[Columns, ...]
-    derived: tuple[Columns, ...]
-    together: tuple[Columns, ...]
-
-    @property
-    def tried(self) -> list[Knowledge]:
-        """All sets, each once for each half that may choose it."""
-        by_set: dict[Columns, tuple[int, ...]] = dict.fromkeys(self.drawn, (0, 1))
-        for half, guided in enumerate(self.guided):
-            by_set |= {s: (*by_set.get(s, ()), half) for s in guided if s not in self.drawn}
-        found = [Knowledge(s, halves=halves) for s, halves in by_set.items()]
-        found += [Knowledge(s) for s in self.derived]
-        found += [Knowledge(s, together=True) for s in self.together if s not in by_set]
-        found += [Knowledge(s, equal=True) for s in self.weak]
-        # Of labels that tell little each many strangers share all but one too: a claim need not be rare.
-        equal = [s for s in self.together if len(s) >= _FEWEST_EQUAL and s not in self.weak]
-        return found + [Knowledge(s, equal=True, together=True) for s in equal]
-
-    @property
-    def told(self) -> str:
-        """How many of the sets of columns that there are were tried, for a reader."""
-        tried = Counter(map(len, {*self.drawn, *(s for half in self.guided for s in half)}))
-        there = {k: comb(self.n_columns, k) for k in _SIZES}
-        shares = [f"{tried[k]:,} of {n:,} {_SIZES[k]}" for k, n in there.items() if n]
-        if self.derived:
-            shares.append(f"{len(self.derived)} sets with differences of columns")
-        if self.together:
-            shares.append(f"{len(self.together)} sets of columns that the generator drew together")
-        if sizes := [len(s) for s in self.weak]:
-            shares.append(f"{len(sizes)} sets of {min(sizes)} to {max(sizes)} that tell little each")
-        return f"known columns tried: {', '.join(shares) or 'the only one'}"
+    d = len(columns)
+    drawn, guided = column_sets(d, budget, lambda half: people.looked_at(columns, half), stream("sets"))
+    blocks, weak = weak_sets(columns, len(columns[0].labels) - len(people.member), stream("weak"))
+    together = together_sets(groups, budget, stream("together"))
+    # The only interval there is may be told to the minute, and give away what else was copied.
+    alone = len(derived) == 1 and derived[0].unit == TIME
+    of_derived = [column.parents for column in derived]
+    with_derived = derived_sets(d, of_derived, budget // 4, stream("derived"), alone=alone)
+    sets = by_halves(drawn, guided)
+    found = [Knowledge(s, halves) for s, halves in sets.items()]
+    found += [Knowledge(s) for s in with_derived]
+    found += [Knowledge(s, together=True) for s in together if s not in sets]
+    found += [Knowledge(s, equal=True) for s in weak]
+    # Of labels that tell little each many strangers share all but one too: a claim need not be rare.
+    equal = [s for s in together if len(s) >= _FEWEST_EQUAL and s not in weak]
+    found += [Knowledge(s, equal=True, together=True) for s in equal]
+    tried, there = Counter(map(len, sets)), {k: comb(d, k) for k in _SIZES}
+    told = [f"{tried[k]:,} of {n:,} {_SIZES[k]}" for k, n in there.items() if n]
+    if with_derived:
+        told.append(f"{len(with_derived)} sets with differences of columns")
+    if together:
+        told.append(f"{len(together)} sets of columns that the generator drew together")
+    if sizes := [len(s) for s in weak]:
+        told.append(f"{len(sizes)} sets of {min(sizes)} to {max(sizes)} that tell little each")
+    return found, blocks, f"known columns tried: {', '.join(told) or 'the only one'}"
 
 
 def column_sets(
@@ -145,16 +125,13 @@ def column_sets(
         found = drawn_of(d, k, left // (LARGEST + 1 - k), rng)
         drawn += found
         left -= len(found)
-    guided = ((), ()) if every else tuple(_guided(look(half), budget // 5) for half in (0, 1))
-    return tuple(drawn), guided
-
-
-def _guided(apart: Floats, most: int) -> tuple[Columns, ...]:
-    """The pairs that stand out most, and larger sets that the first of them grow to."""
-    pairs = strongest_pairs(apart, most)
-    sizes = range(3, LARGEST + 1)
-    larger = [grown(apart, pair, k) for pair in pairs[: most // (2 * len(sizes))] for k in sizes]
-    return tuple(dict.fromkeys([*pairs, *larger]))
+    guided: list[tuple[Columns, ...]] = [(), ()]
+    for half in () if every else (0, 1):
+        apart, most, sizes = look(half), budget // 5, range(3, LARGEST + 1)
+        pairs = strongest_pairs(apart, most)
+        larger = [grown(apart, pair, k) for pair in pairs[: most // (2 * len(sizes))] for k in sizes]
+        guided[half] = tuple(dict.fromkeys([*pairs, *larger]))
+    return tuple(drawn), tuple(guided)
 
 
 def drawn_of(d: int, k: int, most: int, rng: np.random.Generator) -> list[Columns]:
@@ -189,7 +166,7 @@ def derived_sets(
         families.append(([(i,) for i in made], len(parents)))
     found: list[Columns] = []
     for family, most in families:
-        able = [s for s in family if _independent(s, of)]
+        able = [s for s in family if not any(i in following([j for j in s if j != i], of) for i in s)]
         found += [able[i] for i in np.sort(rng.permutation(len(able))[:most])]
     return tuple(found)
 
@@ -212,13 +189,6 @@ def following(known: Sequence[int], parents: Parents) -> set[int]:
     }
 
 
-def _independent(columns: tuple[int, ...], parents: Parents) -> bool:
-    return all(
-        column not in following([other for other in columns if other != column], parents)
-        for column in columns
-    )
-
-
 def together_sets(
     groups: Sequence[Sequence[int]], budget: int, rng: np.random.Generator
 ) -> tuple[Columns, ...]:
@@ -234,58 +204,95 @@ def together_sets(
     able = [sorted(group) for group in groups if len(group) > 1]
     found: dict[Columns, None] = {}
     for group in able:
-        found |= dict.fromkeys(_of_group(group, max(budget // len(able), LARGEST), rng))
+        n, own = len(group), max(budget // len(able), LARGEST)
+        places: list[Columns] = [(0,), (1,)]
+        if n > 2:
+            places = drawn_of(n, 2, min(comb(n, 2), own * 3 // 5), rng)
+            most = list(combinations(range(n), n - 1))
+            places += [most[i] for i in np.sort(rng.permutation(n)[: max(own // 5, LARGEST)])]
+            for k in range(3, min(LARGEST, n - 2) + 1):
+                places += drawn_of(n, k, max(0, own - len(places)) // (LARGEST + 1 - k), rng)
+        found |= dict.fromkeys(tuple(group[i] for i in chosen) for chosen in places)
     return tuple(found)
 
 
-def _of_group(group: list[int], budget: int, rng: np.random.Generator) -> list[Columns]:
-    if len(group) == 2:
-        return [(i,) for i in group]
-    places = drawn_of(len(group), 2, min(comb(len(group), 2), budget * 3 // 5), rng)
-    most = list(combinations(range(len(group)), len(group) - 1))
-    places += [most[i] for i in np.sort(rng.permutation(len(most))[: max(budget // 5, LARGEST)])]
-    for k in range(3, min(LARGEST, len(group) - 2) + 1):
-        places += drawn_of(len(group), k, max(0, budget - len(places)) // (LARGEST + 1 - k), rng)
-    return [tuple(group[i] for i in chosen) for chosen in places]
-
-
-def weak_columns(columns: Sequence[KnownColumn]) -> list[int]:
-    """Positions of the columns that tell little each."""
-    return [i for i, column in enumerate(columns) if 0 < _bits(column.shares) <= _MOST_BITS]
-
-
 def weak_sets(
-    columns: Sequence[KnownColumn], weak: Sequence[int], n_release: int, rng: np.random.Generator
-) -> tuple[tuple[Columns, ...], tuple[Columns, ...]]:
+    columns: Sequence[KnownColumn], n_release: int, rng: np.random.Generator
+) -> tuple[list[Columns], list[Columns]]:
     """The surest columns of the two most evident blocks, and sets of 6 to 16 of them; each ascending.
 
     The sets are the surest columns, more and more, and all of a block but one, which is then the secret.
-
     Whoever is looked up is looked at, of train and control alike, without asking who is of which.
 
     Args:
         columns: rows of the release first, then those of the people.
     """
+    # What it tells that two rows agree: −log2 of the chance that they do.
+    bits = [float(-np.log2((column.shares**2).sum())) for column in columns]
+    weak = [i for i, told in enumerate(bits) if 0 < told <= _MOST_BITS]
     if len(weak) <= FEWEST:
-        return (), ()
-    codes = np.empty((len(columns[0].labels), len(weak)), np.int8)
-    for place, i in enumerate(weak):
-        codes[:, place] = few_labels(columns[i].values, _LABELS)
-    blocks = weak_blocks(codes[:n_release], codes[n_release:], rng)
-    found = (s for block in blocks for s in _sets(block))
-    parts = (sorted(block.order[:k].tolist()) for block in blocks for k in BLOCKS if k <= len(block.order))
-    return tuple(tuple(weak[i] for i in s) for s in parts), tuple(
-        dict.fromkeys(tuple(weak[i] for i in s) for s in found)
+        return [], []
+    codes = np.column_stack([few_labels(columns[i].values, _LABELS).astype(np.int8) for i in weak])
+    parts, sets = list[Columns](), dict[Columns, None]()
+    for block in weak_blocks(codes[:n_release], codes[n_release:], rng):
+        order = [weak[i] for i in block.order]
+        parts += [tuple(sorted(order[:k])) for k in BLOCKS if k <= len(order)]
+        surest = order[: int(np.clip(block.size, FEWEST + 1, MOST + 1))]
+        sets |= dict.fromkeys(tuple(sorted(set(surest) - {secret})) for secret in surest)
+        longer = range(FEWEST, min(MOST, len(order) - 1) + 1, 2)
+        sets |= dict.fromkeys(tuple(sorted(order[:k])) for k in longer)
+    return parts, list(sets)
+
+
+def differences(
+    known: Sequence[KnownColumn],
+    tables: Sequence[Table],
+    features: Sequence[Column],
+    reference: Sequence[Table],
+) -> list[KnownColumn]:
+    """What pairs of columns differ by, of those whose differences have a meaning.
+
+    These are dates and times with one another; and numbers of the same unit, as far as there is one, that
+    are given equally finely and lie in one range: those that overlap most.
+
+    Args:
+        known: columns that vary, whose rows are those of the tables. features: all columns.
+        reference: train first, and control.
+    """
+    place = {column.name: i for i, column in enumerate(known)}
+    varying = [column for column in features if column.name in place]
+    numbers = [p for p in Encoded(tables, varying, reference).parts if isinstance(p, ScaledNumbers)]
+    pairs = [(a, b) for a, b in combinations(numbers, 2) if a.part.unit == b.part.unit is not None]
+    times = [pair for pair in pairs if pair[0].part.unit == TIME]
+    others = sorted(
+        (pair for pair in pairs if pair[0].part.unit != TIME and _overlap(*pair) >= _OVERLAP),
+        key=lambda pair: -_overlap(*pair),
     )
+    found = []
+    for a, b in (times + others[:MOST_NUMBERS])[:MOST_DIFFERENCES]:
+        scale, name = RobustScale.of(_apart(a, b, reference)), f"{b.column.name} less {a.column.name}"
+        column = KnownColumn.of_numbers(name, *scale.read(_apart(a, b, tables)))
+        parents = place[a.column.name], place[b.column.name]
+        found.append(replace(column, parents=parents, unit=a.part.unit))
+    return found
 
 
-def _sets(block: WeakBlock) -> Iterator[tuple[int, ...]]:
-    order = block.order.tolist()
-    surest = order[: int(np.clip(block.size, FEWEST + 1, MOST + 1))]
-    yield from (tuple(sorted(set(surest) - {secret})) for secret in surest)
-    yield from (tuple(sorted(order[:k])) for k in range(FEWEST, min(MOST, len(order) - 1) + 1, 2))
+def _apart(first: ScaledNumbers, second: ScaledNumbers, tables: Sequence[Table]) -> Floats:
+    """Second less first, NaN where either is missing; rows of all tables one below the other."""
+    a, b = (
+        np.concatenate([side.part.read(table.column(side.column.name)) for table in tables])
+        for side in (first, second)
+    )
+    with np.errstate(over="ignore"):
+        found = b - a
+    return np.where(np.isfinite(found), found, np.nan)
 
 
-def _bits(shares: Floats) -> float:
-    """What it tells that two rows agree: −log2 of the chance that they do."""
-    return float(-np.log2((shares**2).sum()))
+def _overlap(first: ScaledNumbers, second: ScaledNumbers) -> float:
+    """Part of the narrower central range that lies in the other; 0 where they are not given as finely."""
+    a, b = first.scale, second.scale
+    if first.column.resolution != second.column.resolution or not np.isfinite([a.span, b.span]).all():
+        return 0.0
+    high = min(a.centre + a.span / 2, b.centre + b.span / 2)
+    low = max(a.centre - a.span / 2, b.centre - b.span / 2)
+    return max(0.0, high - low) / min(a.span, b.span)

@@ -2,31 +2,442 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
-from synth_audit.arrays import Codes32, Positions
-from synth_audit.audits._declarations import at_least
-from synth_audit.audits.privacy.singling_out import predicates, success
-from synth_audit.audits.privacy.singling_out.predicates import CodedRows, ColumnCodebook, Predicates, codebook
+from synth_audit.arrays import Bools, Codes32, Counts, Floats, Positions
+from synth_audit.audits._declarations import at_least, descriptive, risk_over_control
+from synth_audit.audits.privacy.singling_out import predicates
+from synth_audit.audits.privacy.singling_out.predicates import (
+    CodedRows,
+    ColumnCodebook,
+    Matches,
+    Predicates,
+    codebook,
+    match,
+)
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
+    DESCRIPTIONS,
+    Exposure,
     Findings,
+    Interval,
     IntervalEstimate,
     Measurement,
+    MeasurementId,
+    Reference,
     SampleCounts,
+    Series,
 )
+from synth_audit.neighbours.repeats import repeated_at_most, row_kinds
 from synth_audit.neighbours.search import nearest_other
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.attack_success import corrected_level, paired_risk, risk, worst_interval
-from synth_audit.stats.proportions import Proportion
+from synth_audit.stats.proportions import (
+    Proportion,
+    middle_and_half_width,
+    proportion_interval,
+    unknown_proportion,
+)
+
+RISK = risk_over_control(
+    "risk",
+    "Singling-out risk",
+    unit=DESCRIPTIONS,
+    proportional=False,  # a joined guess at a copied row fits others in train too, unless all of it is copied
+    help="0: guesses single out training rows no more often than strangers; 1: every guess does.",
+)
+
+WORST = risk_over_control(
+    "worst_risk",
+    "Singling-out risk, worst attack",
+    unit=DESCRIPTIONS,
+    proportional=False,  # generators that draw exact values of single columns reach 1 without copying a row
+    help="The riskiest of the attack's settings; its interval allows for their number.",
+)
+
+TRAIN_RATE = descriptive(
+    "train_rate",
+    "Guesses that match exactly one training row",
+    help="Includes what chance and general knowledge of the population achieve.",
+)
+
+CONTROL_RATE = descriptive(
+    "control_rate",
+    "Guesses that would match exactly one of as many strangers",
+    help="From control rows, at the size of the training table.",
+)
+
+NAIVE_RATE = descriptive(
+    "naive_rate",
+    "Random guesses that match exactly one training row",
+    help="Predicates of the same kind made without the release.",
+)
+
+PAIRED_RISK = descriptive(
+    "paired_risk",
+    "Singling-out risk, guess by guess",
+    range=(float("-inf"), 1.0),
+    help="The same risk with each guess's outcome on train and control paired; where they are of equal size.",
+)
+
+PUBLISHED_RISK = descriptive(
+    "published_risk",
+    "Singling-out risk, control rate corrected as published",
+    range=(float("-inf"), 1.0),
+    help="To compare with figures in the literature; it takes an honest release for a risk.",
+)
+
+EXACT_VALUES = risk_over_control(
+    "exact_values",
+    "Values of a column that belong to exactly one training row, beyond strangers",
+    proportional=False,
+    help="Above 0 the column leaves with exact values of real people, whether or not their rows do.",
+)
+
+_FEWEST = 20
+"""Guesses on a column below which nothing is said of it."""
+
+_NAMED = 10
+"""Columns that the note names."""
+
+HONEST = Reference(0.0, "a release that is independent of the training rows")
+
+_MOST_COLUMNS = 5
+"""An exposure names at most this many columns."""
 
 UNIVARIATE, EMBEDDING = "univariate", "embedding"
+
+
+@dataclass(frozen=True)
+class IsolationRate:
+    """Successes per guess, and how many independent guesses that rests on.
+
+    Attributes:
+        share: successes over guesses made, in [0, 1]; NaN without a guess.
+        trials: guesses made.
+        effective: independent guesses that would be as certain, at most ``trials``; need not be whole.
+    """
+
+    share: float
+    trials: int
+    effective: float
+
+    @classmethod
+    def of(cls, gains: Floats | Bools, rows: Positions, most: float = 1.0) -> IsolationRate:
+        """Mean gain per guess.
+
+        Guesses that single out one and the same record succeed or fail together: with m_r the gain through
+        record r, the sum of gains varies like ``Σ m_r²`` instead of ``Σ m_r``, so that
+        ``effective = guesses · min(1/most, Σ m_r / Σ m_r²)``.
+
+        Args:
+            gains: of each guess, in [0, most], shape (p,).
+            rows: the record through which a guess gains, shape (p,); read only where the gain is not 0.
+            most: the largest gain of one guess, at least 1.
+        """
+        n = len(gains)
+        if not n:
+            return cls(math.nan, 0, 0.0)
+        gaining = gains > 0
+        total = float(np.sum(gains))
+        _, whose = np.unique(rows[gaining], return_inverse=True)
+        squares = float(np.sum(np.bincount(whose, weights=gains[gaining]) ** 2)) if total else 0.0
+        shared = max(most, squares / total) if total else most
+        return cls(total / n, n, n / shared)
+
+    def at_most(self, bound: float) -> IsolationRate:
+        """The same with its share cut at a bound that it cannot truly exceed."""
+        return IsolationRate(min(self.share, bound), self.trials, self.effective) if self.trials else self
+
+    def interval(self, level: float) -> Interval:
+        """The interval on the effective number of guesses; the whole of [0, 1] without one."""
+        if not self.trials:
+            found = unknown_proportion(level)
+        else:
+            successes = min(min(self.share, 1.0) * self.effective, self.effective)
+            found = proportion_interval(successes, self.effective, level)
+        return replace(found, method=f"{found.method} on independent guesses")
+
+    def centre(self, level: float) -> float:
+        """The middle of the interval of the guesses made, as in the published risk."""
+        return middle_and_half_width(self.share * self.trials, self.trials, level)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class PredicateTrial:
+    """Guesses tried on train and control.
+
+    Attributes:
+        predicates: the guesses, p of them.
+        in_train, in_control: what each matches; counts of train are exact where one control row is matched,
+            those of control where train has fewer rows.
+        naive: which guesses made without the release match one training row; p of them.
+        sizes: rows of train and of control.
+    """
+
+    predicates: Predicates
+    in_train: Matches
+    in_control: Matches
+    naive: Bools
+    sizes: tuple[int, int]
+
+    def __len__(self) -> int:
+        return len(self.predicates)
+
+    @classmethod
+    def of_each(
+        cls,
+        guesses: Sequence[tuple[Predicates, Predicates]],
+        lexicon: ColumnCodebook,
+        train: Codes32,
+        control: Codes32,
+    ) -> list[PredicateTrial]:
+        """Try guesses of several kinds, with one table at a time prepared for matching.
+
+        Args:
+            guesses: read off a release, and made without it.
+            train, control: codes, shape (d, n) each.
+        """
+        n_t, n_c = train.shape[1], control.shape[1]
+        limit = 2 if n_c <= n_t else n_c + 1
+        rows = CodedRows.of(control, lexicon.lasts)
+        in_control = [match(rows, predicates, limit) for predicates, _ in guesses]
+        del rows
+        rows = CodedRows.of(train, lexicon.lasts)
+        return [cls._of(*g, rows, there, n_c) for g, there in zip(guesses, in_control, strict=True)]
+
+    @classmethod
+    def _of(
+        cls,
+        predicates: Predicates,
+        without: Predicates,
+        train: CodedRows,
+        in_control: Matches,
+        n_control: int,
+    ) -> PredicateTrial:
+        """Try guesses on train, counting no further than the rates need."""
+        in_train, n = match(train, predicates), len(train)
+        if len(many := np.flatnonzero(in_control.single & (in_train.counts > 1))):
+            in_train.counts[many] = match(train, predicates.take(many), limit=n + 1).counts
+        by_luck = match(train, without).single
+        return cls(predicates, in_train, in_control, by_luck, (n, n_control))
+
+    @cached_property
+    def train(self) -> IsolationRate:
+        """Success rate of all guesses."""
+        return self.rates(slice(None))[0]
+
+    @cached_property
+    def control(self) -> IsolationRate:
+        """Success rate at the size of train among people that the generator never saw."""
+        return self.rates(slice(None))[1]
+
+    def rates(self, some: Bools | slice) -> tuple[IsolationRate, IsolationRate]:
+        """Success rates of some of the guesses, on train and on control."""
+        (n_t, n_c), here, there = self.sizes, self.in_train, self.in_control
+        strangers = control_rate(there.counts[some], there.rows[some], here.counts[some], n_c, n_t)
+        return IsolationRate.of(here.single[some], here.rows[some]), strangers
+
+    @property
+    def paired(self) -> bool:
+        """Train and control have as many rows, so that each guess had the same chance on both."""
+        return self.sizes[0] == self.sizes[1]
+
+    def risk(self, level: float, some: Bools | slice = slice(None)) -> IntervalEstimate:
+        """Of all guesses, or some given as a mask of shape (p,); see :func:`isolation_risk`."""
+        return isolation_risk(*self.rates(some), level)
+
+    def most_used(self) -> list[int]:
+        """Columns of the predicates that single out a training row, the most used first."""
+        columns = self.predicates.take(self.in_train.single).columns
+        times = np.bincount(columns.ravel())
+        return [int(j) for j in np.argsort(-times, kind="stable") if times[j]]
+
+
+def chance_at_most(n: int) -> float:
+    """The largest chance that a predicate made without a table of n rows isolates one of them.
+
+    ``max_w P(w, n) = (1 − 1/n)^(n − 1)`` with ``P(w, n) = n·w·(1 − w)^(n − 1)``; 1/e for large n.
+    Source: Cohen & Nissim 2020.
+    """
+    return (1 - 1 / n) ** (n - 1)
+
+
+def gains_among_strangers(control: Counts, train: Counts, n_control: int, n_train: int) -> Floats:
+    """What each guess is worth among ``n_train`` people that the generator never saw, shape (p,).
+
+    With as many control rows as training rows: 1 where it matches one control row. With more, the mean of
+    that over all subsets of n_train control rows. With fewer, control rows take the place of as many random
+    training rows, and a guess gains ``n_train / n_control`` when it singles out a *control* row of the mixed
+    table:
+
+    ``(n_t / n_c) · [c = 1] · P(none of the t matched training rows is among the n_t − n_c that stay)``.
+
+    If guesses do not depend on who is in train, control and train rows are exchangeable, and the expected
+    gain is ``P(w, n_t) = n_t·w·(1 − w)^(n_t − 1)`` exactly (Cohen & Nissim 2020), for every weight w of the
+    predicate and any sizes: nothing is fitted or extrapolated. A leaked training row can only lower it, as
+    it stands in the way of the control row, which raises the risk.
+
+    Args:
+        control: control rows matched, exact up to 1, or throughout when n_control > n_train; shape (p,).
+        train: training rows matched, exact where one control row is; shape (p,).
+    """
+    if n_control >= n_train:
+        return _one_of(control, n_train, n_control)
+    stay = n_train - n_control  # C(n − t, stay) / C(n, stay): none of the matched training rows stays
+    alone = np.exp(_log_choose(n_train - train, stay) - _log_choose(np.array(n_train), stay))
+    return np.asarray(np.where(control == 1, n_train / n_control * alone, 0.0), dtype=np.float64)
+
+
+def control_rate(
+    control: Counts, rows: Positions, train: Counts, n_control: int, n_train: int
+) -> IsolationRate:
+    """Mean of :func:`gains_among_strangers`, cut at :func:`chance_at_most`, which its expectation keeps.
+
+    Args:
+        rows: position of one matched control row, shape (p,); the rest as there.
+    """
+    gains = gains_among_strangers(control, train, n_control, n_train)
+    return IsolationRate.of(gains, rows, max(1.0, n_train / n_control)).at_most(chance_at_most(n_train))
+
+
+def published_factor(n_control: int, n_train: int) -> float:
+    """What the literature multiplies the control rate with to carry it to the size of train.
+
+    Cohen & Nissim's ``P(w, n) = n·w·(1 − w)^(n − 1)``, averaged over weights w that are even in [0, 1], is
+    ``1 / (n + 1)``, so that the rate falls with the size by ``(n_control + 1) / (n_train + 1)``. Predicates
+    read off a release have far smaller weights, and strangers are singled out about as often in a larger
+    table: the correction takes an honest release for a risk, which is why it is reported beside the risk
+    and not as it. Source: Giomi et al. 2022.
+    """
+    return (n_control + 1) / (n_train + 1)
+
+
+def isolation_risk(train: IsolationRate, control: IsolationRate, level: float) -> IntervalEstimate:
+    """Risk of being singled out through the release, beyond chance.
+
+    :func:`~synth_audit.stats.attack_success.risk` on the middles of the intervals of the guesses made, with
+    an interval from those of the *effective* guesses, widened to hold the value.
+
+    Returns:
+        NaN with an infinite interval without a guess.
+    """
+    found = risk(train, control, level)
+    low, high = min(found.interval.low, found.value), max(found.interval.high, found.value)
+    return replace(found, interval=replace(found.interval, low=low, high=high))
+
+
+def _one_of(marked: Counts, drawn: int, n: int) -> Floats:
+    """P(exactly one marked row among ``drawn`` of n), ``m·C(n − m, drawn − 1) / C(n, drawn)``, shape (p,)."""
+    if drawn == n:
+        return np.equal(marked, 1).astype(np.float64)
+    chance = np.exp(_log_choose(n - marked, drawn - 1) - _log_choose(np.array(n), drawn))
+    return np.asarray(np.where(marked > 0, marked * chance, 0.0), dtype=np.float64)
+
+
+def _log_choose(n: Counts | npt.NDArray[np.int_], k: int) -> Floats:
+    """Logarithm of the binomial coefficient; −∞ where k > n."""
+    from scipy.special import gammaln  # here, since a code location must not load it
+
+    known = np.maximum(n, k)
+    value = gammaln(known + 1.0) - gammaln(k + 1.0) - gammaln(known - k + 1.0)
+    return np.asarray(np.where(n >= k, value, -np.inf), dtype=np.float64)
+
+
+def exact_values(
+    trial: PredicateTrial | None, lexicon: ColumnCodebook, level: float
+) -> tuple[list[Measurement], tuple[str, ...]]:
+    """The risk of guesses on each column, and a note that names the columns where it is proven.
+
+    Args:
+        trial: of guesses on single columns; None where none was made.
+    """
+    if trial is None:
+        return [], ()
+    of_column = trial.predicates.columns[:, 0]
+    asked, times = np.unique(of_column, return_counts=True)
+    asked = asked[times >= _FEWEST]
+    found, proven = [], []
+    for j in asked:
+        some = of_column == j
+        left = trial.risk(corrected_level(level, len(asked)), some)
+        interval = worst_interval([left.interval], level, f"{len(asked)} columns")
+        name, n = lexicon.names[j], int(some.sum())
+        found.append(EXACT_VALUES.at(left.value, column=name, interval=interval, n=n, reference=HONEST))
+        if left.interval.low > 0:
+            proven.append((-left.value, name))
+    columns = [name for _, name in sorted(proven)]
+    if not columns:
+        return found, ()
+    more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
+    return found, (
+        f"columns that leave with exact values of real people: {', '.join(columns[:_NAMED])}{more}. No row "
+        "need be copied for that: a value that one person alone has tells that the person was in train. "
+        "Round these columns or put their values into coarser classes",
+    )
+
+
+def exposure_of(
+    measurement: MeasurementId, trial: PredicateTrial, lexicon: ColumnCodebook, n_train: int
+) -> Exposure:
+    """The records singled out, and the columns most used for it.
+
+    No trial on control: as fewer rows leave more of them alone, the same guesses would single out another
+    share of control than of as many strangers as train has rows.
+    """
+    none = np.empty(0, dtype=np.intp)
+    return Exposure(
+        measurement=measurement,
+        columns=tuple(lexicon.names[j] for j in trial.most_used()[:_MOST_COLUMNS]),
+        train_tried=np.arange(n_train),
+        train_hit=np.unique(trial.in_train.rows[trial.in_train.single]),
+        control_tried=none,
+        control_hit=none,
+    )
+
+
+def pictured(made: Mapping[str, PredicateTrial]) -> Series:
+    """Success rates of all settings side by side."""
+    return Series(
+        id=MeasurementId("", "success_rates"),
+        title="Guesses that single out one person",
+        kind="bar",
+        x_label="attack",
+        y_label="share of guesses",
+        x=tuple(made),
+        lines={
+            "training rows": tuple(trial.train.share for trial in made.values()),
+            "strangers": tuple(trial.control.share for trial in made.values()),
+            "without the release": tuple(float(trial.naive.mean()) for trial in made.values()),
+        },
+    )
+
+
+def without_repeats(subject: Subject, synthetic: Codes32) -> tuple[Subject, Codes32]:
+    """The release, as it stands in the subject and coded, with rows once that its size lets repeat.
+
+    With r rows for each training row a copied record is there about r times, and no description of it fits
+    exactly one row. So of equal rows that are at most ⌈r⌉ the first stays. Where more are equal they stay
+    together: as many people may be alike.
+
+    Args:
+        synthetic: shape (d, n).
+    """
+    most = -(-synthetic.shape[1] // subject.train.n_rows)
+    if most < 2:
+        return subject, synthetic
+    kept = repeated_at_most(row_kinds(synthetic.T), most)
+    rows = np.ascontiguousarray(synthetic[:, kept])
+    return replace(subject, synthetic=subject.synthetic.take(kept)), rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,14 +511,14 @@ class SinglingOut:
             "of exact copies. Guesses weaken when the release is much smaller than the training table."
         ),
         quantities=(
-            success.RISK,
-            success.WORST,
-            success.EXACT_VALUES,
-            success.TRAIN_RATE,
-            success.CONTROL_RATE,
-            success.NAIVE_RATE,
-            success.PAIRED_RISK,
-            success.PUBLISHED_RISK,
+            RISK,
+            WORST,
+            EXACT_VALUES,
+            TRAIN_RATE,
+            CONTROL_RATE,
+            NAIVE_RATE,
+            PAIRED_RISK,
+            PUBLISHED_RISK,
         ),
         risk="singling out",
         needs=(Need.CONTROL,),
@@ -134,12 +545,12 @@ class SinglingOut:
         """
         tables = [*subject.real, subject.synthetic]
         lexicon, (train, control, synthetic) = codebook(tables, subject.features)
-        subject, synthetic = success.without_repeats(subject, synthetic)
+        subject, synthetic = without_repeats(subject, synthetic)
         guesses = {}
         for setting, found in self._guesses(subject, synthetic, lexicon, context):
             width = int(np.median(found.widths)) if len(found) else 1
             guesses[setting] = (found, predicates.naive(lexicon, width, len(found), context.rng))
-        trials = success.PredicateTrial.of_each(list(guesses.values()), lexicon, train, control)
+        trials = PredicateTrial.of_each(list(guesses.values()), lexicon, train, control)
         tried = dict(zip(guesses, trials, strict=True))
         made = {setting: trial for setting, trial in tried.items() if len(trial)}
         if not made:
@@ -150,18 +561,15 @@ class SinglingOut:
             m for setting, trial in tried.items() for m in self._measured(setting, trial, subject.level)
         ]
         if self.published:
-            factor = success.published_factor(control.shape[1], train.shape[1])
+            factor = published_factor(control.shape[1], train.shape[1])
             measured += [self._published(*item, factor, subject.level) for item in made.items()]
-        betrayed, notes = success.exact_values(made.get(UNIVARIATE), lexicon, subject.level)
+        betrayed, notes = exact_values(made.get(UNIVARIATE), lexicon, subject.level)
         sizes = train.shape[1], control.shape[1]
         return Findings(
             (self._worst(made.values(), subject.level), *measured, *betrayed),
-            (success.pictured(made),),
+            (pictured(made),),
             (*notes, *self._notes(tried, *sizes)),
-            tuple(
-                success.exposure_of(success.RISK.id(setting), trial, lexicon, sizes[0])
-                for setting, trial in made.items()
-            ),
+            tuple(exposure_of(RISK.id(setting), trial, lexicon, sizes[0]) for setting, trial in made.items()),
         )
 
     def _guesses(
@@ -198,34 +606,32 @@ class SinglingOut:
         apart = nearest_other(points, few).second
         return few[np.argsort(-apart, kind="stable")][: self.n_attacks]
 
-    def _measured(self, setting: str, trial: success.PredicateTrial, level: float) -> Iterator[Measurement]:
+    def _measured(self, setting: str, trial: PredicateTrial, level: float) -> Iterator[Measurement]:
         """Risk of one setting, the rates it is made of, and the paired risk where the sizes allow it."""
         n = len(trial)
         counts = SampleCounts(n_requested=self.n_attacks, n_achieved=n, n_minimum=self.n_minimum)
-        yield success.RISK.at(trial.risk(level), setting=setting, reference=success.HONEST, **counts)
+        yield RISK.at(trial.risk(level), setting=setting, reference=HONEST, **counts)
         if not n:
             return
         hits, strangers = trial.in_train.single, trial.in_control.single
         control = IntervalEstimate(trial.control.share, trial.control.interval(level))
         rates = [
-            (success.TRAIN_RATE, Proportion.of(hits).estimate(level), self.n_attacks),
-            (success.CONTROL_RATE, control, self.n_attacks),
-            (success.NAIVE_RATE, Proportion.of(trial.naive).estimate(level), n),
+            (TRAIN_RATE, Proportion.of(hits).estimate(level), self.n_attacks),
+            (CONTROL_RATE, control, self.n_attacks),
+            (NAIVE_RATE, Proportion.of(trial.naive).estimate(level), n),
         ]
         if trial.paired:
-            rates.append((success.PAIRED_RISK, paired_risk(hits, strangers, level), self.n_attacks))
+            rates.append((PAIRED_RISK, paired_risk(hits, strangers, level), self.n_attacks))
         for quantity, found, asked in rates:
             yield quantity.at(found, setting=setting, n_requested=asked, n_achieved=n)
 
-    def _published(
-        self, setting: str, trial: success.PredicateTrial, factor: float, level: float
-    ) -> Measurement:
+    def _published(self, setting: str, trial: PredicateTrial, factor: float, level: float) -> Measurement:
         """The risk as the literature puts it; see :func:`published_factor`."""
         n, hits = len(trial), float(trial.in_control.single.sum())
         found = risk(Proportion.of(trial.in_train.single), Proportion(min(n, factor * hits), n), level)
-        return success.PUBLISHED_RISK.at(found, setting=setting, n_requested=self.n_attacks, n_achieved=n)
+        return PUBLISHED_RISK.at(found, setting=setting, n_requested=self.n_attacks, n_achieved=n)
 
-    def _worst(self, made: Collection[success.PredicateTrial], level: float) -> Measurement:
+    def _worst(self, made: Collection[PredicateTrial], level: float) -> Measurement:
         """The riskiest setting; the class says what becomes of those that fell short."""
         each = corrected_level(level, len(made))
         most = max(len(trial) for trial in made)
@@ -238,13 +644,9 @@ class SinglingOut:
         ]
         counts = SampleCounts(n_requested=self.n_attacks, n_achieved=most, n_minimum=self.n_minimum)
         interval = worst_interval([i for _, i in judged], level, f"{len(made)} settings")
-        return success.WORST.at(
-            max(v for v, _ in judged), interval=interval, reference=success.HONEST, **counts
-        )
+        return WORST.at(max(v for v, _ in judged), interval=interval, reference=HONEST, **counts)
 
-    def _notes(
-        self, tried: Mapping[str, success.PredicateTrial], n_train: int, n_control: int
-    ) -> tuple[str, ...]:
+    def _notes(self, tried: Mapping[str, PredicateTrial], n_train: int, n_control: int) -> tuple[str, ...]:
         few = [setting for setting, trial in tried.items() if len(trial) < self.n_minimum]
         notes = []
         if few:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from synth_audit.arrays import Integers, Positions
+from synth_audit.arrays import Bools, Floats, Integers, Positions
 from synth_audit.audits._declarations import excess_over_control
 from synth_audit.audits._targets import drawn
-from synth_audit.audits.published.closest_record.distances import independent_number, part_nearer, worth
 from synth_audit.encode.codes import codes
-from synth_audit.encode.distances import GowerEncoder, cells, varies
+from synth_audit.encode.encoded import Encoded
 from synth_audit.findings.measurement import (
     Direction,
     Interval,
@@ -80,6 +78,45 @@ QUANTITIES = (EPSILON, EPSILON_LOSS, NNAA, NNAA_LOSS, HITTING_RATE, HITTING_EXCE
 _INDEPENDENT = "a release that is independent of the training rows"
 
 
+def worth(parts: Bools | Floats, n_effective: float) -> Proportion:
+    """A mean of zeros and ones (ties in part), and how many independent draws it is worth."""
+    # Rounding must not pass the whole.
+    return Proportion(min(float(np.mean(parts)) * n_effective, n_effective), n_effective)
+
+
+def part_nearer(one: Nearest, other: Nearest) -> Floats:
+    """Chance that the nearest of both reference sets' rows is one of the first, shape (n,).
+
+    0 or 1, and among tied rows the part that is of the first set. Its expectation is the first set's part of
+    all rows if both are drawn alike, exactly and whatever the ties.
+    """
+    tied = one.first == other.first
+    return np.where(tied, one.ties / (one.ties + other.ties), one.first < other.first)
+
+
+def independent_number(nearest_row: Positions, own: Positions | None = None) -> float:
+    """How many independent draws queries are worth when they share nearest rows or are each other's.
+
+    Whether the nearest row is of a certain kind has one answer for all queries that share it, and one for two
+    queries that are each other's nearest: such a group of w is worth one draw, so all of them are worth
+    ``n² / Σ w²``. Source: Henze 1988, for the role of such pairs in the variance.
+
+    Args:
+        nearest_row: position of the row nearest to each of n queries.
+        own: positions of the queries themselves in the same count, each once; None when no query can be the
+            nearest row of another.
+    """
+    group = nearest_row
+    if own is not None:
+        where = np.full(max(int(own.max()), int(nearest_row.max())) + 1, -1, dtype=np.intp)
+        where[own] = np.arange(len(own))
+        partner = where[nearest_row]
+        mutual = (partner >= 0) & (nearest_row[partner] == own)
+        group = np.where(mutual, np.minimum(own, nearest_row), nearest_row)
+    weights = np.bincount(group).astype(np.float64)
+    return len(group) ** 2 / float(np.sum(weights**2))
+
+
 @dataclass(frozen=True, eq=False)
 class Fellows:
     """The rows of a table as fellows of one another, and of strangers.
@@ -138,11 +175,13 @@ def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -
     in which all rows differ. A row in the release is never taken for the record itself.
     Source: Yoon et al. 2020; the comparison is ours.
     """
-    told = [entropy(codes([subject.train], column)[0]) for column in subject.features]
-    encoder = GowerEncoder.by_range(subject.train, subject.features, [1 / h if h else 0.0 for h in told])
     tables = [*subject.real, subject.synthetic]
+    encoded = Encoded(tables, subject.features)
+    told = [entropy(codes([subject.train], column)[0]) for column in subject.features]
     rows, strangers = (drawn(np.arange(t.n_rows), max_rows, rng) for t in tables[:2])
-    train, queries, synthetic = encoder.encode(tables, [None, strangers, None])
+    train, queries, synthetic = encoded.mixed_by_range(
+        [None, strangers, None], [1 / h if h else 0.0 for h in told]
+    )
     fellows = Fellows.of(subject.train)
     among, to_release = fellows.of_members(train, rows), nearest(train.take(rows), synthetic)
     exposed = to_release.first < among.first
@@ -168,15 +207,14 @@ def adversarial_accuracy(subject: Subject, max_rows: int, rng: np.random.Generat
     expectation is 0 for an independent release, and the most, for a copy, ``¼ + ¼ · n_control / n_train``.
     Source: Yale et al. 2020; sizes and ties are ours.
     """
-    encoder = GowerEncoder.by_range(subject.train, subject.features)
-    tables = [*subject.real, subject.synthetic]
-    shares, m = _accuracy(encoder, tables, max_rows, rng)
+    encoded = Encoded([*subject.real, subject.synthetic], subject.features)
+    shares, m = _accuracy(encoded, max_rows, rng)
     of_train, of_release, of_control = shares
     level, value = subject.level, (of_train.share + of_release.share) / 2
     ends = [share.interval(level) for share in (of_train, of_release)]
     below = math.hypot(of_train.share - ends[0].low, of_release.share - ends[1].low) / 2
     above = math.hypot(ends[0].high - of_train.share, ends[1].high - of_release.share) / 2
-    (near_train, near_control), k = _release_side(encoder, tables, max_rows, rng)
+    (near_train, near_control), k = _release_side(encoded, max_rows, rng)
     apart = of_control.less(of_train, level), near_control.less(near_train, level)
     loss = (apart[0].value + apart[1].value) / 2
     low, high = (
@@ -194,7 +232,7 @@ def adversarial_accuracy(subject: Subject, max_rows: int, rng: np.random.Generat
             loss,
             interval=Interval(loss - low, loss + high, level, apart[0].interval.method),
             reference=Reference(0.0, _INDEPENDENT),
-            **_counted(m, min(max_rows, tables[1].n_rows), k),
+            **_counted(m, min(max_rows, encoded.tables[1].n_rows), k),
         ),
     ]
 
@@ -206,33 +244,32 @@ def hits(subject: Subject, max_rows: int, rng: np.random.Generator) -> list[Meas
     in train are left out. Real rows are asked, not synthetic ones: then a release that is independent of the
     split hits train and control alike, however faithful or poor it is.
     """
-    told = [c for c in subject.features if varies(subject.train, c)]
     tables = [*subject.real, subject.synthetic]
     asked = [drawn(np.arange(t.n_rows), max_rows, rng) for t in tables[:2]]
-    *real, synthetic = cells(tables, told, rows=[*asked, None])
+    *real, synthetic = Encoded(tables, subject.features).near([*asked, None])
     known, base = (Proportion.of(nearly_copied(rows, synthetic)) for rows in real)
     sizes = len(asked[0]), len(asked[1])
     return _beside_control((HITTING_RATE, HITTING_EXCESS), known, base, sizes, subject.level)
 
 
 def _accuracy(
-    encoder: GowerEncoder, tables: Sequence[Table], max_rows: int, rng: np.random.Generator
+    encoded: Encoded, max_rows: int, rng: np.random.Generator
 ) -> tuple[tuple[Proportion, Proportion, Proportion], int]:
     """Chance that the nearest row is of the own kind, for train and release; of train, for control.
 
     Returns:
         These, and how many rows of train, and of the release, were asked.
     """
-    n_train, n_control, n_made = (t.n_rows for t in tables)
+    n_train, n_control, n_made = (t.n_rows for t in encoded.tables)
     m = min(n_train, n_made)
     cut = [drawn(np.arange(n), m, rng) for n in (n_train, n_made)]
     rows = drawn(np.arange(m), max_rows, rng)
     one_of_train, one_of_release = _one(m, rng), _one(m, rng)
     strangers = drawn(np.arange(n_control), max_rows, rng)
-    t, queries, s = encoder.encode(
-        tables, [_unless_all(cut[0], n_train), strangers, _unless_all(cut[1], n_made)]
+    t, queries, s = encoded.mixed_by_range(
+        [_unless_all(cut[0], n_train), strangers, _unless_all(cut[1], n_made)]
     )
-    of_train, of_release = Fellows.of(tables[0], cut[0]), Fellows(None)
+    of_train, of_release = Fellows.of(encoded.train, cut[0]), Fellows(None)
     shares = []
     for fellows, own, other, one in (
         (of_train, t, s, one_of_release),
@@ -245,19 +282,17 @@ def _accuracy(
     return (shares[0], shares[1], _nearer(to_train, to_release, m)), len(rows)
 
 
-def _release_side(
-    encoder: GowerEncoder, tables: Sequence[Table], max_rows: int, rng: np.random.Generator
-) -> tuple[list[Proportion], int]:
+def _release_side(encoded: Encoded, max_rows: int, rng: np.random.Generator) -> tuple[list[Proportion], int]:
     """Chance that a release row is nearer to its own than to train, and than to control, of equal sizes.
 
     Returns:
         These, and how many rows of the release were asked.
     """
-    n_train, n_control, n_made = (t.n_rows for t in tables)
+    n_train, n_control, n_made = (t.n_rows for t in encoded.tables)
     k = min(n_train, n_control, n_made)
     of_release, rows = drawn(np.arange(n_made), k, rng), drawn(np.arange(k), max_rows, rng)
     of_real = [drawn(np.arange(n), k, rng) for n in (n_train, n_control)]
-    *real, s = encoder.encode(tables, [*of_real, of_release])
+    *real, s = encoded.mixed_by_range([*of_real, of_release])
     among, queries = nearest_other(s, rows), s.take(rows)
     return [_nearer(among, nearest(queries, other), k, rows) for other in real], len(rows)
 

@@ -15,7 +15,7 @@ from synth_audit.arrays import Floats, Positions
 from synth_audit.audits.recognition.people import SAMPLE, PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 
-_WIDTHS = (0.002, 0.02, 0.06)
+_WIDTHS = (0.0, 0.02, 0.06)
 """Shares of the rows that are near a number: as it was, moved a little, or swapped with a neighbour."""
 
 _LARGEST = 8
@@ -30,8 +30,8 @@ _COUNTED, _MOST_COUNTED = (2, 3, 4), 400
 _TELLING = 8.0
 """Bits that the columns of a random set tell together: fewer single nobody out among some hundred people."""
 
-_PAIRS = 2**24
-"""Pairs of records and rows, or records, that are compared at once in one column: 16 MiB, and 4 for each."""
+_PAIRS = 2**21
+"""Pairs of records and rows, or records, that are compared at once in one column: 2 MiB, and less packed."""
 
 Packed = npt.NDArray[np.uint64]
 """Rows that are near a record, 64 in a word."""
@@ -134,7 +134,7 @@ class _PlacedValues:
         """Which are near each of mine: equal labels, or numbers of that share next to it by rank."""
         known = self.known
         first, last = np.searchsorted(known, mine, "left"), np.searchsorted(known, mine, "right")
-        if self.numeric and len(known):
+        if self.numeric and width and len(known):
             reach = max(1, round(width * len(known) / 2))
             first = np.searchsorted(known, known[np.maximum(first - reach, 0)], "left")
             last = np.searchsorted(known, known[np.minimum(last + reach, len(known)) - 1], "right")
@@ -219,10 +219,10 @@ def _surprise(release: Positions, people: Positions, share: float) -> float:
 
 def _random(told: Floats, rng: np.random.Generator) -> list[tuple[int, ...]]:
     """Random sets of telling columns."""
-    weight = (told + 0.1) / (told + 0.1).sum()
+    weight = told / told.sum()
     found: list[tuple[int, ...]] = []
     for _ in range(20 * _SETS):
-        size = int(rng.integers(2, min(6, len(told)) + 1)) if len(told) > 2 else 2
+        size = int(rng.integers(2, min(_LARGEST, len(told)) + 1)) if len(told) > 2 else 2
         s = tuple(sorted(rng.choice(len(told), size, replace=False, p=weight).tolist()))
         if told[list(s)].sum() > _TELLING and s not in found:
             found.append(s)

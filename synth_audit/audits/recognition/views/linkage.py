@@ -33,12 +33,6 @@ _PULL = 4.0
 _SHARPNESS = 8
 """Records teach by the eighth power of their rank in clearness: the clearest eighth decides."""
 
-_BOUNDS = (-4.0, 7.0)
-"""Natural logarithms of a learned weight: no column alone decides for or against a pair."""
-
-_ROUNDS = 2
-"""Rounds of learning; a third changed nothing on simulated renamings."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Linkage:
@@ -67,15 +61,16 @@ class Linkage:
         order = rng.permutation(pool.rows)  # of equal rows those teach that come first
         shuffled = [replace(c, release=c.release[order]) for c in columns]
         bits = [c.agreement() for c in columns]
-        weights = {
-            known: [_prior(c, b, known) for c, b in zip(columns, bits, strict=True)]
-            for known in (True, False)
+        known, unknown = (
+            [_prior(c, b, labels) for c, b in zip(columns, bits, strict=True)] for labels in (True, False)
+        )
+        once = _learned(shuffled, bits, unknown, teachers)
+        stages = {  # a third round changed nothing on simulated renamings
+            "labels as they are": known,
+            "labels as they are, round 1": _learned(shuffled, bits, known, teachers),
+            "labels learned, round 1": once,
+            "labels learned, round 2": _learned(shuffled, bits, once, teachers),
         }
-        stages: dict[str, Sequence[Floats]] = {"labels as they are": weights[True]}
-        for known, tables in weights.items():
-            for step in range(1, _ROUNDS + 1 - known):
-                tables = _learned(shuffled, bits, tables, teachers)
-                stages[f"labels {'as they are' if known else 'learned'}, round {step}"] = tables
         rows = matched(
             columns, [_stacked(of) for of in zip(*stages.values(), strict=True)], repeats=pool.repeats
         )
@@ -118,13 +113,16 @@ def _learned(
         for column, weights in zip(columns, mine, strict=True):
             total += np.take(weights, column.release, axis=1)
         # Without a column a row loses at most the column's largest weight, and gains at most its smallest.
-        least = at_most_last(total, kept) - np.max([np.ptp(weights, axis=1) for weights in mine], axis=0)
-        for i, able in enumerate(total >= least[:, None]):
+        spread = np.array([np.ptp(weights, axis=1) for weights in mine])
+        least = at_most_last(total, kept) - spread - 1e-9  # for rounding
+        for i, able in enumerate(total >= least.min(axis=0)[:, None]):
             rows = np.flatnonzero(able)
             for c, column in enumerate(columns):
-                others = total[i, rows] - mine[c][i, column.release[rows]]
-                order = np.argsort(-others, kind="stable")[:kept]
-                top[c, start + i], weight[c, start + i] = rows[order], others[order]
+                near = rows[total[i, rows] >= least[c, i]]
+                others = total[i, near] - mine[c][i, column.release[near]]
+                some = np.flatnonzero(others >= np.partition(others, -kept)[-kept])
+                order = some[np.argsort(-others[some], kind="stable")[:kept]]
+                top[c, start + i], weight[c, start + i] = near[order], others[order]
     learned = []
     for column, of_bits, theirs, of_rows in zip(columns, bits, top, weight, strict=True):
         clear = of_rows[:, 0] - of_rows[:, min(FIRST, kept - 1) :].mean(axis=1)
@@ -146,7 +144,7 @@ def _weights(column: CodedCells, bits: Floats32, mine: Positions, theirs: Positi
     else:
         groups = np.arange(k * k).reshape(k, k)
         key, size = mine[:, None] * k + theirs, k * k
-        usual = np.tile(np.clip(np.append(column.shares, 1e-3), 1e-4, 1), k)
+        usual = np.tile(np.clip(np.append(column.shares, 1.0), 2.0**-MOST_BITS, 1), k)
     first = np.bincount(key[:, 0], teach, size)
     others = np.bincount(key[:, 1:].ravel(), np.repeat(teach, key.shape[1] - 1), size) / (key.shape[1] - 1)
     gained = np.maximum(0, first - others - np.sqrt(others + 0.5))
@@ -157,6 +155,7 @@ def _weights(column: CodedCells, bits: Floats32, mine: Positions, theirs: Positi
         share = (
             (by_person + _PULL * usual.reshape(k, k)) / (by_person.sum(axis=1, keepdims=True) + _PULL)
         ).ravel()
-    weights: Floats = np.clip(np.log(share / usual), *_BOUNDS)[groups]
+    most = MOST_BITS * np.log(2)  # no column alone decides for or against a pair
+    weights: Floats = np.clip(np.log(share / usual), -most, most)[groups]
     weights[-1] = weights[:, -1] = 0
     return weights

@@ -8,18 +8,14 @@ from itertools import combinations
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from synth_audit.arrays import Bools, Codes, Floats, Floats32
-from synth_audit.audits.recognition.matching import AT_ONCE, MOST_BITS, CodedCells
+from synth_audit.arrays import Bools, Floats, Floats32
+from synth_audit.audits.recognition.matching import AT_ONCE, CELLS, MOST_BITS, CodedCells
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 
 _NUMBERS = 8
 """Numbers that are paired, those with most different values: 28 pairs."""
-
-_BINS = 150
-"""Bins in the central range of a number, where it is not compared to the last digit."""
 
 _GRID = 2**18
 """Cells of one cross-correlation: a few milliseconds."""
@@ -28,16 +24,17 @@ _COMMON = 0.05
 """Share of the people from which on a value is left out: it makes spikes without telling anybody apart."""
 
 _SPIKES = 6
-"""Shifts that are followed, in each resolution."""
+"""Shifts by which people are scored, in each resolution."""
 
 _CLEAR = 6.0
-"""Standard deviations by which a further column's shift must stand out among its bins."""
+"""Standard deviations by which a shift of two columns, or of a further one, must stand out."""
 
 
-Codes16 = npt.NDArray[np.int16]
+_Shift = tuple[tuple[int, float], ...]
+"""Columns, and how many bins each is moved by."""
 
 
-class _Shift(NamedTuple):
+class _Spike(NamedTuple):
     """A spike: so many bins in one column and so many in another, modulo the sizes of their grids."""
 
     strength: float
@@ -50,8 +47,9 @@ class Shifts:
 
     The joint histograms of two numbers, of people and of rows, are correlated over all shifts (FFT). A shift
     that many pairs share is a spike over its neighbourhood, and over the same of people among themselves.
-    Further columns join by the shift that stands out among the pairs at hand. A row's score is the sum of
-    the bits of the columns in which it lies at the shift, with and without those of equal labels.
+    Further columns join by the shift that stands out among the pairs at hand. Shifts of most columns are
+    followed: two coarse columns alone have many spikes. A row's score is the sum of the bits of the columns
+    in which it lies at the shift, with and without those of equal labels.
 
     Source: ours; cross-correlation by FFT.
     """
@@ -67,11 +65,12 @@ class Shifts:
         for reach in (0, 1):
             grids = [_BinnedNumbers.of(c, reach) for c in ranked[:_NUMBERS]]
             spikes = [s for i, j in combinations(range(len(grids)), 2) for s in _spikes(grids, i, j)]
-            spikes = sorted(spikes, key=lambda s: -s.strength)[:_SPIKES]
-            lags = [_joined(grids, s.lags, reach) for s in spikes]
+            surest = sorted((s for s in spikes if s.strength > _CLEAR), key=lambda s: -s.strength)
+            found = dict.fromkeys(_joined(grids, s.lags, reach) for s in surest)
+            lags = sorted(found, key=len, reverse=True)[:_SPIKES]
             told = _told(grids, lags, reach, labels)
             for k, (lag, alone, beside) in enumerate(zip(lags, *told, strict=True)):
-                names = tuple(grids[i].name for i in sorted(lag))
+                names = tuple(grids[i].name for i, _ in lag)
                 what = f"shift {k + 1}, {'coarse' if reach else 'exact'}"
                 yield Score(what, alone, names)
                 yield Score(f"{what}, and labels", beside, names)
@@ -79,34 +78,35 @@ class Shifts:
 
 @dataclass(frozen=True, eq=False)
 class _BinnedNumbers:
-    """One number in bins of equal width, -1 where there is none or a common one."""
+    """One number in bins of equal width, NaN where there is none or a common one.
+
+    Attributes:
+        size: bins of a grid on which shifts are looked for; those further apart fall on the same bin.
+    """
 
     name: str
-    people: Codes = field(repr=False)
-    release: Codes = field(repr=False)
+    people: Floats = field(repr=False)
+    release: Floats = field(repr=False)
     size: int
 
     @classmethod
     def of(cls, column: PooledColumn, reach: int) -> _BinnedNumbers:
         least, most = np.nanmin(column.people), np.nanmax(column.people)
-        coarse = max(column.step, column.width / _BINS)
-        width = coarse if reach else column.step
+        # Where it is not compared to the last digit, in as many cells as other views have.
+        width = max(column.step, column.width / CELLS) if reach else column.step
         # Room for a third more than the range, so that a shift does not wrap round to others.
         size = int(2 ** np.clip(np.ceil(np.log2((most - least) * 1.3 / width + 2)), 5, 12))
-        people, release = (_bins(x, width, size) for x in (column.people, column.release))
+        people, release = (_bins(x, width) for x in (column.people, column.release))
         return cls(column.name, people, release, size)
 
 
-def _bins(values: Floats, width: float, size: int) -> Codes:
+def _bins(values: Floats, width: float) -> Floats:
     different, counts = np.unique(values[np.isfinite(values)], return_counts=True)
     common = np.isin(values, different[counts > _COMMON * len(values)])
-    able = np.isfinite(values) & ~common
-    return np.where(able, np.mod(np.floor(np.where(able, values, 0.0) / width + 0.5), size), -1).astype(
-        np.int64
-    )
+    return np.where(np.isfinite(values) & ~common, np.floor(values / width + 0.5), np.nan)
 
 
-def _spikes(grids: Sequence[_BinnedNumbers], i: int, j: int) -> Iterator[_Shift]:
+def _spikes(grids: Sequence[_BinnedNumbers], i: int, j: int) -> Iterator[_Spike]:
     """The two shifts of a pair of columns that stand out most."""
     from scipy.ndimage import uniform_filter  # lazy import: keeps the CLI's start fast
 
@@ -122,104 +122,88 @@ def _spikes(grids: Sequence[_BinnedNumbers], i: int, j: int) -> Iterator[_Shift]
     usual = np.fft.irfft2(np.conj(people) * people, (a, b)) * (m / n)
     usual[0, 0] = 0  # each person beside itself
     around = (uniform_filter(found, 5, mode="wrap") * 25 - found) / 24
-    usual = np.maximum(np.maximum(around, usual), 0.05)
+    usual = np.maximum(np.maximum(around, usual), 0)
     strength = (found - usual) / np.sqrt(usual + 1)
     strength[0, 0] = 0  # equal values are no shift
     for k in np.argpartition(strength.ravel(), -2)[-2:]:
         x, y = np.unravel_index(k, strength.shape)
-        yield _Shift(float(strength[x, y]), {i: (int(x), a), j: (int(y), b)})
+        yield _Spike(float(strength[x, y]), {i: (int(x), a), j: (int(y), b)})
 
 
 def _joint(first: _BinnedNumbers, second: _BinnedNumbers, side: str, a: int, b: int) -> Floats32:
     x, y = getattr(first, side), getattr(second, side)
-    able = (x >= 0) & (y >= 0)
+    able = np.isfinite(x) & np.isfinite(y)
     cells = x[able] % a * b + y[able] % b
-    return np.bincount(cells, minlength=a * b).reshape(a, b).astype(np.float32)
+    return np.bincount(cells.astype(np.intp), minlength=a * b).reshape(a, b).astype(np.float32)
 
 
-@dataclass(frozen=True, eq=False)
-class _Shifted:
-    """One number at a shift: the rows' bins, -1 where there is none, and those where people's would lie."""
-
-    people: Codes = field(repr=False)
-    rows: Codes16 = field(repr=False)
-    by: int
-    size: int
-
-    @classmethod
-    def of(cls, grid: _BinnedNumbers, lag: tuple[int, int]) -> _Shifted:
-        by, size = lag
-        rows = np.where(grid.release >= 0, grid.release % size, -1).astype(np.int16)
-        return cls(grid.people, rows, by, size)
-
-    def found(self, reach: int, records: slice) -> Bools:
-        """Which rows lie at the shift, give or take ``reach`` bins, shape (records, rows)."""
-        mine = self.people[records]
-        found = np.zeros((len(mine), len(self.rows)), dtype=np.bool_)
-        for off in range(-reach, reach + 1):
-            wanted = np.where(mine >= 0, (mine + self.by + off) % self.size, -2).astype(np.int16)
-            found |= self.rows == wanted[:, None]
-        return found
+def _near(mine: Floats, rows: Floats, reach: int) -> Bools:
+    """Which rows are so many bins away at most, shape (records, rows)."""
+    found = np.zeros((len(mine), len(rows)), dtype=np.bool_)
+    for off in range(-reach, reach + 1):
+        found |= rows == (mine + off)[:, None]
+    return found
 
 
-def _blocks(grids: Sequence[_BinnedNumbers]) -> Iterator[slice]:
-    """Blocks of records that are held beside all rows."""
-    n, m = len(grids[0].people), len(grids[0].release)
+def _blocks(n: int, m: int) -> Iterator[slice]:
+    """Blocks of n records that are held beside m rows."""
     size = max(1, AT_ONCE // m)
     return (slice(start, min(start + size, n)) for start in range(0, n, size))
 
 
-def _joined(
-    grids: Sequence[_BinnedNumbers], lags: dict[int, tuple[int, int]], reach: int
-) -> dict[int, tuple[int, int]]:
-    """The shift with those of further columns that go with it.
+def _joined(grids: Sequence[_BinnedNumbers], lags: dict[int, tuple[int, int]], reach: int) -> _Shift:
+    """The shift of a spike, not modulo its grids any more, with those of further columns that go with it.
 
     By chance means: where the rows of the pairs are permuted, on average.
     """
     pairs = []
-    shifted = [_Shifted.of(grids[i], lag) for i, lag in lags.items()]
-    for block in _blocks(grids):
-        both = np.logical_and.reduce([s.found(reach, block) for s in shifted])
-        pairs.append(np.flatnonzero(both) + block.start * both.shape[1])
-    record, row = np.divmod(np.concatenate(pairs), len(grids[0].release))
-    joined = dict(lags)
+    n, m = len(grids[0].people), len(grids[0].release)
+    wrapped = [((grids[i].people + by) % size, grids[i].release % size) for i, (by, size) in lags.items()]
+    for block in _blocks(n, m):
+        both = np.logical_and.reduce([_near(mine[block], rows, reach) for mine, rows in wrapped])
+        pairs.append(np.flatnonzero(both) + block.start * m)
+    record, row = np.divmod(np.concatenate(pairs), m)
+    joined = {}
     for k, grid in enumerate(grids):
-        if k not in lags and len(record):
-            away = (grid.release[row] - grid.people[record]) % grid.size
-            counts = np.bincount(away, minlength=grid.size)
-            people, release = (
-                np.fft.rfft(np.bincount(x % grid.size, minlength=grid.size))
-                for x in (grid.people[record], grid.release[row])
+        mine, theirs = grid.people[record], grid.release[row]
+        known = np.isfinite(mine) & np.isfinite(theirs)
+        mine, theirs = mine[known], theirs[known]
+        if not len(mine):
+            continue
+        by, size = lags.get(k, (None, grid.size))
+        if by is None:
+            counts, *sides = (
+                np.bincount((x % size).astype(np.intp), minlength=size) for x in (theirs - mine, mine, theirs)
             )
-            by_chance = np.maximum(np.fft.irfft(np.conj(people) * release, grid.size) / len(record), 0)
+            people, release = map(np.fft.rfft, sides)
+            by_chance = np.maximum(np.fft.irfft(np.conj(people) * release, size) / len(mine), 0)
             clear = (counts - by_chance) / np.sqrt(by_chance + 1)
-            if clear.max() > _CLEAR:
-                joined[k] = int(clear.argmax()), grid.size
-    return joined
+            if clear.max() <= _CLEAR:
+                continue
+            by = int(clear.argmax())
+        away, counts = np.unique(theirs - mine, return_counts=True)
+        joined[k] = float(away[np.where(away % size == by, counts, -1).argmax()])
+    return tuple(joined.items())
 
 
 def _told(
-    grids: Sequence[_BinnedNumbers],
-    shifts: Sequence[dict[int, tuple[int, int]]],
-    reach: int,
-    labels: Sequence[CodedCells],
+    grids: Sequence[_BinnedNumbers], shifts: Sequence[_Shift], reach: int, labels: Sequence[CodedCells]
 ) -> tuple[Floats, Floats]:
     """Bits of each record's best row, by numbers alone and with equal labels, shape (shifts, records)."""
     n = len(grids[0].people) if grids else 0
     told = [
-        [(_Shifted.of(grids[i], lag), np.float32(_bits_at(grids[i], lag, reach))) for i, lag in lags.items()]
-        for lags in shifts
+        [(grids[i], by, np.float32(_bits_at(grids[i], by, reach))) for i, by in shift] for shift in shifts
     ]
     tables = [c.agreement() for c in labels]
     alone, beside = np.empty((len(shifts), n)), np.empty((len(shifts), n))
-    for block in _blocks(grids) if shifts else ():
+    for block in _blocks(n, len(grids[0].release)) if shifts else ():
         equal = np.zeros((block.stop - block.start, len(grids[0].release)), np.float32)
         for column, table in zip(labels, tables, strict=True):
             equal += np.take(table[column.people[block]], column.release, axis=1)
         for k, shifted in enumerate(told):
             bits = np.zeros_like(equal)
-            for number, by_one in shifted:
-                bits += number.found(reach, block) * by_one
+            for grid, by, by_one in shifted:
+                bits += _near(grid.people[block] + by, grid.release, reach) * by_one
             alone[k, block] = bits.max(axis=1)
             bits += equal
             best = bits.max(axis=1)
@@ -228,9 +212,9 @@ def _told(
     return alone, beside
 
 
-def _bits_at(grid: _BinnedNumbers, lag: tuple[int, int], reach: int) -> float:
+def _bits_at(grid: _BinnedNumbers, by: float, reach: int) -> float:
     """Bits that a shift of one column tells, from the share of all pairs at it."""
-    by, size = lag
-    people, release = (np.bincount(x[x >= 0] % size, minlength=size) for x in (grid.people, grid.release))
-    pairs = sum(float(people @ np.roll(release, -(by + off))) for off in range(-reach, reach + 1))
-    return -float(np.log2(max(pairs / (len(grid.people) * len(grid.release)), 2.0**-MOST_BITS)))
+    mine, rows = grid.people[np.isfinite(grid.people)] + by, np.sort(grid.release[np.isfinite(grid.release)])
+    pairs = np.searchsorted(rows, mine + reach, "right") - np.searchsorted(rows, mine - reach, "left")
+    share = pairs.sum() / (len(grid.people) * len(grid.release))
+    return -float(np.log2(max(share, 2.0**-MOST_BITS)))

@@ -13,9 +13,6 @@ from synth_audit.audits.recognition.matching import AT_ONCE, FIRST, LAST
 from synth_audit.audits.recognition.people import PooledPeople, PooledWords
 from synth_audit.audits.recognition.view import Score, ViewInfo
 
-_COMMON = 0.5
-"""Share of the texts from which on a word is left out: it tells less than one bit."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class TextWords:
@@ -42,7 +39,7 @@ class TextWords:
 def _margins(column: PooledWords, repeats: int) -> Floats:
     texts = [*column.people, *column.release]
     holding = np.bincount(np.concatenate([np.empty(0, np.intp), *texts]), minlength=1)
-    bits = np.where(holding < _COMMON * len(texts), -np.log2(np.maximum(holding, 1) / len(texts)), 0.0)
+    bits = -np.log2(np.maximum(holding, 1) / len(texts))
     people, release = (_sparse(side, len(bits)) for side in (column.people, column.release))
     told = (people.multiply(bits)).tocsr()
     m = len(column.release)

@@ -12,6 +12,7 @@ It is never imported here. It holds two functions:
 ``sample(folder, rows, seed, settings)``
     returns a frame of ``rows`` rows with the same columns.
 
-``seed`` is None where ``repeats`` is false. A third party's recipe is the module of an entry point in
+The draws of numpy's and torch's global states begin at ``seed`` before either is called. It is None where
+``repeats`` is false. A third party's recipe is the module of an entry point in
 ``synth_audit.recipes``.
 """

@@ -46,9 +46,7 @@ from typing import Any
 
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_OFFLINE="1", WANDB_DISABLED="true")
 
-import numpy as np
 import pandas as pd
-import torch
 from realtabformer import REaLTabFormer
 from transformers.models.gpt2 import GPT2Config
 
@@ -59,7 +57,6 @@ def fit(
     train: pd.DataFrame, columns: dict[str, Any], folder: Path, seed: int | None, settings: dict[str, Any]
 ) -> None:
     """Learn the rows."""
-    _seeded(seed)
     dropped = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), settings["dropout"])
     size = GPT2Config(
         n_layer=settings["layers"], n_embd=settings["width"], n_head=settings["heads"], **dropped
@@ -91,12 +88,5 @@ def fit(
 def sample(folder: Path, rows: int, seed: int | None, settings: dict[str, Any]) -> pd.DataFrame:
     """Draw rows."""
     made = pickle.loads((folder / FILE).read_bytes())  # noqa: S301  (written by `fit` above)
-    _seeded(seed)
     drawn: pd.DataFrame = made.sample(n_samples=rows, device="cpu", gen_batch=min(rows, 256))
     return drawn
-
-
-def _seeded(seed: int | None) -> None:
-    if seed is not None:
-        np.random.seed(seed % 2**32)  # noqa: NPY002  (it draws from the global state)
-        torch.manual_seed(seed)

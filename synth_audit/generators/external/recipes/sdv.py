@@ -27,7 +27,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from sdv.metadata import Metadata
 from sdv.single_table import (
@@ -47,7 +46,6 @@ def fit(
     train: pd.DataFrame, columns: dict[str, Any], folder: Path, seed: int | None, settings: dict[str, Any]
 ) -> None:
     """Learn the rows; what each column is, SDV is told."""
-    _seeded(seed)
     kinds = {n: {"sdtype": "numerical" if c["numeric"] else "categorical"} for n, c in columns.items()}
     metadata = Metadata.load_from_dict({"tables": {TABLE: {"columns": kinds}}})
     name = settings["synthesizer"]
@@ -62,15 +60,6 @@ def fit(
 def sample(folder: Path, rows: int, seed: int | None, settings: dict[str, Any]) -> pd.DataFrame:
     """Draw rows."""
     made = load_synthesizer(str(folder / FILE))
-    _seeded(seed)
     drawn = made.sample(rows)
     table: pd.DataFrame = drawn[TABLE] if isinstance(drawn, dict) else drawn
     return table
-
-
-def _seeded(seed: int | None) -> None:
-    import torch
-
-    if seed is not None:
-        np.random.seed(seed % 2**32)  # noqa: NPY002  (SDV draws from the global state)
-        torch.manual_seed(seed)
