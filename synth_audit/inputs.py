@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, Unpack
 
@@ -252,7 +252,7 @@ def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
         if isinstance(values.dtype, pd.SparseDtype):  # which Arrow does not read
             values = values.astype(values.dtype.subtype)
         try:
-            columns[name] = _dates_read(pa.Array.from_pandas(values))
+            columns[name] = pa.Array.from_pandas(values)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             raise DataError(
                 f"column {name!r} mixes types, for example numbers and text, or holds what Arrow cannot",
@@ -261,14 +261,3 @@ def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
                 fix=f"convert it first, for example with `frame[{name!r}].astype('string')`",
             ) from None
     return plain(pa.table(columns), where=where)
-
-
-def _dates_read(values: pa.Array) -> pa.Array:
-    """Text that is a date or a time in every row, in the type that it has when it is read from a CSV file."""
-    text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-    if text and values.null_count < len(values):
-        times = (pa.timestamp(unit, zone) for zone in (None, "UTC") for unit in ("s", "ns"))
-        for kind in (pa.date32(), *times):
-            with suppress(pa.ArrowException):
-                return values.cast(kind)
-    return values

@@ -73,26 +73,6 @@ def test_what_cannot_be_read_is_refused_by_name(kind):
     assert "7391" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "texts",
-    [
-        ["2020-01-01", None],
-        ["2020-01-01 10:00:00", "2021-02-03"],
-        ["2020-01-01T10:00:00.25", None],
-        ["2020-01-01T10:00:00Z", "2020-01-01T10:00:00+02:00"],
-        ["2020-01-01", "unknown"],
-        ["2020-13-01", "2020-01-01"],
-        ["x", None],
-    ],
-)
-def test_text_that_is_dates_is_read_as_from_a_csv_file(texts, tmp_path):
-    frame = pd.DataFrame({"seen": pd.Series(texts, dtype=object), "n": 1})
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    found, expected = (as_arrow(table, "train").column("seen") for table in (frame, tmp_path / "a.csv"))
-    assert found.type in (expected.type, pa.large_string())
-    assert found.to_pylist() == expected.to_pylist()
-
-
 @pytest.mark.parametrize("values", [[time(1, 2), None], pd.to_timedelta([1, 2], unit="D")])
 def test_times_of_a_day_and_durations_are_kept_for_identifiers(values):
     assert as_arrow(pd.DataFrame({"odd": values}), "train").num_rows == 2

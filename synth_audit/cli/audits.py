@@ -225,7 +225,8 @@ def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
     from synth_audit.files import Malformed, load_yaml
 
     try:
-        choice = None if generator is None else load_yaml(generator)  # as a plan names it
+        named = generator is None or not generator.lstrip().startswith("{")
+        choice = generator if named else load_yaml(str(generator))  # as a plan names it
     except Malformed:
         raise PlanError(
             "the generator's settings are no YAML", where="--generator", expected="'{name: {setting: value}}'"

@@ -399,10 +399,3 @@ def _cells(gate: GateView) -> tuple[str, str, str, str]:
 def _line(row: tuple[str, ...], widths: list[int], shown: int) -> str:
     first, *others = (f"{cell:>{n}}" for cell, n in zip(row[1:shown], widths[1:shown], strict=True))
     return "  ".join([f"{row[0]:<{widths[0]}}", first, *others]).rstrip()
-
-
-def _explain(explanation: str, advice: str) -> None:
-    for text in (explanation, advice and f"→ {advice}"):
-        if text:
-            told = shortened(one_line(text))
-            say_whole(textwrap.fill(told, width(), initial_indent=" " * 6, subsequent_indent=" " * 8))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -41,12 +41,14 @@ def rerun(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> tup
     Raises:
         DataError: there is no evidence of a run with this plan, it was altered, or there is no salt.
     """
-    salt = known_salt(workspace)
-    evidence = newest_evidence(workspace)
-    _refuse_other(plan, evidence, salt)
     context = replace(context, scratch=context.scratch or workspace.scratch)
     tables: dict[str, Table] = {}
-    with in_use(workspace), temporary_folder(context.scratch) as folder:
+    with ExitStack() as stack:
+        stack.enter_context(in_use(workspace))  # before anything is read: nobody may purge it meanwhile
+        salt = known_salt(workspace)
+        evidence = newest_evidence(workspace)
+        _refuse_other(plan, evidence, salt)
+        folder = stack.enter_context(temporary_folder(context.scratch))
         course = _Rerun(plan, workspace, evidence, salt, context, Path(folder))
         return (
             Check("digest of the evidence", evidence.intact, evidence.digest),

@@ -26,7 +26,9 @@ from synth_audit.verdict.table_checks import contract_part
 _FROM_MANY = (ANSWERS,)
 """Gates that follow from several numbers, whose explanation says it best."""
 _URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
-_RESTATED = re.compile(r"(The (whole|value|lower end|upper end|([\d.]+ % )?interval,)|No interval|About)\b")
+_RESTATED = re.compile(
+    r"(The (whole|value|lower end|upper end)\b|The ([\d.]+ % )?interval,|No interval\b|About\b)"
+)
 """How sentences of an explanation begin that say no more than number, interval and limit beside it."""
 _UNUSABLE = re.compile("^.* decides nothing: ")
 """What an explanation says of its number before the reason; that it could not be tested is said already."""

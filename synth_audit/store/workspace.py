@@ -227,7 +227,9 @@ class Workspace:
         make_private(self.restricted)
         ignored = self.restricted / ".gitignore"
         if not os.path.lexists(ignored):
-            with making(self.restricted):
-                ignored.touch(mode=0o600)
-                ignored.write_text("*\n", encoding="utf-8")  # real rows go into no repository by mistake
+            with making(self.restricted):  # whole at once: an empty one would ignore nothing
+                made = ignored.with_name(f".gitignore-{os.getpid()}")
+                made.write_text("*\n", encoding="utf-8")  # real rows go into no repository by mistake
+                made.chmod(0o600)
+                made.replace(ignored)
         return self

@@ -15,7 +15,15 @@ import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Floats, Labels, Positions
 from synth_audit.errors import DataError
-from synth_audit.table.arrow import Place, PlacedRows, index_columns, kept, regular_floats
+from synth_audit.table.arrow import (
+    Place,
+    PlacedRows,
+    index_columns,
+    is_text,
+    kept,
+    regular_floats,
+    value_type,
+)
 from synth_audit.table.content_hash import content_hash, content_order, fingerprint, row_digests
 from synth_audit.table.schema import Column, Schema, nominal, quantitative, schema_from_plain, schema_to_plain
 from synth_audit.table.storage_types import plain, refuse_inexact, refuse_inexact_labels
@@ -294,7 +302,10 @@ def assemble(schema: Schema, columns: Mapping[str, Floats | Labels]) -> Table:
 
 
 def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
-    if not column.kind.allows(values.type):
+    # An instant is spelt otherwise than its text, so that a copy would look like a new value.
+    text = is_text(value_type(column.storage))
+    other = text and pa.types.is_temporal(values.type) and not pa.types.is_date32(values.type)
+    if other or not column.kind.allows(values.type):
         raise DataError(
             f"column {column.name!r} is {column.kind} but {where} holds {values.type}",
             where=where,

@@ -59,6 +59,14 @@ def test_text_in_a_numeric_column_is_refused():
         read(DATA.set_column(1, "x", [["1", "2", "3"]]))
 
 
+def test_instants_where_train_has_text_are_refused():
+    """Their labels differ from the text of the same instants, so that copies would not be seen."""
+    schema = infer_schema(pa.table({"seen": ["2001-01-01T10:00:00", "2002-02-02T11:00:00"]}))
+    instants = pa.table({"seen": pa.array([datetime.datetime(2001, 1, 1, 10)] * 2, pa.timestamp("s"))})
+    with pytest.raises(DataError, match="'seen' is categorical but synthetic holds timestamp"):
+        read_table(instants, schema, where="synthetic")
+
+
 @pytest.mark.parametrize("bad", [float("inf"), -float("inf")])
 def test_infinite_values_are_refused(bad):
     with pytest.raises(DataError, match="'x' holds infinite"):
