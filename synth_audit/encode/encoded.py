@@ -185,6 +185,7 @@ class Encoded:
         joint = np.concatenate(codes(self.tables, column))
         if keep:
             self._known[column.name] = joint = joint.astype(smallest_type(joint))
+            joint.flags.writeable = False  # all who ask share it
         return joint
 
     @cached_property

@@ -106,7 +106,7 @@ class Recognised:
     Attributes:
         member: who is in the training set, shape (people,).
         claims: share of the evaluations in which each person was claimed, shape (people,).
-        strength: statistic of the permutation test, see above, in standard errors.
+        strength: statistic of the permutation test, see above.
         standing: mean standing of each person among those evaluated, in [0, 1], 1 for the first; (people,).
         evaluations: how often each person was evaluated.
         spread: standard error of the excess from the views' own draws.
@@ -186,7 +186,7 @@ def recognise(
     strength = 0.0
     for draw, views in enumerate(draws):
         strongest = strengths(views, member, ~member)[1][:STRONGEST]
-        strength += float(np.log(np.exp(strongest).mean())) / len(draws)
+        strength += float(np.logaddexp.reduce(strongest) - math.log(len(strongest))) / len(draws)
         for second in halved(member, halvings, rng):
             for half in (second, ~second):
                 rule = chosen(views, member, ~half)

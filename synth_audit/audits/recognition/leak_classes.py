@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
+from synth_audit.audits.recognition.people import MOSTLY, PooledColumn, PooledPeople
 from synth_audit.findings.sensitivity import LEAK_NAMES
 
 MOVED = 0.02
@@ -26,6 +26,9 @@ PARTS = 3
 
 SHIFT = (0.1, 0.3)
 """Shares of a number's central range by which shifted copies are moved, one for each column."""
+
+_EQUAL = 1e-6
+"""Part of a step by which rounding errors may move a number off its grid."""
 
 Cells = list[Floats]
 """One array of cells for each column: numbers, or codes of labels."""
@@ -83,7 +86,7 @@ def planted(
     columns = []
     for column, cells in zip(pool.columns, left, strict=True):
         release = column.release.copy()
-        release[rows] = cells
+        release[rows] = _as_released(cells, column) if column.numeric else cells
         columns.append(replace(column, release=release))
     words = []
     for text in pool.words:
@@ -92,6 +95,20 @@ def planted(
             texts[row] = text.people[record]
         words.append(replace(text, release=tuple(texts)))
     return replace(pool, columns=tuple(columns), words=tuple(words)), people
+
+
+def _as_released(cells: Floats, column: PooledColumn) -> Floats:
+    """Numbers with the digits that the release gives: on its grid, and in single precision where it is."""
+    known, step = column.release[np.isfinite(column.release)], column.grain
+    if not step:
+        return cells
+    start = known.min()
+    places = (known - start) / step
+    if (np.abs(places - np.rint(places)) < _EQUAL).mean() >= MOSTLY:
+        rounded = start + np.rint((cells - start) / step) * step
+        return np.where(np.abs(rounded - cells) < _EQUAL * step, cells, rounded)
+    single = np.array_equal(known.astype(np.float32), known)
+    return cells.astype(np.float32).astype(np.float64) if single else cells
 
 
 def _unusual(column: PooledColumn) -> Floats:

@@ -33,7 +33,8 @@ FEWEST_PEOPLE = 800
 """People who are looked up in any release, however large."""
 
 MOSTLY = 0.95
-"""Share of the labels that must read as numbers, for a column to be compared by its numbers alone."""
+"""Share of the labels that must read as numbers, for a column to be compared by its numbers alone; and of the
+differences between numbers that must be as large as the grain."""
 
 CENTRAL = (0.05, 0.95)
 """Quantiles between which a number is measured: extremes and codes such as 9999 do not set its unit."""
@@ -79,6 +80,12 @@ class PooledColumn:
         """Central range of the people's numbers, the whole range where it is 0, or 1."""
         low, high = np.nanquantile(self.people, CENTRAL)
         return float(high - low) or float(np.nanmax(self.people) - np.nanmin(self.people)) or 1.0
+
+    @property
+    def grain(self) -> float:
+        """How coarsely the release gives its numbers: most of them, in order, are at least this far apart."""
+        known = np.unique(self.release[np.isfinite(self.release)])
+        return float(np.quantile(np.diff(known), 1 - MOSTLY)) if self.numeric and len(known) > 1 else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -234,3 +234,13 @@ def test_a_leak_within_one_category_is_told_of_that_category(subject_of):
     findings = run(subject_of(train, control, release))
     of = {m.id.quantity: m for m in findings.measurements}
     assert of["found_in_subgroup"].value > of["found"].value > 0.05
+
+
+def test_planted_numbers_have_the_digits_of_the_release(pool):
+    column = next(c for c in pool.columns if c.numeric)
+    coarse = replace(column, release=np.round(column.release))
+    made, people = planted(
+        replace(pool, columns=(coarse,)), MEMBER, OF["copies"], 0.2, np.random.default_rng(4)
+    )
+    assert len(people)
+    assert np.array_equal(made.columns[0].release % 1, np.zeros(made.rows))

@@ -11,6 +11,7 @@ from synth_audit import registry
 from synth_audit.audits.recognition.matching import LAST, CodedCells, _largest, matched
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, pooled
 from synth_audit.errors import NotApplicable
+from synth_audit.stats.roc import auroc
 
 VIEWS = sorted(registry.catalogue("view"))
 N = 150
@@ -90,6 +91,19 @@ def separation(name, pool, leaked):
     """Largest AUC of the leaked people, of all scores of a view."""
     scores = [s.values for s in registry.build("view", name, {}).scores(pool, np.random.default_rng(1))]
     return max(np.mean(s[leaked][:, None] > s[~leaked][None]) for s in scores)
+
+
+@pytest.mark.parametrize("written", [np.float64, np.float32, lambda x: np.round(x, 3)])
+def test_a_fragment_shows_by_numbers_as_far_as_the_release_has_digits(written):
+    rng = np.random.default_rng(7)
+    people, release = ({c: rng.normal(size=n) for c in "abcdefghi"} for n in (400, 400))
+    for i in range(60):
+        for c in rng.permutation(list("abcdefghi"))[:3]:
+            release[c][i] = people[c][i]
+    pool = of_numbers(people, {c: written(x).astype(np.float64) for c, x in release.items()}, set(people))
+    view = registry.build("view", "fragments", {})
+    scores = [s.values for s in view.scores(pool, np.random.default_rng(1)) if s.name == "any 3 columns"]
+    assert auroc(scores[0][:60], scores[0][60:]) > 0.75
 
 
 def test_a_fragment_shows_by_a_number_that_is_equal_to_the_last_digit():

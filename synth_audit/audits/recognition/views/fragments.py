@@ -16,7 +16,7 @@ from synth_audit.audits.recognition.people import SAMPLE, PooledColumn, PooledPe
 from synth_audit.audits.recognition.view import Score, ViewInfo
 
 _WIDTHS = (0.0, 0.02, 0.06)
-"""Shares of the rows that are near a number: as it was, moved a little, or swapped with a neighbour."""
+"""Shares of the rows that are near a number: equal, moved a little, or swapped with a neighbour."""
 
 _LARGEST = 8
 """Columns of a set."""
@@ -42,8 +42,9 @@ class Fragments:
     """Combinations of a person's values in sets of two to eight columns.
 
     A row matches a person in a set of columns if it is near in each: equal labels, or one of the w nearest
-    rows by number. The score is ``log2(people / (1 + other people who match))`` where some row matches,
-    and nothing is said where none does: rare combinations that a row repeats tell most.
+    rows by number. Numbers are equal as far as the release has digits. The score is
+    ``log2(people / (1 + other people who match))`` where some row matches, and nothing is said where none
+    does: rare combinations that a row repeats tell most.
 
     Sets are grown without a word on sides. ``k_i`` rows and other people match person i. If the release
     were more of the same people, all of them would be rows with probability ``p^k_i``, and all of them people
@@ -130,10 +131,18 @@ class _PlacedValues:
         place = np.where(able, np.searchsorted(known, values, "left"), -1)
         return cls(known, place.astype(np.int16 if len(known) < 2**15 else np.int32), numeric)
 
-    def near(self, mine: Floats, width: float) -> Packed:
-        """Which are near each of mine: equal labels, or numbers of that share next to it by rank."""
+    def near(self, mine: Floats, width: float, grain: float) -> Packed:
+        """Which are near each of mine: equal labels, or numbers of that share next to it by rank.
+
+        Args:
+            grain: difference of two numbers of the release, half of which may be lost by rounding.
+        """
         known = self.known
-        first, last = np.searchsorted(known, mine, "left"), np.searchsorted(known, mine, "right")
+        lost = np.maximum(grain / 2, np.spacing(np.abs(mine).astype(np.float32))) if self.numeric else 0.0
+        first, last = (
+            np.searchsorted(known, mine - lost, "left"),
+            np.searchsorted(known, mine + lost, "right"),
+        )
         if self.numeric and width and len(known):
             reach = max(1, round(width * len(known) / 2))
             first = np.searchsorted(known, known[np.maximum(first - reach, 0)], "left")
@@ -151,16 +160,17 @@ class _PlacedColumn:
     column: PooledColumn
     release: _PlacedValues
     people: _PlacedValues
+    grain: float
 
     @classmethod
     def of(cls, column: PooledColumn, rows: Positions) -> _PlacedColumn:
         sides = (_PlacedValues.of(x, column.numeric) for x in (column.release[rows], column.people))
-        return cls(column, *sides)
+        return cls(column, *sides, column.grain)
 
     def near(self, person: Positions, asked: Positions, width: float) -> tuple[Packed, Packed]:
         """Which rows of the release, and which other people's records, are near each record asked about."""
         of_rows, of_people = (
-            side.near(self.column.people[asked], width) for side in (self.release, self.people)
+            side.near(self.column.people[asked], width, self.grain) for side in (self.release, self.people)
         )
         first, last = (np.searchsorted(person, person[asked], side) for side in ("left", "right"))
         for k in range(int((last - first).max(initial=0))):  # nobody matches a record of their own

@@ -66,7 +66,7 @@ class Shifts:
             grids = [_BinnedNumbers.of(c, reach) for c in ranked[:_NUMBERS]]
             spikes = [s for i, j in combinations(range(len(grids)), 2) for s in _spikes(grids, i, j)]
             surest = sorted((s for s in spikes if s.strength > _CLEAR), key=lambda s: -s.strength)
-            found = dict.fromkeys(_joined(grids, s.lags, reach) for s in surest)
+            found = dict.fromkeys(_joined(grids, s.lags, reach) for s in surest[: 4 * _SPIKES])
             lags = sorted(found, key=len, reverse=True)[:_SPIKES]
             told = _told(grids, lags, reach, labels)
             for k, (lag, alone, beside) in enumerate(zip(lags, *told, strict=True)):
