@@ -115,7 +115,7 @@ def refuse_other_file(
         page = ""
     if not (known or read_marks)(page):
         raise DataError(
-            f"the file is there already and is no {kind}",
+            f"the file exists already and holds no {kind}",
             where=str(path),
             expected=f"a new file, or an earlier {kind}",
             fix=f"name another with {option}, or replace this one with --force",

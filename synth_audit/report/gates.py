@@ -39,7 +39,7 @@ _CHECKED = {
     "expect_table_columns_to_match_set": "has the declared columns and no others",
     "expect_column_values_to_be_in_type_list": "holds values of its kind",
     "expect_column_values_to_be_between": "lies within its declared bounds",
-    "expect_column_values_to_be_in_set": "holds none but its declared categories",
+    "expect_column_values_to_be_in_set": "holds only its declared categories",
     "expect_column_values_to_not_be_null": "has no missing values",
     "expect_cells_as_full_as_in_train": "has hardly more missing cells than train",
 }

@@ -52,7 +52,7 @@ class Gate:
         id: unique in the suite; reason: why the limit is what it is; advice: what to do when it is not met.
         limit: None for an expectation on the synthetic table itself.
         optional: left out where its audit has nothing to judge on this table; never of a blocking gate.
-        undecided: beyond its limit it decides nothing, as its number says what could be seen, not what was.
+        undecided: beyond its limit the evidence is insufficient, as its number is a detection limit.
         fitness: when it decides whether the release is fit for purpose.
         plain: the expectation in Great Expectations' own form.
     """
@@ -159,7 +159,7 @@ def parse_suite(plain: object, *, where: str = "gates", installed: bool = True) 
     )
     _need(
         not misspelt and isinstance(blocks, bool) and (not blocks or any(g.fitness for g in gates)),
-        f"meta.{FITNESS_BLOCKS} cannot be followed",
+        f"meta.{FITNESS_BLOCKS} is misspelt, not true or false, or has no gate that decides fitness",
         where,
         f"`{FITNESS_BLOCKS}: true` or `false`, and with true a gate whose meta has `{FITNESS}`",
     )
