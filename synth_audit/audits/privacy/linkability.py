@@ -199,7 +199,7 @@ class Linkability:
         notes = [f"further pairs of sources tried: {told}"]
         if best:
             held = (" and ".join(", ".join(side) for side in pair.known) for pair, _ in best)
-            notes.append(f"their excess over control is largest by {'; and by '.join(dict.fromkeys(held))}")
+            notes.append(f"their excess over control is largest with {'; with '.join(dict.fromkeys(held))}")
         return attacks.excess(EXCESS, worst, self.n_attacks), notes
 
 
