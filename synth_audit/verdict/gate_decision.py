@@ -156,7 +156,7 @@ class Row:
 
     Attributes:
         blind: why the known-answer check does not vouch for it; empty when it does, or when it need not.
-        unit: of the number, in which it and its limit are told.
+        unit: of the number and its limit.
         copy_low, copy_high: its interval on a full copy of the training rows, where one was planted.
         worse: ``"up"`` or ``"down"``, the way it moves on a leak; None without a planted copy.
     """

@@ -542,7 +542,7 @@ class Joiner:
                 if admitted
                 else f"the validator admitted none of {pool:,} joined rows",
                 where=f"{WHERE}.validation",
-                expected=f"{n:,} rows before {why} ended ({rounds} rounds, {pool - admitted:,} rows left over)",
+                expected=f"{n:,} rows before {why} ended ({rounds} rounds, {pool - admitted:,} rows left)",
                 fix="lower the threshold or let it decay more, allow more rounds, patience or oversampling, "
                 "or take `join: concatenate`",
             )
