@@ -5,7 +5,7 @@
 
 Without a folder it writes `docs/samples`: report and certificate of a pass and of a refusal, of people who
 do not exist. With one: report, certificate, index, and in Dagster the lineage of a table and the checks of a
-refused one. That takes Chromium (its name or path in ``CHROMIUM``, ``chromium`` if left out).
+refused one. This needs Chromium (its name or path in ``CHROMIUM``, ``chromium`` if left out).
 """
 
 from __future__ import annotations

@@ -119,8 +119,8 @@ def about_reports(standing: ReportStanding) -> Iterator[str]:
         )
     if standing.near:
         yield (
-            f"an earlier report of this table is of people of whom fewer than {FEWEST_DIFFERING} differ from "
-            "these: whoever holds both learns by their difference about those few; hand out one of the two"
+            f"an earlier report of this table is about nearly the same people: fewer than {FEWEST_DIFFERING} "
+            "differ. A reader of both could learn about those few, so hand out only one"
         )
 
 
@@ -203,9 +203,9 @@ def about_formulas(plan: Plan, release: pa.Table | Table, *, as_csv: bool = Fals
     if found := [n for n in names if _FORMULA.match(n) or _holds_formula(release.column(n))]:
         yield (
             f"column{'s' * (len(found) > 1)} {first_few([*map(repr, found)], _SHOWN_NAMES)} of the CSV "
-            "release: there is text that begins with =, +, -, @, a tab or a carriage return: a spreadsheet "
-            "program that opens the CSV file runs it as a formula. Nothing was altered; read the file as "
-            "data, or group such labels at the source"
+            "release: there is text that begins with =, +, -, @, a tab or a carriage return. A spreadsheet "
+            "program would run it as a formula. Nothing was altered. Read the file as data, or group such "
+            "labels at the source"
         )
 
 

@@ -97,11 +97,11 @@ def file_certificate(found: LocatedEvidence) -> Path:
 def refuse_other_file(
     path: Path, kind: str = "report", option: str = "--to", known: Callable[[str], object] | None = None
 ) -> None:
-    """Raise ``DataError`` where a page would take the place of a file that is none of its kind.
+    """Raise ``DataError`` if a page would overwrite a file of another kind.
 
     Args:
-        option: by which another file is named.
-        known: what a page of the kind has, and nothing else; the marks of a report without it.
+        option: of the command, to name another file.
+        known: recognises a page of this kind by its content; by the marks of a report if left out.
     """
     from synth_audit.store.files import read_plain, refuse_unusable
     from synth_audit.store.reports import read_marks
@@ -115,7 +115,7 @@ def refuse_other_file(
         page = ""
     if not (known or read_marks)(page):
         raise DataError(
-            f"the file is there already and is no {kind}",
+            f"the file exists already and holds no {kind}",
             where=str(path),
             expected=f"a new file, or an earlier {kind}",
             fix=f"name another with {option}, or replace this one with --force",

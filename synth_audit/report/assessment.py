@@ -267,7 +267,7 @@ def not_measured(evidence: Evidence, risks: Sequence[ResidualRisk]) -> tuple[str
     refused = evidence.verdict is Result.FAIL  # what a leak would have to be is no question then
     unknown = [leak for leak, share in detection_limits(evidence).items() if share >= 1 and not refused]
     hidden = [f"{x.title} ({x.meaning})" if x.meaning else x.title for x in unknown]
-    leaks = f"{listed(hidden)}: no size is established from which such a leak would be found."
+    leaks = f"{listed(hidden)}: no detection limit, so a leak of any size may have been missed."
     silent = [
         f"{o.info.title if o.info else o.audit}: {words.sentence(o.reason)}"
         for o in evidence.outcomes

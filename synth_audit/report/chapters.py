@@ -56,7 +56,7 @@ UNPLACED = Risk(
 )
 ASKED = {
     "singling out": "Can somebody use the synthetic table to describe exactly one person of the real one?",
-    "linkability": "Can somebody use the synthetic table to find out that two records are of one person?",
+    "linkability": "Can somebody use the synthetic table to link two records of the same person?",
     "inference": "Can somebody who knows part of a person's record learn a secret from the synthetic table?",
     "membership": "Can somebody find out that a person's record was among those the generator learnt from?",
     "fidelity": "Does the synthetic table look like the real one?",

@@ -41,7 +41,7 @@ _CHECKED = {
     "expect_table_columns_to_match_set": "has the declared columns and no others",
     "expect_column_values_to_be_in_type_list": "holds values of its kind",
     "expect_column_values_to_be_between": "lies within its declared bounds",
-    "expect_column_values_to_be_in_set": "holds none but its declared categories",
+    "expect_column_values_to_be_in_set": "holds only its declared categories",
     "expect_column_values_to_not_be_null": "has no missing values",
     "expect_cells_as_full_as_in_train": "has hardly more missing cells than train",
 }
@@ -412,14 +412,14 @@ def sign_of(result: Result) -> Sign:
 
 
 def verdict_sign(evidence: Evidence) -> Sign:
-    """The verdict's sign; what may leave and is not fit for purpose does not get that of a pass."""
+    """The verdict's sign; a safe release that is not fit for purpose does not get the sign of a pass."""
     if evidence.verdict is Result.PASS and evidence.fitness is Fitness.NO:
         return _unfit_sign()
     return sign_of(evidence.verdict)
 
 
 def _unfit_sign(kind: str = "open", word: str = "Not fit for purpose") -> Sign:
-    """What stops nothing, and is not to be overlooked."""
+    """The sign of a result that stops no release, but needs attention."""
     ring = svg.element("circle", cx=12, cy=12, r=8, fill="none", stroke="muted", stroke_width=2)
     bar = svg.element("path", d="M12 7.5v6M12 15.6v1.4", stroke="muted", stroke_width=2)
     return Sign(kind, word, _icon(ring + bar))

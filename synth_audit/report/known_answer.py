@@ -300,7 +300,7 @@ def detection_limits(evidence: Evidence) -> dict[LeakName, float]:
 
 def _without_limit(evidence: Evidence) -> str:
     left = [leak.title.lower() for leak, share in detection_limits(evidence).items() if share >= 1]
-    return f"No such share is established for: {', '.join(left)}." if left else ""
+    return f"No detection limit is established for: {', '.join(left)}." if left else ""
 
 
 def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> SensitivityLine:
@@ -310,7 +310,7 @@ def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> S
     if limit is None:
         return sensitivity_line(evidence, found)
     if limit >= 1:
-        unknown = "It is not established from which size on a leak would have been found."
+        unknown = "No detection limit is established."
         return SensitivityLine("open", _without_limit(evidence) or unknown)
     told = f"A leak of {words.share_of_people(limit, evidence)} would have been found with 95 % probability."
     return SensitivityLine("pass", told, _without_limit(evidence))

@@ -297,11 +297,11 @@ def _described_density(series: Series) -> str:
     known = [cell for cell in told if svg.drawable(cell[0])]
     head = f"Shares of rows by {series.x_label} and {series.y_label}"
     if not known:
-        return f"{head}. No cell can be told."
+        return f"{head}. No cell has enough rows to show."
     share, at, up = max(known, key=lambda c: c[0])
     return (
-        f"{head}, {words.counted(len(told), 'cell')}, {len(told) - len(known)} with none or too few rows to "
-        f"tell. Most rows in one cell: {words.number(share, 'share')}, at {_cell_name(at, up)}."
+        f"{head}, {words.counted(len(told), 'cell')}, {len(told) - len(known)} with no rows or too few "
+        f"to show. Most rows in one cell: {words.number(share, 'share')}, at {_cell_name(at, up)}."
     )
 
 

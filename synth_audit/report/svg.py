@@ -42,7 +42,7 @@ Labels = tuple[str, str]
 """What the names are, and what the values are."""
 
 Span = tuple[float, float]
-"""Where something starts, and how long it is."""
+"""Start and length, in pixels."""
 
 _TILE: dict[str, Any] = {"width": 6, "height": 6, "patternUnits": "userSpaceOnUse"}
 _LINES = 5
@@ -328,7 +328,7 @@ class Axes:
 
     @property
     def pen(self) -> Pen:
-        """What draws along its values."""
+        """The pen that draws along the values."""
         return Pen(self.upright)
 
     def across(self, value: float, **more: Any) -> str:
@@ -410,7 +410,7 @@ class Pen:
         return line(x1, y1, x2, y2, **more)
 
     def box(self, along: Span, across: Span) -> tuple[float, float, float, float]:
-        """Left, top, width and height of what starts somewhere along and across, and is so long there."""
+        """Left, top, width and height of a box with these spans along and across."""
         (x, wide), (y, high) = (across, along) if self.upright else (along, across)
         return x, y, wide, high
 

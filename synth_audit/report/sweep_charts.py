@@ -30,7 +30,7 @@ _EACH = 24.0
 _TOP = 30.0
 _R = 7.0
 _ABOVE, _APART = 9.0, 14.0
-"""A label stands so far above its sign's middle, clear of the whisker, and so far from other labels."""
+"""Pixels from the middle of a sign up to its label, clear of the whisker, and between labels."""
 _ENDINGS = {Result.PASS: "passed", Result.FAIL: "failed", Result.INSUFFICIENT: "undecided"}
 _ABSENT = (math.nan,) * len(BOX_LINES)
 _MEDIAN = BOX_LINES.index("median")

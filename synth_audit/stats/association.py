@@ -288,7 +288,7 @@ def normalised_information(counts: Contingency, *, corrected: bool = True) -> Fl
     """``I(A; B) / M`` with ``M = (H(A) + H(B)) / 2`` of every pair of columns, in [0, 1]; shape (t, d, d).
 
     Corrected for what chance adds, E: ``(I − E) / (M − E)``, not below 0. 0 where both columns are constant.
-    Source: Vinh, Epps & Bailey 2010, of which only the way to E differs, see ``_chance.py``.
+    Source: Vinh, Epps & Bailey 2010, of which only the way to E differs, see :func:`chance_information`.
     """
     most = (counts.entropy[:, :, None] + counts.entropy[:, None, :]) / 2
     chance = counts.chance if corrected else np.zeros_like(counts.chance)

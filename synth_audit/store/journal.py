@@ -24,10 +24,10 @@ from synth_audit.store.workspace import Workspace
 LEDGER = "ledger.jsonl"
 
 _VERSION = 1
-"""Of the form of a log."""
+"""Version of the format of a log, which its first line states."""
 
 _START = "0" * 64
-"""In place of the hash before the first."""
+"""Previous hash of the first line, which has no line before it."""
 
 Entry = Mapping[str, Any]
 
@@ -94,7 +94,7 @@ class ChainedLog:
 
     @contextmanager
     def appending(self) -> Iterator[Appending]:
-        """Exclusive use of the file: what is read inside cannot change before what is appended inside.
+        """Lock the file for one process, so that what is read inside holds until the append.
 
         Raises:
             LedgerDamaged: the file is missing though expected, no regular file, or its chain is broken.
@@ -103,7 +103,7 @@ class ChainedLog:
             assert descriptor is not None
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if not self.path.exists() or not os.path.samestat(os.fstat(descriptor), self.path.stat()):
-                raise self._damaged("the ledger was moved away while it was waited for")
+                raise self._damaged("the ledger was moved while this program waited for it")
             yield Appending(self, descriptor, self._checked(_read_all(descriptor)))
 
     def _content(self) -> _Content:
@@ -147,7 +147,7 @@ class ChainedLog:
             entries.append(last)
             whole, tail = len(data), b""
         if entries and (entries[0]["kind"] != "opened" or entries[0].get("version") != _VERSION):
-            raise self._damaged("the ledger is of a version that this one does not know", line=1)
+            raise self._damaged("the ledger has a version that this program does not know", line=1)
         if self.history and not entries:
             raise self._damaged("the ledger is empty")
         if (head := self._marked()) is not None:
@@ -160,7 +160,7 @@ class ChainedLog:
         return LedgerDamaged(
             what,
             where=f"{self.path}, line {line}" if line else str(self.path),
-            expected="the ledger as it was written, beside the history that it belongs to",
+            expected="the ledger as this program wrote it, in the workspace that it belongs to",
             fix="put it back from a backup; without one, start a new workspace and declare only the budget "
             "that all earlier releases left",
         )
@@ -274,8 +274,8 @@ class AuditEntry:
     """An audit that was filed, and how it ended.
 
     Attributes:
-        number: of the first attempt that found it, as the table's ledger has it.
-        latest: of the last one, if it is no pass.
+        number: of the first attempt that gave this audit, from the table's ledger.
+        latest: of the last attempt that gave it, unless it is a pass.
         candidate: content hash of the candidate as the evidence has it; empty if it names none.
         place: of an audit within a sweep, its candidate's folder; else empty.
         files: SHA-256 of each file in the audit's folder.
@@ -298,21 +298,22 @@ class AuditEntry:
 
     @property
     def last(self) -> int:
-        """The number by which it is newer or older than others on the same rows."""
+        """The attempt number that orders audits of the same rows."""
         return max(self.number, self.latest)
 
 
 @with_config(CLOSED)
 @dataclass(frozen=True)
 class Journal:
-    """Everything in order.
+    """The audits and releases of a workspace.
 
     Attributes:
+        audits: by attempt number, ascending.
         newest: digest of the newest audit by place.
-        released: what is out there. previous: what was there before, to which a rollback leads.
-        releasing: what was on its way out when the program ended.
-        releases: all that were out there, oldest first.
-        ledger: how far the table's ledger had come when an audit was filed last; None when none was here.
+        released: the current release. previous: the one before, to which a rollback leads.
+        releasing: a release that was interrupted.
+        releases: all releases, oldest first.
+        ledger: how far the table's ledger had come when the last audit was filed; None without a ledger.
     """
 
     audits: tuple[AuditEntry, ...] = ()
@@ -329,12 +330,12 @@ class Journal:
         return next((e for e in self.audits if e.digest == digest), None)
 
     def governing(self, candidate: str) -> AuditEntry | None:
-        """What the last attempt on these very rows found: that counts, whatever others found before."""
+        """The last attempt on exactly these rows, whose result counts in place of earlier ones."""
         about = [e for e in self.audits if candidate and e.candidate == candidate]
         return max(about, key=lambda e: e.last, default=None)
 
     def needed(self, place: str = "") -> dict[str, str]:
-        """Digests of the audits that something rests on, and what does: the newest one, and releases."""
+        """Digests of the audits that must be kept, each with the reason."""
         found = {self.newest[place]: "the newest one"} if place in self.newest else {}
         for release, why in (
             (self.released, "what was released rests on it"),
@@ -346,23 +347,23 @@ class Journal:
         return found
 
     def with_entry(self, entry: AuditEntry) -> Journal:
-        """With an audit added, or in the place of what is known of it."""
+        """Return the journal with an audit added or replaced."""
         others = [e for e in self.audits if e.digest != entry.digest]
         audits = sorted((*others, entry), key=lambda e: e.last)
         return replace(self, audits=tuple(audits))
 
     def with_release(self, released: Released) -> Journal:
-        """With this as what is out there."""
+        """Return the journal with this as the current release."""
         return replace(self, released=released, releases=(*self.releases, released))
 
     def with_newest(self, place: str, digest: str) -> Journal:
-        """With this audit as the newest of its place."""
+        """Return the journal with this audit as the newest of its place."""
         return replace(self, newest={**self.newest, place: digest})
 
 
 @dataclass
 class OpenJournal:
-    """The journal while nobody else may write it."""
+    """The journal while this process holds its lock."""
 
     path: Path
     now: Journal
@@ -375,7 +376,7 @@ class OpenJournal:
 
 @contextmanager
 def open_journal(workspace: Workspace) -> Iterator[OpenJournal]:
-    """The workspace's journal, to be written by one process at a time; others wait.
+    """Lock the workspace's journal for writing; other processes wait.
 
     Raises:
         DataError: it is damaged.
@@ -401,7 +402,7 @@ def private_lock(path: Path) -> Iterator[int]:
 
 
 def read_journal(workspace: Workspace) -> Journal | None:
-    """The workspace's journal; None where there is none, or none that this reader may see.
+    """Read the workspace's journal; None if there is none or this user may not read it.
 
     Raises:
         DataError: it is damaged.

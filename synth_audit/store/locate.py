@@ -1,4 +1,4 @@
-"""Finds the evidence that a user names, that of releases, and all of a table; refuses what was altered."""
+"""Finds evidence by path, by release, or all of a table, and refuses evidence that was altered."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class LocatedEvidence:
     Attributes:
         folder: of its audit; None for a file that lies by itself.
         workspace: None for what lies by itself.
-        pointed: a pointer named it, where the user named the workspace alone: its evidence store has it.
-        turned: the journal had another as the newest when that pointer was read: turned back, it shows an old
-            pass for a new fail.
+        pointed: the user named only the workspace, and its pointer led here.
+        turned: the journal named another audit as the newest than that pointer. A pointer that was turned
+            back could show an old pass in place of a new fail.
     """
 
     file: Path
@@ -38,7 +38,7 @@ class LocatedEvidence:
 
     @property
     def newest(self) -> bool:
-        """True when the tables at hand in its workspace are those that it is about, as far as is known."""
+        """True for the newest audit of its workspace, which the tables there belong to, or without one."""
         if self.workspace is None or self.folder is None:
             return True
         try:
@@ -52,11 +52,11 @@ class LocatedEvidence:
         return None if self.workspace is None else read_journal(self.workspace)
 
     def filed(self, *, whole: bool = True) -> FiledAudit:
-        """What was filed there, read once.
+        """Read what was filed there, once.
 
         Args:
-            whole: with every file of the audit's folder; else with what vouches for the evidence alone, where
-                no evidence store keeps it.
+            whole: read every file of the audit's folder. Otherwise read the evidence and what vouches for it,
+                unless an evidence store keeps the audit.
 
         Raises:
             DataError: it cannot be read, or something in the folder is a link or no file.
@@ -124,7 +124,7 @@ def locate_evidence(path: Path) -> LocatedEvidence:
             f"this audit was purged on {entry.purged[:10]}",
             where=str(path),
             expected="an audit that is still here",
-            fix="put a copy of its folder back in its place: what was filed is known and compared with it",
+            fix="put a copy of its folder back in its place; it is compared with what was filed",
         )
     if not os.path.isdir(path):  # unlike `Path.is_dir` it takes a name that is too long
         return _of_file(path)
@@ -136,10 +136,10 @@ def locate_evidence(path: Path) -> LocatedEvidence:
 
 
 def locate_newest(workspace: Workspace) -> LocatedEvidence:
-    """The newest audit of a workspace; what was released, where nothing else was audited.
+    """The newest audit of a workspace, or the released one where the pointer names no audit.
 
-    What names it lies where others may write: it is read once, compared with the journal, and nothing that it
-    says later counts.
+    Others may write to the pointer. So it is read once and compared with the journal, and later changes of it
+    do not count.
 
     Raises:
         DataError: there is no audit, or what names it is damaged.
@@ -155,7 +155,7 @@ def locate_newest(workspace: Workspace) -> LocatedEvidence:
 
 
 def _told_newest(workspace: Workspace) -> str | None:
-    """The audit that readers are told of."""
+    """The newest audit according to the pointers in the review folder."""
     store = evidence_store(workspace)
     digest = store.newest_digest()
     if digest is None and workspace.owner is None and (released := store.released()) is not None:
@@ -164,7 +164,7 @@ def _told_newest(workspace: Workspace) -> str | None:
 
 
 def _known_newest(workspace: Workspace, journal: Journal) -> str | None:
-    """The audit that they should be told of."""
+    """The newest audit according to the journal."""
     newest, released = journal.newest.get(workspace.place), journal.released
     if newest is None and workspace.owner is None and released is not None:
         return released.digest
@@ -217,12 +217,12 @@ def newest_evidence(workspace: Workspace) -> Evidence:
 def checked_evidence(found: LocatedEvidence) -> Evidence:
     """The evidence at a place; in its workspace it must be what was filed there, byte for byte.
 
-    A page about forged numbers would carry the name of this program, whatever ``verify`` says of them.
+    Otherwise a page about forged numbers would carry the name of this program.
 
     Raises:
         DataError: it cannot be read.
-        Altered: its digest is not its own, or the journal at hand has it otherwise or knew of a newer one
-            than the pointer that led here named.
+        Altered: its digest does not match its content, the journal has other content for it, or the journal
+            named a newer audit than the pointer that led here.
     """
     filed = found.filed(whole=False)
     evidence = filed.evidence
@@ -253,10 +253,10 @@ def _altered(found: LocatedEvidence, expected: str) -> Altered:
 
 
 def releases_of(workspace: Workspace) -> tuple[Released, ...]:
-    """All releases of a table, oldest first; without its journal the one that readers are told of.
+    """All releases of a table, oldest first; without its journal, only the one that the pointer names.
 
     Raises:
-        DataError: what tells of them is damaged.
+        DataError: the journal or the pointer is damaged.
     """
     home = workspace.home
     journal = read_journal(home)
@@ -288,9 +288,9 @@ class PastAudit:
     """One audit.
 
     Attributes:
-        evidence: as it lies there. sound: nothing at hand speaks against it.
-        approvals: beside it. released: when it went out, if it did. out: it is what is out there now.
-        certificate, report: the pages beside it, None where there is none.
+        evidence: as its file is now. sound: its digest matches, and the journal (if readable) agrees.
+        approvals: in the same folder. released: its last release, if any. out: it is the current release.
+        certificate, report: the pages in the same folder, None where there is none.
     """
 
     evidence: Evidence
@@ -308,8 +308,8 @@ class TableHistory:
 
     Attributes:
         place: the folder of the workspace, as it was named.
-        unread: folders that hold no evidence that can be read.
-        purged: audits that are gone and were said to go.
+        unread: number of folders without readable evidence.
+        purged: number of audits that the journal records as purged.
     """
 
     place: str
@@ -319,7 +319,7 @@ class TableHistory:
 
     @property
     def table(self) -> str:
-        """What the newest audit calls it; the folder's name where there is none."""
+        """Name of the table in the newest audit, or of the folder where there is no audit."""
         return self.audits[-1].evidence.table if self.audits else Path(self.place).name
 
 

@@ -23,7 +23,7 @@ CLOSED = ConfigDict(extra="forbid", strict=True)
 """Configuration of a record: no unknown key, and no value of another type."""
 
 _LARGEST_POINTER = 1 << 16
-"""Bytes of a pointer."""
+"""Bytes of a pointer at most. A digest, a target and a time need far fewer."""
 
 _DIGEST_TEXT = re.compile(r"[0-9a-f]{64}")
 
@@ -49,10 +49,10 @@ class Newest:
 @with_config(CLOSED)
 @dataclass(frozen=True)
 class Released:
-    """What is out there.
+    """One release of a table.
 
     Attributes:
-        digest: of the evidence it rests on. target: where it went. time: when, in UTC.
+        digest: of the evidence it rests on. target: where it was written. time: when, in UTC.
         rows, sha256: of the released table, see :func:`synth_audit.table.content_hash.fingerprint`.
     """
 
@@ -65,11 +65,11 @@ class Released:
 
 
 _form: Callable[[type], TypeAdapter[Any]] = cache(TypeAdapter)
-"""What checks and writes records of a type; to make one takes longer than to use it."""
+"""Checks and writes records of a type; kept, because building an adapter is slower than using it."""
 
 
 def is_digest(name: str) -> bool:
-    """True for what may name an audit."""
+    """True for 64 hexadecimal digits, the name of an audit."""
     return _DIGEST_TEXT.fullmatch(name) is not None
 
 
@@ -100,10 +100,10 @@ def read_record(
     largest: int = LARGEST_RECORD,
     absent: tuple[type[OSError], ...] = (FileNotFoundError,),
 ) -> Record | None:
-    """The record in a regular file; None where there is none, as one of ``absent`` tells.
+    """Read the record in a regular file; None if opening it raises one of ``absent``.
 
     Args:
-        damaged: raised for any other error, such as for a link or for what is no such record.
+        damaged: raised for any other error, such as a link or content of another form.
     """
     try:
         return parse_strict(kind, read_plain(path, largest=largest))
@@ -130,15 +130,15 @@ def read_pointer(kind: type[Record], path: Path) -> Record | None:
 
 @dataclass(frozen=True, eq=False)
 class StrictForm:
-    """Annotates a dataclass for ``pydantic.TypeAdapter``, which reads and writes it strictly then.
+    """Annotates a dataclass, so that ``pydantic.TypeAdapter`` reads and writes it strictly.
 
-    Every field is required, also one with a default. No other key and no value of another type is taken. The
+    Every field is required, also one with a default. Other keys and values of another type are refused. The
     same holds for all dataclasses inside.
 
     Attributes:
-        spelt: type of a field, to how that type is read and written wherever it occurs.
-        narrowed: field, to the type that it has in the file.
-        renamed: field, to its key in the file.
+        spelt: maps a type of a field to the annotated type by which it is read and written everywhere.
+        narrowed: maps a field to the type that it has in the file.
+        renamed: maps a field to its key in the file.
     """
 
     spelt: Mapping[Any, Any]

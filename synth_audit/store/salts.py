@@ -1,4 +1,4 @@
-"""The salt of a workspace, and what is remembered of a training table beyond it."""
+"""The salt of a workspace, and what this account keeps of a training table across workspaces."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from synth_audit.store.workspace import Workspace
 from synth_audit.table.table import Table
 
 _SALT_FREE = {"calibration.json", "calibration.html"}
-"""What a workspace may hold in ``review/`` that no salt has had a part in."""
+"""Files in ``review/`` that are made without a salt, so that they are no history."""
 
 _LONGEST_SALT = 100
-"""Bytes of a salt, at most."""
+"""Bytes of a salt's file at most: 64 digits and a line break, with room."""
 
 
 def workspace_salt(workspace: Workspace) -> Salt:
@@ -31,8 +31,8 @@ def workspace_salt(workspace: Workspace) -> Salt:
     Two processes that start at once get the same one.
 
     Raises:
-        DataError: the salt is missing beside what was made with it, another than that, damaged, or open to
-            others.
+        DataError: files that were made with the salt are there, but it is missing or another one. Or the salt
+            is damaged, or other users may read it.
     """
     workspace.home.prepare()
     path = workspace.salt
@@ -76,7 +76,7 @@ def read_salt(path: Path) -> Salt:
         ) from None
     if open_to_others:
         raise DataError(
-            "the salt can be read by others, who may then know who was in train",
+            "the salt can be read by others, who could infer from it who was in the training set",
             where=str(path),
             expected="a file of mode 0600",
             fix="if nobody did read it: chmod 600; else start anew in another folder with --out",
@@ -100,7 +100,7 @@ def _refuse_another(workspace: Workspace, salt: Salt) -> None:
         return
     if before != salt.commitment:
         raise DataError(
-            "the salt is another than the one that this workspace was split with",
+            "the salt is not the one that this workspace was split with",
             where=str(workspace.salt),
             expected=f"the salt with the commitment {before}",
             fix="put that one back from a backup of the restricted folder, or start anew in another folder",
@@ -121,7 +121,7 @@ def _history(workspace: Workspace) -> Iterator[Path]:
 
 
 def _lost(path: Path, past: Path | None) -> DataError:
-    beside = "" if past is None else f" beside what was made with it, such as {past.name}"
+    beside = "" if past is None else f", but files that were made with it are there, such as {past.name}"
     return DataError(
         f"the salt is missing{beside}",
         where=str(path),

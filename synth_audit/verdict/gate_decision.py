@@ -156,7 +156,7 @@ class Row:
 
     Attributes:
         blind: why the known-answer check does not vouch for it; empty when it does, or when it need not.
-        unit: of the number, in which it and its limit are told.
+        unit: of the number and its limit.
         copy_low, copy_high: its interval on a full copy of the training rows, where one was planted.
         worse: ``"up"`` or ``"down"``, the way it moves on a leak; None without a planted copy.
     """
@@ -233,10 +233,10 @@ def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
 
 
 def undecided(limit: Limit, decision: Decision, rows: Iterable[Row]) -> Decision:
-    """Insufficient evidence from a number beyond its limit that says what could be found, not what was.
+    """Turn a detection limit that is too large into insufficient evidence.
 
-    Such a number falls about as the square root of the people grows. So n people who give the value v reach
-    the limit L with about ``n (v / L)^2``.
+    Its number says which leaks could be found, and not that any was. It falls about as one over the square
+    root of the number of people. So a value v from n people reaches the limit L with ``n (v / L)^2`` people.
 
     Args:
         decision: of the limit, which is an upper one. rows: those it was made from.
@@ -247,9 +247,9 @@ def undecided(limit: Limit, decision: Decision, rows: Iterable[Row]) -> Decision
         return replace(decision, result=Result.INSUFFICIENT)
     needed = math.ceil(n * (value / most) ** 2)
     words = (
-        f"The smallest leak sure to be found is {format_number(value, unit)}, and at most "
-        f"{format_number(most, unit)} is asked for. About {needed:,} control people instead of {n:,}, with "
-        "as many more training people, would do."
+        f"The smallest leak that would reliably be found is {format_number(value, unit)}, above the limit "
+        f"{format_number(most, unit)}. About {needed:,} control people instead of {n:,}, and training people "
+        "in proportion, would be enough."
     )
     return replace(decision, result=Result.INSUFFICIENT, explanation=words, n_needed=needed)
 
@@ -356,7 +356,7 @@ def _words(limit: Limit, row: Row, result: Result, sides: list[LimitSide]) -> st
         beyond = f"both limits, {number}" if len(sides) == 2 else f"the limit {number}"
         ends = f"from {told(low)} to {told(high)}"
         return (
-            f"The {level}interval, {ends}, reaches beyond {beyond}, so the evidence does not decide.{aside}"
+            f"The {level}interval, {ends}, reaches beyond {beyond}, so the evidence is insufficient.{aside}"
         )
     if len(sides) == 2:
         span = f"its ends are {told(low)} and {told(high)}"
@@ -374,8 +374,8 @@ def _outlook(limit: Limit, row: Row, needed: int | None) -> str:
         return f"More than {_MOST_TIMES} times the attempts or rows would be needed." if row.n else ""
     way = "pass" if limit.allows(row.value) else "fail"
     return (
-        f"About {needed:,} attempts or rows instead of {row.n:,} would probably decide it; "
-        f"if the value stays at {format_number(row.value, row.unit)}, as a {way}."
+        f"About {needed:,} attempts or rows instead of {row.n:,} would probably decide it. "
+        f"The value {format_number(row.value, row.unit)} would then be a {way}."
     )
 
 

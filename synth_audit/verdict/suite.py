@@ -52,7 +52,7 @@ class Gate:
         id: unique in the suite; reason: why the limit is what it is; advice: what to do when it is not met.
         limit: None for an expectation on the synthetic table itself.
         optional: left out where its audit has nothing to judge on this table; never of a blocking gate.
-        undecided: beyond its limit it decides nothing, as its number says what could be seen, not what was.
+        undecided: beyond its limit the evidence is insufficient, as its number is a detection limit.
         fitness: when it decides whether the release is fit for purpose.
         plain: the expectation in Great Expectations' own form.
     """
@@ -79,8 +79,8 @@ class Suite:
     """A checked suite. ``plain`` is exactly what was read and what the evidence keeps.
 
     Attributes:
-        answers: criteria without whose answer nothing may leave.
-        fitness_blocks: what is not fit for purpose may not leave.
+        answers: criteria that must be answered before a release.
+        fitness_blocks: a release must be fit for purpose.
     """
 
     name: str
@@ -108,7 +108,7 @@ def load_suite(name: str, base: Path) -> Suite:
         name: for example ``gates.yaml``, ``expectations/release.json`` or ``release``.
 
     Raises:
-        GateError: missing, damaged, or it could pass without having judged what it says.
+        GateError: the suite is missing or damaged, or it could pass without judging what it states.
     """
     path = locate(name, base)
     return parse_suite(read(path), where=str(path))
@@ -159,7 +159,7 @@ def parse_suite(plain: object, *, where: str = "gates", installed: bool = True) 
     )
     _need(
         not misspelt and isinstance(blocks, bool) and (not blocks or any(g.fitness for g in gates)),
-        f"meta.{FITNESS_BLOCKS} cannot be followed",
+        f"meta.{FITNESS_BLOCKS} is misspelt, not true or false, or has no gate that decides fitness",
         where,
         f"`{FITNESS_BLOCKS}: true` or `false`, and with true a gate whose meta has `{FITNESS}`",
     )
@@ -387,7 +387,7 @@ def _limit(kind: object, kwargs: Mapping[str, Any], where: str, installed: bool)
 
 
 def _refuse_foreign(plain: object, where: str, *, allow_nan: bool = True) -> None:
-    """Raise for keys and values that JSON does not know; a limit that is NaN has a word of its own."""
+    """Raise for what JSON cannot hold; ``allow_nan`` leaves NaN to the checks of limits, which name it."""
     try:
         json.dumps(plain, allow_nan=allow_nan, sort_keys=True)
     except (TypeError, ValueError):

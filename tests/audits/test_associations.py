@@ -206,7 +206,7 @@ def test_columns_that_hardly_vary_are_left_out(subject_of, measure):
 
     found, findings = measure(Associations(), subject_of(table(9, 1), None, table(9, 2)))
     assert ("difference", "rare") not in found
-    assert findings.notes[0].startswith("2 columns are left out: fewer training rows than may be told of")
+    assert findings.notes[0].startswith("2 columns are left out: too few training rows differ")
     drawn = matrices(findings)
     assert all(
         np.isnan(values[6, :6]).all() and np.isfinite(values[:6, :6]).all() for values in drawn.values()
@@ -385,7 +385,7 @@ def test_tables_with_more_to_them_stay(subject_of, measure):
     _, findings = measure(Associations(), subject_of(train | {"b": three}, None, made))
     assert np.isfinite(matrices(findings)["train"][0, 1])
     only = [{k: t[k] for k in "ab"} for t in (train, control, made)]
-    with pytest.raises(NotApplicable, match="tells of a few rows"):
+    with pytest.raises(NotApplicable, match="reveal a few rows"):
         measure(Associations(), subject_of(*only))
 
 

@@ -52,7 +52,7 @@ def test_who_knows_the_parts_finds_more(audit, subjects, measure):
     assert any("drew together" in note for note in findings.notes)
     if isinstance(audit, PartialKnowledge):
         [cost] = [n for n in findings.notes if "does not know which columns" in n]
-        assert float(cost.split("together ")[1].split("%")[0]) < 100 * told["excess_people"].value - 10
+        assert float(cost.split("excess of ")[1].split("%")[0]) < 100 * told["excess_people"].value - 10
     honest, _ = measure(audit, replace(subjects["honest"], column_groups=GROUPS))
     assert low(honest["excess_people"]) < 0
 

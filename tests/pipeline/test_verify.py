@@ -253,7 +253,7 @@ def test_files_made_elsewhere_get_a_salt_that_is_kept_with_out_alone(case, tmp_p
     mine = api.audit(*tables, plan, out=case.workspace.root)
     assert mine.salt_commitment == known_salt(case.workspace).commitment, "one salt for one workspace"
     workspace.salt.unlink()
-    with pytest.raises(DataError, match="the salt is missing beside"):
+    with pytest.raises(DataError, match="the salt is missing, but"):
         api.audit(*tables, plan, out=tmp_path / "out")
 
 

@@ -526,18 +526,18 @@ def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> N
     listed = [(f.name, f.people, f.share) for f in certificate_view(found)["found_from"]]
     assert listed == [("Copies", "899", "2.3\u00a0%"), ("Near copies", "3,127", "8\u00a0%")]
     hidden = (
-        "Mixed rows (parts of two people in one row): no size is established from which such a leak would be "
-        "found."
+        "Mixed rows (parts of two people in one row): no detection limit, so a leak of any size may have "
+        "been missed."
     )
     assert hidden in certificate_view(found)["not_measured"]
     assert "899 people 2.3 %" in both_pages(render_certificate(found))
     assert report_view(found)["sensitivity"].text.startswith("A leak of 8.0\u00a0% of the training people")
     unknown = replace(outcome, measurements=tuple(measured_limit(name, 1.0) for name in ("", "copies")))
     line = report_view(replace(found, outcomes=(unknown,)).sealed())["sensitivity"]
-    assert (line.kind, line.text) == ("open", "No such share is established for: copies.")
+    assert (line.kind, line.text) == ("open", "No detection limit is established for: copies.")
     alone = replace(outcome, measurements=(measured_limit("", 1.0),))
     line = report_view(replace(found, outcomes=(alone,)).sealed())["sensitivity"]
-    assert (line.kind, "not established" in line.text) == ("open", True)
+    assert (line.kind, "No detection limit" in line.text) == ("open", True)
     gate = build.gate("limit", "Limit", measurement="recognition.detection_limit", value=0.08, maximum=0.15)
     for share, told in ((0.08, "Only a leak of 3,127 people or more"), (1.0, "No size of a leak is establ")):
         gated = build.report_of((replace(gate, value=share),))

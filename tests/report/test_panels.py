@@ -88,9 +88,9 @@ def test_the_scale_has_round_shares(most: float, shares: list[str]) -> None:
 
 def test_a_picture_says_in_words_where_most_rows_lie() -> None:
     said = series_svg(TRAIN)
-    assert "Shares of rows by first and second, 4 cells, 1 with none or too few rows to tell" in said
+    assert "Shares of rows by first and second, 4 cells, 1 with no rows or too few to show" in said
     assert "Most rows in one cell: 40\u00a0%, at 0 across, −1 up." in said
-    assert "No cell can be told" in series_svg(cells("t", (NAN,)))
+    assert "No cell has enough rows to show" in series_svg(cells("t", (NAN,)))
     assert "strongest: b with a 0.50" in series_svg(matrix("t", (1.0, 0.5), (0.5, 1.0)))
 
 

@@ -54,7 +54,7 @@ def test_candidates_of_a_sweep_have_the_salt_of_their_table(workspace):
     assert workspace_salt(workspace) == seeds
     assert [p.name for p in workspace.root.rglob("salt")] == ["salt"]
     workspace.salt.unlink()
-    with pytest.raises(DataError, match="missing beside"):
+    with pytest.raises(DataError, match="missing, but"):
         workspace_salt(workspace)
 
 
@@ -120,7 +120,7 @@ def test_a_missing_salt_is_never_replaced(workspace, file):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch()
     for ask in (workspace_salt, known_salt):
-        with pytest.raises(DataError, match=f"missing beside .*{path.name}") as caught:
+        with pytest.raises(DataError, match=f"missing, but .*{path.name}") as caught:
             ask(workspace)
         assert complete(caught)
         assert "backup" in caught.value.fix

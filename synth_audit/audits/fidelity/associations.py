@@ -1,4 +1,4 @@
-"""Pair by pair: do the columns of the release say of each other what the real ones do?"""
+"""Associations of column pairs: are they the same in the release as in the real table?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from synth_audit.stats.association import JackknifeRows
 from synth_audit.table.table import Table
 
 N_GROUPS = 20
-"""Groups of rows that are left out once each."""
+"""Jackknife groups of rows, each left out once."""
 
 _LABELS = 10
 """A number column with at most this many values in train is a label, as in the paper's tool (SynthEval)."""
@@ -38,7 +38,7 @@ _DECIMALS = 2
 """The paper prints two. No small count follows from the difference of a few pairs rounded so."""
 
 MOST_COLUMNS = 40
-"""Columns of a picture."""
+"""Columns of a picture at most."""
 
 DIGITS = 2
 """Decimals of a picture: enough to see, too few to work values out from."""
@@ -111,7 +111,7 @@ NO_ASSOCIATION = distance(
     "no_association",
     "Mean difference of a release whose columns are independent",
     direction=Direction.NEUTRAL,
-    help="Mean strength of the real associations: a release that comes near it has kept none of them.",
+    help="Mean strength of the real associations. A release with such a difference has kept none of them.",
 )
 
 
@@ -128,11 +128,11 @@ class Associations:
 
     With R the real and S the synthetic matrix, ``difference = mean |R_ij − S_ij|`` over all pairs i < j (no
     column) or those of one column, ``frobenius = ‖R − S‖_F`` and ``lost = ‖R − S‖_F / ‖R‖_F``, R being taken
-    as given. Pairs count if in either column at least as many training rows as may be told of differ from its
-    fullest cell: others rest on a few people. Nor do pairs of columns of two levels each count where fewer
-    training or control rows than that share two levels, for their association tells how many.
+    as given. A pair counts if in each column at least as many training rows as the suppression limit differ
+    from the most frequent cell. Other pairs rest on a few people. Two columns of two levels each do not
+    count if fewer training or control rows share two levels: their association would reveal that count.
 
-    Intervals come from a jackknife over 20 random groups of rows of either table, see ``gaps``.
+    Intervals come from a jackknife over 20 random groups of rows of either table, see :func:`mean_gap`.
 
     Fields:
         cells: cells of a numeric column, at least 2.
@@ -195,7 +195,7 @@ class Associations:
         pairs, withheld = _withheld(subject, part, scale, pairs)
         cell_pairs, _ = _withheld(subject, part, scale, cell_pairs, missing_counts=True)
         if not pairs.any():
-            raise NotApplicable("every pair of columns that could be compared tells of a few rows")
+            raise NotApplicable("every pair of columns that could be compared would reveal a few rows")
         train = AssociationMatrices.of(rows, scale.numeric)
 
         def compare(table: Table, draws: np.random.Generator) -> dict[MeasurementId, Estimate]:
@@ -240,7 +240,7 @@ class Jackknifed:
 
 @dataclass(frozen=True, eq=False)
 class AssociationMatrices:
-    """What the columns of one table say about each other.
+    """Associations between the columns of one table.
 
     Attributes:
         mixed: Spearman's correlation of two numbers, Cramér's V of two labels, η of a label and a number.
@@ -386,7 +386,7 @@ def matrices(
     rows = scale.rows(subject.synthetic.sample(most_rows, rng))
     made = AssociationMatrices.of(rows, scale.numeric).mixed.values
     told = pairs & (told_pairs(rows, scale, subject.suppression) | ~told_pairs(rows, scale, 1))
-    # A column that does not vary at all in the release betrays nobody, and must be seen to be constant.
+    # A column that is constant in the release reveals no person, and readers should see that it is constant.
     found = []
     for shows, values, diagonal in (
         ("train", real, 1.0),
@@ -412,7 +412,7 @@ def matrices(
 def _withheld(
     subject: Subject, train: Table, scale: ColumnCells, pairs: Bools, *, missing_counts: bool = False
 ) -> tuple[Bools, int]:
-    """The pairs whose association tells no small count of training or control rows, and how many do."""
+    """Pairs whose association reveals no small count of training or control rows, and how many others do."""
     told = np.zeros_like(pairs)
     for table in (train, *subject.real[1:]):
         columns = scale.values(table, missing_counts=missing_counts)
@@ -459,12 +459,11 @@ def _notes(subject: Subject, varied: Bools, withheld: int, most_rows: int) -> tu
     left_out = int((~varied).sum())
     if left_out:
         notes.append(
-            f"{left_out} columns are left out: fewer training rows than may be told of differ from their "
-            "most frequent value."
+            f"{left_out} columns are left out: too few training rows differ from their most frequent value."
         )
     if withheld:
         notes.append(
-            f"{withheld} pairs of columns are left out: their association would tell how many rows, fewer "
-            "than may be told of, hold two of their values."
+            f"{withheld} pairs of columns are left out: their association would reveal a count of rows below "
+            "the suppression limit."
         )
     return (*notes, *sampling_note(subject, most_rows))

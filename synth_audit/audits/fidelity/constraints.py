@@ -54,7 +54,7 @@ UNSEEN = descriptive(
 TRAIN_VIOLATIONS = descriptive(
     "train_violations",
     "Training rows that break a rule",
-    help="Told where training rows break a rule themselves: then it is a habit and not a law.",
+    help="Reported where training rows break a rule themselves. Such a rule is a habit and not a law.",
 )
 
 
@@ -64,12 +64,12 @@ class Constraints:
 
     Rules are those under ``rules`` and the bounds and categories under ``columns``. For each,
     ``violations = broken / asked`` over the rows that hold all values it needs; without a rule, the share
-    of rows that break any among those that can be asked for at least one. A row breaks ``a -> b`` when its b
-    is not one that train holds most often beside its a, whichever of equally frequent ones. The
-    interval of the worst rule is corrected for their number (Bonferroni).
+    of rows that break any, among those with the values for at least one. A row breaks ``a -> b`` when its b
+    is not the most frequent b of its a in train. Any of equally frequent ones will do. The interval of the
+    worst rule is corrected for their number (Bonferroni).
 
-    ``train_violations`` of a dependency counts the training rows beside the most frequent b of each a, of
-    equally frequent ones a single one: a whose values tie determines nothing, which is a habit.
+    For a dependency, ``train_violations`` counts the training rows without the most frequent b of their a. Of
+    equally frequent ones only one counts, because an a whose values tie determines nothing.
 
     Source: g3 of Kivinen & Mannila 1995 (``train_violations`` of a dependency); the rest is ours.
     """
@@ -141,9 +141,9 @@ class Question:
 def put(rule: Rule, table: Table, train: Table) -> Question:
     """Ask the rows of a table whether they obey a rule.
 
-    Only a dependency looks at ``train``: a row breaks ``a -> b`` when its b is not one that train holds most
-    often beside its a. Rows without the values that a rule needs, or with determinants that train does not
-    hold, are not asked.
+    Only a dependency needs ``train``: a row breaks ``a -> b`` when its b is not a most frequent b of its a in
+    train. Rows without the values that a rule needs, or with determinants that train does not hold, are not
+    asked.
     """
     match rule:
         case Within():
@@ -161,7 +161,7 @@ def put(rule: Rule, table: Table, train: Table) -> Question:
 
 
 def _numbers(table: Table, name: str) -> Floats:
-    """A column as numbers; of one that has no type in train nothing can be asked."""
+    """A column as numbers; all NaN for a column without a type in train, so that no row is asked."""
     part = table.schema[name].kind.part
     if isinstance(part, NumberPart):
         return part.read(table.column(name))
@@ -223,7 +223,7 @@ def _held(rule: Determines, table: Table) -> Bools:
 
 
 def _determined(rule: Determines, table: Table, train: Table) -> Question:
-    """Rows whose value is none that train holds most often beside their determinants."""
+    """Rows whose value is not a most frequent one for their determinants in train."""
     encoded = Encoded([train, table], [table.schema[name] for name in rule.determinants])
     of_train, groups = encoded.groups()
     learnt, found = encoded.codes(table.schema[rule.dependent])
@@ -243,7 +243,7 @@ def _tally(counted: Bools, asked: Bools) -> Proportion:
 
 
 def _small(tally: Proportion, suppression: int) -> bool:
-    """True when it sets apart fewer rows than may be told; none and all set nobody apart."""
+    """True when it singles out fewer rows than the suppression limit; none or all single out no row."""
     return _few(tally.successes, suppression) or (
         tally.successes > 0 and _few(tally.trials - tally.successes, suppression)
     )
@@ -251,7 +251,7 @@ def _small(tally: Proportion, suppression: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Tallies:
-    """What became of every rule in one table, by the rule's text; ``any`` of rows that break any."""
+    """Broken and asked rows of one table, by the text of a rule; ``any`` counts rows that break any rule."""
 
     broken: Mapping[str, Proportion]
     unseen: Mapping[str, Proportion]
@@ -294,11 +294,11 @@ class _Tallies:
         return found
 
     def hidden(self, suppression: int) -> frozenset[MeasurementId]:
-        """Keys whose number would tell of few rows; where a rule's would, so would those of all together.
+        """Measurements that would reveal a count of rows below the suppression limit.
 
-        A share and its interval tell their denominator too, and so how many rows could not be asked. The rows
-        that break any rule, less those that break one, break only others; the sum over the rules, less those
-        that break any, tells of rows that break several.
+        A share and its interval reveal their denominator, and so how many rows could not be asked.
+        Differences reveal counts as well: rows that break any rule minus those that break one, and the sum
+        over the rules minus the rows that break any.
         """
         small = {key for key, tally in self.by_key() if _small(tally, suppression)}
         found = small | {key for key, t in self.by_key() if _few(self.n_rows - t.trials, suppression)}
@@ -312,12 +312,12 @@ class _Tallies:
 
 
 def _few(n: float, suppression: int) -> bool:
-    """True for a number of rows that may not be told."""
+    """True for a number of rows below the suppression limit, except 0."""
     return 0 < n < suppression
 
 
 def _told(m: Measurement, release: _Tallies, hidden: frozenset[MeasurementId]) -> Measurement:
-    """A measurement with the rows it rests on, and without a reference that would tell of a few people."""
+    """A measurement with its number of rows, and without a reference that would reveal a few people."""
     asked = int(dict(release.by_key())[m.id].trials)
     reference = None if m.id in hidden else m.reference
     if reference is not None and math.isnan(reference.value):
@@ -334,7 +334,7 @@ def _withheld(hidden: frozenset[MeasurementId], suppression: int) -> list[str]:
             f"that of all together where it would tell of these rows"
         ]
     if VIOLATIONS.id() in hidden:
-        return ["the share of control rows that break any rule is withheld: it would tell of a few rows"]
+        return ["the share of control rows that break any rule is withheld: it would reveal a few rows"]
     return []
 
 

@@ -212,12 +212,12 @@ class SecretRows:
     def cross_fitted(
         self, learn: Callable[[Bools | slice], Callable[[SecretRows], Floats]], folds: Codes | None
     ) -> Floats:
-        """Guesses at each fold, by what is learnt from the others; without folds, at all rows by all.
+        """Guess each fold with a model that learns from the other folds; without folds, learn and guess all.
 
-        What was fitted to a row would look too good there, and the release too harmless beside it.
+        A model fitted to a row would guess it too well, and the release would look too harmless.
 
         Args:
-            learn: from those who teach that the mask chooses.
+            learn: fits a model to the rows that the mask selects.
         """
         if folds is None:
             return learn(slice(None))(self)
@@ -250,9 +250,9 @@ def retained(
     """The worst number first, if every secret of the table could be judged, then each.
 
     Args:
-        at: how much of each secret is handed on, at whatever level, where real rows teach anything.
-        judged: every secret that the table has was attacked, or never varies, and of none it is open whether
-            it is handed on: no gate may pass on the others alone.
+        at: for a confidence level, the retained part of each secret that real rows can predict.
+        judged: every secret of the table was attacked with a result, or never varies. Otherwise no gate may
+            pass on the others alone.
     """
     each = at(level)
     if each and judged:

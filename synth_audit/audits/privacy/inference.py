@@ -254,9 +254,9 @@ class Inference:
         if attacks.tried:
             excess, worst = attacks.worst(level)
             by_sets.append(attacks.excess(EXCESS, excess, self.n_attacks))
-            notes.append(f"beside all other columns, sets of known columns tried: {told}")
-            tells = dict.fromkeys(f"{', '.join(k.known[0])} tell {attacked[i].name}" for k, i in worst)
-            notes += [f"of these most is given away where {' and '.join(tells)}"] if worst else []
+            notes.append(f"sets of known columns tried, in addition to all other columns: {told}")
+            tells = dict.fromkeys(f"{', '.join(k.known[0])} predict {attacked[i].name}" for k, i in worst)
+            notes += [f"their excess over control is largest where {' and '.join(tells)}"] if worst else []
         both = (self._overall(exposures, level), self._worst(exposures, level))
         return Findings((*both, *by_sets, *of_secrets, *of_models), (), tuple(notes), tuple(exposures))
 

@@ -196,10 +196,10 @@ class Linkability:
         for pair in pairs:
             attacks.add(pair, [0], everybody, self._joined(known, pair.known, rng)[:, None])
         worst, best = attacks.worst(subject.level)
-        notes = [f"beside these, pairs of sources tried: {told}"]
+        notes = [f"further pairs of sources tried: {told}"]
         if best:
             held = (" and ".join(", ".join(side) for side in pair.known) for pair, _ in best)
-            notes.append(f"of these most are joined by {'; and by '.join(dict.fromkeys(held))}")
+            notes.append(f"their excess over control is largest with {'; with '.join(dict.fromkeys(held))}")
         return attacks.excess(EXCESS, worst, self.n_attacks), notes
 
 

@@ -328,7 +328,7 @@ def _notes(leak: bool, by: ScoreInfo, limits: Sequence[DetectionLimit]) -> list[
         notes.append(f"people are recognised by {by.view.finds}{where}")
     notes += [
         f"no detection limit is established for {x.leak.title.lower()}: "
-        f"not even {100 * max(x.planted):.3g} % of the people would surely have been found"
+        f"even a leak of {100 * max(x.planted):.3g} % of the people may be missed"
         for x in limits
         if x.share is None
     ]

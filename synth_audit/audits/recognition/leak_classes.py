@@ -39,11 +39,11 @@ class LeakClass:
     """A class of leaks.
 
     Attributes:
-        name: in measurements; a reader knows it by its title in :data:`LEAK_NAMES`.
-        left: cells that people leave, from their records, the pool and the rows that are replaced.
+        name: in measurements; pages show its title from :data:`LEAK_NAMES`.
+        left: the planted cells, made from the people's records, the pool and the rows that are replaced.
         by_value: whether the people are those with the largest or rarest values of one column.
         columns: columns that it needs.
-        of_one_person: whether what a row has of people is of one person.
+        of_one_person: whether all that a row reveals is about one person.
     """
 
     name: str
@@ -54,7 +54,7 @@ class LeakClass:
 
     @property
     def title(self) -> str:
-        """As every page calls it."""
+        """The title that every page shows."""
         return LEAK_NAMES[self.name].title
 
 

@@ -43,7 +43,7 @@ _CHUNKS = 16
 """Chunks of rows for each weight that is kept: few rows of the others are looked at."""
 
 _FEWER = 8
-"""Columns are weighed together where so many times fewer combinations than rows are: that costs little."""
+"""Columns form a group while it has this many times fewer combinations than rows: then it costs little."""
 
 _PAIRS = 2**14
 """Random pairs that say which columns agree together: correlations are known to 0.01."""

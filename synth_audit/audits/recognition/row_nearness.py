@@ -61,7 +61,7 @@ class RowNearness:
 
 
 def row_nearness(pool: PooledPeople, rng: np.random.Generator) -> RowNearness | None:
-    """Compare rows with people as neighbours; None where either are too few, or all neighbours equal.
+    """Compare rows with people as neighbours; None with too few of either, or if all neighbours are equal.
 
     Returns:
         value in [-1, 1], p in (0, 1].
@@ -87,7 +87,7 @@ def row_nearness(pool: PooledPeople, rng: np.random.Generator) -> RowNearness | 
 def _neighbours(
     pool: PooledPeople, asked: Positions, others: Positions, rows: Positions
 ) -> tuple[Floats, Positions]:
-    """Similarity of the nearest of people and rows together, the nearest last, and which they are."""
+    """Similarity of the nearest people and rows in one list, the nearest last, and their positions."""
     columns = [
         CodedCells.of(
             replace(c, people=c.people[asked], release=np.concatenate([c.people[others], c.release[rows]]))

@@ -87,8 +87,8 @@ class EachColumn:
         counted = [x for x in lost.values() if x.counts]
         if not counted:
             raise NotApplicable(
-                "real rows predict no column well from the others, so there is little to lose (AUROC surely "
-                f"{tasks.LEAST_AUROC:g} or more, R² {tasks.LEAST_R2:g})"
+                "real rows predict no column well from the others, so there is little to lose (needed: a "
+                f"lower bound of {tasks.LEAST_AUROC:g} for AUROC, {tasks.LEAST_R2:g} for R²)"
             )
         left = len(columns) - len(counted)
         note = f"Columns that real rows hardly predict from the others do not count: {left}."

@@ -542,9 +542,8 @@ class Joiner:
                 if admitted
                 else f"the validator admitted none of {pool:,} joined rows",
                 where=f"{WHERE}.validation",
-                expected=f"{n:,} rows before {why} ended, after {rounds} rounds with "
-                f"{pool - admitted:,} rows of each part left over",
-                fix="let the threshold decay more, or lower it; allow more rounds or patience; raise "
-                "oversampling; or take `join: concatenate`",
+                expected=f"{n:,} rows before {why} ended ({rounds} rounds, {pool - admitted:,} rows left)",
+                fix="lower the threshold or let it decay more, allow more rounds, patience or oversampling, "
+                "or take `join: concatenate`",
             )
         return [table.take(join.rows[:, i]) for i, table in enumerate(tables)]

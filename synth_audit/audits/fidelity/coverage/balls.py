@@ -30,23 +30,26 @@ _BLOCK = 2**21
 """Distances held at a time by one thread: 16 MiB."""
 
 _FEW_LABELS = 64
-"""Labels of a column up to which a product of matrices is faster than counting them set by set."""
+"""Up to so many labels in a column, a matrix product is faster than counting for each set of weights."""
 
 _NOISE = 1e-12
 """Rounding of a squared distance computed from products, relative to the squared norms."""
 
 SpaceName = Literal["features", "embedding"]
 SPACES: tuple[SpaceName, ...] = ("features", "embedding")
+"""Spaces to compare rows in, as :class:`AnchoredSpace` describes them."""
 
 _GRID = np.arange(1, 50) / 50
 """Shares at which the pictured curves are drawn: a point for every two per cent."""
+
 CONTROL = "control rows"
+"""Label of the curve of control rows in pictures."""
 
 
 def tamed(rows: Coordinates) -> Coordinates:
     """The rows with coordinates far out :func:`drawn_in`.
 
-    A mean is a centre that one absurd value can carry off: all other rows would then be equally far from it.
+    One absurd value can move the mean so far that all other rows are equally far from it.
     """
     dense = np.empty_like(rows.numbers)
     for place, column in zip(dense.T, rows.numbers.T, strict=True):  # one by one: there may be millions
@@ -77,8 +80,11 @@ def squared_radii(rows: Coordinates, reference: Coordinates, weights: Floats | N
 
 
 def _of_labels(rows: Coordinates, reference: Coordinates, weights: Floats) -> Floats:
-    """What columns of one-hot labels add: ``u / 2 · (1 − 2 p_k + Σ p²)`` for label k of each, p the
-    reference's shares. Those of few labels by one product of matrices; shape (sets, n)."""
+    """What label columns add to the squared distance, shape (sets, n).
+
+    A row with label k of a column adds ``u / 2 · (1 − 2 p_k + Σ p²)``, with p the shares of the labels in the
+    reference. Columns of few labels are computed together, by one matrix product.
+    """
     total = np.zeros((len(weights), len(rows)))
     minus, hot = [], []
     for column, unlike in enumerate((rows.unlike / 2).tolist()):
@@ -132,8 +138,8 @@ class Support:
     def share_within(self, alphas: Floats) -> Floats:
         """P_α: share of the other sample in the ball that holds the share α of the reference.
 
-        Of rows right on the ball's edge, that part counts which makes up exactly α of the reference, so that
-        P_α = α for equal samples with whatever ties.
+        Rows on the edge of the ball count in part, so that exactly α of the reference is inside. So P_α = α
+        for equal samples, however many ties they have.
 
         Args:
             alphas: in (0, 1], shape (k,).
@@ -164,7 +170,7 @@ def _inside(level: Positions, n_levels: int, weights: Floats | None) -> Floats:
 
 
 def bootstrap_weights(n: int, size: int, draws: int, rng: np.random.Generator) -> Floats:
-    """Random weights of a part of a sample under which means vary as under resampling the whole of it.
+    """Draw random weights of a part of a sample. Means vary under them as if the whole were resampled.
 
     ``w = 1 + √(size / n) (E − 1)`` with E standard exponential, then scaled to the sum 1: a mean of the
     part's rows varies with ``σ² / n``. With size = n it is the Bayesian bootstrap.
@@ -183,14 +189,14 @@ def bootstrap_weights(n: int, size: int, draws: int, rng: np.random.Generator) -
 
 
 def strangers(made: Coordinates, train: Coordinates, rng: np.random.Generator) -> tuple[Bools, Positions]:
-    """Ask of each made row whether it is farther from its training row than that one's own neighbour is.
+    """Find the authentic rows: farther from their nearest training row than its nearest neighbour in train.
 
-    A row that equals a training row is never authentic, also where that row has a double. ``train`` needs two
+    A row that equals a training row is never authentic, also where that row occurs twice. ``train`` needs two
     rows or more.
 
     Returns:
-        True where ``d(s, t) > d(t, nearest other training row)``, t the training row nearest to s; and the
-        position of t, where several are as near, one of them by lot; shape (n,) each.
+        With t the training row nearest to s (one at random of equally near ones): True where
+        ``d(s, t) > d(t, nearest other training row)``, and the position of t; shape (n,) each.
     """
     found = nearest(made, train)
     owner = _by_lot(made, train, found, rng)
@@ -254,11 +260,10 @@ class Curves:
 
     @classmethod
     def of(cls, pair: RowsInSpace) -> Curves:
-        """Each row is seen from the mean of the reference's rows but itself, at ``|x − c| n / (n − 1)``.
+        """Distances from the mean of the other rows: with c of all n rows, ``|x − c| n / (n − 1)``.
 
-        A row draws the mean towards itself, in a table of many columns and few rows so much that a stranger
-        would never come as near. A row that also stands in the reference, as in a copy, is treated as it is
-        there.
+        A row moves the mean towards itself. With many columns and few rows this is so strong that no control
+        row would come as near. A row that also occurs in the reference, as in a copy, is treated as there.
         """
         return cls(
             _balls(pair.train, pair.other, pair.other_met), _balls(pair.other, pair.train, pair.train_met)
@@ -389,9 +394,8 @@ class AnchoredSpace:
 def curves(seen: Mapping[str, Curves], subject: Subject, setting: str) -> tuple[Series, ...]:
     """Pictures of P_α and R_β, a line for each label; none where train has too few rows for any.
 
-    Whoever holds the release could tell from P_α where the real radii lie: so the share α and the share
-    1 − α stand for as many rows of train as may be told of. Numbers of real rows are rounded to multiples of
-    that.
+    P_α reveals to a holder of the release where the real radii are. So α and 1 − α each stand for at least as
+    many training rows as the suppression limit, and counts of real rows are rounded to multiples of it.
 
     Args:
         seen: by label: the release, and :data:`CONTROL` if there are control rows.

@@ -260,7 +260,7 @@ def remarks(results: Sequence[SecretResult], n_sets: int) -> Iterator[str]:
     for result in results:
         if not result.explained:
             yield (
-                f"nothing is said of R² of {result.name}: {attributes.ROWS_EACH} rows are needed for each "
+                f"R² of {result.name} is not reported: {attributes.ROWS_EACH} rows are needed for each "
                 "number that predicts it, so raise `reference` and `rows` as far as train allows"
             )
         for targets, guesses in result.guesses().items():

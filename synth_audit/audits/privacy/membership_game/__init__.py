@@ -1,4 +1,4 @@
-"""Membership inference as a game: does a release betray whether one person was learnt from?"""
+"""Membership inference as a game: does a release reveal whether one person was in the training set?"""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ from synth_audit.stats.resampling import box_lines, critical_value, mean_interva
 from synth_audit.stats.roc import auroc
 
 SURE = 0.5
-"""The attacker says *learnt* above this probability."""
+"""The attacker claims above this probability that the person was in the training set."""
 
 ONE_PERCENT, ONE_PER_MILLE = 0.01, 0.001
-"""False positive rates of the field: Carlini et al. 2022 report the true positive rate at a low one."""
+"""False positive rates at which true positive rates are reported, low ones as in Carlini et al. 2022."""
 
 FEWEST_GAMES = 10
-"""With fewer games of one kind, an iteration and a target each, single models decide the number."""
+"""A game is one iteration about one target. With fewer of a kind, single models decide the number."""
 
 _LEAST_GAIN = 1e-300
 """A gain of 0 is read as this, so that its logarithm is finite."""
@@ -66,7 +66,7 @@ MEDIAN_GAIN = Quantity(
     unit="score",
     direction=Direction.NEUTRAL,  # half of the targets may be found out and it stays where it is
     range=(0.0, 2.0),
-    help="As TVineSynth reports it. The mean beside it is what is judged.",
+    help="As TVineSynth reports it. Gates judge the mean.",
 )
 
 WORST_TARGET = merit(
@@ -74,7 +74,7 @@ WORST_TARGET = merit(
     "Privacy gain of the target that is found most often",
     range=(0.0, 2.0),
     proportional=False,  # the least of many noisy numbers
-    help="Least gain over single targets. By chance it is below 1; near 0 one of them is always found.",
+    help="Least gain over single targets. Chance alone brings it below 1. Near 0 one target is always found.",
 )
 
 AUC = Quantity(
@@ -123,6 +123,7 @@ _REFERENCES = {
 _RATES = {TPR_1: ONE_PERCENT, TPR_01: ONE_PER_MILLE}
 
 KINDS = ("outlying", "random", "vulnerable", "achilles")
+"""Kinds of targets, which are fields of the audit too: the number of targets of each kind."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +131,8 @@ class Played:
     """Scores of all games about targets of one kind with one feature set, shape (M, T, E) each.
 
     Attributes:
-        inside, outside: of sets whose models had and had not learnt the target; M iterations, T targets, E
-            sets.
+        inside, outside: the attacker's probabilities for sets of models with and without the target in their
+            training rows; M iterations, T targets, E sets.
     """
 
     kind: str
@@ -150,7 +151,7 @@ class Played:
         return 1.0 - (self._named(self.inside) - self._named(self.outside))
 
     def apart(self) -> list[Played]:
-        """The games about each target for itself."""
+        """Split into the games about each single target."""
         targets = range(self.inside.shape[1])
         return [
             replace(self, inside=self.inside[:, i : i + 1], outside=self.outside[:, i : i + 1])
@@ -258,8 +259,8 @@ _ESTIMATORS: Mapping[Quantity, Callable[[Played, float], IntervalEstimate]] = {
 def measured(games: Sequence[Played], requested: Mapping[str, int], level: float) -> list[Measurement]:
     """Every quantity for the worst of all, for the worst of each kind, and the gain for each feature set.
 
-    A mean over targets hides one who is always found, or sets off one guessed wrongly against one guessed
-    rightly: the worst single target stands beside it, among as many as were played with all feature sets.
+    A mean over targets hides one that is always found, and wrong guesses about one target cancel right ones
+    about another. So the worst single target is reported too.
 
     Args:
         requested: games asked for, by kind.
@@ -344,7 +345,7 @@ def worst_target(games: Sequence[Played], requested: Mapping[str, int], level: f
 
 
 def _told(quantity: Quantity, game: Played) -> bool:
-    """Whether there are enough sets in all for such a rate of false alarms."""
+    """Whether there are enough sets for such a false positive rate."""
     return quantity not in _RATES or _RATES[quantity] * (game.n_sets + 1) >= 1 - 1e-9
 
 
@@ -462,15 +463,15 @@ class MembershipGame:
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="Membership game",
-        question="Could somebody tell from a release whether one person was among those it was learnt from?",
+        question="Can an adversary infer from a release whether one person was in the training set?",
         threat_model=(
             "An adversary holds a person's record and real rows of the same population, knows the generator "
             "with its settings and the number of rows, and runs it again with and without the person to "
             "learn what a release looks like either way."
         ),
         not_covered=(
-            "The targets stand for their kind; others may be more at risk. An attacker with a better idea of "
-            "where to look sees more. Of several rows of one person one alone is added."
+            "The targets are examples of their kind, and other people may be at a higher risk. A better "
+            "attack may find more. Of a person with several rows only one row is added."
         ),
         quantities=QUANTITIES,
         risk="membership",
@@ -534,7 +535,7 @@ class MembershipGame:
         )
 
     def _notes(self, sizes: shadow_game.Sizes, chosen: Mapping[str, Positions]) -> list[str]:
-        """What could not be played as asked for."""
+        """Say which games could not be played as requested."""
         notes = []
         if (sizes.attacker, sizes.evaluation) != (self.attacker_rows, self.evaluation_rows):
             notes.append(
@@ -548,7 +549,7 @@ class MembershipGame:
 
 
 def _promises(guarantee: PrivacyGuarantee | None, headline: Measurement) -> list[str]:
-    """What a formal guarantee says of the gain, and whether the game contradicts it."""
+    """State the gain that a formal guarantee promises, and whether the game contradicts it."""
     if guarantee is None:
         return []
     bound = least_gain(guarantee.epsilon, guarantee.delta)

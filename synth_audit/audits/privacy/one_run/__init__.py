@@ -383,7 +383,7 @@ class OneRun:
     (``docs/research/methods-measured.md``).
 
     ``gaussian_mu`` is a second lower bound from the same scores: the largest μ for which no μ-GDP mechanism
-    would let so many guesses be right (`measures.py`). It has its own α and
+    would let so many guesses be right (:func:`mu_at_least`). It has its own α and
     is never called ε, because a generator need not behave like Gaussian noise.
 
     Fields:
@@ -403,11 +403,11 @@ class OneRun:
 
     info: ClassVar[AuditInfo] = AuditInfo(
         title="What this release costs at least",
-        question="By how much does this release provably give away who was in the training set?",
+        question="How much does this release provably reveal about who was in the training set?",
         threat_model=(
             "An adversary holds the release and the records of training and control people, and names some "
-            "of them as training people. A random split decided who really is, and the adversary cannot know "
-            "it. So more right names than guessing gives are proof."
+            "of them as training people. A random split chose the training people, and the adversary does "
+            "not know it. More correct names than guessing would give prove a leak."
         ),
         not_covered=(
             "A lower bound proves a cost and never its absence: 0 says that these claims proved nothing, and "

@@ -148,15 +148,16 @@ class PartialKnowledge:
         if pooled and pooled.interval.high > excess.interval.high:
             excess = pooled
             notes.append(
-                "as many are given away on average over the columns of a block that tell little each"
+                "the excess is the average over the columns of a block, each with little information"
             )
         if any(len(group) > 1 for group in groups):
             blind, _ = attacks.worst(level, told=False)
             notes.append(
-                f"to one who does not know which columns were drawn together {blind.value:.1%} are given away"
+                "an adversary who does not know which columns were drawn together has an excess of "
+                f"{blind.value:.1%}"
             )
         claims = dict.fromkeys(_told(adversary, *attack) for attack in worst)
-        notes.append(f"most given away where {' and '.join(claims)}")
+        notes.append(f"the excess over control is largest where {' and '.join(claims)}")
         exposed = _exposed(adversary, worst)
         null = Reference(0.0, "claims about people the generator never saw are right as often")
         measured = [attacks.excess(EXCESS, excess, self.max_people, null)]

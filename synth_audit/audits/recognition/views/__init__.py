@@ -1,1 +1,1 @@
-"""Views: one file for each family of ways to recognise a person."""
+"""Views: one file for each family of ways to recognise a person; the contract is ``../view.py``."""

@@ -1,4 +1,4 @@
-"""Density: is the release denser where the person is than the population is?"""
+"""Density: has the release more rows near the person than the population would have?"""
 
 from __future__ import annotations
 

@@ -21,13 +21,13 @@ _GRID = 2**18
 """Cells of one cross-correlation: a few milliseconds."""
 
 _COMMON = 0.05
-"""Share of the people from which on a value is left out: it makes spikes without telling anybody apart."""
+"""Share of the people from which on a value is left out: it makes spikes and distinguishes no person."""
 
 _SPIKES = 6
 """Shifts by which people are scored, in each resolution."""
 
 _CLEAR = 6.0
-"""Standard deviations by which a shift of two columns, or of a further one, must stand out."""
+"""Standard deviations by which a shift of two columns, or of a further one, must exceed chance."""
 
 
 _Shift = tuple[tuple[int, float], ...]
@@ -46,9 +46,9 @@ class Shifts:
     """Rows at constant differences from people in two numbers and more.
 
     The joint histograms of two numbers, of people and of rows, are correlated over all shifts (FFT). A shift
-    that many pairs share is a spike over its neighbourhood, and over the same of people among themselves.
-    Further columns join by the shift that stands out among the pairs at hand. Shifts of most columns are
-    followed: two coarse columns alone have many spikes. A row's score is the sum of the bits of the columns
+    that many pairs share is a spike, compared with shifts near it and with pairs of people. Further columns
+    join by the clearest shift among the pairs so far. Only shifts of most columns are followed, because two
+    coarse columns alone have many spikes. A row's score is the sum of the bits of the columns
     in which it lies at the shift, with and without those of equal labels.
 
     Source: ours; cross-correlation by FFT.
