@@ -16,10 +16,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from synth_audit import api, cli, registry
+from synth_audit import api, cli, inputs, registry
 from synth_audit.build import build_version
 from synth_audit.cli.group import CommandJob
-from synth_audit.execution import executor
 from synth_audit.execution.executor import Executor
 from synth_audit.plan.plan import load_plan
 from synth_audit.samples import sample
@@ -437,7 +436,7 @@ def test_where_the_work_is_done_comes_from_the_command_line_else_the_plan(home, 
         seen.append((name, workers, scheduler))
         yield Executor()
 
-    monkeypatch.setattr(executor, "opened", opened)
+    monkeypatch.setattr(inputs, "opened", opened)
     where = {"executor": "dask", "scheduler": "tcp://10.0.0.5:8786"}
     Path("plan.yaml").write_text(yaml.safe_dump(PLAN | {"execution": where}))
     invoke("run", "plan.yaml", "--out", "out")
