@@ -164,8 +164,8 @@ class _PlacedColumn:
 
     @classmethod
     def of(cls, column: PooledColumn, rows: Positions) -> _PlacedColumn:
-        sides = (_PlacedValues.of(x, column.numeric) for x in (column.release[rows], column.people))
-        return cls(column, *sides, column.grain)
+        release, people = (_PlacedValues.of(x, column.numeric) for x in (column.release[rows], column.people))
+        return cls(column, release, people, column.grain)
 
     def near(self, person: Positions, asked: Positions, width: float) -> tuple[Packed, Packed]:
         """Which rows of the release, and which other people's records, are near each record asked about."""
