@@ -79,8 +79,8 @@ def test_half_of_the_sets_are_drawn_and_each_half_of_the_people_looks_for_others
 ):
     subject = subject_of(people(150, 1), people(120, 2), people(150, 3))
     _, findings = measure(Inference(n_trees=0, max_reconstructed=0, known_sets=n_sets), subject)
-    [told] = [note for note in findings.notes if "tried: " in note]
-    counts = [int(word) for word in told.split("tried: ")[1].split() if word.isdigit()]
+    [told] = [note for note in findings.notes if "tried, in addition to all other columns: " in note]
+    counts = [int(word) for word in told.split("columns: ")[1].split() if word.isdigit()]
     assert counts[0] == drawn
     assert grown <= sum(counts[1:]) <= 2 * grown
 

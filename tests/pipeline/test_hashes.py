@@ -195,7 +195,7 @@ def test_another_salt_splits_fits_and_draws_otherwise(case):
     found = [case.evidence.tables["synthetic"]]
     for text in ("ab" * 32, "cd" * 32):
         case.workspace.salt.write_text(text)
-        with pytest.raises(DataError, match="another than the one that this workspace was split with"):
+        with pytest.raises(DataError, match="not the one that this workspace was split with"):
             pipeline.split_table(case.plan, case.workspace)
         case.workspace.split_record.unlink()
         split = pipeline.split_table(case.plan, case.workspace)

@@ -100,15 +100,16 @@ def planted(
 def _as_released(cells: Floats, column: PooledColumn) -> Floats:
     """Numbers with the digits that the release gives: on its grid, and in single precision where it is."""
     known, step = column.release[np.isfinite(column.release)], column.grain
-    if not step:
+    if not 0 < step < np.inf:
         return cells
     start = known.min()
-    places = (known - start) / step
-    if (np.abs(places - np.rint(places)) < _EQUAL).mean() >= MOSTLY:
-        rounded = start + np.rint((cells - start) / step) * step
-        return np.where(np.abs(rounded - cells) < _EQUAL * step, cells, rounded)
-    single = np.array_equal(known.astype(np.float32), known)
-    return cells.astype(np.float32).astype(np.float64) if single else cells
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers may be huge
+        places = (known - start) / step
+        if (np.abs(places - np.rint(places)) < _EQUAL).mean() >= MOSTLY:
+            rounded = start + np.rint((cells - start) / step) * step
+            return np.where(np.abs(rounded - cells) < _EQUAL * step, cells, rounded)
+        single = np.array_equal(known.astype(np.float32), known)
+        return cells.astype(np.float32).astype(np.float64) if single else cells
 
 
 def _unusual(column: PooledColumn) -> Floats:

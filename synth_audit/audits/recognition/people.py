@@ -85,7 +85,10 @@ class PooledColumn:
     def grain(self) -> float:
         """How coarsely the release gives its numbers: most of them, in order, are at least this far apart."""
         known = np.unique(self.release[np.isfinite(self.release)])
-        return float(np.quantile(np.diff(known), 1 - MOSTLY)) if self.numeric and len(known) > 1 else 0.0
+        if not self.numeric or len(known) < 2:
+            return 0.0
+        with np.errstate(over="ignore"):  # differences of huge numbers are infinite
+            return float(np.quantile(np.diff(known), 1 - MOSTLY, method="lower"))
 
 
 @dataclass(frozen=True, eq=False)

@@ -138,7 +138,7 @@ class _PlacedValues:
             grain: difference of two numbers of the release, half of which may be lost by rounding.
         """
         known = self.known
-        lost = np.maximum(grain / 2, np.spacing(np.abs(mine).astype(np.float32))) if self.numeric else 0.0
+        lost = np.maximum(grain / 2, np.abs(mine) * np.finfo(np.float32).eps) if self.numeric else 0.0
         first, last = (
             np.searchsorted(known, mine - lost, "left"),
             np.searchsorted(known, mine + lost, "right"),
