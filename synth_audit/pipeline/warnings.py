@@ -137,8 +137,8 @@ def about_draws(table: TrainingTable | None, salt: Salt) -> Iterator[str]:
         )
     elif table.salt != salt:
         yield (
-            "this training table was audited in another workspace before; the audits draw by the salt of "
-            f"then, with the commitment {table.salt.commitment[:12]}"
+            "this training table was audited in another workspace before; its random draws are repeated, so "
+            f"that nobody can draw until a release passes (commitment {table.salt.commitment[:12]})"
         )
 
 

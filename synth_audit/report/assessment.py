@@ -101,7 +101,7 @@ class ResidualRisk:
             told += f" Copying {self.as_if} of the rows would give the same number."
         if self.shows_leaks and not _is_limit(self.gate):
             least = words.people(self.found_from, train_people(self.evidence), self.evidence.suppression)
-            told += f" A leak of {least} people or more would have been found."
+            told += f" A leak of {least} people or more would have been found with 95\u00a0% probability."
         return told
 
     @property

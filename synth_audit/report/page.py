@@ -127,8 +127,11 @@ def subject_of(evidence: Evidence) -> str:
     origin = f" from {words.counted(train.rows, 'row')} of the real table" if train else ""
     # How often it took, so that nobody tries until something passes without its being seen.
     attempt = f"Attempt {evidence.attempt:,} on this table. " if evidence.attempt > 1 else ""
+    name = evidence.generator.name
+    elsewhere = name == "external" and not evidence.plan.get("source")
+    made = "made elsewhere" if elsewhere else f"made by the generator {name}"
     return (
-        f"{attempt}A release of {size}, made by the generator {evidence.generator.name}{origin}. "
+        f"{attempt}A release of {size}, {made}{origin}. "
         f"The fingerprint of its content begins with {(release.sha256 or release.hmac)[:12]}."
         + (_SHARED if release.sha256 else "")
         + _split(evidence)
