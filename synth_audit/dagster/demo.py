@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 import dagster as dg
 
 from synth_audit.build import resource_folder
+from synth_audit.dagster.assets import WORKERS
 from synth_audit.dagster.loading import load_tables
 
 if TYPE_CHECKING:
@@ -102,10 +103,16 @@ def _column_name(name: str) -> str:
 
 
 def _settings(folder: Path) -> Mapping[str, str]:
+    """Environment of the demo: its folders, no telemetry, and a process for each core up to four."""
     home = folder / "dagster"
     home.mkdir(parents=True, exist_ok=True)
     (home / "dagster.yaml").write_text(_INSTANCE, encoding="utf-8")
-    return {"SYNTH_AUDIT_HOME": str(folder), "DAGSTER_HOME": str(home), "DAGSTER_DISABLE_TELEMETRY": "1"}
+    return {
+        "SYNTH_AUDIT_HOME": str(folder),
+        WORKERS: os.environ.get(WORKERS) or str(min(os.cpu_count() or 1, 4)),
+        "DAGSTER_HOME": str(home),
+        "DAGSTER_DISABLE_TELEMETRY": "1",
+    }
 
 
 @dg.definitions

@@ -12,6 +12,7 @@ from synth_audit.audits.recognition import detection_limit
 from synth_audit.audits.recognition.detection_limit import DetectionLimit, classes_of
 from synth_audit.audits.recognition.people import PooledPeople
 from synth_audit.dagster import demo
+from synth_audit.dagster.assets import WORKERS
 from synth_audit.pipeline import stages
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Audit
@@ -61,6 +62,7 @@ def _demo(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     """The demo with the settings above and a third of its measured columns, which cost with their square, and
     with the one attack that copies cannot pass for those."""
     if request.param == "quick":
+        monkeypatch.setenv(WORKERS, "1")  # other processes do not see what is patched here
         whole = demo.tumours()
         kept = ["patient_id", "diagnosis", "area_worst", *(n for n in whole.column_names if "_mean" in n)]
         monkeypatch.setattr(demo, "tumours", lambda: whole.select(kept))
