@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy._predictors import Equality, GuessTolerance
+from synth_audit.audits.privacy._secrets import Equality, GuessTolerance
 from synth_audit.audits.privacy.inference import _threshold, reconstructed
 from synth_audit.neighbours.gower import Mixed
 

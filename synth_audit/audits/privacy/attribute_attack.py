@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -168,38 +168,6 @@ class SkillEstimate:
         return self.rows >= attributes.FEWEST_SCORED and self.real_skill > critical_value(level) * spread
 
 
-def skills(
-    made: attributes.SecretRows,
-    train: attributes.SecretRows,
-    scored: attributes.SecretRows,
-    learn: Callable[[attributes.SecretRows], Attack],
-    weights: Floats,
-    draws: int,
-    rng: np.random.Generator,
-    *,
-    apart: bool,
-) -> SkillEstimate:
-    """Skill at rows to score, learnt from the release and from train.
-
-    Args:
-        weights: of the answers, shape (c,), summing to 1. draws: of the bootstrap.
-        apart: nobody who is scored is in train. Else train's own skill is that of guesses at each of
-            :data:`FOLDS` folds, learnt from the others.
-    """
-    n, of_made, of_train = len(scored), learn(made), learn(train)
-    if apart:
-        real = of_train.guess(scored)
-    else:
-        folds = rng.permutation(n) % attributes.FOLDS
-        real = scored.cross_fitted(lambda others: learn(scored.take(others)).guess, folds)
-    guesses = (of_made.guess(scored), real)
-    counts = [
-        np.bincount(rng.integers(max(n, 1), size=n), minlength=n).astype(np.float64) for _ in range(draws)
-    ]
-    (skill, real_skill), *drawn = ([scored.skill(g, weights, c) for g in guesses] for c in (None, *counts))
-    return SkillEstimate(skill, real_skill, np.array(drawn), n, of_made.not_in(of_train))
-
-
 def _rows(
     table: Table,
     design: attributes.DesignMatrix,
@@ -213,8 +181,8 @@ def _rows(
         rare: labels of the secret that share one number in the design; the answers are then indicators of
             these.
     """
-    table = table.take(design.present(table, secret.name))
-    rows = attributes.SecretRows.of(design.encode(table), np.ones(table.n_rows, dtype=np.bool_), secret)
+    table = table.take(secret.coding.present(table))
+    rows = attributes.SecretRows.of(design.encode(table), slice(None), secret)
     answers = rows.answers
     if rare:
         places = Vocabulary(secret.name, tuple(rare)).places(table)
@@ -223,13 +191,12 @@ def _rows(
     return attributes.SecretRows(rows.known, answers, tuple(g.of(table) for g in groupings))
 
 
-def _rare_labels(design: attributes.DesignMatrix, secret: attributes.Secret) -> tuple[list[str], Floats]:
+def _rare_labels(secret: attributes.Secret) -> tuple[list[str], Floats]:
     """Labels of the secret that share one number, commonest first, and their weights.
 
     Together they would hide what each hangs on.
     """
-    held = design.coding(secret.name).rare_counts
-    enough = {label: n for label, n in held.items() if n >= _FEWEST_RARE}
+    enough = {label: n for label, n in secret.coding.rare_counts.items() if n >= _FEWEST_RARE}
     rare = sorted(enough, key=lambda label: -enough[label])[:_MOST_RARE]
     counts = np.array([enough[label] for label in rare], dtype=np.float64)
     return rare, counts / max(counts.sum(), 1.0)
@@ -254,7 +221,7 @@ def unseen(subject: Subject, design: attributes.DesignMatrix, secret: attributes
     """
     rng = child_rng(seed, attributes.STREAM, "unseen", secret.name)
     table = _some(subject.train, attributes.MOST_TESTED, rng)
-    table = table.take(design.present(table, secret.name))
+    table = table.take(secret.coding.present(table))
     groups = [grouping.of(table) for grouping in _groupings(subject, secret)]
     if not groups or table.n_rows < attributes.FEWEST_SCORED:
         return False
@@ -313,14 +280,30 @@ class SecretFinding:
         sizes = tuple(g.size for g in groupings)
 
         def tested(weights: Floats, rare: Sequence[str] = ()) -> tuple[Attack, SkillEstimate]:
-            """What all groups teach of the answers in train, and the skill of what is attacked by them."""
+            """What all groups teach of the answers in train, and the skill of what is attacked by them.
+
+            Where those who are scored are in train, train's own skill is that of guesses at each of
+            :data:`FOLDS` folds, learnt from the others.
+            """
             made, train, held = (_rows(table, design, secret, groupings, rare) for table in tables)
             taught = Attack.learnt(train, weights, sizes)
             learn = partial(Attack.learnt, weights=weights, sizes=sizes if rare or taught.used else ())
-            return taught, skills(made, train, held, learn, weights, draws, rng, apart=apart)
+            n, of_made, of_train = len(held), learn(made), learn(train)
+            folds = None if apart else rng.permutation(n) % attributes.FOLDS
+            real = held.cross_fitted(
+                lambda rows: (of_train if apart else learn(held.take(rows))).guess, folds
+            )
+            guesses = (of_made.guess(held), real)
+            picks = (rng.integers(max(n, 1), size=n) for _ in range(draws))
+            counts = [np.bincount(rows, minlength=n).astype(np.float64) for rows in picks]
+            (skill, real_skill), *drawn = (
+                [held.skill(g, weights, c) for g in guesses] for c in (None, *counts)
+            )
+            overlooked = of_made.not_in(of_train)
+            return taught, SkillEstimate(skill, real_skill, np.array(drawn), n, overlooked)
 
         taught, told = tested(secret.weights)
-        labels, weights = _rare_labels(design, secret)
+        labels, weights = _rare_labels(secret)
         rare = None
         if labels:
             of_labels, by_label = tested(weights, labels)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Codes, Floats, Positions
+from synth_audit.arrays import Bools, Codes, Floats, Floats32, Positions
 from synth_audit.audits._declarations import (
     at_least,
     descriptive,
@@ -20,7 +20,6 @@ from synth_audit.audits._declarations import (
 )
 from synth_audit.audits._targets import drawn, named, named_or_sensitive, random_places
 from synth_audit.audits.privacy import _secrets as secrecy
-from synth_audit.audits.privacy._predictors import GuessRule, column_secret, forest_features, predicted
 from synth_audit.encode.codes import codes
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
@@ -32,7 +31,7 @@ from synth_audit.findings.measurement import (
     Measurement,
     Reference,
 )
-from synth_audit.neighbours.gower import Mixed, nearest_without
+from synth_audit.neighbours.gower import NOWHERE, Mixed, nearest_without
 from synth_audit.neighbours.search import most_queries, nearest
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.attack_success import risk, worst_estimate
@@ -121,6 +120,9 @@ MOST_LEARNT = 5_000
 _MOST_LEARNT = 50_000
 """Control rows from which a model learns at most where the known columns are no more than that."""
 
+_BEYOND = 1e6
+"""Numbers further than this from train's range are alike to the model."""
+
 _SHARED = 3
 """Secrets that a record is guessed at for, on average, from which on one search that allows for all of them
 takes less than one for each: a query of it takes two to three times as long."""
@@ -135,7 +137,7 @@ class Inference:
 
     Nearest by Gower's distance, ties broken at random. A label is guessed right when equal, a number or date
     within ``tolerance`` of train's usual range or, for outlying values, of the secret; see
-    :class:`~synth_audit.audits.privacy._predictors.GuessTolerance`. Records whose secret is missing are not
+    :class:`~synth_audit.audits.privacy._secrets.GuessTolerance`. Records whose secret is missing are not
     attacked: there is nothing to learn. A missing guess is wrong.
     ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of their intervals, its interval that
     of :func:`~synth_audit.stats.attack_success.risk_interval`; ``worst_risk`` is the largest, its interval
@@ -453,7 +455,7 @@ class SecretQuestion:
     name: str
     real: tuple[Floats, ...]
     release: Floats
-    judge: GuessRule
+    judge: secrecy.GuessRule
     chosen: tuple[Positions, ...]
     place: Positions
     learnt: Positions
@@ -482,7 +484,7 @@ def drawn_questions(
     shared = random_places(len(known.release), rng) if at_once else None
     for column in secrets:
         tables = [*subject.real, subject.synthetic]
-        (*real, release), judge = column_secret(tables, column, tolerance)
+        (*real, release), judge = secrecy.column_secret(tables, column, tolerance)
         present = [np.flatnonzero(~np.isnan(side)) for side in real]
         if shared is None:
             chosen = [drawn(rows, most, rng) for rows in present]
@@ -526,8 +528,53 @@ def _first(order: Positions, rows: Positions, most: int) -> Positions:
     return np.sort(order[wanted[order]][:most])
 
 
+def predicted(
+    judge: secrecy.GuessRule,
+    known: Mixed,
+    secrets: Floats,
+    unknown: Mixed,
+    n_trees: int,
+    seed: int,
+    *,
+    randomised: bool = False,
+) -> Floats:
+    """Guesses of a forest that learnt the secret from people whom the generator never saw.
+
+    A number is predicted as the median of the most probable of its parts, so that a value which many
+    share can be hit exactly. One thread, so that votes add up in one order.
+
+    Args:
+        known: n rows without the secret; secrets: theirs, none missing, shape (n,).
+        unknown: m rows of the same preparation.
+        randomised: whether trees try one random split of each column that they look at (Geurts et al. 2006)
+            instead of all, which takes a third of the time.
+
+    Returns:
+        shape (m,).
+    """
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+    classes, guess = judge.classes(secrets)
+    if len(guess) == 1:
+        return np.repeat(guess, len(unknown))
+    forest_of = ExtraTreesClassifier if randomised else RandomForestClassifier
+    forest = forest_of(n_trees, min_samples_leaf=5, max_depth=12, random_state=seed, n_jobs=1)
+    with warnings.catch_warnings():
+        # A secret of many labels in few rows is what it is: no mistaken regression.
+        warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
+        forest.fit(forest_features(known), classes)
+    guesses: Floats = guess[forest.predict(forest_features(unknown))]
+    return guesses
+
+
+def forest_features(rows: Mixed) -> Floats32:
+    """One column per column, for trees; they ask for order only, so missing numbers stand at one end."""
+    numbers = np.where(rows.numbers == NOWHERE, -2 * _BEYOND, np.clip(rows.numbers, -_BEYOND, _BEYOND))
+    return np.hstack([numbers, rows.labels]).astype(np.float32)
+
+
 def reconstructed(
-    judge: GuessRule, known: Mixed, secrets: Floats, asked: Mixed, n_trees: int, seed: int
+    judge: secrecy.GuessRule, known: Mixed, secrets: Floats, asked: Mixed, n_trees: int, seed: int
 ) -> tuple[Floats, float]:
     """Guesses at secrets by a forest that learnt from release rows, or by the commonest value.
 

@@ -196,7 +196,7 @@ def play(
     with single_threaded_algebra():  # here, since it holds for one process
         fitted = fit_shared(FitRecipe.of(subject), reference, as_int_seed(shared), context)
         values = design.encode(reference)
-        present = [design.present(reference, secret.name) for secret in secrets]
+        present = [secret.coding.present(reference) for secret in secrets]
         targets = [_targets(reference, secret, sizes, shared) for secret in secrets]
         real: list[list[FittedAttack]] = [[] for _ in secrets]
         for _ in range(sizes.sets):  # as many real sets, drawn from the reference with replacement
@@ -209,7 +209,7 @@ def play(
             table = draw(fitted.model, sizes.rows, reference.schema, rng)
             encoded = design.encode(table)
             for found, secret in zip(made, secrets, strict=True):
-                people = SecretRows.of(encoded, design.present(table, secret.name), secret)
+                people = SecretRows.of(encoded, secret.coding.present(table), secret)
                 found.append(FittedAttack.learnt(people, secret, rng))
         of_holder = Scaling.of(values)
         results = []
@@ -240,7 +240,7 @@ def _guess_tests(
     folds = None if outside else rng.permutation(len(rows)) % FOLDS
     tests = []
     for secret, held in zip(secrets, reference[1], strict=True):
-        present = design.present(table, secret.name)
+        present = secret.coding.present(table)
         people = SecretRows.of(values, present, secret)
         if folds is None:
             inside = SecretRows.of(reference[0], held, secret, Scaling.of(values[present]))
