@@ -6,18 +6,12 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Codes, Floats, Floats32, Positions
-from synth_audit.audits._declarations import (
-    at_least,
-    descriptive,
-    different,
-    excess_over_control,
-    risk_over_control,
-)
+from synth_audit.arrays import Codes, Floats, Floats32, Positions
+from synth_audit.audits import _declarations as declare
 from synth_audit.audits._targets import drawn, named, named_or_sensitive, random_places
 from synth_audit.audits.privacy import _secrets as secrecy
 from synth_audit.encode.codes import codes
@@ -44,47 +38,47 @@ _MOST_TOGETHER = 30
 _TREES, _MOST_RECONSTRUCTED = 10, 5_000
 """Trees of the model of the release, and release rows that it learns from at most."""
 
-OVERALL_RISK = risk_over_control(
+OVERALL_RISK = declare.risk_over_control(
     "overall_risk",
     "Inference risk over all secrets",
     unit=SECRETS,
     help="Part of the secrets of people in the training data that only this release gives away; 0 is none.",
 )
-WORST_RISK = risk_over_control(
+WORST_RISK = declare.risk_over_control(
     "worst_risk",
     "Inference risk of the most exposed secret",
     unit=PEOPLE,
     help="The largest of the risks below, with an interval that allows for their number.",
 )
-RISK = risk_over_control(
+RISK = declare.risk_over_control(
     "risk",
     "Inference risk",
     unit=PEOPLE,
     help="Part of the people in the training data whose secret only this release gives away; 0 is none.",
 )
-TRAIN_RATE = descriptive(
+TRAIN_RATE = declare.descriptive(
     "train_rate",
     "Training records whose secret was guessed",
     help="Share of right guesses from the nearest synthetic row.",
 )
-CONTROL_RATE = descriptive(
+CONTROL_RATE = declare.descriptive(
     "control_rate",
     "Control records whose secret was guessed",
     help="The same for people the generator never saw: what the population gives away, not the release.",
 )
-NAIVE_RATE = descriptive(
+NAIVE_RATE = declare.descriptive(
     "naive_rate",
     "Training records guessed without looking",
     help="Right guesses of one who always says the commonest value, or the median, of control.",
 )
-MODEL_RATE = descriptive(
+MODEL_RATE = declare.descriptive(
     "model_rate",
     "Training records guessed by a model of control",
     help="Right guesses of one who has real data of other people and no release. Inference that does no "
     "better is what the population gives away.",
 )
 
-EXCESS = excess_over_control(
+EXCESS = declare.excess_over_control(
     "excess_people",
     "People given away to one who knows a few columns or half of them",
     unit=PEOPLE,
@@ -93,7 +87,7 @@ EXCESS = excess_over_control(
     "strangers come to, for the worst of several sets of known columns; 0 is none.",
 )
 
-RECONSTRUCTION_RISK = descriptive(
+RECONSTRUCTION_RISK = declare.descriptive(
     "reconstruction_risk",
     "Inference risk by a model of the release",
     range=(float("-inf"), 1.0),
@@ -101,7 +95,7 @@ RECONSTRUCTION_RISK = descriptive(
     "release; 0 is none. A plain number: no gate reads it.",
 )
 
-RECONSTRUCTION_RATE = descriptive(
+RECONSTRUCTION_RATE = declare.descriptive(
     "reconstruction_rate",
     "Training records guessed by a model of the release",
     help="Right guesses of that model, from all known columns.",
@@ -210,9 +204,9 @@ class Inference:
     )
 
     def __post_init__(self) -> None:
-        different(self, "secrets")
-        different(self, "known")
-        at_least(self, n_attacks=1, max_secrets=1, n_trees=0, known_sets=0, max_reconstructed=0)
+        declare.different(self, "secrets")
+        declare.different(self, "known")
+        declare.at_least(self, n_attacks=1, max_secrets=1, n_trees=0, known_sets=0, max_reconstructed=0)
         if not 0 <= self.tolerance < 1:
             raise ValueError("tolerance must be in [0, 1)")
 
@@ -348,7 +342,7 @@ class Inference:
         learnt, seed = drawn(present, _MOST_RECONSTRUCTED, rng), int(rng.integers(2**31))
         rows = known.without(question.name, known.release.take(learnt))
         asked = known.without(question.name, known.asked(*question.chosen))
-        found, _ = reconstructed(question.judge, rows, question.release[learnt], asked, _TREES, seed)
+        found = reconstructed(question.judge, rows, question.release[learnt], asked, _TREES, seed)
         train, control = map(question.judge.right, np.split(found, [len(truth[0])]), truth)
         sides = Proportion.of(train), Proportion.of(control)
         null = Reference(0.0, "the model knows train people no better than strangers")
@@ -356,18 +350,16 @@ class Inference:
 
     def _overall(self, exposed: Sequence[Exposure], level: float) -> Measurement:
         """The risk over the guesses at all secrets; those at one record succeed or fail together, as one."""
-        tallies, records = list[Proportion](), list[int]()
-        for tried, hit in (
-            ([e.train_tried for e in exposed], [e.train_hit for e in exposed]),
-            ([e.control_tried for e in exposed], [e.control_hit for e in exposed]),
-        ):
-            rows, of_try = np.unique(np.concatenate(tried), return_inverse=True)
+
+        def joint(tried: list[Positions], hit: list[Positions]) -> tuple[Proportion, int]:
+            rows, tries = np.unique(np.concatenate(tried), return_counts=True)
             hits = np.bincount(np.searchsorted(rows, np.concatenate(hit)), minlength=len(rows))
-            joint = Proportion.of_clusters(hits, np.bincount(of_try)) if len(rows) else Proportion(0.0, 0)
-            tallies.append(joint)
-            records.append(len(rows))
-        (train, control), n = tallies, min(records)
-        return secrecy.risk_at(OVERALL_RISK, risk(train, control, level), max(self.n_attacks, n), n)
+            return Proportion.of_clusters(hits, tries) if len(rows) else Proportion(0.0, 0), len(rows)
+
+        train, of_train = joint([e.train_tried for e in exposed], [e.train_hit for e in exposed])
+        control, of_control = joint([e.control_tried for e in exposed], [e.control_hit for e in exposed])
+        found, n = risk(train, control, level), min(of_train, of_control)
+        return secrecy.risk_at(OVERALL_RISK, found, max(self.n_attacks, n), n)
 
     def _worst(self, exposed: Sequence[Exposure], level: float) -> Measurement:
         """The largest risk; a secret that could not be tried leaves it open."""
@@ -523,9 +515,7 @@ def answered(
 
 def _first(order: Positions, rows: Positions, most: int) -> Positions:
     """At most so many of these rows, those that come first in an order, ascending."""
-    wanted = np.zeros(len(order), dtype=np.bool_)
-    wanted[rows] = True
-    return np.sort(order[wanted[order]][:most])
+    return np.sort(order[np.isin(order, rows)][:most])
 
 
 def predicted(
@@ -559,11 +549,7 @@ def predicted(
         return np.repeat(guess, len(unknown))
     forest_of = ExtraTreesClassifier if randomised else RandomForestClassifier
     forest = forest_of(n_trees, min_samples_leaf=5, max_depth=12, random_state=seed, n_jobs=1)
-    with warnings.catch_warnings():
-        # A secret of many labels in few rows is what it is: no mistaken regression.
-        warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
-        forest.fit(forest_features(known), classes)
-    guesses: Floats = guess[forest.predict(forest_features(unknown))]
+    guesses: Floats = guess[_fitted(forest, known, classes).predict(forest_features(unknown))]
     return guesses
 
 
@@ -575,7 +561,7 @@ def forest_features(rows: Mixed) -> Floats32:
 
 def reconstructed(
     judge: secrecy.GuessRule, known: Mixed, secrets: Floats, asked: Mixed, n_trees: int, seed: int
-) -> tuple[Floats, float]:
+) -> Floats:
     """Guesses at secrets by a forest that learnt from release rows, or by the commonest value.
 
     Trees are grown to single rows, so that what a release repeats of a person is remembered. A guess is the
@@ -587,42 +573,44 @@ def reconstructed(
         asked: m rows of the same preparation.
 
     Returns:
-        Guesses, shape (m,), and the share of release rows of which the forest is sure enough.
+        shape (m,).
 
     Source: after Annamalai, Gadotti & Rocher 2024, with trees in place of marginal queries.
     """
     classes, guess = judge.classes(secrets)
     common = int(np.bincount(classes).argmax())
     if len(guess) == 1 or len(known) < 2:
-        return np.repeat(guess[common], len(asked)), 0.0
+        return np.repeat(guess[common], len(asked))
     from sklearn.ensemble import ExtraTreesClassifier  # here, so that looking around stays light
 
     forest = ExtraTreesClassifier(n_trees, bootstrap=True, oob_score=True, random_state=seed, n_jobs=1)
+    votes = _fitted(forest, known, classes).oob_decision_function_
+    seen = ~np.isnan(votes).any(axis=1)
+    sure = _threshold(votes[seen], classes[seen], common)
+    votes = forest.predict_proba(forest_features(asked))
+    best = np.where(votes.max(axis=1) >= sure, forest.classes_[votes.argmax(axis=1)], common)
+    found: Floats = guess[best]
+    return found
+
+
+def _fitted(forest: Any, known: Mixed, classes: Codes) -> Any:
     with warnings.catch_warnings():
         # Rows that are in every bag are left out; a secret of many labels in few rows is what it is.
         warnings.filterwarnings("ignore", category=UserWarning, module="sklearn")
         warnings.filterwarnings("ignore", category=RuntimeWarning, module="sklearn")
-        forest.fit(forest_features(known), classes)
-    votes = forest.oob_decision_function_
-    seen = ~np.isnan(votes).any(axis=1)
-    sure, share = _threshold(votes[seen], classes[seen], common)
-    votes = forest.predict_proba(forest_features(asked))
-    best = np.where(votes.max(axis=1) >= sure, forest.classes_[votes.argmax(axis=1)], common)
-    found: Floats = guess[best]
-    return found, share
+        return forest.fit(forest_features(known), classes)
 
 
-def _threshold(votes: Floats, classes: Codes, common: int) -> tuple[float, float]:
-    """Share of votes from which the forest is asked, and of how many rows; (infinite, 0) for none of them.
+def _threshold(votes: Floats, classes: Codes, common: int) -> float:
+    """Share of votes from which the forest is asked; infinite for never.
 
     Args:
         votes: out of bag, shape (n, k). classes: positions of the columns of ``votes``, shape (n,).
     """
     if not len(votes):
-        return np.inf, 0.0
+        return np.inf
     sureness = votes.max(axis=1)
     right, plain = votes.argmax(axis=1) == classes, classes == common
     limits = [*np.quantile(sureness, _LEVELS[:-1]), np.inf]
-    taken: list[Bools] = [sureness >= limit for limit in limits]
-    best = int(np.argmax([np.where(t, right, plain).mean() for t in taken]))
-    return float(limits[best]), float(taken[best].mean())
+    rightly = [np.where(sureness >= limit, right, plain).mean() for limit in limits]
+    return float(limits[int(np.argmax(rightly))])
