@@ -263,11 +263,13 @@ class SecretRows:
 
     Attributes:
         known: standardised predictors, shape (n, q). answers: what stands for the secret, shape (n, c).
+        weights: of the answers, shape (c,), summing to 1.
         groups: by each other column, shape (n,); empty where nobody looks at groups.
     """
 
     known: Floats
     answers: Floats
+    weights: Floats
     groups: tuple[Codes, ...] = ()
 
     @classmethod
@@ -277,22 +279,23 @@ class SecretRows:
         """Those of the encoded rows, shape (n, p), that hold the secret; standardised by one another."""
         held = values[present]
         z = (scaling or Scaling.of(held)).apply(held)
-        return cls(z[:, secret.predictors], z[:, secret.responses])
+        return cls(z[:, secret.predictors], z[:, secret.responses], secret.weights)
 
     def __len__(self) -> int:
         return len(self.known)
 
     def take(self, rows: Bools | slice) -> SecretRows:
         """Those that the mask, shape (n,), chooses."""
-        return SecretRows(self.known[rows], self.answers[rows], tuple(g[rows] for g in self.groups))
+        groups = tuple(g[rows] for g in self.groups)
+        return SecretRows(self.known[rows], self.answers[rows], self.weights, groups)
 
-    def skill(self, guesses: Floats, weights: Floats, counts: Floats | None = None) -> float:
+    def skill(self, guesses: Floats, counts: Floats | None = None) -> float:
         """Signed squared correlation of guesses with the answers, weighted over these.
 
         Args:
             counts: how often each row counts, shape (n,); once if left out.
         """
-        return float(signed_r_squared(guesses, self.answers, counts) @ weights)
+        return float(signed_r_squared(guesses, self.answers, counts) @ self.weights)
 
     def cross_fitted(
         self, learn: Callable[[Bools | slice], Callable[[SecretRows], Floats]], folds: Codes | None

@@ -70,25 +70,25 @@ class Attack:
     tests: tuple[Test, ...]
 
     @classmethod
-    def learnt(cls, rows: attributes.SecretRows, weights: Floats, sizes: Sequence[int] = ()) -> Attack:
+    def learnt(cls, rows: attributes.SecretRows, sizes: Sequence[int] = ()) -> Attack:
         """Learn from rows.
 
         Guesses from chance coefficients correlate with the truth by anything, either way: many sets even that
         out, one release does not. Hence the tests.
 
         Args:
-            weights: of the answers, shape (c,). sizes: numbers of groups; left out, only β is learnt.
+            sizes: numbers of groups; left out, only β is learnt.
         """
         x, y = (regression.Scaling.of(v).apply(v) for v in (rows.known, rows.answers))
         line, free = _least_squares(x, y), max(len(x) - 1, 0)
-        explained = float((line * (x.T @ y)).sum(axis=0) @ weights) / max(free, 1)
+        explained = float((line * (x.T @ y)).sum(axis=0) @ rows.weights) / max(free, 1)
         if regression.chance_of_share(explained, x.shape[1], free) > CHANCE:
             line = np.zeros_like(line)
         left = y - x @ line
         grouped = rows.groups[: len(sizes)]
         means = [regression.GroupMeans.of(g, left, size) for g, size in zip(grouped, sizes, strict=True)]
         each = CHANCE / max(len(means), 1)
-        used = tuple(j for j, m in enumerate(means) if len(x) and m.chance(left, weights) <= each)
+        used = tuple(j for j, m in enumerate(means) if len(x) and m.chance(left, rows.weights) <= each)
         told = [means[j].of_others(rows.groups[j], left) for j in used]
         slopes = np.zeros_like(left[:0])
         if told:
@@ -173,33 +173,32 @@ def _rows(
     design: attributes.DesignMatrix,
     secret: attributes.Secret,
     groupings: Sequence[AnchoredCells],
-    rare: Sequence[str],
+    rare: dict[str, int],
 ) -> attributes.SecretRows:
     """The rows of a table that hold the secret.
 
     Args:
-        rare: labels of the secret that share one number in the design; the answers are then indicators of
-            these.
+        rare: labels of the secret that share one number in the design, with their rows in train; the answers
+            are then indicators of these, weighted by how frequent they are.
     """
     table = table.take(secret.coding.present(table))
     rows = attributes.SecretRows.of(design.encode(table), slice(None), secret)
-    answers = rows.answers
+    answers, weights = rows.answers, rows.weights
     if rare:
         places = Vocabulary(secret.name, tuple(rare)).places(table)
         marks = (places[:, None] == np.arange(len(rare))).astype(np.float64)
-        answers = regression.Scaling.of(marks).apply(marks)
-    return attributes.SecretRows(rows.known, answers, tuple(g.of(table) for g in groupings))
+        counts = np.array(list(rare.values()), dtype=np.float64)
+        answers, weights = regression.Scaling.of(marks).apply(marks), counts / counts.sum()
+    return attributes.SecretRows(rows.known, answers, weights, tuple(g.of(table) for g in groupings))
 
 
-def _rare_labels(secret: attributes.Secret) -> tuple[list[str], Floats]:
-    """Labels of the secret that share one number, commonest first, and their weights.
+def _rare_labels(secret: attributes.Secret) -> dict[str, int]:
+    """Labels of the secret that share one number, commonest first, and how many rows of train hold each.
 
     Together they would hide what each hangs on.
     """
-    enough = {label: n for label, n in secret.coding.rare_counts.items() if n >= _FEWEST_RARE}
-    rare = sorted(enough, key=lambda label: -enough[label])[:_MOST_RARE]
-    counts = np.array([enough[label] for label in rare], dtype=np.float64)
-    return rare, counts / max(counts.sum(), 1.0)
+    enough = [item for item in secret.coding.rare_counts.items() if item[1] >= _FEWEST_RARE]
+    return dict(sorted(enough, key=lambda item: -item[1])[:_MOST_RARE])
 
 
 def _groupings(subject: Subject, secret: attributes.Secret) -> Iterator[AnchoredCells]:
@@ -279,15 +278,15 @@ class SecretFinding:
         groupings, draws = tuple(_groupings(subject, secret)), enough_draws(_DRAWS, subject.level)
         sizes = tuple(g.size for g in groupings)
 
-        def tested(weights: Floats, rare: Sequence[str] = ()) -> tuple[Attack, SkillEstimate]:
+        def tested(rare: dict[str, int]) -> tuple[Attack, SkillEstimate]:
             """What all groups teach of the answers in train, and the skill of what is attacked by them.
 
             Where those who are scored are in train, train's own skill is that of guesses at each of
             :data:`FOLDS` folds, learnt from the others.
             """
             made, train, held = (_rows(table, design, secret, groupings, rare) for table in tables)
-            taught = Attack.learnt(train, weights, sizes)
-            learn = partial(Attack.learnt, weights=weights, sizes=sizes if rare or taught.used else ())
+            taught = Attack.learnt(train, sizes)
+            learn = partial(Attack.learnt, sizes=sizes if rare or taught.used else ())
             n, of_made, of_train = len(held), learn(made), learn(train)
             folds = None if apart else rng.permutation(n) % attributes.FOLDS
             real = held.cross_fitted(
@@ -296,17 +295,14 @@ class SecretFinding:
             guesses = (of_made.guess(held), real)
             picks = (rng.integers(max(n, 1), size=n) for _ in range(draws))
             counts = [np.bincount(rows, minlength=n).astype(np.float64) for rows in picks]
-            (skill, real_skill), *drawn = (
-                [held.skill(g, weights, c) for g in guesses] for c in (None, *counts)
-            )
+            (skill, real_skill), *drawn = ([held.skill(g, c) for g in guesses] for c in (None, *counts))
             overlooked = of_made.not_in(of_train)
             return taught, SkillEstimate(skill, real_skill, np.array(drawn), n, overlooked)
 
-        taught, told = tested(secret.weights)
-        labels, weights = _rare_labels(secret)
+        taught, told = tested({})
         rare = None
-        if labels:
-            of_labels, by_label = tested(weights, labels)
+        if labels := _rare_labels(secret):
+            of_labels, by_label = tested(labels)
             rare = by_label if of_labels.parts and by_label.real_skill >= _LEAST_TOLD else None
         return cls(
             secret=secret,
