@@ -52,11 +52,10 @@ REAL_MR2 = descriptive(
     range=(float("-inf"), 1.0),
     help="The same where the real reference rows are drawn again instead of a release.",
 )
-WCAB = Quantity(
+WCAB = descriptive(  # a maximum grows with the number of games, so that no interval can hold it
     "wcab",
     "Largest absolute coefficient (WCAB)",
     unit="standard deviations",
-    direction=Direction.NEUTRAL,  # a maximum grows with the number of games, so that no interval can hold it
     range=(0.0, float("inf")),
     help="The most that any column told of the secret in any set.",
 )
@@ -67,11 +66,10 @@ MR2 = Quantity(
     proportional=False,  # rises with the square of what is left of the coefficients
     help="Adjusted R², averaged over sets; 0 when other columns tell nothing of the secret.",
 )
-MSE = Quantity(
+MSE = descriptive(  # low for targets near the mean, whatever the release tells
     "mse",
     "Squared error of guesses at the secret",
     unit="variances",
-    direction=Direction.NEUTRAL,  # low for targets near the mean, whatever the release tells
     range=(0.0, float("inf")),
     help="A guess informs only where the error is below that of guessing the mean.",
 )
@@ -137,11 +135,8 @@ class SecretResult:
     def mab(self, level: float) -> Measurement:
         """Beside that of the same sets with the secret shuffled."""
         found, chance = self.of(lambda r: r.mab), self.of(lambda r: r.chance)
-        null = Reference(
-            float(chance.mean()),
-            "the same tables with the secret shuffled",
-            mean_interval(chance, self.level),
-        )
+        around = mean_interval(chance, self.level)
+        null = Reference(float(chance.mean()), "the same tables with the secret shuffled", around)
         return self._mean(MAB, found, level, null)
 
     def mr2(self, level: float) -> Measurement:
@@ -167,7 +162,26 @@ class SecretResult:
             yield self._mean(ADVANTAGE, self.advantages, self.level, _NO_MORE)
         for targets, guesses in self.guesses().items():
             if _many(guesses, self.suppression):
-                yield from _errors(self.name, targets, guesses, len(self.iterations), self.level)
+                yield from self._errors(targets, guesses)
+
+    def _errors(self, setting: str, guesses: Sequence[game.Guesses]) -> Iterator[Measurement]:
+        """Mean squared errors over iterations that had targets, beside that of guessing the mean: learnt from
+        the sets (MSE_S), and from real rows (MSE_R)."""
+        requested, achieved = game.TARGETS * len(self.iterations), sum(len(g.rows) for g in guesses)
+        unaided, error, real = (
+            Estimate(float(values.mean()), mean_interval(values, self.level))
+            for values in np.array([(g.unaided, g.error, g.real) for g in guesses]).T
+        )
+        mean = Reference(unaided.value, "guesses of the mean alone", unaided.interval)
+        for quantity, found in ((MSE, error), (REAL_MSE, real)):
+            yield quantity.at(
+                found,
+                setting=setting,
+                column=self.name,
+                n_requested=requested,
+                n_achieved=achieved,
+                reference=mean,
+            )
 
     def guesses(self) -> dict[str, list[game.Guesses]]:
         """Guesses of the iterations that had targets, by kind of target."""
@@ -277,26 +291,6 @@ def remarks(results: Sequence[SecretResult], n_sets: int) -> Iterator[str]:
 def _many(guesses: Sequence[game.Guesses], suppression: int) -> bool:
     """True when enough people stand behind the errors: a mean over few would give their values away."""
     return len(guesses) > 1 and len({row for g in guesses for row in g.rows}) >= suppression
-
-
-def _errors(
-    secret: str, setting: str, guesses: Sequence[game.Guesses], iterations: int, level: float
-) -> Iterator[Measurement]:
-    """Mean squared errors over iterations that had targets, beside that of guessing the mean: learnt from
-    the sets (MSE_S), and from real rows (MSE_R)."""
-    unaided = np.array([g.unaided for g in guesses])
-    mean = Reference(float(unaided.mean()), "guesses of the mean alone", mean_interval(unaided, level))
-    for quantity, part in ((MSE, "error"), (REAL_MSE, "real")):
-        errors = np.array([getattr(g, part) for g in guesses])
-        yield quantity.at(
-            float(errors.mean()),
-            setting=setting,
-            column=secret,
-            interval=mean_interval(errors, level),
-            n_requested=game.TARGETS * iterations,
-            n_achieved=sum(len(g.rows) for g in guesses),
-            reference=mean,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,12 +13,11 @@ from synth_audit.arrays import Bools, Floats
 from synth_audit.audits._declarations import at_least, descriptive
 from synth_audit.audits.privacy.one_run.people import ClaimablePeople, PeopleScores, gather, score
 from synth_audit.dp.composition import gaussian_epsilon
-from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
+from synth_audit.dp.guarantee import Neighbouring
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed, public_key
 from synth_audit.findings.measurement import (
-    Direction,
     Findings,
     Interval,
     Measurement,
@@ -77,11 +76,10 @@ EPSILON_REFUTED = Quantity(
     help="How far the epsilon that explains the claims lies above the guarantee; at most 0: it holds.",
 )
 
-GAUSSIAN_MU = Quantity(
+GAUSSIAN_MU = descriptive(
     "gaussian_mu",
     "Lower bound on mu under the Gaussian model",
     unit="score",
-    direction=Direction.NEUTRAL,  # no gate rests on it
     range=(0.0, LARGEST_MU),
     proportional=False,
     help="If the generator protects people as Gaussian noise does, mu is at least this. 0 proves nothing.",
@@ -96,14 +94,7 @@ GAUSSIAN_MU_CONVERTED = descriptive(
     help="What Gaussian noise of this mu costs, at the delta in the notes. It bounds no other generator.",
 )
 
-QUANTITIES = (
-    EMPIRICAL_EPSILON,
-    CEILING,
-    BEYOND_CHANCE,
-    EPSILON_REFUTED,
-    GAUSSIAN_MU,
-    GAUSSIAN_MU_CONVERTED,
-)
+QUANTITIES = (EMPIRICAL_EPSILON, CEILING, BEYOND_CHANCE, EPSILON_REFUTED, GAUSSIAN_MU, GAUSSIAN_MU_CONVERTED)
 
 FEWEST_JUDGED = 10
 """With fewer claims about people whose side was secret the number is no evidence."""
@@ -250,10 +241,9 @@ def gaussian_bound(
     right_others = _right(-scores, ~people.members, people.known, sizes)
     made = [bounds.Claims(g, 0, r) for g, r in zip(sizes, right, strict=True)]
     made += [bounds.Claims(0, g, r) for g, r in zip(sizes, right_others, strict=True)]
+    perfect = [bounds.Claims(g, 0, min(g, inside)) for g in sizes]
+    perfect += [bounds.Claims(0, g, min(g, n - inside)) for g in sizes]
     each = alpha / max(len(made), 1)
-    perfect = [
-        bounds.Claims(g.members, g.others, min(g.made, inside if g.members else n - inside)) for g in made
-    ]
     mu, guesses = max(((mu_at_least(sides, g, each), g.made) for g in made), default=(0.0, 0))
     return GaussianBound(
         mu=mu,
@@ -443,15 +433,14 @@ class OneRun:
         scores = score(subject, people, self.subsets, rng)
         judged = _judge(subject, people, scores)
         p = None if judged.fixed else judged.p
-        gaussian = gaussian_bound(scores.values, people, p, judged.alpha, judged.delta)
-        found = [*measured(judged, subject.level)]
+        gaussian = gaussian_bound(scores.values, people, p, 1 - subject.level, judged.delta)
         counts = SampleCounts(
             n_requested=gaussian.pool, n_achieved=gaussian.guesses, n_minimum=FEWEST_GUESSES
         )
-        found.append(GAUSSIAN_MU.at(gaussian.mu, **counts))
-        found.append(GAUSSIAN_MU_CONVERTED.at(gaussian.converted, **counts))
+        of_mu = GAUSSIAN_MU.at(gaussian.mu, **counts), GAUSSIAN_MU_CONVERTED.at(gaussian.converted, **counts)
         assumed = gaussian_told(gaussian, subject.level, fixed=judged.fixed)
-        return Findings(tuple(found), notes=(*claim_notes(judged, scores.names), assumed))
+        notes = (*claim_notes(judged, scores.names), assumed)
+        return Findings((*measured(judged, subject.level), *of_mu), notes=notes)
 
 
 def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> Judgement:
@@ -463,16 +452,13 @@ def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> J
     members = people.members[people.known]
     p = split.train or (float(members.sum()) + 0.5) / (len(members) + 1)  # within (0, 1) even if all are
     delta = guarantee.delta if guarantee else 0.0
-    asked = _asked(scores, people, p, guarantee, _SPENT_ON_DELTA * alpha)
+    asked = np.ones(len(people), dtype=np.bool_)
+    if guarantee and delta > 0:
+        most = bounds.allowed_pool(p, guarantee.epsilon, delta, _SPENT_ON_DELTA * alpha)
+        asked = bounds.beyond_most(scores.isolation, scores.isolation[~people.known], most)
     known, secret = people.known & asked, ~people.known & asked
-    rule = bounds.choose_rule(
-        scores.values[:, known],
-        people.members[known],
-        p,
-        alpha,
-        FEWEST_CLAIMS,
-        both=not fixed and delta == 0,
-    )
+    both, on_known = not fixed and delta == 0, (scores.values[:, known], people.members[known])
+    rule = bounds.choose_rule(*on_known, p, alpha, FEWEST_CLAIMS, both=both)
     claims = rule.counted(scores.values[:, secret], people.members[secret])
     n, inside = int(secret.sum()), int(people.members[secret].sum())
     return Judgement(
@@ -486,13 +472,3 @@ def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> J
         members=inside,
         claimed=guarantee.epsilon if guarantee and (by_replacing or not fixed) else None,
     )
-
-
-def _asked(
-    scores: PeopleScores, people: ClaimablePeople, p: float, guarantee: PrivacyGuarantee | None, most: float
-) -> Bools:
-    """Of whom claims may be made so that the δ of the guarantee takes no more than ``most``, shape (n,)."""
-    if guarantee is None or guarantee.delta == 0:
-        return np.ones(len(people), dtype=bool)
-    allowed = bounds.allowed_pool(p, guarantee.epsilon, guarantee.delta, most)
-    return bounds.beyond_most(scores.isolation, scores.isolation[~people.known], allowed)
