@@ -23,15 +23,7 @@ from synth_audit.audits.privacy._known_columns import (
 from synth_audit.encode.codes import codes
 from synth_audit.encode.encoded import Encoded
 from synth_audit.encode.kinds import number_kind
-from synth_audit.findings.measurement import (
-    Exposure,
-    Interval,
-    IntervalEstimate,
-    Measurement,
-    MeasurementId,
-    Quantity,
-    Reference,
-)
+from synth_audit.findings import measurement
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.neighbours.gower import Mixed
 from synth_audit.neighbours.search import nearest_k
@@ -42,7 +34,7 @@ from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
-NO_EXCESS = Reference(0.0, "as often as for people the generator never saw")
+NO_EXCESS = measurement.Reference(0.0, "as often as for people the generator never saw")
 
 FEW = (2, 3, 4, 5)
 """Columns that an adversary who knows little knows."""
@@ -187,7 +179,7 @@ class Attacks:
 
     def worst(
         self, level: float, *, told: bool = True
-    ) -> tuple[IntervalEstimate, list[tuple[Knowledge, int]]]:
+    ) -> tuple[measurement.IntervalEstimate, list[tuple[Knowledge, int]]]:
         """The largest excess, chosen on one half of the people and measured on the other, both ways.
 
         Args:
@@ -199,15 +191,21 @@ class Attacks:
         """
         able = [[half in k.halves and (told or not k.together) for k, _ in self.tried] for half in (0, 1)]
         if self.people.fewest < 2 or not all(map(any, able)):
-            return IntervalEstimate(math.nan, Interval(-1.0, 1.0, level, "nothing to choose")), []
+            return measurement.IntervalEstimate(
+                math.nan, measurement.Interval(-1.0, 1.0, level, "nothing to choose")
+            ), []
         caution = np.array([CAUTION_EQUAL if k.equal else CAUTION for k, _ in self.tried])
         table = ClaimTable.joined(self.claims)
         excess, chosen = held_out_excess(table, np.array(able), level, caution)
         return excess, [self.tried[i] for i in chosen]
 
     def excess(
-        self, quantity: Quantity, found: IntervalEstimate, requested: int, null: Reference = NO_EXCESS
-    ) -> Measurement:
+        self,
+        quantity: measurement.Quantity,
+        found: measurement.IntervalEstimate,
+        requested: int,
+        null: measurement.Reference = NO_EXCESS,
+    ) -> measurement.Measurement:
         """Such an excess as a measurement."""
         n = self.people.fewest
         return risk_at(quantity, found, max(requested, n), n, null=null)
@@ -364,21 +362,18 @@ class KnownRows:
 
 
 def exposure(
-    measurement: MeasurementId,
-    columns: Sequence[str],
-    chosen: Sequence[Positions],
-    hits: Sequence[Bools],
-) -> Exposure:
+    of: measurement.MeasurementId, columns: Sequence[str], chosen: Sequence[Positions], hits: Sequence[Bools]
+) -> measurement.Exposure:
     """Whom an attack was tried on, and where it was right.
 
     Args:
         chosen: positions of the rows guessed at, in train and in control. hits: which guesses were right.
     """
     (train, control), (train_hits, control_hits) = chosen, hits
-    return Exposure(measurement, tuple(columns), train, train[train_hits], control, control[control_hits])
+    return measurement.Exposure(of, tuple(columns), train, train[train_hits], control, control[control_hits])
 
 
-def successes(exposed: Exposure) -> tuple[Proportion, Proportion]:
+def successes(exposed: measurement.Exposure) -> tuple[Proportion, Proportion]:
     """Guesses at train and at control rows, and how many were right."""
     return (
         Proportion(len(exposed.train_hit), len(exposed.train_tried)),
@@ -387,8 +382,8 @@ def successes(exposed: Exposure) -> tuple[Proportion, Proportion]:
 
 
 def success_rate(
-    quantity: Quantity, tally: Proportion, requested: int, level: float, *, column: str = ""
-) -> Measurement:
+    quantity: measurement.Quantity, tally: Proportion, requested: int, level: float, *, column: str = ""
+) -> measurement.Measurement:
     """A success rate with its interval."""
     made = int(tally.trials)
     found = tally.estimate(level)
@@ -396,13 +391,13 @@ def success_rate(
 
 
 def risk_at(
-    quantity: Quantity,
-    found: IntervalEstimate,
+    quantity: measurement.Quantity,
+    found: measurement.IntervalEstimate,
     requested: int,
     achieved: float,
     column: str = "",
-    null: Reference = NO_EXCESS,
-) -> Measurement:
+    null: measurement.Reference = NO_EXCESS,
+) -> measurement.Measurement:
     """A risk as a measurement, which needs guesses at enough records of either side."""
     return quantity.at(
         found,
@@ -415,13 +410,13 @@ def risk_at(
 
 
 def risk_and_rates(
-    quantities: Sequence[Quantity],
+    quantities: Sequence[measurement.Quantity],
     sides: tuple[Proportion, Proportion],
     requested: int,
     level: float,
     column: str = "",
-    null: Reference = NO_EXCESS,
-) -> Iterator[Measurement]:
+    null: measurement.Reference = NO_EXCESS,
+) -> Iterator[measurement.Measurement]:
     """The risk, then the rates that it comes from, as far as they are asked for; none without a guess.
 
     Args:

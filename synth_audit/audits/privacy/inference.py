@@ -17,14 +17,7 @@ from synth_audit.audits.privacy import _secrets as secrecy
 from synth_audit.encode.codes import codes
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import (
-    PEOPLE,
-    SECRETS,
-    Exposure,
-    Findings,
-    Measurement,
-    Reference,
-)
+from synth_audit.findings import measurement
 from synth_audit.neighbours.gower import NOWHERE, Mixed, nearest_without
 from synth_audit.neighbours.search import most_queries, nearest
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
@@ -41,19 +34,19 @@ _TREES, _MOST_RECONSTRUCTED = 10, 5_000
 OVERALL_RISK = declare.risk_over_control(
     "overall_risk",
     "Inference risk over all secrets",
-    unit=SECRETS,
+    unit=measurement.SECRETS,
     help="Part of the secrets of people in the training data that only this release gives away; 0 is none.",
 )
 WORST_RISK = declare.risk_over_control(
     "worst_risk",
     "Inference risk of the most exposed secret",
-    unit=PEOPLE,
+    unit=measurement.PEOPLE,
     help="The largest of the risks below, with an interval that allows for their number.",
 )
 RISK = declare.risk_over_control(
     "risk",
     "Inference risk",
-    unit=PEOPLE,
+    unit=measurement.PEOPLE,
     help="Part of the people in the training data whose secret only this release gives away; 0 is none.",
 )
 TRAIN_RATE = declare.descriptive(
@@ -81,7 +74,7 @@ MODEL_RATE = declare.descriptive(
 EXCESS = declare.excess_over_control(
     "excess_people",
     "People given away to one who knows a few columns or half of them",
-    unit=PEOPLE,
+    unit=measurement.PEOPLE,
     proportional=False,  # a guess that is right by luck is no excess, and luck differs by secret
     help="Share of people in the training data whose secret is guessed rightly beyond what guesses about "
     "strangers come to, for the worst of several sets of known columns; 0 is none.",
@@ -210,7 +203,7 @@ class Inference:
         if not 0 <= self.tolerance < 1:
             raise ValueError("tolerance must be in [0, 1)")
 
-    def run(self, subject: Subject, context: RunContext) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> measurement.Findings:
         """Attack at most ``n_attacks`` rows of train and of control for every secret."""
         columns = named(subject, self.known, "known") or subject.features
         secrets, notes = self._secrets(subject, context)
@@ -229,8 +222,8 @@ class Inference:
         sets_rng, models_rng = context.rng.spawn(2)
         attacks, sets, told = self._sets(known, subject, attacked, context, sets_rng)
         modelled = drawn(np.arange(len(attacked)), self.max_reconstructed, models_rng)
-        exposures = list[Exposure]()
-        of_secrets, of_models = list[Measurement](), list[Measurement]()
+        exposures = list[measurement.Exposure]()
+        of_secrets, of_models = list[measurement.Measurement](), list[measurement.Measurement]()
         asked = list(drawn_questions(known, subject, attacked, self.tolerance, most, context.rng))
         for i, (question, found) in enumerate(answered(known, asked)):
             name = question.name
@@ -254,7 +247,9 @@ class Inference:
             tells = dict.fromkeys(f"{', '.join(k.known[0])} predict {attacked[i].name}" for k, i in worst)
             notes += [f"their excess over control is largest where {' and '.join(tells)}"] if worst else []
         both = (self._overall(exposures, level), self._worst(exposures, level))
-        return Findings((*both, *by_sets, *of_secrets, *of_models), (), tuple(notes), tuple(exposures))
+        return measurement.Findings(
+            (*both, *by_sets, *of_secrets, *of_models), (), tuple(notes), tuple(exposures)
+        )
 
     def _secrets(self, subject: Subject, context: RunContext) -> tuple[Sequence[Column], list[str]]:
         """The columns to guess, and a note where some are left out.
@@ -310,7 +305,7 @@ class Inference:
 
     def _without_release(
         self, known: secrecy.KnownRows, question: SecretQuestion, level: float
-    ) -> Iterator[Measurement]:
+    ) -> Iterator[measurement.Measurement]:
         """What attackers guess at the train rows who have control rows and no release."""
         judge, control, learnt = question.judge, question.real[1], question.learnt
         truth = question.real[0][question.chosen[0]]
@@ -333,7 +328,7 @@ class Inference:
 
     def _by_model(
         self, known: secrecy.KnownRows, question: SecretQuestion, level: float, rng: np.random.Generator
-    ) -> Iterator[Measurement]:
+    ) -> Iterator[measurement.Measurement]:
         """Guesses of a model of the release at the same records; none where the release lacks the secret."""
         truth = question.truth(question.chosen)
         present = np.flatnonzero(~np.isnan(question.release))
@@ -345,10 +340,10 @@ class Inference:
         found = reconstructed(question.judge, rows, question.release[learnt], asked, _TREES, seed)
         train, control = map(question.judge.right, np.split(found, [len(truth[0])]), truth)
         sides = Proportion.of(train), Proportion.of(control)
-        null = Reference(0.0, "the model knows train people no better than strangers")
+        null = measurement.Reference(0.0, "the model knows train people no better than strangers")
         yield from secrecy.risk_and_rates(_RECONSTRUCTED, sides, self.n_attacks, level, question.name, null)
 
-    def _overall(self, exposed: Sequence[Exposure], level: float) -> Measurement:
+    def _overall(self, exposed: Sequence[measurement.Exposure], level: float) -> measurement.Measurement:
         """The risk over the guesses at all secrets; those at one record succeed or fail together, as one."""
 
         def joint(tried: list[Positions], hit: list[Positions]) -> tuple[Proportion, int]:
@@ -361,7 +356,7 @@ class Inference:
         found, n = risk(train, control, level), min(of_train, of_control)
         return secrecy.risk_at(OVERALL_RISK, found, max(self.n_attacks, n), n)
 
-    def _worst(self, exposed: Sequence[Exposure], level: float) -> Measurement:
+    def _worst(self, exposed: Sequence[measurement.Exposure], level: float) -> measurement.Measurement:
         """The largest risk; a secret that could not be tried leaves it open."""
         sides = [secrecy.successes(e) for e in exposed]
         found = worst_estimate([partial(risk, *side) for side in sides], level, f"{len(sides)} secrets")

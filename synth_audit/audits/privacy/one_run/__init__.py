@@ -17,14 +17,7 @@ from synth_audit.dp.guarantee import Neighbouring
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed, public_key
-from synth_audit.findings.measurement import (
-    Findings,
-    Interval,
-    Measurement,
-    Quantity,
-    Reference,
-    SampleCounts,
-)
+from synth_audit.findings import measurement
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats import epsilon as bounds
 from synth_audit.stats.proportions import proportion_interval
@@ -41,7 +34,7 @@ USUAL_DELTA = 1e-5
 FEWEST_GUESSES = 10
 """With fewer guesses almost no μ is refuted, and each number of guesses has its share of α."""
 
-EMPIRICAL_EPSILON = Quantity(
+EMPIRICAL_EPSILON = measurement.Quantity(
     "empirical_epsilon",
     "Epsilon that this release costs at least",
     unit="epsilon",
@@ -67,7 +60,7 @@ BEYOND_CHANCE = descriptive(
     help="Share of the claims that were right, less the share that guessing by the split's odds has right.",
 )
 
-EPSILON_REFUTED = Quantity(
+EPSILON_REFUTED = measurement.Quantity(
     "epsilon_refuted",
     "Epsilon that one run proves beyond the one guaranteed",
     unit="epsilon",
@@ -290,7 +283,7 @@ class Judgement:
         return isinstance(self.chances, bounds.FixedSizes)
 
 
-def measured(judged: Judgement, level: float) -> tuple[Measurement, ...]:
+def measured(judged: Judgement, level: float) -> tuple[measurement.Measurement, ...]:
     """All quantities; a guarantee is only compared where there is one."""
     claims = judged.claims
     epsilon = bounds.epsilon_at_least(judged.chances, claims, judged.alpha)
@@ -299,22 +292,29 @@ def measured(judged: Judgement, level: float) -> tuple[Measurement, ...]:
     everybody = bounds.Claims(judged.members, others, judged.members + others)
     ceiling = bounds.epsilon_at_least(judged.chances, everybody, judged.alpha)
     middle, high = (max(epsilon, bounds.epsilon_usual(judged.chances, claims, x)) for x in (0.5, level))
-    counts = SampleCounts(n_requested=judged.pool, n_achieved=claims.made, n_minimum=FEWEST_JUDGED)
-    interval, null = Interval(epsilon, high, level, _METHOD), "a release that nobody's presence has changed"
+    counts = measurement.SampleCounts(
+        n_requested=judged.pool, n_achieved=claims.made, n_minimum=FEWEST_JUDGED
+    )
+    interval, null = (
+        measurement.Interval(epsilon, high, level, _METHOD),
+        "a release that nobody's presence has changed",
+    )
     found = [
-        EMPIRICAL_EPSILON.at(epsilon, interval=interval, reference=Reference(0.0, null), **counts),
+        EMPIRICAL_EPSILON.at(
+            epsilon, interval=interval, reference=measurement.Reference(0.0, null), **counts
+        ),
         CEILING.at(ceiling, **counts),
     ]
     if claims.made:
         share = proportion_interval(claims.right, claims.made, level)
         chance = (claims.members * judged.p + claims.others * (1 - judged.p)) / claims.made
         interval = replace(share, low=share.low - chance, high=share.high - chance)
-        reference = Reference(0.0, "guessing")
+        reference = measurement.Reference(0.0, "guessing")
         value = claims.right / claims.made - chance
         found.append(BEYOND_CHANCE.at(value, interval=interval, reference=reference, **counts))
     if (claimed := judged.claimed) is not None:
-        interval = Interval(epsilon - claimed, high - claimed, level, _METHOD)
-        reference = Reference(0.0, "a guarantee that the claims do not contradict")
+        interval = measurement.Interval(epsilon - claimed, high - claimed, level, _METHOD)
+        reference = measurement.Reference(0.0, "a guarantee that the claims do not contradict")
         found.append(EPSILON_REFUTED.at(middle - claimed, interval=interval, reference=reference, **counts))
     return tuple(found)
 
@@ -416,7 +416,7 @@ class OneRun:
     def __post_init__(self) -> None:
         at_least(self, max_rows=FEWEST_PEOPLE, subsets=0)
 
-    def run(self, subject: Subject, context: RunContext) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> measurement.Findings:
         """Choose claims on one half of the people and count the right ones on the other."""
         guarantee, rng = subject.guarantee, context.rng
         if subject.random_split is None:
@@ -434,13 +434,13 @@ class OneRun:
         judged = _judge(subject, people, scores)
         p = None if judged.fixed else judged.p
         gaussian = gaussian_bound(scores.values, people, p, 1 - subject.level, judged.delta)
-        counts = SampleCounts(
+        counts = measurement.SampleCounts(
             n_requested=gaussian.pool, n_achieved=gaussian.guesses, n_minimum=FEWEST_GUESSES
         )
         of_mu = GAUSSIAN_MU.at(gaussian.mu, **counts), GAUSSIAN_MU_CONVERTED.at(gaussian.converted, **counts)
         assumed = gaussian_told(gaussian, subject.level, fixed=judged.fixed)
         notes = (*claim_notes(judged, scores.names), assumed)
-        return Findings((*measured(judged, subject.level), *of_mu), notes=notes)
+        return measurement.Findings((*measured(judged, subject.level), *of_mu), notes=notes)
 
 
 def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> Judgement:

@@ -17,14 +17,7 @@ from synth_audit.audits.privacy._known_columns import SECRET_STEP, KnownColumn, 
 from synth_audit.audits.privacy.partial_knowledge import column_sets
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import (
-    PEOPLE,
-    Exposure,
-    Findings,
-    Interval,
-    IntervalEstimate,
-    Reference,
-)
+from synth_audit.findings import measurement
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.stats.cross_fitting import mean_of_halves
 from synth_audit.stats.proportions import Proportion
@@ -61,7 +54,7 @@ _SAME = 1e-9
 EXCESS = excess_over_control(
     "excess_people",
     "People given away to one who knows a few columns",
-    unit=PEOPLE,
+    unit=measurement.PEOPLE,
     proportional=False,  # a claim that is right by luck is no excess, and luck differs by column
     help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
     "claims about strangers come to; 0 is none.",
@@ -314,7 +307,7 @@ class Adversary:
 
 def pooled_excess(
     adversary: Adversary, blocks: Sequence[tuple[int, ...]], level: float
-) -> IntervalEstimate | None:
+) -> measurement.IntervalEstimate | None:
     """Share of train people claimed rightly beyond luck, on average over the columns of a block.
 
     The worse block of one half of the people is measured on the other, both ways. None without a block, or
@@ -346,7 +339,7 @@ def pooled_excess(
 
 def excess_of_shares(
     made: Floats, right: Floats, member: Bools, judged: Bools, level: float
-) -> IntervalEstimate | None:
+) -> measurement.IntervalEstimate | None:
     """``r_t − c_t · r_c / c_c``, r and c being the mean shares claimed rightly and claimed.
 
     Its interval is by the delta method. Claims about one person hang together, so people are the units.
@@ -363,8 +356,8 @@ def excess_of_shares(
     more = float(made[train].mean() / made[control].mean())
     error = np.sqrt(beyond[train].var() / train.sum() + more**2 * beyond[control].var() / control.sum())
     value, half_width = float(beyond[train].mean()), critical_value(level) * float(error)
-    return IntervalEstimate(
-        value, Interval(value - half_width, value + half_width, level, "delta, by person")
+    return measurement.IntervalEstimate(
+        value, measurement.Interval(value - half_width, value + half_width, level, "delta, by person")
     )
 
 
@@ -429,7 +422,7 @@ class PartialKnowledge:
         at_least(self, max_sets=1, max_people=1)
         share(self, "alpha", 0.5)
 
-    def run(self, subject: Subject, context: RunContext) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> measurement.Findings:
         """Look at most ``max_people`` people of train and of control up in the whole release."""
         real, level = subject.real, subject.level
         people = secrecy.AskedPeople.drawn(subject, self.max_people, context.rng)
@@ -473,7 +466,7 @@ class PartialKnowledge:
         claims = dict.fromkeys(_told(adversary, *attack) for attack in worst)
         notes.append(f"the excess over control is largest where {' and '.join(claims)}")
         exposed = _exposed(adversary, worst)
-        null = Reference(0.0, "claims about people the generator never saw are right as often")
+        null = measurement.Reference(0.0, "claims about people the generator never saw are right as often")
         measured = [attacks.excess(EXCESS, excess, self.max_people, null)]
         for quantity, met, of in (
             (CLAIMED, exposed.train_tried, people.train),
@@ -484,7 +477,7 @@ class PartialKnowledge:
                 secrecy.success_rate(quantity, Proportion(len(met), len(of)), self.max_people, level)
             )
         notes += _success(exposed, subject)
-        return Findings(tuple(measured), notes=tuple(notes), exposures=(exposed,))
+        return measurement.Findings(tuple(measured), notes=tuple(notes), exposures=(exposed,))
 
 
 def _told(adversary: Adversary, knowledge: secrecy.Knowledge, secret: int) -> str:
@@ -495,7 +488,7 @@ def _told(adversary: Adversary, knowledge: secrecy.Knowledge, secret: int) -> st
     return f"{known} claim {f'whether {name} is missing' if gap else name}"
 
 
-def _exposed(adversary: Adversary, worst: Sequence[tuple[secrecy.Knowledge, int]]) -> Exposure:
+def _exposed(adversary: Adversary, worst: Sequence[tuple[secrecy.Knowledge, int]]) -> measurement.Exposure:
     """Of whom the worst set claims the secret in the half where it was measured, and of whom rightly."""
     people = adversary.people
     tried, hit = (np.zeros(len(people.member), dtype=np.bool_) for _ in range(2))
@@ -514,7 +507,7 @@ def _exposed(adversary: Adversary, worst: Sequence[tuple[secrecy.Knowledge, int]
     return secrecy.exposure(EXCESS.id(), tuple(names), chosen, hits)
 
 
-def _success(exposed: Exposure, subject: Subject) -> Iterator[str]:
+def _success(exposed: measurement.Exposure, subject: Subject) -> Iterator[str]:
     """How often claims are right, of those made, where there are enough to be shown."""
     train, control = sides = secrecy.successes(exposed)
     level = subject.level

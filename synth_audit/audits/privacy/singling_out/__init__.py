@@ -17,18 +17,7 @@ from synth_audit.audits.privacy.singling_out.predicates import CodedRows, Column
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import (
-    DESCRIPTIONS,
-    Exposure,
-    Findings,
-    Interval,
-    IntervalEstimate,
-    Measurement,
-    MeasurementId,
-    Reference,
-    SampleCounts,
-    Series,
-)
+from synth_audit.findings import measurement
 from synth_audit.neighbours.repeats import repeated_at_most, row_kinds
 from synth_audit.neighbours.search import nearest_other
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
@@ -43,7 +32,7 @@ from synth_audit.stats.proportions import (
 RISK = risk_over_control(
     "risk",
     "Singling-out risk",
-    unit=DESCRIPTIONS,
+    unit=measurement.DESCRIPTIONS,
     proportional=False,  # a joined guess at a copied row fits others in train too, unless all of it is copied
     help="0: guesses single out training rows no more often than strangers; 1: every guess does.",
 )
@@ -51,7 +40,7 @@ RISK = risk_over_control(
 WORST = risk_over_control(
     "worst_risk",
     "Singling-out risk, worst attack",
-    unit=DESCRIPTIONS,
+    unit=measurement.DESCRIPTIONS,
     proportional=False,  # generators that draw exact values of single columns reach 1 without copying a row
     help="The riskiest of the attack's settings; its interval allows for their number.",
 )
@@ -101,7 +90,7 @@ _FEWEST = 20
 _NAMED = 10
 """Columns that the note names."""
 
-HONEST = Reference(0.0, "a release that is independent of the training rows")
+HONEST = measurement.Reference(0.0, "a release that is independent of the training rows")
 
 _MOST_COLUMNS = 5
 """An exposure names at most this many columns."""
@@ -150,7 +139,7 @@ class IsolationRate:
         """The same with its share cut at a bound that it cannot truly exceed."""
         return IsolationRate(min(self.share, bound), self.trials, self.effective) if self.trials else self
 
-    def interval(self, level: float) -> Interval:
+    def interval(self, level: float) -> measurement.Interval:
         """The interval on the effective number of guesses; the whole of [0, 1] without one."""
         if not self.trials:
             found = unknown_proportion(level)
@@ -235,7 +224,7 @@ class PredicateTrial:
         """Train and control have as many rows, so that each guess had the same chance on both."""
         return self.sizes[0] == self.sizes[1]
 
-    def risk(self, level: float, some: Bools | slice = slice(None)) -> IntervalEstimate:
+    def risk(self, level: float, some: Bools | slice = slice(None)) -> measurement.IntervalEstimate:
         """Of all guesses, or some given as a mask of shape (p,); see :func:`isolation_risk`."""
         return isolation_risk(*self.rates(some), level)
 
@@ -308,7 +297,9 @@ def published_factor(n_control: int, n_train: int) -> float:
     return (n_control + 1) / (n_train + 1)
 
 
-def isolation_risk(train: IsolationRate, control: IsolationRate, level: float) -> IntervalEstimate:
+def isolation_risk(
+    train: IsolationRate, control: IsolationRate, level: float
+) -> measurement.IntervalEstimate:
     """Risk of being singled out through the release, beyond chance.
 
     :func:`~synth_audit.stats.attack_success.risk` on the middles of the intervals of the guesses made, with
@@ -322,7 +313,7 @@ def isolation_risk(train: IsolationRate, control: IsolationRate, level: float) -
     return replace(found, interval=replace(found.interval, low=low, high=high))
 
 
-def exact_values(trial: PredicateTrial, level: float) -> tuple[list[Measurement], list[str]]:
+def exact_values(trial: PredicateTrial, level: float) -> tuple[list[measurement.Measurement], list[str]]:
     """The risk of guesses on single columns for each, and a note that names those where it is proven."""
     of_column = trial.predicates.columns[:, 0]
     asked, times = np.unique(of_column, return_counts=True)
@@ -347,7 +338,7 @@ def exact_values(trial: PredicateTrial, level: float) -> tuple[list[Measurement]
     ]
 
 
-def exposure_of(measurement: MeasurementId, trial: PredicateTrial) -> Exposure:
+def exposure_of(risk_id: measurement.MeasurementId, trial: PredicateTrial) -> measurement.Exposure:
     """The records singled out, and the columns most used for it.
 
     No trial on control: as fewer rows leave more of them alone, the same guesses would single out another
@@ -356,13 +347,13 @@ def exposure_of(measurement: MeasurementId, trial: PredicateTrial) -> Exposure:
     none = np.empty(0, dtype=np.intp)
     columns = tuple(trial.lexicon.names[j] for j in trial.most_used()[:_MOST_COLUMNS])
     hit = np.unique(trial.in_train.rows[trial.in_train.single])
-    return Exposure(measurement, columns, np.arange(trial.sizes[0]), hit, none, none)
+    return measurement.Exposure(risk_id, columns, np.arange(trial.sizes[0]), hit, none, none)
 
 
-def pictured(made: Mapping[str, PredicateTrial]) -> Series:
+def pictured(made: Mapping[str, PredicateTrial]) -> measurement.Series:
     """Success rates of all settings side by side."""
-    return Series(
-        id=MeasurementId("", "success_rates"),
+    return measurement.Series(
+        id=measurement.MeasurementId("", "success_rates"),
         title="Guesses that single out one person",
         kind="bar",
         x_label="attack",
@@ -491,7 +482,7 @@ class SinglingOut:
             raise ValueError("n_minimum must lie between 1 and n_attacks")
         at_least(self, max_trials=1, n_bins=2, max_outliers=1)
 
-    def run(self, subject: Subject, context: RunContext) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> measurement.Findings:
         """Guess in each setting and try every guess on train and control.
 
         Raises:
@@ -527,7 +518,7 @@ class SinglingOut:
                 "control is smaller than train: control rows took the place of as many training rows, and "
                 "those guesses count that single out one of them, in proportion"
             )
-        return Findings(
+        return measurement.Findings(
             (self._worst(made.values(), level), *measured),
             (pictured(made),),
             tuple(notes),
@@ -560,15 +551,17 @@ class SinglingOut:
         apart = nearest_other(points, few).second
         return few[np.argsort(-apart, kind="stable")][: self.n_attacks]
 
-    def _measured(self, setting: str, trial: PredicateTrial, level: float) -> Iterator[Measurement]:
+    def _measured(
+        self, setting: str, trial: PredicateTrial, level: float
+    ) -> Iterator[measurement.Measurement]:
         """Risk of one setting, the rates it is made of, and the paired risk where the sizes allow it."""
         n = len(trial)
-        counts = SampleCounts(n_requested=self.n_attacks, n_achieved=n, n_minimum=self.n_minimum)
+        counts = measurement.SampleCounts(n_requested=self.n_attacks, n_achieved=n, n_minimum=self.n_minimum)
         yield RISK.at(trial.risk(level), setting=setting, reference=HONEST, **counts)
         if not n:
             return
         hits, strangers = trial.in_train.single, trial.in_control.single
-        control = IntervalEstimate(trial.control.share, trial.control.interval(level))
+        control = measurement.IntervalEstimate(trial.control.share, trial.control.interval(level))
         rates = [
             (TRAIN_RATE, Proportion.of(hits).estimate(level), self.n_attacks),
             (CONTROL_RATE, control, self.n_attacks),
@@ -579,13 +572,13 @@ class SinglingOut:
         for quantity, found, asked in rates:
             yield quantity.at(found, setting=setting, n_requested=asked, n_achieved=n)
 
-    def _published(self, setting: str, trial: PredicateTrial, level: float) -> Measurement:
+    def _published(self, setting: str, trial: PredicateTrial, level: float) -> measurement.Measurement:
         """The risk as the literature puts it; see :func:`published_factor`."""
         n, hits = len(trial), published_factor(*trial.sizes[::-1]) * float(trial.in_control.single.sum())
         found = risk(Proportion.of(trial.in_train.single), Proportion(min(n, hits), n), level)
         return PUBLISHED_RISK.at(found, setting=setting, n_requested=self.n_attacks, n_achieved=n)
 
-    def _worst(self, made: Collection[PredicateTrial], level: float) -> Measurement:
+    def _worst(self, made: Collection[PredicateTrial], level: float) -> measurement.Measurement:
         """The riskiest setting; the class says what becomes of those that fell short."""
         each = corrected_level(level, len(made))
         most = max(len(trial) for trial in made)
@@ -596,6 +589,8 @@ class SinglingOut:
             or len(trial) >= self.n_minimum
             or most < self.n_minimum
         ]
-        counts = SampleCounts(n_requested=self.n_attacks, n_achieved=most, n_minimum=self.n_minimum)
+        counts = measurement.SampleCounts(
+            n_requested=self.n_attacks, n_achieved=most, n_minimum=self.n_minimum
+        )
         interval = worst_interval([i for _, i in judged], level, f"{len(made)} settings")
         return WORST.at(max(v for v, _ in judged), interval=interval, reference=HONEST, **counts)
