@@ -35,7 +35,7 @@ from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.plugins.fitting import FitRecipe
 from synth_audit.stats import roc
 from synth_audit.stats.attack_success import corrected_level, worst_estimate
-from synth_audit.stats.epsilon import most_advantage
+from synth_audit.stats.epsilon import most_advantage, most_found
 from synth_audit.stats.proportions import Proportion, proportion_interval
 from synth_audit.stats.resampling import box_lines, critical_value, mean_interval
 from synth_audit.stats.roc import auroc
@@ -385,7 +385,10 @@ def curves(games: Sequence[Played], suppression: int, promise: AttackerLimit | N
             found = (float(np.mean(roc.alarm(inside, outside, x))) for x in grid)
             lines[name.replace("_", " ")] = tuple(found)
     if lines:
-        bound = {} if promise is None else {promise.label: tuple(map(promise.most_found, grid))}
+        bound = {}
+        if promise is not None:
+            most = (most_found(x, promise.epsilon, promise.delta) for x in grid)
+            bound = {promise.label: tuple(most)}
         yield Series(
             id=MeasurementId("", "attackers_curve"),
             title="Sets with the target found against false alarms",

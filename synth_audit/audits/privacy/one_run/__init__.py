@@ -114,15 +114,12 @@ def mu_at_least(sides: bounds.Coins | bounds.FixedSizes, guesses: bounds.Claims,
     Args:
         sides: how sides were decided. ``Coins.pool`` is m, the people a guess could have been about.
             ``delta`` is not used.
-        guesses: c guesses, fixed before the release was seen, and how many were right.
+        guesses: c guesses, fixed before the release was seen, and how many were right. They are of one kind,
+            unless coins are fair.
         alpha: in (0, 1).
 
     Returns:
         In [0, 8]; 0 if no μ is refuted.
-
-    Raises:
-        ValueError: α is out of range. There are more guesses than people or, with fixed sizes, more right
-            guesses than people of that side. Guesses are of both kinds and coins are not fair.
 
     Source: Mahloujifar, Melis & Chaudhuri 2024.
 
@@ -133,12 +130,8 @@ def mu_at_least(sides: bounds.Coins | bounds.FixedSizes, guesses: bounds.Claims,
         >>> round(mu_at_least(sides, guesses, 0.05), 3)
         0.195
     """
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must be in (0, 1), got {alpha}")
-    if not guesses.right:
-        return 0.0
     right, wrong = _weights(sides, guesses)
-    if not _refuted(0.0, right, wrong, alpha):
+    if not guesses.right or not _refuted(0.0, right, wrong, alpha):
         return 0.0
     low, high = 0.0, LARGEST_MU
     for _ in range(_HALVINGS):
@@ -149,24 +142,15 @@ def mu_at_least(sides: bounds.Coins | bounds.FixedSizes, guesses: bounds.Claims,
 
 def _weights(sides: bounds.Coins | bounds.FixedSizes, guesses: bounds.Claims) -> tuple[Floats, Floats]:
     """a_w and b_w for w = 0, …, right; shape (right + 1,) each."""
-    w, c, both = np.arange(guesses.right + 1.0), guesses.made, bool(guesses.members and guesses.others)
-    people = sides.pool if isinstance(sides, bounds.Coins) else sides.members + sides.others
-    if c > people:
-        raise ValueError(f"{c} guesses about {people} people")
+    w, c = np.arange(guesses.right + 1.0), guesses.made
     if isinstance(sides, bounds.FixedSizes):
         k, rest = (sides.others, sides.members) if guesses.others else (sides.members, sides.others)
-        if both or guesses.right > k:
-            raise ValueError(
-                "with fixed sizes guesses are of one kind, no more right than people of that side"
-            )
         pairs = max(k * rest, 1)
         return w * np.maximum(rest - c + w, 0) / pairs, (c - w) * (k - w) / pairs
-    if both and sides.p != 0.5:
-        raise ValueError("guesses of both kinds need fair coins")
-    if both:
-        return w / people, (c - w) / people
+    if guesses.members and guesses.others:
+        return w / sides.pool, (c - w) / sides.pool
     p = 1 - sides.p if guesses.others else sides.p
-    return w / (people * p), (c - w) / (people * (1 - p))
+    return w / (sides.pool * p), (c - w) / (sides.pool * (1 - p))
 
 
 def _refuted(mu: float, right: Floats, wrong: Floats, alpha: float) -> bool:

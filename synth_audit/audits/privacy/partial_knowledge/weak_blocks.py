@@ -96,7 +96,8 @@ def weak_sets(
         columns: rows of the release first, then those of the people.
     """
     # What it tells that two rows agree: −log2 of the chance that they do.
-    bits = [float(-np.log2((column.shares**2).sum())) for column in columns]
+    counts = (np.unique(column.known_secret(), return_counts=True)[1] for column in columns)
+    bits = [float(-np.log2(((n / n.sum()) ** 2).sum())) for n in counts]
     weak = [i for i, told in enumerate(bits) if 0 < told <= _MOST_BITS]
     if len(weak) <= FEWEST:
         return [], []

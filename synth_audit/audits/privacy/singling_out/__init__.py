@@ -135,10 +135,6 @@ class IsolationRate:
         shared = max(most, squares / total) if total else most
         return cls(total / n, n, n / shared)
 
-    def at_most(self, bound: float) -> IsolationRate:
-        """The same with its share cut at a bound that it cannot truly exceed."""
-        return IsolationRate(min(self.share, bound), self.trials, self.effective) if self.trials else self
-
     def interval(self, level: float) -> measurement.Interval:
         """The interval on the effective number of guesses; the whole of [0, 1] without one."""
         if not self.trials:
@@ -219,11 +215,6 @@ class PredicateTrial:
         strangers = control_rate(there.counts[some], there.rows[some], here.counts[some], n_c, n_t)
         return IsolationRate.of(here.single[some], here.rows[some]), strangers
 
-    @property
-    def paired(self) -> bool:
-        """Train and control have as many rows, so that each guess had the same chance on both."""
-        return self.sizes[0] == self.sizes[1]
-
     def risk(self, level: float, some: Bools | slice = slice(None)) -> measurement.IntervalEstimate:
         """Of all guesses, or some given as a mask of shape (p,); see :func:`isolation_risk`."""
         return isolation_risk(*self.rates(some), level)
@@ -282,7 +273,8 @@ def control_rate(
         rows: position of one matched control row, shape (p,); the rest as there.
     """
     gains = gains_among_strangers(control, train, n_control, n_train)
-    return IsolationRate.of(gains, rows, max(1.0, n_train / n_control)).at_most(chance_at_most(n_train))
+    rate = IsolationRate.of(gains, rows, max(1.0, n_train / n_control))
+    return replace(rate, share=min(rate.share, chance_at_most(n_train)))  # NaN without a guess stays NaN
 
 
 def published_factor(n_control: int, n_train: int) -> float:
@@ -567,7 +559,7 @@ class SinglingOut:
             (CONTROL_RATE, control, self.n_attacks),
             (NAIVE_RATE, Proportion.of(trial.naive).estimate(level), n),
         ]
-        if trial.paired:
+        if trial.sizes[0] == trial.sizes[1]:  # each guess had the same chance on both
             rates.append((PAIRED_RISK, paired_risk(hits, strangers, level), self.n_attacks))
         for quantity, found, asked in rates:
             yield quantity.at(found, setting=setting, n_requested=asked, n_achieved=n)
