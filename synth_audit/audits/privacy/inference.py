@@ -206,15 +206,8 @@ class Inference:
     def run(self, subject: Subject, context: RunContext) -> measurement.Findings:
         """Attack at most ``n_attacks`` rows of train and of control for every secret."""
         columns = named(subject, self.known, "known") or subject.features
-        secrets, notes = self._secrets(subject, context)
-        known, attacked, level = secrecy.KnownRows.of(subject, columns), list[Column](), subject.level
-        for column in secrets:
-            if reason := _hindrance(known, subject, column):
-                notes.append(f"{column.name} is not attacked: {reason}")
-            else:
-                attacked.append(column)
-        if not attacked:
-            raise NotApplicable("; ".join(notes))
+        known, level = secrecy.KnownRows.of(subject, columns), subject.level
+        attacked, notes = self._secrets(known, subject, context)
         most = most_queries(self.n_attacks, subject.synthetic.n_rows)
         if many(known):
             notes += bounds(subject, most)
@@ -251,19 +244,31 @@ class Inference:
             (*both, *by_sets, *of_secrets, *of_models), (), tuple(notes), tuple(exposures)
         )
 
-    def _secrets(self, subject: Subject, context: RunContext) -> tuple[Sequence[Column], list[str]]:
-        """The columns to guess, and a note where some are left out.
+    def _secrets(
+        self, known: secrecy.KnownRows, subject: Subject, context: RunContext
+    ) -> tuple[list[Column], list[str]]:
+        """The columns to guess, and notes where some are left out.
 
         The draw is the same in every examination with one seed: the planted leaks are of the same columns.
         """
         declared = named_or_sensitive(subject, self.secrets, "secrets")
-        every = subject.features
-        if declared or len(every) <= self.max_secrets:
-            return declared or every, []
-        rng = context.child("inference", "secrets").rng
-        chosen = np.sort(rng.choice(len(every), self.max_secrets, replace=False))
-        note = f"{self.max_secrets} of {len(every)} columns were drawn to be guessed; name others as secrets"
-        return [every[i] for i in chosen], [note]
+        secrets = declared or subject.features
+        attacked, notes, n = list[Column](), list[str](), len(secrets)
+        if not declared and n > self.max_secrets:
+            chosen = drawn(np.arange(n), self.max_secrets, context.child("inference", "secrets").rng)
+            secrets = tuple(secrets[i] for i in chosen)
+            notes = [f"{self.max_secrets} of {n} columns were drawn to be guessed; name others as secrets"]
+        for column in secrets:
+            [cells] = codes([subject.train], column)
+            if len(np.unique(cells[cells >= 0])) < 2:
+                notes.append(f"{column.name} is not attacked: its values in train do not differ")
+            elif not set(known.order) - {column.name}:
+                notes.append(f"{column.name} is not attacked: no known column varies in train")
+            else:
+                attacked.append(column)
+        if not attacked:
+            raise NotApplicable("; ".join(notes))
+        return attacked, notes
 
     def _sets(
         self,
@@ -365,16 +370,6 @@ class Inference:
         )
 
 
-def _hindrance(known: secrecy.KnownRows, subject: Subject, secret: Column) -> str:
-    """Why a column cannot be guessed; empty when it can."""
-    [cells] = codes([subject.train], secret)
-    if len(np.unique(cells[cells >= 0])) < 2:
-        return "its values in train do not differ"
-    if not set(known.order) - {secret.name}:
-        return "no known column varies in train"
-    return ""
-
-
 def _joint_sets(
     varying: Sequence[str], names: Sequence[str], secrets: Sequence[Column], subject: Subject
 ) -> list[tuple[secrecy.Names, ...]]:
@@ -469,8 +464,8 @@ def drawn_questions(
     at_once = many(known)
     orders = [rng.permutation(len(rows)) for rows in (known.train, known.control)] if at_once else []
     shared = random_places(len(known.release), rng) if at_once else None
+    tables = [*subject.real, subject.synthetic]
     for column in secrets:
-        tables = [*subject.real, subject.synthetic]
         (*real, release), judge = secrecy.column_secret(tables, column, tolerance)
         present = [np.flatnonzero(~np.isnan(side)) for side in real]
         if shared is None:
@@ -478,9 +473,11 @@ def drawn_questions(
             place, seed = random_places(len(known.release), rng), int(rng.integers(2**31))
             learnt = drawn(present[1], _MOST_LEARNT, rng)
         else:
-            chosen = [_first(order, rows, most) for order, rows in zip(orders, present, strict=True)]
+            # Those that come first in an order which is the same for all secrets.
+            first = [order[np.isin(order, rows)] for order, rows in zip(orders, present, strict=True)]
+            chosen = [np.sort(rows[:most]) for rows in first]
             place, seed = shared, int(rng.integers(2**31))
-            learnt = _first(orders[1], present[1], MOST_LEARNT)
+            learnt = np.sort(first[1][:MOST_LEARNT])
         yield SecretQuestion(column.name, tuple(real), release, judge, tuple(chosen), place, learnt, seed)
 
 
@@ -506,11 +503,6 @@ def answered(
         for question, answer in zip(batch, found, strict=True):
             sides = zip(np.split(answer, [len(rows[0])]), rows, question.chosen, strict=True)
             yield question, [nearest_to[np.searchsorted(every, some)] for nearest_to, every, some in sides]
-
-
-def _first(order: Positions, rows: Positions, most: int) -> Positions:
-    """At most so many of these rows, those that come first in an order, ascending."""
-    return np.sort(order[np.isin(order, rows)][:most])
 
 
 def predicted(

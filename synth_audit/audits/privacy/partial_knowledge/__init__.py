@@ -494,11 +494,10 @@ def _exposed(adversary: Adversary, worst: Sequence[tuple[secrecy.Knowledge, int]
     tried, hit = (np.zeros(len(people.member), dtype=np.bool_) for _ in range(2))
     columns = set[int]()
     for half, (knowledge, secret) in enumerate(worst):
-        found = adversary.claims(knowledge)
-        column = int(np.searchsorted(found.secrets, secret))
+        found = adversary.claims(knowledge, about=secret)
         here = people.of(half)[found.who]
-        tried[found.who[here & found.made[:, column]]] = True
-        hit[found.who[here & found.right[:, column]]] = True
+        tried[found.who[here & found.made[:, 0]]] = True
+        hit[found.who[here & found.right[:, 0]]] = True
         columns.update(i for of in (*knowledge.known, secret) for i in adversary.plain(of))
     names = dict.fromkeys(adversary.name(i) for i in sorted(columns))
     sides = [np.split(x, [len(people.train)]) for x in (tried, hit)]
