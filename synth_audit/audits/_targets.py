@@ -13,7 +13,7 @@ from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.neighbours.search import nearest_others
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.epsilon import most_advantage, most_found, of_replacing
+from synth_audit.stats.epsilon import of_replacing
 from synth_audit.table.people import key_columns, persons
 from synth_audit.table.schema import Column, Role
 from synth_audit.table.table import Table
@@ -128,12 +128,3 @@ class AttackerLimit:
         if replaced and guarantee.neighbouring is Neighbouring.ADD_OR_REMOVE:
             epsilon, delta = of_replacing(epsilon, delta)
         return cls(label, epsilon, delta)
-
-    def most_found(self, false_alarms: float) -> float:
-        """The largest rate of detection at a rate of false alarms."""
-        return most_found(false_alarms, self.epsilon, self.delta)
-
-    @property
-    def most_advantage(self) -> float:
-        """The largest difference between the two rates."""
-        return most_advantage(self.epsilon, self.delta)

@@ -144,6 +144,11 @@ def by_frequency(joint: Sequence[Codes], counted: Codes) -> list[Codes]:
     return [place[part - least] for part in joint]
 
 
+def few_labels(cells: Codes, most: int) -> Codes:
+    """The commonest labels, and one for all others; 0 … most − 1, shape (n,)."""
+    return np.minimum(by_frequency([cells], cells)[0], most - 1)
+
+
 def split_rows(joint: npt.NDArray[Scalar], tables: Sequence[Table]) -> list[npt.NDArray[Scalar]]:
     """Rows of several tables, one below the other, as one array per table."""
     ends = np.cumsum([t.n_rows for t in tables])[:-1]

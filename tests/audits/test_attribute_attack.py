@@ -12,8 +12,6 @@ from synth_audit.encode.cells import column_grouping
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
-ONE = np.ones(1)
-
 
 def table(columns, schema=None):
     data = pa.table(columns)
@@ -21,7 +19,9 @@ def table(columns, schema=None):
 
 
 def rows(known, answers, *groups):
-    return SecretRows(np.asarray(known, dtype=float), np.asarray(answers, dtype=float)[:, None], groups)
+    return SecretRows(
+        np.asarray(known, dtype=float), np.asarray(answers, dtype=float)[:, None], np.ones(1), groups
+    )
 
 
 def grouping_of(train, name):
@@ -64,8 +64,8 @@ def bend():
 
 
 def test_groups_follow_a_bend_that_the_line_leaves(bend):
-    line = Attack.learnt(bend, ONE)
-    both = Attack.learnt(bend, ONE, (5, 5))
+    line = Attack.learnt(bend)
+    both = Attack.learnt(bend, (5, 5))
     assert (line.used, both.used) == ((), (0,))
     explained = [np.corrcoef(a.guess(bend)[:, 0], bend.answers[:, 0])[0, 1] ** 2 for a in (line, both)]
     assert explained[0] < 0.2
@@ -82,13 +82,13 @@ def test_chance_is_not_believed():
     for _ in range(300):
         groups = (rng.integers(0, 30, 150), rng.integers(0, 4, 150))
         drawn = rows(rng.normal(size=(150, 5)), rng.normal(size=150), *groups)
-        found.append(len(Attack.learnt(drawn, ONE, (30, 4)).parts))
+        found.append(len(Attack.learnt(drawn, (30, 4)).parts))
     assert np.mean(found) < 0.02 + 3 * np.sqrt(0.02 / 300)
 
 
 def test_what_another_found_and_this_did_not_are_tests_of_this(bend):
-    known = Attack.learnt(bend, ONE, (5, 5))
-    few = Attack.learnt(bend.take(np.arange(1000) < 8), ONE, (5, 5))
+    known = Attack.learnt(bend, (5, 5))
+    few = Attack.learnt(bend.take(np.arange(1000) < 8), (5, 5))
     assert known.parts == {0, 1}
     assert few.parts == frozenset()
     (used, free, _), (groups, _, each) = few.not_in(known)
@@ -99,13 +99,13 @@ def test_what_another_found_and_this_did_not_are_tests_of_this(bend):
 
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_hardly_any_rows_teach_nothing(n, bend):
-    few = Attack.learnt(bend.take(np.arange(1000) < n), ONE, (5, 5))
+    few = Attack.learnt(bend.take(np.arange(1000) < n), (5, 5))
     assert few.parts == frozenset()
     assert not few.guess(bend).any()
 
 
 def test_constant_columns_and_secrets_teach_nothing():
     flat = rows(np.ones((50, 2)), np.ones(50), np.zeros(50, dtype=np.int64))
-    attack = Attack.learnt(flat, ONE, (3,))
+    attack = Attack.learnt(flat, (3,))
     assert attack.parts == frozenset()
     assert not attack.guess(flat).any()

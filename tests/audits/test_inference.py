@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.privacy import inference as questions
-from synth_audit.audits.privacy._predictors import Equality, GuessTolerance
+from synth_audit.audits.privacy._secrets import Equality, GuessTolerance
 from synth_audit.audits.privacy.inference import Inference
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext

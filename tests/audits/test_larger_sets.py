@@ -7,8 +7,7 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.partial_knowledge import PartialKnowledge
-from synth_audit.audits.privacy.partial_knowledge.adversary import excess_of_shares
+from synth_audit.audits.privacy.partial_knowledge import PartialKnowledge, excess_of_shares
 from synth_audit.audits.privacy.partial_knowledge.column_sets import derived_sets, following
 
 N = 600

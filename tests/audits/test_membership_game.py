@@ -568,7 +568,7 @@ def test_iterations_that_agree_are_no_surer_than_counts():
     for estimate, end in (
         (gain(game, 0.95), 0.0),
         (area(game, 0.95), 1.0),
-        (true_positive_rate(game, 0.01, 0.95), 1.0),
+        (true_positive_rate(game, 0.95, 0.01), 1.0),
     ):
         assert estimate.value == end
         assert 0.01 < estimate.interval.high - estimate.interval.low < 0.05
@@ -576,7 +576,7 @@ def test_iterations_that_agree_are_no_surer_than_counts():
 
 def test_the_rate_at_few_false_alarms_is_its_own_null():
     rng = np.random.default_rng(0)
-    values = [true_positive_rate(scored(*rng.random((2, 10, 4, 50))), 0.01, 0.95).value for _ in range(40)]
+    values = [true_positive_rate(scored(*rng.random((2, 10, 4, 50))), 0.95, 0.01).value for _ in range(40)]
     assert np.mean(values) == pytest.approx(0.01, abs=0.0015)
 
 
@@ -651,7 +651,7 @@ def drawn(rng, truth, m=10, t=4, e=50, spread=0.5):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("truth", [0.0, 1.0])
-@pytest.mark.parametrize("estimator", [gain, area, lambda g, level: true_positive_rate(g, 0.01, level)])
+@pytest.mark.parametrize("estimator", [gain, area, lambda g, level: true_positive_rate(g, level, 0.01)])
 def test_intervals_cover_when_sets_share_their_models(truth, estimator):
     rng = np.random.default_rng(3)
     level, repeats = 0.9, 300

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.partial_knowledge.adversary import MOST_VOTES, NearestRows, combined
+from synth_audit.audits.privacy.partial_knowledge import MOST_VOTES, NearestRows, combined
 
 
 def nearest_of(labels, numbers, m):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from synth_audit.audits.privacy.singling_out import predicates as predicate_guesses
 from synth_audit.audits.privacy.singling_out.predicates import (
     CodedRows,
+    ColumnCodebook,
     Predicates,
     codebook,
     fresh,
@@ -43,14 +44,20 @@ def prepared(tables_of):
     def make(*frames):
         tables = tables_of(*frames)
         lexicon, codes = codebook(tables, tables[0].schema.features)
-        return lexicon, [CodedRows.of(rows, lexicon.lasts) for rows in codes]
+        return [CodedRows.of(rows, lexicon) for rows in codes]
 
     return make
 
 
+def numbers_up_to(*lasts):
+    """What codes of columns stand for that hold numbers."""
+    values = tuple(np.arange(last) for last in lasts)
+    return ColumnCodebook(tuple(map(str, lasts)), (True,) * len(lasts), (), values)
+
+
 def random_ranges(lexicon, n, k, rng):
     columns = rng.integers(0, len(lexicon), (n, k))
-    lasts = np.array([lexicon.last(j) for j in range(len(lexicon))])[columns]
+    lasts = lexicon.lasts[columns]
     low = np.floor(rng.random((n, k)) * (lasts + 1)).astype(np.int32)
     high = np.minimum(low + rng.integers(-1, 8, (n, k)), lasts).astype(np.int32)
     return Predicates(columns.astype(np.int32), low, high)
@@ -69,8 +76,8 @@ def matched_slowly(rows, predicates):
 
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_counts_are_those_of_a_loop_over_rows(k, prepared):
-    lexicon, [rows, _] = prepared(mixed(60, 1), mixed(40, 2))
-    predicates = random_ranges(lexicon, 300, k, np.random.default_rng(k))
+    [rows, _] = prepared(mixed(60, 1), mixed(40, 2))
+    predicates = random_ranges(rows.lexicon, 300, k, np.random.default_rng(k))
     slow = matched_slowly(rows, predicates)
     found = match(rows, predicates, limit=1000)
     assert found.counts.tolist() == [len(m) for m in slow]
@@ -84,7 +91,7 @@ def test_counts_are_those_of_a_loop_over_rows(k, prepared):
 def test_counting_goes_on_over_many_chunks():
     codes = np.vstack([np.ones(30_000), np.zeros(30_000)]).astype(np.int32)
     codes[1, [5, 29_999]] = 1
-    rows = CodedRows.of(codes, [1, 1])
+    rows = CodedRows.of(codes, numbers_up_to(1, 1))
     both = Predicates(*np.array([[[0, 1]], [[1, 1]], [[1, 1]]], dtype=np.int32))
     either = Predicates(*np.array([[[0, 1]], [[1, 0]], [[1, 0]]], dtype=np.int32))
     assert match(rows, both).counts.tolist() == [2]
@@ -131,24 +138,24 @@ def columns_and_rows(frame, lexicon, predicates):
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_multivariate_finds_exactly_the_published_predicates(k, prepared):
     frame = mixed(25, 3)
-    lexicon, [rows] = prepared(frame)
-    found = predicate_guesses.multivariate(rows, lexicon, k, 10_000, 60_000, np.random.default_rng(0))
-    slow = columns_and_rows(frame, lexicon, found)
+    [rows] = prepared(frame)
+    found = predicate_guesses.multivariate(rows, k, 10_000, 60_000, np.random.default_rng(0))
+    slow = columns_and_rows(frame, rows.lexicon, found)
     assert len(found) == len(slow) > 2
     assert sorted(match(rows, found).rows.tolist()) == sorted(slow.values())
 
 
 def test_no_predicate_is_guessed_twice_and_the_request_is_kept(prepared):
-    lexicon, [rows] = prepared(mixed(200, 4))
-    found = predicate_guesses.multivariate(rows, lexicon, 3, 150, 10_000, np.random.default_rng(0))
+    [rows] = prepared(mixed(200, 4))
+    found = predicate_guesses.multivariate(rows, 3, 150, 10_000, np.random.default_rng(0))
     assert len(found) == 150
     assert len(set(found.ordered().keys())) == 150
     assert match(rows, found).single.all()
 
 
 def test_trials_are_bounded(prepared):
-    lexicon, [rows] = prepared({"a": ["x", "y"] * 50, "b": ["u", "u", "v", "v"] * 25})
-    found = predicate_guesses.multivariate(rows, lexicon, 2, 100, 5_000, np.random.default_rng(0))
+    [rows] = prepared({"a": ["x", "y"] * 50, "b": ["u", "u", "v", "v"] * 25})
+    found = predicate_guesses.multivariate(rows, 2, 100, 5_000, np.random.default_rng(0))
     assert len(found) == 0
 
 
@@ -159,8 +166,8 @@ def test_univariate_by_hand(prepared):
         "k": ["a", "b", "b", "c", "c"],
         "m": [None, 1, None, 1, 1],
     }
-    lexicon, [rows] = prepared(frame)
-    found = predicate_guesses.univariate(rows, lexicon, 100, np.random.default_rng(0))
+    [rows] = prepared(frame)
+    found = predicate_guesses.univariate(rows, 100, np.random.default_rng(0))
     # x: missing, == 1, == 5, <= 1, >= 5; y: == 8 (its extremes are shared); k: == a; m: nothing.
     # As no table holds a smaller value, "<= 1" and "== 1" have one range; to the adversary they differ.
     expected = [(0, 0, 0), (0, 1, 1), (0, 1, 1), (0, 3, 3), (0, 3, 3), (1, 2, 2), (2, 1, 1)]
@@ -170,23 +177,23 @@ def test_univariate_by_hand(prepared):
 
 
 def test_extremes_reach_beyond_the_release(prepared):
-    lexicon, [synthetic, real] = prepared({"x": [2.0, 3.0, 4.0]}, {"x": [-1e200, 9.0, 8.0]})
-    found = predicate_guesses.univariate(synthetic, lexicon, 100, np.random.default_rng(0))
+    [synthetic, real] = prepared({"x": [2.0, 3.0, 4.0]}, {"x": [-1e200, 9.0, 8.0]})
+    found = predicate_guesses.univariate(synthetic, 100, np.random.default_rng(0))
     assert len(found) == 5  # three values, <= 2, >= 4
     assert match(real, found, limit=9).counts.tolist() == [0, 0, 0, 1, 2]
 
 
 def test_a_random_subset_of_many_univariate_predicates(prepared):
-    lexicon, [rows] = prepared({"x": np.arange(500.0)})
-    one, other = (predicate_guesses.univariate(rows, lexicon, 40, np.random.default_rng(s)) for s in (0, 1))
+    [rows] = prepared({"x": np.arange(500.0)})
+    one, other = (predicate_guesses.univariate(rows, 40, np.random.default_rng(s)) for s in (0, 1))
     assert len(one) == len(other) == 40
     assert set(one.ordered().keys()) != set(other.ordered().keys())
 
 
 def test_guided_guesses_single_out_the_outliers(prepared):
-    lexicon, [rows] = prepared(mixed(80, 5))
+    [rows] = prepared(mixed(80, 5))
     outliers = np.array([7, 3, 50])
-    found = predicate_guesses.guided(rows, lexicon, outliers, 12, 4, np.random.default_rng(0))
+    found = predicate_guesses.guided(rows, outliers, 12, 4, np.random.default_rng(0))
     matches = match(rows, found)
     assert matches.single.all()
     assert set(matches.rows.tolist()) <= set(outliers.tolist())
@@ -196,8 +203,8 @@ def test_guided_guesses_single_out_the_outliers(prepared):
 
 
 def test_bins_cover_every_code_once_and_hold_like_many_rows(prepared):
-    lexicon, [rows] = prepared({"x": [*np.arange(100.0), None, None]})
-    low, high = predicate_guesses._bins(rows, lexicon, 0, 5)
+    [rows] = prepared({"x": [*np.arange(100.0), None, None]})
+    low, high = predicate_guesses._bins(rows, 0, 5)
     assert (low[0], high[0]) == (0, 0)
     ranges = sorted(set(zip(low[1:].tolist(), high[1:].tolist(), strict=True)))
     assert ranges == [(1, 20), (21, 40), (41, 60), (61, 80), (81, 100)]
@@ -207,26 +214,26 @@ def test_bins_cover_every_code_once_and_hold_like_many_rows(prepared):
 @pytest.mark.parametrize("k", [1, 3, 5])
 def test_naive_guesses_come_from_the_domain_alone(k, prepared):
     frame = mixed(100, 6, gaps=0)
-    lexicon, [rows] = prepared(frame)
-    found = predicate_guesses.naive(lexicon, k, 300, np.random.default_rng(0))
+    [rows] = prepared(frame)
+    found = predicate_guesses.naive(rows.lexicon, k, 300, np.random.default_rng(0))
     assert len(found) == 300
     assert (found.widths == k).all()
     assert match(rows, found, limit=1000).counts.max() > 1
 
 
 def test_a_naive_threshold_is_uniform_within_the_bounds(prepared):
-    lexicon, [rows] = prepared({"x": np.r_[0.0, 1.0, np.random.default_rng(0).beta(1, 20, 2000)]})
-    found = predicate_guesses.naive(lexicon, 1, 4000, np.random.default_rng(0))
+    [rows] = prepared({"x": np.r_[0.0, 1.0, np.random.default_rng(0).beta(1, 20, 2000)]})
+    found = predicate_guesses.naive(rows.lexicon, 1, 4000, np.random.default_rng(0))
     counts = match(rows, found, limit=10**6).counts
     upwards = found.low[:, 0] > 1
-    median = np.median(lexicon.values[0])
+    median = np.median(rows.lexicon.values[0])
     # With a uniform threshold "x >= v" holds more than half of the rows with chance v < median, not one half.
     assert np.mean(counts[upwards] > 1000) == pytest.approx(median, abs=0.1)
 
 
 def test_naive_guesses_cope_with_wholly_missing_and_huge_columns(prepared):
-    lexicon, [rows] = prepared({"none": [None, None], "huge": [-1.7e308, 1.7e308], "k": ["a", "b"]})
-    found = predicate_guesses.naive(lexicon, 2, 50, np.random.default_rng(0))
+    [rows] = prepared({"none": [None, None], "huge": [-1.7e308, 1.7e308], "k": ["a", "b"]})
+    found = predicate_guesses.naive(rows.lexicon, 2, 50, np.random.default_rng(0))
     assert set(match(rows, found).counts.tolist()) == {0, 1}
 
 
@@ -239,7 +246,7 @@ def test_equal_predicates_are_known_in_any_order_of_their_conditions():
 
 
 def test_missing_is_nan_and_null_alike_and_no_column_is_an_error(prepared, tables_of):
-    _, [one, other] = prepared({"x": [1.0, None, 2.0]}, {"x": [math.nan, 1.0, 3.0]})
+    [one, other] = prepared({"x": [1.0, None, 2.0]}, {"x": [math.nan, 1.0, 3.0]})
     assert one.codes.tolist() == [[1, 0, 2]]
     assert other.codes.tolist() == [[0, 1, 3]]
     with pytest.raises(ValueError, match="column"):
@@ -251,7 +258,7 @@ def test_missing_is_nan_and_null_alike_and_no_column_is_an_error(prepared, table
     st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=2), min_size=1, max_size=30), st.integers(0, 9)
 )
 def test_any_small_table(cells, seed):
-    rows = CodedRows.of(np.array(cells, dtype=np.int32).T.copy(), [3, 3])
+    rows = CodedRows.of(np.array(cells, dtype=np.int32).T.copy(), numbers_up_to(3, 3))
     rng = np.random.default_rng(seed)
     low = rng.integers(0, 4, (20, 2)).astype(np.int32)
     high = np.minimum(low + rng.integers(-1, 3, (20, 2)), 3).astype(np.int32)
@@ -265,24 +272,24 @@ def test_rows_are_ordered_by_their_codes_however_many_there_are(last):
     codes = np.append(np.random.default_rng(0).integers(0, last + 1, 500), [last, 0, last, 0]).astype(
         np.int32
     )
-    rows = CodedRows.of(codes[None], [last])
+    rows = CodedRows.of(codes[None], numbers_up_to(last))
     assert np.array_equal(rows.order[0], np.argsort(codes, kind="stable"))
 
 
 def test_range_bins_are_equally_wide_and_open_outwards(prepared):
-    lexicon, [release, _] = prepared({"x": [0.0, 1.0, 2.0, 8.0, None]}, {"x": [-5.0, 3.9, 4.0, 99.0]})
-    low, high = predicate_guesses._range_bins(release, lexicon, 0, 2)
-    values = dict(zip([None, *lexicon.values[0].tolist()], zip(low, high, strict=True), strict=True))
+    [release, _] = prepared({"x": [0.0, 1.0, 2.0, 8.0, None]}, {"x": [-5.0, 3.9, 4.0, 99.0]})
+    low, high = predicate_guesses._range_bins(release, 0, 2)
+    values = dict(zip([None, *release.lexicon.values[0].tolist()], zip(low, high, strict=True), strict=True))
     assert values[None] == (0, 0)
     assert {values[v] for v in (-5.0, 0.0, 3.9)} == {(1, 5)}
     assert {values[v] for v in (4.0, 8.0, 99.0)} == {(6, 8)}
 
 
 def test_described_outliers_match_themselves_alone_by_so_many_columns(prepared):
-    lexicon, [rows] = prepared(mixed(80, 5))
+    [rows] = prepared(mixed(80, 5))
     outliers = np.array([7, 3, 50])
     rng = np.random.default_rng(0)
-    found = predicate_guesses.outlying(rows, lexicon, outliers, 3, 9, 4, 300, rng)
+    found = predicate_guesses.outlying(rows, outliers, 3, 9, 4, 300, rng)
     matches = match(rows, found)
     assert 3 <= len(found) <= 9
     assert matches.single.all()

@@ -116,21 +116,6 @@ def test_without_control_people_nothing_is_refuted():
     assert mu_at_least(FixedSizes(100, 0), Claims(50, 0, 50), ALPHA) == 0
 
 
-@pytest.mark.parametrize(
-    ("sides", "guesses", "alpha", "says"),
-    [
-        (Coins(0.5, pool=10), Claims(11, 0, 5), 0.05, "11 guesses about 10"),
-        (Coins(0.8, pool=10), Claims(3, 3, 5), 0.05, "fair coins"),
-        (FixedSizes(5, 5), Claims(3, 3, 5), 0.05, "one kind"),
-        (FixedSizes(5, 5), Claims(7, 0, 6), 0.05, "one kind"),
-        (Coins(0.5, pool=10), Claims(3, 0, 3), 1.0, "alpha"),
-    ],
-)
-def test_impossible_guesses_are_refused(sides, guesses, alpha, says):
-    with pytest.raises(ValueError, match=says):
-        mu_at_least(sides, guesses, alpha)
-
-
 def normal(u, rng):
     return rng.normal(size=len(u))
 

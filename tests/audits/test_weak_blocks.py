@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits._weak_blocks import _cuts, _lost_association, few_labels, weak_blocks
+from synth_audit.audits.privacy.partial_knowledge.weak_blocks import (
+    _cuts,
+    _lost_association,
+    few_labels,
+    weak_blocks,
+)
 
 BLOCK = list(range(3, 15))
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_audit.audits.fidelity._shared_cells import shared_cells
-from synth_audit.audits.privacy._predictors import column_coding
+from synth_audit.audits.privacy._attribute_secrets import column_coding
 from synth_audit.encode.cells import anchored_cells, column_grouping
 from synth_audit.encode.codes import Vocabulary, by_frequency, codes
 from synth_audit.encode.encoded import Encoded, centre_and_scale

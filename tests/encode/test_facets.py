@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.fidelity._shared_cells import shared_cells
-from synth_audit.audits.privacy._predictors import column_coding, column_secret
+from synth_audit.audits.privacy._attribute_secrets import column_coding
+from synth_audit.audits.privacy._secrets import column_secret
 from synth_audit.audits.utility._prediction_task import as_predictor, as_target
 from synth_audit.encode.cells import anchored_cells, column_grouping
 from synth_audit.encode.ranks import rank_scale

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._targets import named_or_sensitive
-from synth_audit.audits.privacy._predictors import Coding, column_coding
+from synth_audit.encode.codes import Vocabulary
+from synth_audit.encode.kinds import number_kind
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Measurement, Quantity
@@ -39,6 +40,10 @@ replacement repeat rows, and would soon be explained wholly, by chance."""
 MOST_TESTED = 10_000
 """Training rows that are looked at to see whether a secret is associated with anything at all."""
 
+RARE = 0.02
+"""A category or a gap that a smaller share of train has gets no number of its own: a set of some hundred rows
+holds too few of it to estimate anything, and each indicator adds noise to the attack."""
+
 RETAINED = Quantity(
     "retained",
     "Real associations of the secret that are handed on",
@@ -48,11 +53,98 @@ RETAINED = Quantity(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class Coding:
+    """How one column becomes the numbers of a linear model (contrast coding).
+
+    Attributes:
+        width: how many numbers it becomes. regressors: positions in the design that predict other columns.
+        responses: position and share in train of each number that stands for this column as a secret.
+        numbers: of a table, shape (n, width), NaN where a number is missing.
+        present: rows of a table that hold a value which train may teach something of, shape (n,).
+        rare_counts: rows of train that hold each label too rare for a number of its own, ascending.
+    """
+
+    width: int
+    regressors: list[int]
+    responses: dict[int, float]
+    numbers: Callable[[Table], Floats]
+    present: Callable[[Table], Bools]
+    rare_counts: Mapping[str, int] = field(default_factory=dict)
+
+
+def column_coding(train: Table, column: Column, start: int) -> Coding | None:
+    """How a column becomes numbers from position ``start`` on; None where train teaches nothing of it."""
+    return (_number_coding if number_kind(column) else _label_coding)(train, column, start)
+
+
+def _number_coding(train: Table, column: Column, start: int) -> Coding | None:
+    """The number itself, read no further than train's own smallest and largest, and whether it is missing.
+
+    None where the numbers are all the same and too few are missing.
+    """
+    values = train.numbers(column.name)
+    missing = np.isnan(values)
+    gap = RARE <= float(missing.mean()) < 1
+    if not gap and len(np.unique(values[~missing])) < 2:
+        return None
+    low, high = float(values[~missing].min()), float(values[~missing].max())
+
+    def numbers(table: Table) -> Floats:
+        found = np.clip(table.numbers(column.name), low, high)  # a sentinel must not drown a column
+        return np.column_stack([found, np.isnan(found)] if gap else [found])
+
+    def present(table: Table) -> Bools:
+        return np.asarray(~np.isnan(table.numbers(column.name)))
+
+    return Coding(1 + gap, list(range(start, start + 1 + gap)), {start: 1.0}, numbers, present)
+
+
+def _label_coding(train: Table, column: Column, start: int) -> Coding | None:
+    """Indicators, since no order of codes could carry what labels say of a secret; of two one is enough.
+
+    Frequent labels and a frequent gap have one each, and labels that are rare share one if they are frequent
+    together. None where no label is frequent, or one is all there is.
+    """
+    known = Vocabulary.of(column.name, train)
+    rows = np.append(known.counts(train), train.n_missing(column.name))
+    shares = dict(zip([*known.labels, None], (rows / train.n_rows).tolist(), strict=True))
+    frequent = {label: share for label, share in shares.items() if RARE <= share < 1}
+    seldom = sum(share for label, share in shares.items() if label is not None and share < RARE)
+    if not frequent:
+        return None
+    pooled = seldom >= RARE and bool(set(frequent) - {None})
+    parts = [*frequent.values(), *([seldom] if pooled else [])]
+    width = len(parts)
+    own = {label: j for j, label in enumerate(frequent)}
+    others = width - 1 if pooled else width
+    place = np.array([*(own.get(x, others) for x in known.labels), width, own.get(None, width)])
+    regressors = list(range(start, start + width))
+    if sum(parts) > 1 - RARE:  # where they leave little over, the commonest follows from the others
+        del regressors[int(np.argmax(parts))]
+    responses = {start + j: share for j, share in enumerate(parts) if j != own.get(None)}
+    if len(responses) == 2 and sum(responses.values()) > 1 - RARE:
+        del responses[max(responses, key=responses.__getitem__)]  # the same as the other, turned round
+
+    def numbers(table: Table) -> Floats:
+        found: Floats = np.eye(width + 1, width)[place[known.places(table)]]
+        return found
+
+    def present(table: Table) -> Bools:
+        places = known.places(table)
+        return np.asarray((places >= 0) & (places < len(known.labels)))
+
+    counts = zip(known.labels, rows.tolist(), strict=False)
+    rare = {label: n for label, n in counts if n < RARE * train.n_rows}
+    return Coding(width, regressors, responses, numbers, present, rare)
+
+
 @dataclass(frozen=True)
 class Secret:
     """Where a secret and its predictors stand in the design.
 
     Attributes:
+        coding: of its own column.
         responses: positions of the numbers that stand for the secret: itself, the indicator of one of two
             labels, or the indicator of each frequent label.
         weights: of the responses, summing to 1: the labels' frequencies in train, so that what is frequent
@@ -61,6 +153,7 @@ class Secret:
     """
 
     name: str
+    coding: Coding
     responses: Positions
     weights: Floats
     predictors: Positions
@@ -73,45 +166,37 @@ class DesignMatrix:
 
     Numbers and dates stand for themselves, as in the paper's tables. A label becomes indicators, since no
     order of its codes could carry what it says of a secret; one of two labels is a single 0/1 number. Labels
-    that fewer than :data:`.predictors.RARE` of the rows hold share one indicator, if together they are
+    that fewer than :data:`RARE` of the rows hold share one indicator, if together they are
     frequent enough. Numbers are read no further than train's own smallest and largest. A numeric column with
     gaps also gets a 0/1 number that says where they are, for being missing can say as much as a value.
     """
 
-    codings: tuple[Coding, ...]
+    codings: Mapping[str, Coding]
 
     @classmethod
     def anchored_on(cls, train: Table, columns: Sequence[Column]) -> DesignMatrix:
         """Read off train which columns vary and which labels are frequent."""
-        codings: list[Coding] = []
+        codings, start = dict[str, Coding](), 0
         for column in columns:
-            start = codings[-1].start + codings[-1].width if codings else 0
-            coding = column_coding(train, column, start)
-            if coding is not None:
-                codings.append(coding)
-        return cls(tuple(codings))
+            if coding := column_coding(train, column, start):
+                codings[column.name] = coding
+                start += coding.width
+        return cls(codings)
 
     def encode(self, table: Table) -> Floats:
         """The numbers of a table, shape (n, p), NaN where missing."""
-        return np.hstack([np.empty((table.n_rows, 0)), *(c.numbers(table) for c in self.codings)])
-
-    def present(self, table: Table, name: str) -> Bools:
-        """Rows of a table that hold a value of a coded column, shape (n,)."""
-        return self.coding(name).present(table)
-
-    def coding(self, name: str) -> Coding:
-        """The coding of a column that varies."""
-        return next(c for c in self.codings if c.column.name == name)
+        return np.hstack([np.empty((table.n_rows, 0)), *(c.numbers(table) for c in self.codings.values())])
 
     def secret(self, name: str) -> Secret | None:
         """The secret in this column, or None when nothing in it varies."""
-        own = next((c for c in self.codings if c.column.name == name), None)
+        own = self.codings.get(name)
         if own is None or not own.responses:
             return None
-        others = [c for c in self.codings if c is not own and c.regressors]
+        others = [c for c in self.codings.values() if c is not own and c.regressors]
         shares = np.array(list(own.responses.values()))
         return Secret(
             name=name,
+            coding=own,
             responses=np.array(list(own.responses), dtype=np.intp),
             weights=shares / shares.sum(),
             predictors=np.array([p for c in others for p in c.regressors], dtype=np.intp),
@@ -178,11 +263,13 @@ class SecretRows:
 
     Attributes:
         known: standardised predictors, shape (n, q). answers: what stands for the secret, shape (n, c).
+        weights: of the answers, shape (c,), summing to 1.
         groups: by each other column, shape (n,); empty where nobody looks at groups.
     """
 
     known: Floats
     answers: Floats
+    weights: Floats
     groups: tuple[Codes, ...] = ()
 
     @classmethod
@@ -192,22 +279,23 @@ class SecretRows:
         """Those of the encoded rows, shape (n, p), that hold the secret; standardised by one another."""
         held = values[present]
         z = (scaling or Scaling.of(held)).apply(held)
-        return cls(z[:, secret.predictors], z[:, secret.responses])
+        return cls(z[:, secret.predictors], z[:, secret.responses], secret.weights)
 
     def __len__(self) -> int:
         return len(self.known)
 
     def take(self, rows: Bools | slice) -> SecretRows:
         """Those that the mask, shape (n,), chooses."""
-        return SecretRows(self.known[rows], self.answers[rows], tuple(g[rows] for g in self.groups))
+        groups = tuple(g[rows] for g in self.groups)
+        return SecretRows(self.known[rows], self.answers[rows], self.weights, groups)
 
-    def skill(self, guesses: Floats, weights: Floats, counts: Floats | None = None) -> float:
+    def skill(self, guesses: Floats, counts: Floats | None = None) -> float:
         """Signed squared correlation of guesses with the answers, weighted over these.
 
         Args:
             counts: how often each row counts, shape (n,); once if left out.
         """
-        return float(signed_r_squared(guesses, self.answers, counts) @ weights)
+        return float(signed_r_squared(guesses, self.answers, counts) @ self.weights)
 
     def cross_fitted(
         self, learn: Callable[[Bools | slice], Callable[[SecretRows], Floats]], folds: Codes | None
@@ -280,7 +368,7 @@ def associated(subject: Subject, design: DesignMatrix, secret: Secret, seed: int
     rng = child_rng(seed, STREAM, "association", secret.name)
     rows = reference_rows(subject.train.n_rows, (), MOST_TESTED, rng)
     table = subject.train.take(rows)
-    values = design.encode(table)[design.present(table, secret.name)]
+    values = design.encode(table)[secret.coding.present(table)]
     z = Scaling.of(values).apply(values)
     regression = Regression.on(correlation(z[:, secret.predictors]), secret.groups, len(z))
     known = z[:, secret.predictors] / max(len(z) - 1, 1)

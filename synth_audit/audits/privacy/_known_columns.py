@@ -110,13 +110,6 @@ class KnownColumn:
         level, rank = _dense(drawn_in(numbers, far=1.0))
         return cls(name, cells, rank[:, None], (level,), cells, guesses, counted=True)
 
-    def numbers(self, rows: Rows = slice(None)) -> Floats:
-        """Numbers of some rows, shape (rows, width)."""
-        found = np.empty((len(self.labels[rows]), len(self.levels)))
-        for j, level in enumerate(self.levels):
-            found[:, j] = level[self.ranks[rows, j]]
-        return found
-
     def secret(self, rows: Rows = slice(None)) -> Floats:
         """Cells of some rows as guesses, NaN where missing, shape (rows,).
 
@@ -146,11 +139,6 @@ class KnownColumn:
     def values(self) -> npt.NDArray[Any]:
         """Equal for equal cells, missing ones among them; 0 … k−1, shape (n,)."""
         return _dense(self.known_secret())[1]
-
-    @property
-    def shares(self) -> Floats:
-        """Share of the rows that has each value, missing as one; without :attr:`values`, which stay."""
-        return np.unique(self.known_secret(), return_counts=True)[1] / len(self.labels)
 
 
 def known_columns(

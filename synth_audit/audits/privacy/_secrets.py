@@ -6,11 +6,11 @@ import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._targets import FEWEST_GUESSES, different_people, drawn, random_places
 from synth_audit.audits.privacy._known_columns import (
     SECRET_STEP,
@@ -20,16 +20,11 @@ from synth_audit.audits.privacy._known_columns import (
     known_columns,
     strongest_pairs,
 )
+from synth_audit.encode.codes import codes
 from synth_audit.encode.encoded import Encoded
-from synth_audit.findings.measurement import (
-    Exposure,
-    Interval,
-    IntervalEstimate,
-    Measurement,
-    MeasurementId,
-    Quantity,
-    Reference,
-)
+from synth_audit.encode.kinds import number_kind
+from synth_audit.findings import measurement
+from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.neighbours.gower import Mixed
 from synth_audit.neighbours.search import nearest_k
 from synth_audit.plugins.audit import Subject
@@ -37,8 +32,9 @@ from synth_audit.stats.attack_success import risk
 from synth_audit.stats.cross_fitting import CAUTION, ClaimTable, held_out_excess
 from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
 
-NO_EXCESS = Reference(0.0, "as often as for people the generator never saw")
+NO_EXCESS = measurement.Reference(0.0, "as often as for people the generator never saw")
 
 FEW = (2, 3, 4, 5)
 """Columns that an adversary who knows little knows."""
@@ -51,6 +47,15 @@ _MOST_COLUMNS, _MOST_ROWS = 50, 4_000
 
 _ATTEMPTS = 20
 """Draws in a row that may give what is there already."""
+
+_CENTRES = (0.05, 0.01, 0.0)
+"""Tails left out of the central range, tried in turn until a range is left."""
+
+_BINS = 20
+"""Parts of equal weight into which a model cuts a number; a value as common as a part gets its own."""
+
+_MOST_CLASSES = 64
+"""Rarer labels are not told apart by the model, so that its memory does not grow with them."""
 
 Names = tuple[str, ...]
 
@@ -174,7 +179,7 @@ class Attacks:
 
     def worst(
         self, level: float, *, told: bool = True
-    ) -> tuple[IntervalEstimate, list[tuple[Knowledge, int]]]:
+    ) -> tuple[measurement.IntervalEstimate, list[tuple[Knowledge, int]]]:
         """The largest excess, chosen on one half of the people and measured on the other, both ways.
 
         Args:
@@ -186,15 +191,21 @@ class Attacks:
         """
         able = [[half in k.halves and (told or not k.together) for k, _ in self.tried] for half in (0, 1)]
         if self.people.fewest < 2 or not all(map(any, able)):
-            return IntervalEstimate(math.nan, Interval(-1.0, 1.0, level, "nothing to choose")), []
+            return measurement.IntervalEstimate(
+                math.nan, measurement.Interval(-1.0, 1.0, level, "nothing to choose")
+            ), []
         caution = np.array([CAUTION_EQUAL if k.equal else CAUTION for k, _ in self.tried])
         table = ClaimTable.joined(self.claims)
         excess, chosen = held_out_excess(table, np.array(able), level, caution)
         return excess, [self.tried[i] for i in chosen]
 
     def excess(
-        self, quantity: Quantity, found: IntervalEstimate, requested: int, null: Reference = NO_EXCESS
-    ) -> Measurement:
+        self,
+        quantity: measurement.Quantity,
+        found: measurement.IntervalEstimate,
+        requested: int,
+        null: measurement.Reference = NO_EXCESS,
+    ) -> measurement.Measurement:
         """Such an excess as a measurement."""
         n = self.people.fewest
         return risk_at(quantity, found, max(requested, n), n, null=null)
@@ -351,21 +362,18 @@ class KnownRows:
 
 
 def exposure(
-    measurement: MeasurementId,
-    columns: Sequence[str],
-    chosen: Sequence[Positions],
-    hits: Sequence[Bools],
-) -> Exposure:
+    of: measurement.MeasurementId, columns: Sequence[str], chosen: Sequence[Positions], hits: Sequence[Bools]
+) -> measurement.Exposure:
     """Whom an attack was tried on, and where it was right.
 
     Args:
         chosen: positions of the rows guessed at, in train and in control. hits: which guesses were right.
     """
     (train, control), (train_hits, control_hits) = chosen, hits
-    return Exposure(measurement, tuple(columns), train, train[train_hits], control, control[control_hits])
+    return measurement.Exposure(of, tuple(columns), train, train[train_hits], control, control[control_hits])
 
 
-def successes(exposed: Exposure) -> tuple[Proportion, Proportion]:
+def successes(exposed: measurement.Exposure) -> tuple[Proportion, Proportion]:
     """Guesses at train and at control rows, and how many were right."""
     return (
         Proportion(len(exposed.train_hit), len(exposed.train_tried)),
@@ -374,8 +382,8 @@ def successes(exposed: Exposure) -> tuple[Proportion, Proportion]:
 
 
 def success_rate(
-    quantity: Quantity, tally: Proportion, requested: int, level: float, *, column: str = ""
-) -> Measurement:
+    quantity: measurement.Quantity, tally: Proportion, requested: int, level: float, *, column: str = ""
+) -> measurement.Measurement:
     """A success rate with its interval."""
     made = int(tally.trials)
     found = tally.estimate(level)
@@ -383,13 +391,13 @@ def success_rate(
 
 
 def risk_at(
-    quantity: Quantity,
-    found: IntervalEstimate,
+    quantity: measurement.Quantity,
+    found: measurement.IntervalEstimate,
     requested: int,
     achieved: float,
     column: str = "",
-    null: Reference = NO_EXCESS,
-) -> Measurement:
+    null: measurement.Reference = NO_EXCESS,
+) -> measurement.Measurement:
     """A risk as a measurement, which needs guesses at enough records of either side."""
     return quantity.at(
         found,
@@ -402,13 +410,13 @@ def risk_at(
 
 
 def risk_and_rates(
-    quantities: Sequence[Quantity],
+    quantities: Sequence[measurement.Quantity],
     sides: tuple[Proportion, Proportion],
     requested: int,
     level: float,
     column: str = "",
-    null: Reference = NO_EXCESS,
-) -> Iterator[Measurement]:
+    null: measurement.Reference = NO_EXCESS,
+) -> Iterator[measurement.Measurement]:
     """The risk, then the rates that it comes from, as far as they are asked for; none without a guess.
 
     Args:
@@ -420,3 +428,105 @@ def risk_and_rates(
     for quantity, side in zip(quantities[1:], sides, strict=False):
         if side.trials:
             yield success_rate(quantity, side, requested, level, column=column)
+
+
+@dataclass(frozen=True)
+class GuessTolerance:
+    """When a guess at a number is right: ``|guess − s| ≤ tolerance · max(C, min(|s|, |s − M|))``.
+
+    s is the secret, M the median of train and C the range of train's central 90 % (of 98 % or all of it where
+    the narrower has no length). So a guess is right within the tolerance of the usual range or, far from
+    it, relative to the secret. C is not the whole range, or one outlier would make every guess right; |s|
+    counts no more than |s − M|, or every guess at a year would be. No sign enters: −100 is no guess at 900.
+
+    Attributes:
+        tolerance: relative, in [0, 1).
+        centre, median: C and M, in the secret's unit.
+    """
+
+    tolerance: float
+    centre: float
+    median: float
+
+    @classmethod
+    def from_train(cls, values: Floats, tolerance: float) -> GuessTolerance:
+        """Measure the present values of train, shape (n,), at least one of them."""
+        known = values[~np.isnan(values)]
+        ends = (np.quantile(known, [tail, 1 - tail], method="nearest") for tail in _CENTRES)
+        most = (
+            np.finfo(np.float64).max / 2
+        )  # lengths are finite also where numbers are as far apart as can be
+        ranges = (2 * float(min(high / 2 - low / 2, most)) for low, high in ends)
+        return cls(tolerance, next((x for x in ranges if x > 0), 0.0), _median(known))
+
+    def right(self, guesses: Floats, secrets: Floats) -> Bools:
+        """Which guesses are right, shape (n,); a missing guess is wrong."""
+        with np.errstate(over="ignore"):  # infinitely far is far
+            outlying = np.minimum(np.abs(secrets), np.abs(secrets - self.median))
+            allowed = self.tolerance * np.maximum(self.centre, outlying)
+            # A hair more, since 1.15 − 1.1 is a little above 0.05.
+            close: Bools = np.abs(guesses - secrets) <= allowed * (1 + 1e-9)
+        return close
+
+    def typical(self, values: Floats) -> float:
+        """The guess of one who knows the population only: the median of the present values."""
+        return _median(values[~np.isnan(values)])
+
+    def classes(self, values: Floats) -> tuple[Codes, Floats]:
+        """Part of each present value among up to 20 of equal weight, shape (n,), and each part's median."""
+        edges = np.unique(np.quantile(values, np.arange(1, _BINS) / _BINS, method="lower"))
+        # The sum of both places is one of its own for values equal to an edge.
+        places = np.searchsorted(edges, values, "left") + np.searchsorted(edges, values, "right")
+        used, part = np.unique(places, return_inverse=True)
+        medians = [_median(values[part == i]) for i in range(len(used))]
+        return part.astype(np.int64), np.array(medians)
+
+
+@dataclass(frozen=True)
+class Equality:
+    """When a guess at a label, given by its code, is right: it is the same; a missing one (NaN) never is."""
+
+    def right(self, guesses: Floats, secrets: Floats) -> Bools:
+        """Which guesses are right, shape (n,)."""
+        same: Bools = guesses == secrets
+        return same
+
+    def typical(self, values: Floats) -> float:
+        """The guess of one who knows the population only: the commonest label."""
+        return float(self.classes(values[~np.isnan(values)])[1][0])
+
+    def classes(self, values: Floats) -> tuple[Codes, Floats]:
+        """Rank of each present label by how common it is, shape (n,), and the label of each rank.
+
+        The rarest share the last rank.
+        """
+        used, position, counts = np.unique(values, return_inverse=True, return_counts=True)
+        by_count = np.argsort(-counts, kind="stable")
+        rank = np.empty(len(used), dtype=np.int64)
+        rank[by_count] = np.arange(len(used))
+        return np.minimum(rank[position], _MOST_CLASSES - 1), used[by_count[:_MOST_CLASSES]]
+
+
+GuessRule: TypeAlias = GuessTolerance | Equality
+"""When a guess at a secret is right, and what can be guessed without a release."""
+
+
+def column_secret(
+    tables: Sequence[Table], column: Column, tolerance: float
+) -> tuple[list[Floats], GuessRule]:
+    """A secret in each table, train first, as numbers, NaN where missing, and when a guess is right.
+
+    Labels are given by codes that the tables share.
+
+    Args:
+        tolerance: relative error at which a guessed number is right, in [0, 1).
+    """
+    if not number_kind(column):
+        return [np.where(x == MISSING, np.nan, x) for x in codes(tables, column)], Equality()
+    numbers = [table.numbers(column.name) for table in tables]
+    return numbers, GuessTolerance.from_train(numbers[0], tolerance)
+
+
+def _median(values: Floats) -> float:
+    """A middle value that occurs, so that a number which many share can be hit exactly."""
+    return float(np.quantile(values, 0.5, method="nearest"))

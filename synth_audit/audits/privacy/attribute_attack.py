@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -70,25 +70,25 @@ class Attack:
     tests: tuple[Test, ...]
 
     @classmethod
-    def learnt(cls, rows: attributes.SecretRows, weights: Floats, sizes: Sequence[int] = ()) -> Attack:
+    def learnt(cls, rows: attributes.SecretRows, sizes: Sequence[int] = ()) -> Attack:
         """Learn from rows.
 
         Guesses from chance coefficients correlate with the truth by anything, either way: many sets even that
         out, one release does not. Hence the tests.
 
         Args:
-            weights: of the answers, shape (c,). sizes: numbers of groups; left out, only β is learnt.
+            sizes: numbers of groups; left out, only β is learnt.
         """
         x, y = (regression.Scaling.of(v).apply(v) for v in (rows.known, rows.answers))
         line, free = _least_squares(x, y), max(len(x) - 1, 0)
-        explained = float((line * (x.T @ y)).sum(axis=0) @ weights) / max(free, 1)
+        explained = float((line * (x.T @ y)).sum(axis=0) @ rows.weights) / max(free, 1)
         if regression.chance_of_share(explained, x.shape[1], free) > CHANCE:
             line = np.zeros_like(line)
         left = y - x @ line
         grouped = rows.groups[: len(sizes)]
         means = [regression.GroupMeans.of(g, left, size) for g, size in zip(grouped, sizes, strict=True)]
         each = CHANCE / max(len(means), 1)
-        used = tuple(j for j, m in enumerate(means) if len(x) and m.chance(left, weights) <= each)
+        used = tuple(j for j, m in enumerate(means) if len(x) and m.chance(left, rows.weights) <= each)
         told = [means[j].of_others(rows.groups[j], left) for j in used]
         slopes = np.zeros_like(left[:0])
         if told:
@@ -102,12 +102,7 @@ class Attack:
     @property
     def parts(self) -> frozenset[int]:
         """What is believed: 0 for the line, and 1 + j for each column used."""
-        line = {0} if np.any(self.line) else set()
-        return frozenset(line | {1 + j for j in self.used})
-
-    def not_in(self, other: Attack) -> tuple[Test, ...]:
-        """The tests by which this attack does not believe what another does."""
-        return tuple(self.tests[part] for part in sorted(other.parts - self.parts))
+        return frozenset([0] * bool(np.any(self.line)) + [1 + j for j in self.used])
 
     def guess(self, rows: attributes.SecretRows) -> Floats:
         """Guesses at the answers, shape (n, c), in standard deviations of those who were learnt from."""
@@ -168,71 +163,37 @@ class SkillEstimate:
         return self.rows >= attributes.FEWEST_SCORED and self.real_skill > critical_value(level) * spread
 
 
-def skills(
-    made: attributes.SecretRows,
-    train: attributes.SecretRows,
-    scored: attributes.SecretRows,
-    learn: Callable[[attributes.SecretRows], Attack],
-    weights: Floats,
-    draws: int,
-    rng: np.random.Generator,
-    *,
-    apart: bool,
-) -> SkillEstimate:
-    """Skill at rows to score, learnt from the release and from train.
-
-    Args:
-        weights: of the answers, shape (c,), summing to 1. draws: of the bootstrap.
-        apart: nobody who is scored is in train. Else train's own skill is that of guesses at each of
-            :data:`FOLDS` folds, learnt from the others.
-    """
-    n, of_made, of_train = len(scored), learn(made), learn(train)
-    if apart:
-        real = of_train.guess(scored)
-    else:
-        folds = rng.permutation(n) % attributes.FOLDS
-        real = scored.cross_fitted(lambda others: learn(scored.take(others)).guess, folds)
-    guesses = (of_made.guess(scored), real)
-    counts = [
-        np.bincount(rng.integers(max(n, 1), size=n), minlength=n).astype(np.float64) for _ in range(draws)
-    ]
-    (skill, real_skill), *drawn = ([scored.skill(g, weights, c) for g in guesses] for c in (None, *counts))
-    return SkillEstimate(skill, real_skill, np.array(drawn), n, of_made.not_in(of_train))
-
-
 def _rows(
     table: Table,
     design: attributes.DesignMatrix,
     secret: attributes.Secret,
     groupings: Sequence[AnchoredCells],
-    rare: Sequence[str],
+    rare: dict[str, int],
 ) -> attributes.SecretRows:
     """The rows of a table that hold the secret.
 
     Args:
-        rare: labels of the secret that share one number in the design; the answers are then indicators of
-            these.
+        rare: labels of the secret that share one number in the design, with their rows in train; the answers
+            are then indicators of these, weighted by how frequent they are.
     """
-    table = table.take(design.present(table, secret.name))
-    rows = attributes.SecretRows.of(design.encode(table), np.ones(table.n_rows, dtype=np.bool_), secret)
-    answers = rows.answers
+    table = table.take(secret.coding.present(table))
+    rows = attributes.SecretRows.of(design.encode(table), slice(None), secret)
+    answers, weights = rows.answers, rows.weights
     if rare:
         places = Vocabulary(secret.name, tuple(rare)).places(table)
         marks = (places[:, None] == np.arange(len(rare))).astype(np.float64)
-        answers = regression.Scaling.of(marks).apply(marks)
-    return attributes.SecretRows(rows.known, answers, tuple(g.of(table) for g in groupings))
+        counts = np.array(list(rare.values()), dtype=np.float64)
+        answers, weights = regression.Scaling.of(marks).apply(marks), counts / counts.sum()
+    return attributes.SecretRows(rows.known, answers, weights, tuple(g.of(table) for g in groupings))
 
 
-def _rare_labels(design: attributes.DesignMatrix, secret: attributes.Secret) -> tuple[list[str], Floats]:
-    """Labels of the secret that share one number, commonest first, and their weights.
+def _rare_labels(secret: attributes.Secret) -> dict[str, int]:
+    """Labels of the secret that share one number, commonest first, and how many rows of train hold each.
 
     Together they would hide what each hangs on.
     """
-    held = design.coding(secret.name).rare_counts
-    enough = {label: n for label, n in held.items() if n >= _FEWEST_RARE}
-    rare = sorted(enough, key=lambda label: -enough[label])[:_MOST_RARE]
-    counts = np.array([enough[label] for label in rare], dtype=np.float64)
-    return rare, counts / max(counts.sum(), 1.0)
+    enough = [item for item in secret.coding.rare_counts.items() if item[1] >= _FEWEST_RARE]
+    return dict(sorted(enough, key=lambda item: -item[1])[:_MOST_RARE])
 
 
 def _groupings(subject: Subject, secret: attributes.Secret) -> Iterator[AnchoredCells]:
@@ -254,7 +215,7 @@ def unseen(subject: Subject, design: attributes.DesignMatrix, secret: attributes
     """
     rng = child_rng(seed, attributes.STREAM, "unseen", secret.name)
     table = _some(subject.train, attributes.MOST_TESTED, rng)
-    table = table.take(design.present(table, secret.name))
+    table = table.take(secret.coding.present(table))
     groups = [grouping.of(table) for grouping in _groupings(subject, secret)]
     if not groups or table.n_rows < attributes.FEWEST_SCORED:
         return False
@@ -312,18 +273,31 @@ class SecretFinding:
         groupings, draws = tuple(_groupings(subject, secret)), enough_draws(_DRAWS, subject.level)
         sizes = tuple(g.size for g in groupings)
 
-        def tested(weights: Floats, rare: Sequence[str] = ()) -> tuple[Attack, SkillEstimate]:
-            """What all groups teach of the answers in train, and the skill of what is attacked by them."""
-            made, train, held = (_rows(table, design, secret, groupings, rare) for table in tables)
-            taught = Attack.learnt(train, weights, sizes)
-            learn = partial(Attack.learnt, weights=weights, sizes=sizes if rare or taught.used else ())
-            return taught, skills(made, train, held, learn, weights, draws, rng, apart=apart)
+        def tested(rare: dict[str, int]) -> tuple[Attack, SkillEstimate]:
+            """What all groups teach of the answers in train, and the skill of what is attacked by them.
 
-        taught, told = tested(secret.weights)
-        labels, weights = _rare_labels(design, secret)
+            Where those who are scored are in train, train's own skill is that of guesses at each of
+            :data:`FOLDS` folds, learnt from the others.
+            """
+            made, train, held = (_rows(table, design, secret, groupings, rare) for table in tables)
+            taught = Attack.learnt(train, sizes)
+            learn = partial(Attack.learnt, sizes=sizes if rare or taught.used else ())
+            n, of_made, of_train = len(held), learn(made), learn(train)
+            folds = None if apart else rng.permutation(n) % attributes.FOLDS
+            real = held.cross_fitted(
+                lambda rows: (of_train if apart else learn(held.take(rows))).guess, folds
+            )
+            guesses = (of_made.guess(held), real)
+            picks = (rng.integers(max(n, 1), size=n) for _ in range(draws))
+            counts = [np.bincount(rows, minlength=n).astype(np.float64) for rows in picks]
+            (skill, real_skill), *drawn = ([held.skill(g, c) for g in guesses] for c in (None, *counts))
+            overlooked = tuple(of_made.tests[part] for part in sorted(of_train.parts - of_made.parts))
+            return taught, SkillEstimate(skill, real_skill, np.array(drawn), n, overlooked)
+
+        taught, told = tested({})
         rare = None
-        if labels:
-            of_labels, by_label = tested(weights, labels)
+        if labels := _rare_labels(secret):
+            of_labels, by_label = tested(labels)
             rare = by_label if of_labels.parts and by_label.real_skill >= _LEAST_TOLD else None
         return cls(
             secret=secret,

@@ -17,17 +17,7 @@ from synth_audit.audits.privacy._secrets import exposure
 from synth_audit.encode.codes import split_rows
 from synth_audit.encode.encoded import Encoded
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import (
-    PEOPLE,
-    ROWS,
-    Exposure,
-    Findings,
-    Interval,
-    IntervalEstimate,
-    Measurement,
-    Quantity,
-    Reference,
-)
+from synth_audit.findings import measurement
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.attack_success import worst_estimate
@@ -52,7 +42,7 @@ _COPIED = 0.05
 _MOST_CONTROL = 5_000
 """With more control rows the natural rate is known well enough without weights."""
 
-SHARE = Quantity(
+SHARE = measurement.Quantity(
     "share",
     "Synthetic rows equal to a training row",
     proportional=False,  # natural duplicates are the more frequent the larger the table
@@ -68,7 +58,7 @@ CONTROL_SHARE = descriptive(
 EXCESS = excess_over_control(
     "excess",
     "Copies beyond the natural rate of duplicates",
-    unit=ROWS,
+    unit=measurement.ROWS,
     help="Share of synthetic rows equal to a training row, less the same share of control rows.",
 )
 
@@ -81,24 +71,24 @@ UNIQUE_EXCESS = risk_over_control(
 RECORD_EXCESS = excess_over_control(
     "record_excess",
     "Training records with a copy in the release, beyond the natural rate",
-    unit=PEOPLE,
+    unit=measurement.PEOPLE,
     help="Counts people and not synthetic rows: a large release may hold everybody and much else.",
 )
 
 ALL_BUT_ONE_EXCESS = excess_over_control(
     "all_but_one_excess",
     "Copies with one column changed, beyond the natural rate",
-    unit=ROWS,
+    unit=measurement.ROWS,
     help="The same when one column is left out of the comparison; the worst choice of that column.",
 )
 
-IDENTIFIER_REUSE = Quantity(
+IDENTIFIER_REUSE = measurement.Quantity(
     "identifier_reuse",
     "Synthetic rows that carry an identifier of a real entity",
     help="Zero when the release has no identifier column, as it should.",
 )
 
-_NATURAL = Reference(0.0, "as many as among people the generator never saw")
+_NATURAL = measurement.Reference(0.0, "as many as among people the generator never saw")
 
 
 def reused_identifiers(subject: Subject) -> Bools:
@@ -237,12 +227,12 @@ class ExactMatch:
         source=f"Platzer & Reutterer 2021 (base rate); {SOURCE}, Newcombe 1998 (intervals)",
     )
 
-    def run(self, subject: Subject, context: RunContext) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> measurement.Findings:
         """Count; nothing is drawn."""
         tables = [subject.train, subject.synthetic, *subject.real[1:]]
         rows = Encoded(tables, subject.features)
         groups = rows.groups()
-        exposures: tuple[Exposure, ...] = ()
+        exposures: tuple[measurement.Exposure, ...] = ()
         n, level = subject.synthetic.n_rows, subject.level
         reused = IDENTIFIER_REUSE.at(float(reused_identifiers(subject).mean()), n=n)  # exact: no interval
         real, *others = groups
@@ -265,7 +255,7 @@ class ExactMatch:
             hits = [np.isin(rows, groups[1]) for rows in both]
             every = [np.arange(len(rows)) for rows in both]
             exposures = (exposure(RECORD_EXCESS.id(), names, every, hits),)
-        return Findings(tuple(found), exposures=exposures)
+        return measurement.Findings(tuple(found), exposures=exposures)
 
 
 @dataclass(frozen=True)
@@ -289,15 +279,15 @@ class _Matches:
         synthetic, control = map(Proportion.of_weights, equal, (n_synthetic, n_control))
         return cls(synthetic, control, told.mean)
 
-    def excess(self, level: float) -> IntervalEstimate:
+    def excess(self, level: float) -> measurement.IntervalEstimate:
         """Difference of shares; more than all of them only where a release repeats what tells most."""
         found = self.synthetic.less(self.control, level)
         ends = (found.value, found.interval.low, found.interval.high)
         value, low, high = np.clip(np.array(ends) / self.unit, -1.0, 1.0).tolist()
-        return IntervalEstimate(value, replace(found.interval, low=low, high=high))
+        return measurement.IntervalEstimate(value, replace(found.interval, low=low, high=high))
 
 
-def _unique_excess(groups: list[Codes], told: Telling, level: float) -> Measurement:
+def _unique_excess(groups: list[Codes], told: Telling, level: float) -> measurement.Measurement:
     """Copies of unique records; the interval joins those of both shares, that of control's stretched."""
     train, synthetic, control = groups
     real, times = np.unique(np.concatenate([train, control]), return_counts=True)
@@ -314,13 +304,15 @@ def _unique_excess(groups: list[Codes], told: Telling, level: float) -> Measurem
     high = value + math.hypot(of_a.high - a.share, stretch * (b.share - of_b.low))
     return UNIQUE_EXCESS.at(
         min(value / unit, 1.0),
-        interval=Interval(low / unit, min(high / unit, 1.0), level, f"{of_a.method}, joined as newcombe's"),
+        interval=measurement.Interval(
+            low / unit, min(high / unit, 1.0), level, f"{of_a.method}, joined as newcombe's"
+        ),
         n=n,
-        reference=Reference(0.0, "a release that is independent of the split"),
+        reference=measurement.Reference(0.0, "a release that is independent of the split"),
     )
 
 
-def _record_excess(groups: list[Codes], told: Telling, level: float) -> Measurement:
+def _record_excess(groups: list[Codes], told: Telling, level: float) -> measurement.Measurement:
     """The difference of the shares of train and of control rows that stand in the release."""
     train, synthetic, control = groups
     a, b = (

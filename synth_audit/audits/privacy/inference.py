@@ -6,33 +6,19 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.audits._declarations import (
-    at_least,
-    descriptive,
-    different,
-    excess_over_control,
-    risk_over_control,
-)
+from synth_audit.arrays import Codes, Floats, Floats32, Positions
+from synth_audit.audits import _declarations as declare
 from synth_audit.audits._targets import drawn, named, named_or_sensitive, random_places
 from synth_audit.audits.privacy import _secrets as secrecy
-from synth_audit.audits.privacy._predictors import GuessRule, column_secret, forest_features, predicted
 from synth_audit.encode.codes import codes
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import (
-    PEOPLE,
-    SECRETS,
-    Exposure,
-    Findings,
-    Measurement,
-    Reference,
-)
-from synth_audit.neighbours.gower import Mixed, nearest_without
+from synth_audit.findings import measurement
+from synth_audit.neighbours.gower import NOWHERE, Mixed, nearest_without
 from synth_audit.neighbours.search import most_queries, nearest
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.attack_success import risk, worst_estimate
@@ -45,56 +31,56 @@ _MOST_TOGETHER = 30
 _TREES, _MOST_RECONSTRUCTED = 10, 5_000
 """Trees of the model of the release, and release rows that it learns from at most."""
 
-OVERALL_RISK = risk_over_control(
+OVERALL_RISK = declare.risk_over_control(
     "overall_risk",
     "Inference risk over all secrets",
-    unit=SECRETS,
+    unit=measurement.SECRETS,
     help="Part of the secrets of people in the training data that only this release gives away; 0 is none.",
 )
-WORST_RISK = risk_over_control(
+WORST_RISK = declare.risk_over_control(
     "worst_risk",
     "Inference risk of the most exposed secret",
-    unit=PEOPLE,
+    unit=measurement.PEOPLE,
     help="The largest of the risks below, with an interval that allows for their number.",
 )
-RISK = risk_over_control(
+RISK = declare.risk_over_control(
     "risk",
     "Inference risk",
-    unit=PEOPLE,
+    unit=measurement.PEOPLE,
     help="Part of the people in the training data whose secret only this release gives away; 0 is none.",
 )
-TRAIN_RATE = descriptive(
+TRAIN_RATE = declare.descriptive(
     "train_rate",
     "Training records whose secret was guessed",
     help="Share of right guesses from the nearest synthetic row.",
 )
-CONTROL_RATE = descriptive(
+CONTROL_RATE = declare.descriptive(
     "control_rate",
     "Control records whose secret was guessed",
     help="The same for people the generator never saw: what the population gives away, not the release.",
 )
-NAIVE_RATE = descriptive(
+NAIVE_RATE = declare.descriptive(
     "naive_rate",
     "Training records guessed without looking",
     help="Right guesses of one who always says the commonest value, or the median, of control.",
 )
-MODEL_RATE = descriptive(
+MODEL_RATE = declare.descriptive(
     "model_rate",
     "Training records guessed by a model of control",
     help="Right guesses of one who has real data of other people and no release. Inference that does no "
     "better is what the population gives away.",
 )
 
-EXCESS = excess_over_control(
+EXCESS = declare.excess_over_control(
     "excess_people",
     "People given away to one who knows a few columns or half of them",
-    unit=PEOPLE,
+    unit=measurement.PEOPLE,
     proportional=False,  # a guess that is right by luck is no excess, and luck differs by secret
     help="Share of people in the training data whose secret is guessed rightly beyond what guesses about "
     "strangers come to, for the worst of several sets of known columns; 0 is none.",
 )
 
-RECONSTRUCTION_RISK = descriptive(
+RECONSTRUCTION_RISK = declare.descriptive(
     "reconstruction_risk",
     "Inference risk by a model of the release",
     range=(float("-inf"), 1.0),
@@ -102,7 +88,7 @@ RECONSTRUCTION_RISK = descriptive(
     "release; 0 is none. A plain number: no gate reads it.",
 )
 
-RECONSTRUCTION_RATE = descriptive(
+RECONSTRUCTION_RATE = declare.descriptive(
     "reconstruction_rate",
     "Training records guessed by a model of the release",
     help="Right guesses of that model, from all known columns.",
@@ -121,6 +107,9 @@ MOST_LEARNT = 5_000
 _MOST_LEARNT = 50_000
 """Control rows from which a model learns at most where the known columns are no more than that."""
 
+_BEYOND = 1e6
+"""Numbers further than this from train's range are alike to the model."""
+
 _SHARED = 3
 """Secrets that a record is guessed at for, on average, from which on one search that allows for all of them
 takes less than one for each: a query of it takes two to three times as long."""
@@ -135,7 +124,7 @@ class Inference:
 
     Nearest by Gower's distance, ties broken at random. A label is guessed right when equal, a number or date
     within ``tolerance`` of train's usual range or, for outlying values, of the secret; see
-    :class:`~synth_audit.audits.privacy._predictors.GuessTolerance`. Records whose secret is missing are not
+    :class:`~synth_audit.audits.privacy._secrets.GuessTolerance`. Records whose secret is missing are not
     attacked: there is nothing to learn. A missing guess is wrong.
     ``risk = (r_train − r_control) / (1 − r_control)`` on the middles of their intervals, its interval that
     of :func:`~synth_audit.stats.attack_success.risk_interval`; ``worst_risk`` is the largest, its interval
@@ -208,24 +197,17 @@ class Inference:
     )
 
     def __post_init__(self) -> None:
-        different(self, "secrets")
-        different(self, "known")
-        at_least(self, n_attacks=1, max_secrets=1, n_trees=0, known_sets=0, max_reconstructed=0)
+        declare.different(self, "secrets")
+        declare.different(self, "known")
+        declare.at_least(self, n_attacks=1, max_secrets=1, n_trees=0, known_sets=0, max_reconstructed=0)
         if not 0 <= self.tolerance < 1:
             raise ValueError("tolerance must be in [0, 1)")
 
-    def run(self, subject: Subject, context: RunContext) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> measurement.Findings:
         """Attack at most ``n_attacks`` rows of train and of control for every secret."""
         columns = named(subject, self.known, "known") or subject.features
-        secrets, notes = self._secrets(subject, context)
-        known, attacked, level = secrecy.KnownRows.of(subject, columns), list[Column](), subject.level
-        for column in secrets:
-            if reason := _hindrance(known, subject, column):
-                notes.append(f"{column.name} is not attacked: {reason}")
-            else:
-                attacked.append(column)
-        if not attacked:
-            raise NotApplicable("; ".join(notes))
+        known, level = secrecy.KnownRows.of(subject, columns), subject.level
+        attacked, notes = self._secrets(known, subject, context)
         most = most_queries(self.n_attacks, subject.synthetic.n_rows)
         if many(known):
             notes += bounds(subject, most)
@@ -233,8 +215,8 @@ class Inference:
         sets_rng, models_rng = context.rng.spawn(2)
         attacks, sets, told = self._sets(known, subject, attacked, context, sets_rng)
         modelled = drawn(np.arange(len(attacked)), self.max_reconstructed, models_rng)
-        exposures = list[Exposure]()
-        of_secrets, of_models = list[Measurement](), list[Measurement]()
+        exposures = list[measurement.Exposure]()
+        of_secrets, of_models = list[measurement.Measurement](), list[measurement.Measurement]()
         asked = list(drawn_questions(known, subject, attacked, self.tolerance, most, context.rng))
         for i, (question, found) in enumerate(answered(known, asked)):
             name = question.name
@@ -258,21 +240,35 @@ class Inference:
             tells = dict.fromkeys(f"{', '.join(k.known[0])} predict {attacked[i].name}" for k, i in worst)
             notes += [f"their excess over control is largest where {' and '.join(tells)}"] if worst else []
         both = (self._overall(exposures, level), self._worst(exposures, level))
-        return Findings((*both, *by_sets, *of_secrets, *of_models), (), tuple(notes), tuple(exposures))
+        return measurement.Findings(
+            (*both, *by_sets, *of_secrets, *of_models), (), tuple(notes), tuple(exposures)
+        )
 
-    def _secrets(self, subject: Subject, context: RunContext) -> tuple[Sequence[Column], list[str]]:
-        """The columns to guess, and a note where some are left out.
+    def _secrets(
+        self, known: secrecy.KnownRows, subject: Subject, context: RunContext
+    ) -> tuple[list[Column], list[str]]:
+        """The columns to guess, and notes where some are left out.
 
         The draw is the same in every examination with one seed: the planted leaks are of the same columns.
         """
         declared = named_or_sensitive(subject, self.secrets, "secrets")
-        every = subject.features
-        if declared or len(every) <= self.max_secrets:
-            return declared or every, []
-        rng = context.child("inference", "secrets").rng
-        chosen = np.sort(rng.choice(len(every), self.max_secrets, replace=False))
-        note = f"{self.max_secrets} of {len(every)} columns were drawn to be guessed; name others as secrets"
-        return [every[i] for i in chosen], [note]
+        secrets = declared or subject.features
+        attacked, notes, n = list[Column](), list[str](), len(secrets)
+        if not declared and n > self.max_secrets:
+            chosen = drawn(np.arange(n), self.max_secrets, context.child("inference", "secrets").rng)
+            secrets = tuple(secrets[i] for i in chosen)
+            notes = [f"{self.max_secrets} of {n} columns were drawn to be guessed; name others as secrets"]
+        for column in secrets:
+            [cells] = codes([subject.train], column)
+            if len(np.unique(cells[cells >= 0])) < 2:
+                notes.append(f"{column.name} is not attacked: its values in train do not differ")
+            elif not set(known.order) - {column.name}:
+                notes.append(f"{column.name} is not attacked: no known column varies in train")
+            else:
+                attacked.append(column)
+        if not attacked:
+            raise NotApplicable("; ".join(notes))
+        return attacked, notes
 
     def _sets(
         self,
@@ -314,7 +310,7 @@ class Inference:
 
     def _without_release(
         self, known: secrecy.KnownRows, question: SecretQuestion, level: float
-    ) -> Iterator[Measurement]:
+    ) -> Iterator[measurement.Measurement]:
         """What attackers guess at the train rows who have control rows and no release."""
         judge, control, learnt = question.judge, question.real[1], question.learnt
         truth = question.real[0][question.chosen[0]]
@@ -337,7 +333,7 @@ class Inference:
 
     def _by_model(
         self, known: secrecy.KnownRows, question: SecretQuestion, level: float, rng: np.random.Generator
-    ) -> Iterator[Measurement]:
+    ) -> Iterator[measurement.Measurement]:
         """Guesses of a model of the release at the same records; none where the release lacks the secret."""
         truth = question.truth(question.chosen)
         present = np.flatnonzero(~np.isnan(question.release))
@@ -346,44 +342,32 @@ class Inference:
         learnt, seed = drawn(present, _MOST_RECONSTRUCTED, rng), int(rng.integers(2**31))
         rows = known.without(question.name, known.release.take(learnt))
         asked = known.without(question.name, known.asked(*question.chosen))
-        found, _ = reconstructed(question.judge, rows, question.release[learnt], asked, _TREES, seed)
+        found = reconstructed(question.judge, rows, question.release[learnt], asked, _TREES, seed)
         train, control = map(question.judge.right, np.split(found, [len(truth[0])]), truth)
         sides = Proportion.of(train), Proportion.of(control)
-        null = Reference(0.0, "the model knows train people no better than strangers")
+        null = measurement.Reference(0.0, "the model knows train people no better than strangers")
         yield from secrecy.risk_and_rates(_RECONSTRUCTED, sides, self.n_attacks, level, question.name, null)
 
-    def _overall(self, exposed: Sequence[Exposure], level: float) -> Measurement:
+    def _overall(self, exposed: Sequence[measurement.Exposure], level: float) -> measurement.Measurement:
         """The risk over the guesses at all secrets; those at one record succeed or fail together, as one."""
-        tallies, records = list[Proportion](), list[int]()
-        for tried, hit in (
-            ([e.train_tried for e in exposed], [e.train_hit for e in exposed]),
-            ([e.control_tried for e in exposed], [e.control_hit for e in exposed]),
-        ):
-            rows, of_try = np.unique(np.concatenate(tried), return_inverse=True)
-            hits = np.bincount(np.searchsorted(rows, np.concatenate(hit)), minlength=len(rows))
-            joint = Proportion.of_clusters(hits, np.bincount(of_try)) if len(rows) else Proportion(0.0, 0)
-            tallies.append(joint)
-            records.append(len(rows))
-        (train, control), n = tallies, min(records)
-        return secrecy.risk_at(OVERALL_RISK, risk(train, control, level), max(self.n_attacks, n), n)
 
-    def _worst(self, exposed: Sequence[Exposure], level: float) -> Measurement:
+        def joint(tried: list[Positions], hit: list[Positions]) -> tuple[Proportion, int]:
+            rows, tries = np.unique(np.concatenate(tried), return_counts=True)
+            hits = np.bincount(np.searchsorted(rows, np.concatenate(hit)), minlength=len(rows))
+            return Proportion.of_clusters(hits, tries) if len(rows) else Proportion(0.0, 0), len(rows)
+
+        train, of_train = joint([e.train_tried for e in exposed], [e.train_hit for e in exposed])
+        control, of_control = joint([e.control_tried for e in exposed], [e.control_hit for e in exposed])
+        found, n = risk(train, control, level), min(of_train, of_control)
+        return secrecy.risk_at(OVERALL_RISK, found, max(self.n_attacks, n), n)
+
+    def _worst(self, exposed: Sequence[measurement.Exposure], level: float) -> measurement.Measurement:
         """The largest risk; a secret that could not be tried leaves it open."""
         sides = [secrecy.successes(e) for e in exposed]
         found = worst_estimate([partial(risk, *side) for side in sides], level, f"{len(sides)} secrets")
         return secrecy.risk_at(
             WORST_RISK, found, self.n_attacks, min(x.trials for side in sides for x in side)
         )
-
-
-def _hindrance(known: secrecy.KnownRows, subject: Subject, secret: Column) -> str:
-    """Why a column cannot be guessed; empty when it can."""
-    [cells] = codes([subject.train], secret)
-    if len(np.unique(cells[cells >= 0])) < 2:
-        return "its values in train do not differ"
-    if not set(known.order) - {secret.name}:
-        return "no known column varies in train"
-    return ""
 
 
 def _joint_sets(
@@ -453,7 +437,7 @@ class SecretQuestion:
     name: str
     real: tuple[Floats, ...]
     release: Floats
-    judge: GuessRule
+    judge: secrecy.GuessRule
     chosen: tuple[Positions, ...]
     place: Positions
     learnt: Positions
@@ -480,18 +464,20 @@ def drawn_questions(
     at_once = many(known)
     orders = [rng.permutation(len(rows)) for rows in (known.train, known.control)] if at_once else []
     shared = random_places(len(known.release), rng) if at_once else None
+    tables = [*subject.real, subject.synthetic]
     for column in secrets:
-        tables = [*subject.real, subject.synthetic]
-        (*real, release), judge = column_secret(tables, column, tolerance)
+        (*real, release), judge = secrecy.column_secret(tables, column, tolerance)
         present = [np.flatnonzero(~np.isnan(side)) for side in real]
         if shared is None:
             chosen = [drawn(rows, most, rng) for rows in present]
             place, seed = random_places(len(known.release), rng), int(rng.integers(2**31))
             learnt = drawn(present[1], _MOST_LEARNT, rng)
         else:
-            chosen = [_first(order, rows, most) for order, rows in zip(orders, present, strict=True)]
+            # Those that come first in an order which is the same for all secrets.
+            first = [order[np.isin(order, rows)] for order, rows in zip(orders, present, strict=True)]
+            chosen = [np.sort(rows[:most]) for rows in first]
             place, seed = shared, int(rng.integers(2**31))
-            learnt = _first(orders[1], present[1], MOST_LEARNT)
+            learnt = np.sort(first[1][:MOST_LEARNT])
         yield SecretQuestion(column.name, tuple(real), release, judge, tuple(chosen), place, learnt, seed)
 
 
@@ -519,16 +505,50 @@ def answered(
             yield question, [nearest_to[np.searchsorted(every, some)] for nearest_to, every, some in sides]
 
 
-def _first(order: Positions, rows: Positions, most: int) -> Positions:
-    """At most so many of these rows, those that come first in an order, ascending."""
-    wanted = np.zeros(len(order), dtype=np.bool_)
-    wanted[rows] = True
-    return np.sort(order[wanted[order]][:most])
+def predicted(
+    judge: secrecy.GuessRule,
+    known: Mixed,
+    secrets: Floats,
+    unknown: Mixed,
+    n_trees: int,
+    seed: int,
+    *,
+    randomised: bool = False,
+) -> Floats:
+    """Guesses of a forest that learnt the secret from people whom the generator never saw.
+
+    A number is predicted as the median of the most probable of its parts, so that a value which many
+    share can be hit exactly. One thread, so that votes add up in one order.
+
+    Args:
+        known: n rows without the secret; secrets: theirs, none missing, shape (n,).
+        unknown: m rows of the same preparation.
+        randomised: whether trees try one random split of each column that they look at (Geurts et al. 2006)
+            instead of all, which takes a third of the time.
+
+    Returns:
+        shape (m,).
+    """
+    from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+    classes, guess = judge.classes(secrets)
+    if len(guess) == 1:
+        return np.repeat(guess, len(unknown))
+    forest_of = ExtraTreesClassifier if randomised else RandomForestClassifier
+    forest = forest_of(n_trees, min_samples_leaf=5, max_depth=12, random_state=seed, n_jobs=1)
+    guesses: Floats = guess[_fitted(forest, known, classes).predict(forest_features(unknown))]
+    return guesses
+
+
+def forest_features(rows: Mixed) -> Floats32:
+    """One column per column, for trees; they ask for order only, so missing numbers stand at one end."""
+    numbers = np.where(rows.numbers == NOWHERE, -2 * _BEYOND, np.clip(rows.numbers, -_BEYOND, _BEYOND))
+    return np.hstack([numbers, rows.labels]).astype(np.float32)
 
 
 def reconstructed(
-    judge: GuessRule, known: Mixed, secrets: Floats, asked: Mixed, n_trees: int, seed: int
-) -> tuple[Floats, float]:
+    judge: secrecy.GuessRule, known: Mixed, secrets: Floats, asked: Mixed, n_trees: int, seed: int
+) -> Floats:
     """Guesses at secrets by a forest that learnt from release rows, or by the commonest value.
 
     Trees are grown to single rows, so that what a release repeats of a person is remembered. A guess is the
@@ -540,42 +560,44 @@ def reconstructed(
         asked: m rows of the same preparation.
 
     Returns:
-        Guesses, shape (m,), and the share of release rows of which the forest is sure enough.
+        shape (m,).
 
     Source: after Annamalai, Gadotti & Rocher 2024, with trees in place of marginal queries.
     """
     classes, guess = judge.classes(secrets)
     common = int(np.bincount(classes).argmax())
     if len(guess) == 1 or len(known) < 2:
-        return np.repeat(guess[common], len(asked)), 0.0
+        return np.repeat(guess[common], len(asked))
     from sklearn.ensemble import ExtraTreesClassifier  # here, so that looking around stays light
 
     forest = ExtraTreesClassifier(n_trees, bootstrap=True, oob_score=True, random_state=seed, n_jobs=1)
+    votes = _fitted(forest, known, classes).oob_decision_function_
+    seen = ~np.isnan(votes).any(axis=1)
+    sure = _threshold(votes[seen], classes[seen], common)
+    votes = forest.predict_proba(forest_features(asked))
+    best = np.where(votes.max(axis=1) >= sure, forest.classes_[votes.argmax(axis=1)], common)
+    found: Floats = guess[best]
+    return found
+
+
+def _fitted(forest: Any, known: Mixed, classes: Codes) -> Any:
     with warnings.catch_warnings():
         # Rows that are in every bag are left out; a secret of many labels in few rows is what it is.
         warnings.filterwarnings("ignore", category=UserWarning, module="sklearn")
         warnings.filterwarnings("ignore", category=RuntimeWarning, module="sklearn")
-        forest.fit(forest_features(known), classes)
-    votes = forest.oob_decision_function_
-    seen = ~np.isnan(votes).any(axis=1)
-    sure, share = _threshold(votes[seen], classes[seen], common)
-    votes = forest.predict_proba(forest_features(asked))
-    best = np.where(votes.max(axis=1) >= sure, forest.classes_[votes.argmax(axis=1)], common)
-    found: Floats = guess[best]
-    return found, share
+        return forest.fit(forest_features(known), classes)
 
 
-def _threshold(votes: Floats, classes: Codes, common: int) -> tuple[float, float]:
-    """Share of votes from which the forest is asked, and of how many rows; (infinite, 0) for none of them.
+def _threshold(votes: Floats, classes: Codes, common: int) -> float:
+    """Share of votes from which the forest is asked; infinite for never.
 
     Args:
         votes: out of bag, shape (n, k). classes: positions of the columns of ``votes``, shape (n,).
     """
     if not len(votes):
-        return np.inf, 0.0
+        return np.inf
     sureness = votes.max(axis=1)
     right, plain = votes.argmax(axis=1) == classes, classes == common
     limits = [*np.quantile(sureness, _LEVELS[:-1]), np.inf]
-    taken: list[Bools] = [sureness >= limit for limit in limits]
-    best = int(np.argmax([np.where(t, right, plain).mean() for t in taken]))
-    return float(limits[best]), float(taken[best].mean())
+    rightly = [np.where(sureness >= limit, right, plain).mean() for limit in limits]
+    return float(limits[int(np.argmax(rightly))])

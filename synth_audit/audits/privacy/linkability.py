@@ -9,24 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools
-from synth_audit.audits._declarations import (
-    at_least,
-    descriptive,
-    different,
-    excess_over_control,
-    risk_over_control,
-)
+from synth_audit.audits import _declarations as declare
 from synth_audit.audits._targets import drawn, named
-from synth_audit.audits.privacy._secrets import (
-    AskedPeople,
-    Attacks,
-    KnownRows,
-    exposure,
-    known_sets,
-    risk_and_rates,
-    success_rate,
-    successes,
-)
+from synth_audit.audits.privacy import _secrets as secrecy
 from synth_audit.encode.codes import codes
 from synth_audit.encode.encoded import varies
 from synth_audit.errors import NotApplicable
@@ -41,31 +26,32 @@ from synth_audit.table.table import Table
 _SHARED_OUT = (4, 5, 6)
 """Columns that stand out together, and are shared out between two sources."""
 
-Sides = tuple[tuple[Column, ...], tuple[Column, ...]]
+Sides = Sequence[Sequence[Column]]
+"""Columns of one source, and of the other."""
 
-RISK = risk_over_control(
+RISK = declare.risk_over_control(
     "risk",
     "Linkability risk",
     unit=PEOPLE,
     help="Part of the people in the training data whose two halves only this release joins; 0 is none.",
 )
-TRAIN_RATE = descriptive(
+TRAIN_RATE = declare.descriptive(
     "train_rate",
     "Training records whose halves were joined",
     help="Share of attacked training records for which both halves lead to the same synthetic row.",
 )
-CONTROL_RATE = descriptive(
+CONTROL_RATE = declare.descriptive(
     "control_rate",
     "Control records whose halves were joined",
     help="The same for people the generator never saw: what belongs to the population, not to the release.",
 )
-NAIVE_RATE = descriptive(
+NAIVE_RATE = declare.descriptive(
     "naive_rate",
     "Halves joined by picking rows at random",
     help="An attacker who looks at nothing. An attack that does no better tells little.",
 )
 
-EXCESS = excess_over_control(
+EXCESS = declare.excess_over_control(
     "excess_people",
     "People whose partial records the worst of several pairs of sources join",
     unit=PEOPLE,
@@ -130,8 +116,8 @@ class Linkability:
     def __post_init__(self) -> None:
         if bool(self.columns_a) != bool(self.columns_b):
             raise ValueError("give both columns_a and columns_b, or neither")
-        different(self, "columns_a", "columns_b")
-        at_least(self, n_neighbours=1, n_attacks=1, source_pairs=0)
+        declare.different(self, "columns_a", "columns_b")
+        declare.at_least(self, n_neighbours=1, n_attacks=1, source_pairs=0)
 
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Attack at most ``n_attacks`` rows of train and of control."""
@@ -139,19 +125,15 @@ class Linkability:
         sides = self._sides(subject)
         names = [[c.name for c in side] for side in sides]
         chosen = [drawn(np.arange(t.n_rows), self.n_attacks, rng) for t in subject.real]
-        known = KnownRows.of(subject, [c for side in sides for c in side], chosen)
-        joined = self._joined(known, names, rng)
-        exposed = exposure(
-            RISK.id(), [name for side in names for name in side], chosen, np.split(joined, [len(chosen[0])])
-        )
+        known = secrecy.KnownRows.of(subject, [c for side in sides for c in side], chosen)
+        joined = np.split(self._joined(known, names, rng), [len(chosen[0])])
+        exposed = secrecy.exposure(RISK.id(), [name for side in names for name in side], chosen, joined)
         # Of two random sets of k rows, the number in both is hypergeometric.
         n, k = subject.synthetic.n_rows, min(self.n_neighbours, subject.synthetic.n_rows)
         naive = Proportion.of(rng.hypergeometric(k, n - k, k, size=self.n_attacks) > 0)
         quantities = (RISK, TRAIN_RATE, CONTROL_RATE)
-        measured = [
-            *risk_and_rates(quantities, successes(exposed), self.n_attacks, level),
-            success_rate(NAIVE_RATE, naive, self.n_attacks, level),
-        ]
+        measured = [*secrecy.risk_and_rates(quantities, secrecy.successes(exposed), self.n_attacks, level)]
+        measured.append(secrecy.success_rate(NAIVE_RATE, naive, self.n_attacks, level))
         notes = [f"one source holds {', '.join(names[0])}; the other {', '.join(names[1])}"]
         if self.source_pairs:
             worst, told = self._other_pairs(subject, context)
@@ -162,16 +144,16 @@ class Linkability:
     def _sides(self, subject: Subject) -> Sides:
         if not self.columns_a:
             return _halves(subject.train, subject.features)
-        sides = (
-            named(subject, self.columns_a, "columns_a"),
-            named(subject, self.columns_b, "columns_b"),
-        )
-        for setting, side in zip(("columns_a", "columns_b"), sides, strict=True):
+        settings = {"columns_a": self.columns_a, "columns_b": self.columns_b}
+        sides = {setting: named(subject, names, setting) for setting, names in settings.items()}
+        for setting, side in sides.items():
             if not any(varies(subject.train, column) for column in side):
                 raise NotApplicable(f"no column of {setting} varies in train")
-        return sides
+        return list(sides.values())
 
-    def _joined(self, known: KnownRows, sides: Sequence[Collection[str]], rng: np.random.Generator) -> Bools:
+    def _joined(
+        self, known: secrecy.KnownRows, sides: Sequence[Collection[str]], rng: np.random.Generator
+    ) -> Bools:
         """Whether the rows nearest by each source's columns meet, for train, then for control rows."""
         asked, n = known.asked(), len(known.release)
         one, other = (known.nearest(side, asked, self.n_neighbours, rng) for side in sides)
@@ -181,18 +163,19 @@ class Linkability:
     def _other_pairs(self, subject: Subject, context: RunContext) -> tuple[Measurement, list[str]]:
         """What the worst of several pairs of sources joins, and what they hold."""
         rng = context.rng
-        people = AskedPeople.drawn(subject, self.n_attacks, rng)
-        known = KnownRows.of(subject, subject.features, (people.train, people.control))
-        pairs, told = known_sets(
+        people = secrecy.AskedPeople.drawn(subject, self.n_attacks, rng)
+        known = secrecy.KnownRows.of(subject, subject.features, (people.train, people.control))
+        draws, sizes = context.child("linkability", "sources").rng, _SHARED_OUT
+        pairs, told = secrecy.known_sets(
             subject,
             known.varying,
             people,
             self.source_pairs,
-            context.child("linkability", "sources").rng,
+            draws,
             sources=2,
-            sizes=_SHARED_OUT if len(known.varying) > 3 else (),
+            sizes=sizes if len(known.varying) > 3 else (),
         )
-        attacks, everybody = Attacks(people), np.ones((len(people.member), 1), dtype=np.bool_)
+        attacks, everybody = secrecy.Attacks(people), np.ones((len(people.member), 1), dtype=np.bool_)
         for pair in pairs:
             attacks.add(pair, [0], everybody, self._joined(known, pair.known, rng)[:, None])
         worst, best = attacks.worst(subject.level)
@@ -210,10 +193,7 @@ def _halves(train: Table, columns: Sequence[Column]) -> Sides:
     varying = sorted((c for c in columns if bits[c] > 0), key=lambda c: (-bits[c], c.name))
     if len(varying) < 2:
         raise NotApplicable("linking takes two released columns that vary in train")
-    sides: tuple[list[Column], list[Column]] = ([], [])
-    totals = [0.0, 0.0]
+    sides: list[list[Column]] = [[], []]
     for column in varying:
-        side = int(totals[1] < totals[0])
-        sides[side].append(column)
-        totals[side] += bits[column]
-    return tuple(sides[0]), tuple(sides[1])
+        min(sides, key=lambda side: sum(bits[c] for c in side)).append(column)
+    return sides

@@ -17,21 +17,13 @@ from synth_audit.audits.privacy import _attribute_secrets as attributes
 from synth_audit.audits.privacy.attribute_game import iterations as game
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
-from synth_audit.findings.measurement import (
-    Direction,
-    Estimate,
-    Findings,
-    Interval,
-    Measurement,
-    Quantity,
-    Reference,
-    Series,
-)
+from synth_audit.findings import measurement
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.stats.attack_success import corrected_level
+from synth_audit.stats.epsilon import most_advantage
 from synth_audit.stats.resampling import box_lines, mean_interval, ratio_interval
 
-MAB = Quantity(
+MAB = measurement.Quantity(
     "mab",
     "Mean absolute coefficient (MAB)",
     unit="standard deviations",
@@ -52,26 +44,24 @@ REAL_MR2 = descriptive(
     range=(float("-inf"), 1.0),
     help="The same where the real reference rows are drawn again instead of a release.",
 )
-WCAB = Quantity(
+WCAB = descriptive(  # a maximum grows with the number of games, so that no interval can hold it
     "wcab",
     "Largest absolute coefficient (WCAB)",
     unit="standard deviations",
-    direction=Direction.NEUTRAL,  # a maximum grows with the number of games, so that no interval can hold it
     range=(0.0, float("inf")),
     help="The most that any column told of the secret in any set.",
 )
-MR2 = Quantity(
+MR2 = measurement.Quantity(
     "mr2",
     "Explained share of the secret's variance (MR²)",
     range=(float("-inf"), 1.0),
     proportional=False,  # rises with the square of what is left of the coefficients
     help="Adjusted R², averaged over sets; 0 when other columns tell nothing of the secret.",
 )
-MSE = Quantity(
+MSE = descriptive(  # low for targets near the mean, whatever the release tells
     "mse",
     "Squared error of guesses at the secret",
     unit="variances",
-    direction=Direction.NEUTRAL,  # low for targets near the mean, whatever the release tells
     range=(0.0, float("inf")),
     help="A guess informs only where the error is below that of guessing the mean.",
 )
@@ -79,7 +69,7 @@ ADVANTAGE = excess_over_control(
     "advantage",
     "Secrets of those learnt from guessed oftener than those of others",
     unit="probability",
-    direction=Direction.NEUTRAL,  # what all people have in common is handed on without it
+    direction=measurement.Direction.NEUTRAL,  # what all people have in common is handed on without it
     help="Share of guesses nearer than the mean among rows the generator saw, less that among others.",
 )
 REAL_MSE = descriptive(
@@ -93,9 +83,9 @@ REAL_MSE = descriptive(
 FEWEST_ITERATIONS = 5
 """Fewer iterations say too little of how much games differ."""
 
-_NONE_RETAINED = Reference(0.0, "a release that tells nothing of the secret")
-_NO_MORE = Reference(0.0, "guesses that help as much with people the generator never saw")
-_NONE_EXPLAINED = Reference(0.0, "other columns that tell nothing of the secret")
+_NONE_RETAINED = measurement.Reference(0.0, "a release that tells nothing of the secret")
+_NO_MORE = measurement.Reference(0.0, "guesses that help as much with people the generator never saw")
+_NONE_EXPLAINED = measurement.Reference(0.0, "other columns that tell nothing of the secret")
 
 
 @dataclass(frozen=True)
@@ -134,21 +124,18 @@ class SecretResult:
         """The games cannot say whether the secret is handed on: no gate may pass on the others alone."""
         return self.associated and not (self.explained and self.played)
 
-    def mab(self, level: float) -> Measurement:
+    def mab(self, level: float) -> measurement.Measurement:
         """Beside that of the same sets with the secret shuffled."""
         found, chance = self.of(lambda r: r.mab), self.of(lambda r: r.chance)
-        null = Reference(
-            float(chance.mean()),
-            "the same tables with the secret shuffled",
-            mean_interval(chance, self.level),
-        )
+        around = mean_interval(chance, self.level)
+        null = measurement.Reference(float(chance.mean()), "the same tables with the secret shuffled", around)
         return self._mean(MAB, found, level, null)
 
-    def mr2(self, level: float) -> Measurement:
+    def mr2(self, level: float) -> measurement.Measurement:
         """Beside 0."""
         return self._mean(MR2, self.of(lambda r: r.r_squared), level, _NONE_EXPLAINED)
 
-    def retained(self, level: float) -> Iterator[Measurement]:
+    def retained(self, level: float) -> Iterator[measurement.Measurement]:
         """Where real rows teach anything."""
         if not (self.explained and self.played):
             return
@@ -157,7 +144,7 @@ class SecretResult:
         interval = ratio_interval(turned * found, real, level)
         yield self._at(attributes.RETAINED, abs(found.mean()) / real.mean(), interval, _NONE_RETAINED)
 
-    def others(self) -> Iterator[Measurement]:
+    def others(self) -> Iterator[measurement.Measurement]:
         """What describes the attack and is not judged."""
         yield self._mean(REAL_MAB, self.of(lambda r: r.real_mab), self.level)
         if self.explained:
@@ -167,7 +154,26 @@ class SecretResult:
             yield self._mean(ADVANTAGE, self.advantages, self.level, _NO_MORE)
         for targets, guesses in self.guesses().items():
             if _many(guesses, self.suppression):
-                yield from _errors(self.name, targets, guesses, len(self.iterations), self.level)
+                yield from self._errors(targets, guesses)
+
+    def _errors(self, setting: str, guesses: Sequence[game.Guesses]) -> Iterator[measurement.Measurement]:
+        """Mean squared errors over iterations that had targets, beside that of guessing the mean: learnt from
+        the sets (MSE_S), and from real rows (MSE_R)."""
+        requested, achieved = game.TARGETS * len(self.iterations), sum(len(g.rows) for g in guesses)
+        unaided, error, real = (
+            measurement.Estimate(float(values.mean()), mean_interval(values, self.level))
+            for values in np.array([(g.unaided, g.error, g.real) for g in guesses]).T
+        )
+        mean = measurement.Reference(unaided.value, "guesses of the mean alone", unaided.interval)
+        for quantity, found in ((MSE, error), (REAL_MSE, real)):
+            yield quantity.at(
+                found,
+                setting=setting,
+                column=self.name,
+                n_requested=requested,
+                n_achieved=achieved,
+                reference=mean,
+            )
 
     def guesses(self) -> dict[str, list[game.Guesses]]:
         """Guesses of the iterations that had targets, by kind of target."""
@@ -177,10 +183,10 @@ class SecretResult:
                 found.setdefault(kind, []).append(guesses)
         return found
 
-    def boxes(self) -> Series:
+    def boxes(self) -> measurement.Series:
         """Iterations beside their nulls: the release, the same shuffled, and the real rows."""
         groups = [self.of(lambda r: r.mab), self.of(lambda r: r.chance), self.of(lambda r: r.real_mab)]
-        return Series(
+        return measurement.Series(
             id=MAB.id(column=self.name),
             title=f"What other columns tell of {self.name}",
             kind="box",
@@ -191,22 +197,28 @@ class SecretResult:
         )
 
     def _mean(
-        self, quantity: Quantity, values: Floats, level: float, reference: Reference | None = None
-    ) -> Measurement:
+        self,
+        quantity: measurement.Quantity,
+        values: Floats,
+        level: float,
+        reference: measurement.Reference | None = None,
+    ) -> measurement.Measurement:
         return self._at(quantity, float(values.mean()), mean_interval(values, level), reference)
 
     def _at(
         self,
-        quantity: Quantity,
+        quantity: measurement.Quantity,
         value: float,
-        interval: Interval | None = None,
-        reference: Reference | None = None,
-    ) -> Measurement:
-        found, n = Estimate(value, interval), len(self.iterations)
+        interval: measurement.Interval | None = None,
+        reference: measurement.Reference | None = None,
+    ) -> measurement.Measurement:
+        found, n = measurement.Estimate(value, interval), len(self.iterations)
         return quantity.at(found, column=self.name, n=n, n_minimum=FEWEST_ITERATIONS, reference=reference)
 
 
-def measured(results: Sequence[SecretResult], level: float, *, complete: bool) -> Iterator[Measurement]:
+def measured(
+    results: Sequence[SecretResult], level: float, *, complete: bool
+) -> Iterator[measurement.Measurement]:
     """Everything that is reported: the worst secret first, then each secret, then what describes the attack.
 
     Args:
@@ -227,20 +239,21 @@ def measured(results: Sequence[SecretResult], level: float, *, complete: bool) -
         yield from result.others()
 
 
-def advantages_below(results: Sequence[SecretResult]) -> Iterator[Series]:
+def advantages_below(results: Sequence[SecretResult]) -> Iterator[measurement.Series]:
     """The advantage of guesses at each secret beside the most that the fits' guarantee allows."""
     found = {r.name: float(r.advantages.mean()) for r in results if r.advantages is not None}
     # The reference has as many rows whoever is in it, so somebody else is in the place of whoever is not.
     promise = AttackerLimit.of(results[0].iterations[0].guarantee, replaced=True)
     if found and promise is not None:
-        yield Series(
+        most = most_advantage(promise.epsilon, promise.delta)
+        yield measurement.Series(
             id=ADVANTAGE.id(),
             title="Secrets of those learnt from guessed oftener than those of others",
             kind="bar",
             x_label="secret",
             y_label="difference of shares",
             x=tuple(found),
-            lines={"found": tuple(found.values()), promise.label: (promise.most_advantage,) * len(found)},
+            lines={"found": tuple(found.values()), promise.label: (most,) * len(found)},
         )
 
 
@@ -277,26 +290,6 @@ def remarks(results: Sequence[SecretResult], n_sets: int) -> Iterator[str]:
 def _many(guesses: Sequence[game.Guesses], suppression: int) -> bool:
     """True when enough people stand behind the errors: a mean over few would give their values away."""
     return len(guesses) > 1 and len({row for g in guesses for row in g.rows}) >= suppression
-
-
-def _errors(
-    secret: str, setting: str, guesses: Sequence[game.Guesses], iterations: int, level: float
-) -> Iterator[Measurement]:
-    """Mean squared errors over iterations that had targets, beside that of guessing the mean: learnt from
-    the sets (MSE_S), and from real rows (MSE_R)."""
-    unaided = np.array([g.unaided for g in guesses])
-    mean = Reference(float(unaided.mean()), "guesses of the mean alone", mean_interval(unaided, level))
-    for quantity, part in ((MSE, "error"), (REAL_MSE, "real")):
-        errors = np.array([getattr(g, part) for g in guesses])
-        yield quantity.at(
-            float(errors.mean()),
-            setting=setting,
-            column=secret,
-            interval=mean_interval(errors, level),
-            n_requested=game.TARGETS * iterations,
-            n_achieved=sum(len(g.rows) for g in guesses),
-            reference=mean,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -385,7 +378,7 @@ class AttributeGame:
         share(self, "tail")
         different(self, "columns")
 
-    def run(self, subject: Subject, context: RunContext) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> measurement.Findings:
         """Play the iterations: reference samples and fits by the seed, sets drawn from ``context.rng``."""
         attacked = attributes.AttackedSecrets.of(subject, self.columns)
         n, secrets, notes = subject.train.n_rows, attacked.secrets, list(attacked.notes)
@@ -407,7 +400,7 @@ class AttributeGame:
             )
             for i, secret in enumerate(secrets)
         ]
-        return Findings(
+        return measurement.Findings(
             tuple(measured(results, subject.level, complete=attacked.complete)),
             (*(r.boxes() for r in results), *advantages_below(results)),
             (*notes, *remarks(results, self.sets * self.iterations)),

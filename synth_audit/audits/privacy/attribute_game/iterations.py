@@ -58,19 +58,24 @@ class FittedAttack:
         known, answers = rows.known, [rows.answers]
         if rng is not None:
             answers.append(rng.permutation(rows.answers))
-        c = len(secret.responses)
+        c = rows.answers.shape[1]
         regression = Regression.on(correlation(known), secret.groups, len(known))
         with_answers = known.T @ np.hstack(answers) / max(len(known) - 1, 1)
         beta = regression.coefficients(with_answers)
-        sizes = regression.effects(beta).reshape(-1, len(answers), c) @ secret.weights
+        sizes = regression.effects(beta).reshape(-1, len(answers), c) @ rows.weights
         # Fewer rows that hold the secret than predictors explain nothing that could be told from chance.
         r_squared = np.nan_to_num(regression.adjusted_r_squared(beta, with_answers), nan=0.0)
-        return cls(sizes, float(r_squared[:c] @ secret.weights), beta[:, :c], regression.singular)
+        return cls(sizes, float(r_squared[:c] @ rows.weights), beta[:, :c], regression.singular)
 
     def guess(self, rows: SecretRows) -> Floats:
         """``Σ β_k x_k``, shape (n, c)."""
         guesses: Floats = rows.known @ self.coefficients
         return guesses
+
+    def errors(self, rows: SecretRows) -> Floats:
+        """Squared errors of the guesses, weighted over the answers, shape (n,)."""
+        errors: Floats = (self.guess(rows) - rows.answers) ** 2 @ rows.weights
+        return errors
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,6 @@ class GuessTest:
     """
 
     people: SecretRows
-    weights: Floats
     folds: Codes | None = None
     inside: SecretRows | None = None
 
@@ -96,18 +100,14 @@ class GuessTest:
         if self.inside is None:
             return math.nan
         inside, outside = (
-            float(
-                np.mean(
-                    (learnt.guess(rows) - rows.answers) ** 2 @ self.weights < rows.answers**2 @ self.weights
-                )
-            )
+            float(np.mean(learnt.errors(rows) < rows.answers**2 @ rows.weights))
             for rows in (self.inside, self.people)
         )
         return inside - outside
 
     def skill(self, learnt: FittedAttack) -> float:
         """Signed squared correlation of guesses with the secret, weighted over its labels."""
-        return self.people.skill(learnt.guess(self.people), self.weights)
+        return self.people.skill(learnt.guess(self.people))
 
     def taught(self, values: Floats, present: Bools, secret: Secret) -> float:
         """Skill of what the encoded reference rows teach; where they are scored themselves, across folds."""
@@ -115,7 +115,7 @@ class GuessTest:
         guesses = self.people.cross_fitted(
             lambda some: FittedAttack.learnt(SecretRows.of(held, some, secret), secret).guess, self.folds
         )
-        return self.people.skill(guesses, self.weights)
+        return self.people.skill(guesses)
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def play(
     with single_threaded_algebra():  # here, since it holds for one process
         fitted = fit_shared(FitRecipe.of(subject), reference, as_int_seed(shared), context)
         values = design.encode(reference)
-        present = [design.present(reference, secret.name) for secret in secrets]
+        present = [secret.coding.present(reference) for secret in secrets]
         targets = [_targets(reference, secret, sizes, shared) for secret in secrets]
         real: list[list[FittedAttack]] = [[] for _ in secrets]
         for _ in range(sizes.sets):  # as many real sets, drawn from the reference with replacement
@@ -209,7 +209,7 @@ def play(
             table = draw(fitted.model, sizes.rows, reference.schema, rng)
             encoded = design.encode(table)
             for found, secret in zip(made, secrets, strict=True):
-                people = SecretRows.of(encoded, design.present(table, secret.name), secret)
+                people = SecretRows.of(encoded, secret.coding.present(table), secret)
                 found.append(FittedAttack.learnt(people, secret, rng))
         of_holder = Scaling.of(values)
         results = []
@@ -218,7 +218,12 @@ def play(
             for kind, chosen in targets[i].items():
                 if len(chosen):
                     asked = SecretRows.of(values[chosen], present[i][chosen], secret, of_holder)
-                    guesses[kind] = _guessed(made[i], real[i], secret, asked, rows[chosen])
+                    error, of_real = (
+                        float(np.mean([np.mean(attack.errors(asked)) for attack in attacks[i]]))
+                        for attacks in (made, real)
+                    )
+                    unaided = float(np.mean(asked.answers**2 @ asked.weights))
+                    guesses[kind] = Guesses(error, unaided, of_real, tuple(rows[chosen].tolist()))
             taught = tests[i].taught(values, present[i], secret)
             results.append(_result(made[i], real[i], guesses, tests[i], taught, fitted.guarantee))
     return results
@@ -240,13 +245,13 @@ def _guess_tests(
     folds = None if outside else rng.permutation(len(rows)) % FOLDS
     tests = []
     for secret, held in zip(secrets, reference[1], strict=True):
-        present = design.present(table, secret.name)
+        present = secret.coding.present(table)
         people = SecretRows.of(values, present, secret)
         if folds is None:
             inside = SecretRows.of(reference[0], held, secret, Scaling.of(values[present]))
-            tests.append(GuessTest(people, secret.weights, inside=inside))
+            tests.append(GuessTest(people, inside=inside))
         else:
-            tests.append(GuessTest(people, secret.weights, folds[present]))
+            tests.append(GuessTest(people, folds[present]))
     return tests
 
 
@@ -268,24 +273,6 @@ def _targets(
         features = reference.schema.features
         found["achilles targets"] = most_isolated(reference, features, present, TARGETS, rng)
     return found
-
-
-def _guessed(
-    learnt: Sequence[FittedAttack],
-    real: Sequence[FittedAttack],
-    secret: Secret,
-    targets: SecretRows,
-    rows: Positions,
-) -> Guesses:
-    """Guess the secret of targets, standardised by the data holder, from each set."""
-    truth = targets.answers
-
-    def error(attacks: Sequence[FittedAttack]) -> float:
-        guesses = (found.guess(targets) for found in attacks)
-        return float(np.mean([np.mean((guess - truth) ** 2 @ secret.weights) for guess in guesses]))
-
-    unaided = float(np.mean(truth**2 @ secret.weights))
-    return Guesses(error(learnt), unaided, error(real), tuple(rows.tolist()))
 
 
 def _result(

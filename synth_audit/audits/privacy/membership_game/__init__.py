@@ -35,7 +35,7 @@ from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.plugins.fitting import FitRecipe
 from synth_audit.stats import roc
 from synth_audit.stats.attack_success import corrected_level, worst_estimate
-from synth_audit.stats.epsilon import most_advantage
+from synth_audit.stats.epsilon import most_advantage, most_found
 from synth_audit.stats.proportions import Proportion, proportion_interval
 from synth_audit.stats.resampling import box_lines, critical_value, mean_interval
 from synth_audit.stats.roc import auroc
@@ -148,24 +148,14 @@ class Played:
     @property
     def gains(self) -> Floats:
         """``PG = 1 − (TPR − FPR)`` of every iteration and target, shape (M, T)."""
-        return 1.0 - (self._named(self.inside) - self._named(self.outside))
-
-    def apart(self) -> list[Played]:
-        """Split into the games about each single target."""
-        targets = range(self.inside.shape[1])
-        return [
-            replace(self, inside=self.inside[:, i : i + 1], outside=self.outside[:, i : i + 1])
-            for i in targets
-        ]
+        inside, outside = ((scores > SURE).mean(axis=2) for scores in (self.inside, self.outside))
+        gains: Floats = 1.0 - (inside - outside)
+        return gains
 
     @property
     def n_sets(self) -> int:
         """Sets with the target that were judged."""
         return int(self.inside.size)
-
-    def _named(self, scores: Floats) -> Floats:
-        share: Floats = np.mean(scores > SURE, axis=2)
-        return share
 
 
 def played(games: Sequence[SetScores], kinds: Mapping[str, Positions]) -> list[Played]:
@@ -212,7 +202,7 @@ def area(game: Played, level: float) -> IntervalEstimate:
     return _over_iterations(per_iteration, counted, level)
 
 
-def true_positive_rate(game: Played, false_alarms: float, level: float) -> IntervalEstimate:
+def true_positive_rate(game: Played, level: float, false_alarms: float) -> IntervalEstimate:
     """True-positive rate where one threshold over all games passes this share of sets without the target.
 
     A share's interval for as many independent sets as would be as certain, ``n = θ (1 − θ) / v · (z / t)²``,
@@ -251,8 +241,7 @@ _ESTIMATORS: Mapping[Quantity, Callable[[Played, float], IntervalEstimate]] = {
     PRIVACY_GAIN: gain,
     WORST_TARGET: gain,
     AUC: area,
-    TPR_1: lambda game, level: true_positive_rate(game, ONE_PERCENT, level),
-    TPR_01: lambda game, level: true_positive_rate(game, ONE_PER_MILLE, level),
+    **{rate: partial(true_positive_rate, false_alarms=alarms) for rate, alarms in _RATES.items()},
 }
 
 
@@ -338,7 +327,11 @@ def refuted(headline: Measurement, epsilon: float, delta: float) -> Measurement:
 
 def worst_target(games: Sequence[Played], requested: Mapping[str, int], level: float) -> Measurement:
     """The least gain over single targets and feature sets, its interval corrected for all of them."""
-    single = [alone for game in games for alone in game.apart()]
+    single = [
+        replace(game, inside=game.inside[:, [i]], outside=game.outside[:, [i]])
+        for game in games
+        for i in range(game.inside.shape[1])
+    ]
     worst = _worst(WORST_TARGET, "", single, requested, level)
     targets = sum(g.inside.shape[1] for g in {g.kind: g for g in games}.values())
     return replace(worst, n_achieved=len(games[0].inside) * targets)
@@ -387,13 +380,15 @@ def curves(games: Sequence[Played], suppression: int, promise: AttackerLimit | N
     for name in dict.fromkeys(g.features for g in games):
         own = [g for g in games if g.features == name]
         if sum(g.gains.size for g in own) >= suppression:
-            inside, outside = (
-                np.concatenate([getattr(g, side).ravel() for g in own]) for side in ("inside", "outside")
-            )
+            inside = np.concatenate([g.inside.ravel() for g in own])
+            outside = np.concatenate([g.outside.ravel() for g in own])
             found = (float(np.mean(roc.alarm(inside, outside, x))) for x in grid)
             lines[name.replace("_", " ")] = tuple(found)
     if lines:
-        bound = {} if promise is None else {promise.label: tuple(map(promise.most_found, grid))}
+        bound = {}
+        if promise is not None:
+            most = (most_found(x, promise.epsilon, promise.delta) for x in grid)
+            bound = {promise.label: tuple(most)}
         yield Series(
             id=MeasurementId("", "attackers_curve"),
             title="Sets with the target found against false alarms",
@@ -499,9 +494,8 @@ class MembershipGame:
         assert subject.generator is not None
         columns = shadow_game.outlier_columns(subject, self.columns)
         wanted = {kind: int(getattr(self, kind)) for kind in KINDS}
-        chosen = shadow_game.choose(
-            subject, columns, wanted, self.tail, child_rng(context.seed, shadow_game.GAME, "targets")
-        )
+        rng = child_rng(context.seed, shadow_game.GAME, "targets")
+        chosen = shadow_game.choose(subject, columns, wanted, self.tail, rng)
         targets = np.unique(np.concatenate(list(chosen.values())))
         sizes = shadow_game.Sizes(
             self.attacker_rows, self.evaluation_rows, self.shadows, self.sets, self.evaluated, self.set_rows
@@ -524,14 +518,12 @@ class MembershipGame:
         promise = scores[0].guarantee
         if promise is not None:
             found.append(refuted(found[0], promise.epsilon, promise.delta))
+        limit = AttackerLimit.of(promise, replaced=False)
         return Findings(
-            measurements=tuple(found),
-            series=(
-                *boxes(games, subject.suppression),
-                *curves(games, subject.suppression, AttackerLimit.of(promise, replaced=False)),
-            ),
-            notes=(*self._notes(game.sizes, chosen), *_promises(promise, found[0])),
-            exposures=tuple(_exposures(games, chosen, subject.level)),
+            tuple(found),
+            (*boxes(games, subject.suppression), *curves(games, subject.suppression, limit)),
+            (*self._notes(game.sizes, chosen), *_promises(promise, found[0])),
+            tuple(_exposures(games, chosen, subject.level)),
         )
 
     def _notes(self, sizes: shadow_game.Sizes, chosen: Mapping[str, Positions]) -> list[str]:

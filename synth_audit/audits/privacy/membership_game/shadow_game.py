@@ -12,7 +12,7 @@ import numpy.typing as npt
 from synth_audit.arrays import Bools, Floats, Integers, Positions
 from synth_audit.audits._targets import ISOLATED_FROM, drawn, most_isolated, named_or_sensitive
 from synth_audit.dp.guarantee import PrivacyGuarantee
-from synth_audit.encode.codes import coded, label_counts
+from synth_audit.encode.codes import by_frequency, coded, label_counts
 from synth_audit.encode.univariate import outlying_rows
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
@@ -141,10 +141,8 @@ def _scaled(rows: Floats, centre: Floats, scale: Floats) -> Floats:
 
 def _bins_of_labels(codes: Floats, n_labels: int) -> Integers:
     """Bin of each code 0 … n_labels, the most frequent first, ties by code; the rare ones share the last."""
-    counts = np.bincount(codes[~np.isnan(codes)].astype(np.int64), minlength=n_labels + 1)
-    bins = np.empty(len(counts), dtype=np.int64)
-    bins[np.argsort(-counts, kind="stable")] = np.arange(len(counts))
-    return np.minimum(bins, MOST_LABELS - 1)
+    known = codes[~np.isnan(codes)].astype(np.int64)
+    return np.minimum(by_frequency([np.arange(n_labels + 1)], known)[0], MOST_LABELS - 1)
 
 
 def naive(sets: Floats, scaler: ReferenceScaler) -> Floats:
@@ -245,19 +243,15 @@ _COMMON: Mapping[FeatureSet, Callable[[Floats, ReferenceScaler], Floats]] = {
 }
 
 
-def parts_of(
-    sets: Floats, scaler: ReferenceScaler, targets: Floats, names: Sequence[FeatureSet]
-) -> dict[FeatureSet, Floats]:
+def parts_of(sets: Floats, scaler: ReferenceScaler, targets: Floats, names: Sequence[FeatureSet]) -> Parts:
     """Every part of the named feature sets, shape (T, S, F) each, towards each of T targets.
 
     Args:
         sets: coded rows of S sets, shape (S, n, C). targets: coded rows, shape (T, C).
     """
     inside, towards = scaler.measured(sets), scaler.measured(targets)
-    found: dict[FeatureSet, Floats] = {}
-    for part in PARTS:
-        if part not in names and "all" not in names:
-            continue
+    found: Parts = {}
+    for part in PARTS if "all" in names else names:
         if part in _COMMON:
             common = _COMMON[part](inside, scaler)
             found[part] = np.broadcast_to(common, (len(targets), *common.shape))
@@ -409,18 +403,14 @@ class ShadowGame:
         rng = child_rng(self.context.seed, GAME, str(iteration))
         own = reference_rows(self.train.n_rows, self.targets, self.sizes.attacker, rng)
         challenge = reference_rows(self.train.n_rows, self.targets, self.sizes.evaluation, rng)
-        samples = [
-            np.sort(rng.choice(own, self.sizes.shadow, replace=False)) for _ in range(self.sizes.shadows)
-        ]
-        columns = self.train.schema.columns
+        n, columns, place = self.sizes, self.train.schema.columns, f"iteration {iteration}"
+        samples = [np.sort(rng.choice(own, n.shadow, replace=False)) for _ in range(n.shadows)]
         with single_threaded_algebra():  # here, since it holds for one process
             scaler = ReferenceScaler.of(coded(self.train.take(own), columns), label_counts(columns))
-            place = f"iteration {iteration}"
             shadows = [
-                self._sides(scaler, rows, f"{place}, shadow {i}", self.sizes.sets)
-                for i, rows in enumerate(samples)
+                self._sides(scaler, rows, f"{place}, shadow {i}", n.sets) for i, rows in enumerate(samples)
             ]
-            asked = self._sides(scaler, challenge, f"{place}, challenge", self.sizes.evaluated)
+            asked = self._sides(scaler, challenge, f"{place}, challenge", n.evaluated)
             return self._scores(shadows, asked, place)
 
     def _sides(self, scaler: ReferenceScaler, rows: Positions, place: str, sets: int) -> _Sides:
@@ -451,17 +441,14 @@ class ShadowGame:
             PluginError: the generator failed, or returned other columns, another number of rows, or infinite
                 numbers.
         """
-        columns = self.train.schema.columns
-        wanted = coded(self.train.take(targets), columns)
+        schema, n = self.train.schema, self.sizes.rows
+        wanted = coded(self.train.take(targets), schema.columns)
         rng = child_rng(self.draws, GAME, place)
-        at_once = max(1, _BLOCK // (self.sizes.rows * len(columns)))
+        at_once = max(1, _BLOCK // (n * len(schema.columns)))
         found = []
         for start in range(0, sets, at_once):
-            drawn = (
-                draw(model, self.sizes.rows, self.train.schema, rng)
-                for _ in range(min(at_once, sets - start))
-            )
-            rows = np.stack([coded(table, columns) for table in drawn])
+            drawn = (draw(model, n, schema, rng) for _ in range(min(at_once, sets - start)))
+            rows = np.stack([coded(table, schema.columns) for table in drawn])
             found.append(parts_of(rows, scaler, wanted, self.features))
         return {part: np.concatenate([f[part] for f in found], axis=1) for part in found[0]}
 
@@ -470,11 +457,11 @@ class ShadowGame:
         half = self.sizes.shadows * self.sizes.sets
         learnt = np.arange(2 * half) >= half
         own = [*(s.without for s in shadows), *(s.held for s in shadows)]
-        inside: dict[FeatureSet, Floats] = {}
-        outside: dict[FeatureSet, Floats] = {}
+        inside: Parts = {}
+        outside: Parts = {}
         for name in self.features:
             known = np.concatenate([gathered(parts, name) for parts in own], axis=1)
-            both = np.concatenate([gathered(asked.without, name), gathered(asked.held, name)], axis=1)
+            both = np.concatenate([gathered(parts, name) for parts in (asked.without, asked.held)], axis=1)
             judged = []
             for i in range(len(self.targets)):
                 seed = as_int_seed(child_rng(self.draws, GAME, place, f"classifier {i}", name))

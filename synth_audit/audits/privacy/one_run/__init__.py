@@ -13,19 +13,11 @@ from synth_audit.arrays import Bools, Floats
 from synth_audit.audits._declarations import at_least, descriptive
 from synth_audit.audits.privacy.one_run.people import ClaimablePeople, PeopleScores, gather, score
 from synth_audit.dp.composition import gaussian_epsilon
-from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
+from synth_audit.dp.guarantee import Neighbouring
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed, public_key
-from synth_audit.findings.measurement import (
-    Direction,
-    Findings,
-    Interval,
-    Measurement,
-    Quantity,
-    Reference,
-    SampleCounts,
-)
+from synth_audit.findings import measurement
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats import epsilon as bounds
 from synth_audit.stats.proportions import proportion_interval
@@ -42,7 +34,7 @@ USUAL_DELTA = 1e-5
 FEWEST_GUESSES = 10
 """With fewer guesses almost no μ is refuted, and each number of guesses has its share of α."""
 
-EMPIRICAL_EPSILON = Quantity(
+EMPIRICAL_EPSILON = measurement.Quantity(
     "empirical_epsilon",
     "Epsilon that this release costs at least",
     unit="epsilon",
@@ -68,7 +60,7 @@ BEYOND_CHANCE = descriptive(
     help="Share of the claims that were right, less the share that guessing by the split's odds has right.",
 )
 
-EPSILON_REFUTED = Quantity(
+EPSILON_REFUTED = measurement.Quantity(
     "epsilon_refuted",
     "Epsilon that one run proves beyond the one guaranteed",
     unit="epsilon",
@@ -77,11 +69,10 @@ EPSILON_REFUTED = Quantity(
     help="How far the epsilon that explains the claims lies above the guarantee; at most 0: it holds.",
 )
 
-GAUSSIAN_MU = Quantity(
+GAUSSIAN_MU = descriptive(
     "gaussian_mu",
     "Lower bound on mu under the Gaussian model",
     unit="score",
-    direction=Direction.NEUTRAL,  # no gate rests on it
     range=(0.0, LARGEST_MU),
     proportional=False,
     help="If the generator protects people as Gaussian noise does, mu is at least this. 0 proves nothing.",
@@ -96,14 +87,7 @@ GAUSSIAN_MU_CONVERTED = descriptive(
     help="What Gaussian noise of this mu costs, at the delta in the notes. It bounds no other generator.",
 )
 
-QUANTITIES = (
-    EMPIRICAL_EPSILON,
-    CEILING,
-    BEYOND_CHANCE,
-    EPSILON_REFUTED,
-    GAUSSIAN_MU,
-    GAUSSIAN_MU_CONVERTED,
-)
+QUANTITIES = (EMPIRICAL_EPSILON, CEILING, BEYOND_CHANCE, EPSILON_REFUTED, GAUSSIAN_MU, GAUSSIAN_MU_CONVERTED)
 
 FEWEST_JUDGED = 10
 """With fewer claims about people whose side was secret the number is no evidence."""
@@ -130,15 +114,12 @@ def mu_at_least(sides: bounds.Coins | bounds.FixedSizes, guesses: bounds.Claims,
     Args:
         sides: how sides were decided. ``Coins.pool`` is m, the people a guess could have been about.
             ``delta`` is not used.
-        guesses: c guesses, fixed before the release was seen, and how many were right.
+        guesses: c guesses, fixed before the release was seen, and how many were right. They are of one kind,
+            unless coins are fair.
         alpha: in (0, 1).
 
     Returns:
         In [0, 8]; 0 if no μ is refuted.
-
-    Raises:
-        ValueError: α is out of range. There are more guesses than people or, with fixed sizes, more right
-            guesses than people of that side. Guesses are of both kinds and coins are not fair.
 
     Source: Mahloujifar, Melis & Chaudhuri 2024.
 
@@ -149,12 +130,8 @@ def mu_at_least(sides: bounds.Coins | bounds.FixedSizes, guesses: bounds.Claims,
         >>> round(mu_at_least(sides, guesses, 0.05), 3)
         0.195
     """
-    if not 0 < alpha < 1:
-        raise ValueError(f"alpha must be in (0, 1), got {alpha}")
-    if not guesses.right:
-        return 0.0
     right, wrong = _weights(sides, guesses)
-    if not _refuted(0.0, right, wrong, alpha):
+    if not guesses.right or not _refuted(0.0, right, wrong, alpha):
         return 0.0
     low, high = 0.0, LARGEST_MU
     for _ in range(_HALVINGS):
@@ -165,24 +142,15 @@ def mu_at_least(sides: bounds.Coins | bounds.FixedSizes, guesses: bounds.Claims,
 
 def _weights(sides: bounds.Coins | bounds.FixedSizes, guesses: bounds.Claims) -> tuple[Floats, Floats]:
     """a_w and b_w for w = 0, …, right; shape (right + 1,) each."""
-    w, c, both = np.arange(guesses.right + 1.0), guesses.made, bool(guesses.members and guesses.others)
-    people = sides.pool if isinstance(sides, bounds.Coins) else sides.members + sides.others
-    if c > people:
-        raise ValueError(f"{c} guesses about {people} people")
+    w, c = np.arange(guesses.right + 1.0), guesses.made
     if isinstance(sides, bounds.FixedSizes):
         k, rest = (sides.others, sides.members) if guesses.others else (sides.members, sides.others)
-        if both or guesses.right > k:
-            raise ValueError(
-                "with fixed sizes guesses are of one kind, no more right than people of that side"
-            )
         pairs = max(k * rest, 1)
         return w * np.maximum(rest - c + w, 0) / pairs, (c - w) * (k - w) / pairs
-    if both and sides.p != 0.5:
-        raise ValueError("guesses of both kinds need fair coins")
-    if both:
-        return w / people, (c - w) / people
+    if guesses.members and guesses.others:
+        return w / sides.pool, (c - w) / sides.pool
     p = 1 - sides.p if guesses.others else sides.p
-    return w / (people * p), (c - w) / (people * (1 - p))
+    return w / (sides.pool * p), (c - w) / (sides.pool * (1 - p))
 
 
 def _refuted(mu: float, right: Floats, wrong: Floats, alpha: float) -> bool:
@@ -250,10 +218,9 @@ def gaussian_bound(
     right_others = _right(-scores, ~people.members, people.known, sizes)
     made = [bounds.Claims(g, 0, r) for g, r in zip(sizes, right, strict=True)]
     made += [bounds.Claims(0, g, r) for g, r in zip(sizes, right_others, strict=True)]
+    perfect = [bounds.Claims(g, 0, min(g, inside)) for g in sizes]
+    perfect += [bounds.Claims(0, g, min(g, n - inside)) for g in sizes]
     each = alpha / max(len(made), 1)
-    perfect = [
-        bounds.Claims(g.members, g.others, min(g.made, inside if g.members else n - inside)) for g in made
-    ]
     mu, guesses = max(((mu_at_least(sides, g, each), g.made) for g in made), default=(0.0, 0))
     return GaussianBound(
         mu=mu,
@@ -300,7 +267,7 @@ class Judgement:
         return isinstance(self.chances, bounds.FixedSizes)
 
 
-def measured(judged: Judgement, level: float) -> tuple[Measurement, ...]:
+def measured(judged: Judgement, level: float) -> tuple[measurement.Measurement, ...]:
     """All quantities; a guarantee is only compared where there is one."""
     claims = judged.claims
     epsilon = bounds.epsilon_at_least(judged.chances, claims, judged.alpha)
@@ -309,22 +276,29 @@ def measured(judged: Judgement, level: float) -> tuple[Measurement, ...]:
     everybody = bounds.Claims(judged.members, others, judged.members + others)
     ceiling = bounds.epsilon_at_least(judged.chances, everybody, judged.alpha)
     middle, high = (max(epsilon, bounds.epsilon_usual(judged.chances, claims, x)) for x in (0.5, level))
-    counts = SampleCounts(n_requested=judged.pool, n_achieved=claims.made, n_minimum=FEWEST_JUDGED)
-    interval, null = Interval(epsilon, high, level, _METHOD), "a release that nobody's presence has changed"
+    counts = measurement.SampleCounts(
+        n_requested=judged.pool, n_achieved=claims.made, n_minimum=FEWEST_JUDGED
+    )
+    interval, null = (
+        measurement.Interval(epsilon, high, level, _METHOD),
+        "a release that nobody's presence has changed",
+    )
     found = [
-        EMPIRICAL_EPSILON.at(epsilon, interval=interval, reference=Reference(0.0, null), **counts),
+        EMPIRICAL_EPSILON.at(
+            epsilon, interval=interval, reference=measurement.Reference(0.0, null), **counts
+        ),
         CEILING.at(ceiling, **counts),
     ]
     if claims.made:
         share = proportion_interval(claims.right, claims.made, level)
         chance = (claims.members * judged.p + claims.others * (1 - judged.p)) / claims.made
         interval = replace(share, low=share.low - chance, high=share.high - chance)
-        reference = Reference(0.0, "guessing")
+        reference = measurement.Reference(0.0, "guessing")
         value = claims.right / claims.made - chance
         found.append(BEYOND_CHANCE.at(value, interval=interval, reference=reference, **counts))
     if (claimed := judged.claimed) is not None:
-        interval = Interval(epsilon - claimed, high - claimed, level, _METHOD)
-        reference = Reference(0.0, "a guarantee that the claims do not contradict")
+        interval = measurement.Interval(epsilon - claimed, high - claimed, level, _METHOD)
+        reference = measurement.Reference(0.0, "a guarantee that the claims do not contradict")
         found.append(EPSILON_REFUTED.at(middle - claimed, interval=interval, reference=reference, **counts))
     return tuple(found)
 
@@ -426,7 +400,7 @@ class OneRun:
     def __post_init__(self) -> None:
         at_least(self, max_rows=FEWEST_PEOPLE, subsets=0)
 
-    def run(self, subject: Subject, context: RunContext) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> measurement.Findings:
         """Choose claims on one half of the people and count the right ones on the other."""
         guarantee, rng = subject.guarantee, context.rng
         if subject.random_split is None:
@@ -443,15 +417,14 @@ class OneRun:
         scores = score(subject, people, self.subsets, rng)
         judged = _judge(subject, people, scores)
         p = None if judged.fixed else judged.p
-        gaussian = gaussian_bound(scores.values, people, p, judged.alpha, judged.delta)
-        found = [*measured(judged, subject.level)]
-        counts = SampleCounts(
+        gaussian = gaussian_bound(scores.values, people, p, 1 - subject.level, judged.delta)
+        counts = measurement.SampleCounts(
             n_requested=gaussian.pool, n_achieved=gaussian.guesses, n_minimum=FEWEST_GUESSES
         )
-        found.append(GAUSSIAN_MU.at(gaussian.mu, **counts))
-        found.append(GAUSSIAN_MU_CONVERTED.at(gaussian.converted, **counts))
+        of_mu = GAUSSIAN_MU.at(gaussian.mu, **counts), GAUSSIAN_MU_CONVERTED.at(gaussian.converted, **counts)
         assumed = gaussian_told(gaussian, subject.level, fixed=judged.fixed)
-        return Findings(tuple(found), notes=(*claim_notes(judged, scores.names), assumed))
+        notes = (*claim_notes(judged, scores.names), assumed)
+        return measurement.Findings((*measured(judged, subject.level), *of_mu), notes=notes)
 
 
 def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> Judgement:
@@ -463,16 +436,13 @@ def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> J
     members = people.members[people.known]
     p = split.train or (float(members.sum()) + 0.5) / (len(members) + 1)  # within (0, 1) even if all are
     delta = guarantee.delta if guarantee else 0.0
-    asked = _asked(scores, people, p, guarantee, _SPENT_ON_DELTA * alpha)
+    asked = np.ones(len(people), dtype=np.bool_)
+    if guarantee and delta > 0:
+        most = bounds.allowed_pool(p, guarantee.epsilon, delta, _SPENT_ON_DELTA * alpha)
+        asked = bounds.beyond_most(scores.isolation, scores.isolation[~people.known], most)
     known, secret = people.known & asked, ~people.known & asked
-    rule = bounds.choose_rule(
-        scores.values[:, known],
-        people.members[known],
-        p,
-        alpha,
-        FEWEST_CLAIMS,
-        both=not fixed and delta == 0,
-    )
+    both, on_known = not fixed and delta == 0, (scores.values[:, known], people.members[known])
+    rule = bounds.choose_rule(*on_known, p, alpha, FEWEST_CLAIMS, both=both)
     claims = rule.counted(scores.values[:, secret], people.members[secret])
     n, inside = int(secret.sum()), int(people.members[secret].sum())
     return Judgement(
@@ -486,13 +456,3 @@ def _judge(subject: Subject, people: ClaimablePeople, scores: PeopleScores) -> J
         members=inside,
         claimed=guarantee.epsilon if guarantee and (by_replacing or not fixed) else None,
     )
-
-
-def _asked(
-    scores: PeopleScores, people: ClaimablePeople, p: float, guarantee: PrivacyGuarantee | None, most: float
-) -> Bools:
-    """Of whom claims may be made so that the δ of the guarantee takes no more than ``most``, shape (n,)."""
-    if guarantee is None or guarantee.delta == 0:
-        return np.ones(len(people), dtype=bool)
-    allowed = bounds.allowed_pool(p, guarantee.epsilon, guarantee.delta, most)
-    return bounds.beyond_most(scores.isolation, scores.isolation[~people.known], allowed)

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.encode.encoded import Encoded
@@ -96,9 +95,11 @@ def gather(subject: Subject, most: int, beside: int, key: bytes, *, single: bool
     wanted[np.flatnonzero(~wanted)[:beside]] = True
     kept = order[wanted]
     rows = np.flatnonzero(chosen[number[kept]])
-    who = np.flatnonzero(chosen)
+    who, inside_train = np.flatnonzero(chosen), kept < subject.train.n_rows
+    train, control = subject.real
+    parts = [train.take(kept[inside_train]), control.take(kept[~inside_train] - train.n_rows)]
     return ClaimablePeople(
-        pooled=_pooled(subject, kept),
+        pooled=joined(parts).take(np.argsort(np.argsort(~inside_train, kind="stable"))),
         rows=rows,
         first=np.searchsorted(number[kept[rows]], who),
         members=inside[who] > 0,
@@ -116,34 +117,22 @@ def _draws(table: Table, key: bytes) -> tuple[npt.NDArray[np.uint64], Bools]:
     return np.frombuffer(bytes(found), dtype=_PLACE), np.concatenate(keyed)
 
 
-def _pooled(subject: Subject, rows: Positions) -> Table:
-    """Rows of train and control, counted through both, as one table in this order."""
-    train, control = subject.real
-    inside = rows < train.n_rows
-    parts = [train.take(rows[inside]), control.take(rows[~inside] - train.n_rows)]
-    return joined(parts).take(np.argsort(np.argsort(~inside, kind="stable")))
-
-
 def pooled_schema(subject: Subject, pooled: Table) -> Schema:
     """The columns that are compared, of the kinds that train and control together show.
 
     A schema is inferred from train, and so might tell which rows those are. Domains stay as they are:
     distances do not look at them.
     """
-    ranked = ordering(subject.schema.rules)
-    return Schema(tuple(_of_kind(c, pooled.column(c.name), c.name in ranked) for c in subject.features))
-
-
-def _of_kind(column: Column, values: pa.ChunkedArray, ranked: bool) -> Column:
-    if column.kind_declared:
-        return column
-    clues = Clues(
-        categories=column.declared_categories is not None,
-        bounds=column.declared_bounds is not None,
-        ranked=ranked,
-    )
-    found = kind_of(values, clues)
-    return column if found is None else replace(column, kind=found)
+    ranked, columns = ordering(subject.schema.rules), list[Column]()
+    for column in subject.features:
+        clues = Clues(
+            categories=column.declared_categories is not None,
+            bounds=column.declared_bounds is not None,
+            ranked=column.name in ranked,
+        )
+        found = None if column.kind_declared else kind_of(pooled.column(column.name), clues)
+        columns.append(column if found is None else replace(column, kind=found))
+    return Schema(tuple(columns))
 
 
 @dataclass(frozen=True, eq=False)

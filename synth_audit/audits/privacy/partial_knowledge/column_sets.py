@@ -11,9 +11,9 @@ from math import comb
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits._weak_blocks import few_labels, weak_blocks
 from synth_audit.audits.privacy._known_columns import KnownColumn, grown, strongest_pairs
 from synth_audit.audits.privacy._secrets import AskedPeople, Knowledge, by_halves
+from synth_audit.audits.privacy.partial_knowledge.weak_blocks import Columns, weak_sets
 from synth_audit.encode.encoded import Encoded, ScaledNumbers
 from synth_audit.stats.distributions import RobustScale
 from synth_audit.table.kind import TIME
@@ -26,27 +26,11 @@ LARGEST = 5
 _NARROW = 4
 """Columns up to which single ones are tried too."""
 
-Columns = tuple[int, ...]
-"""Positions of columns, ascending."""
-
 Look = Callable[[int], Floats]
 """How much each pair of columns stands out on one half of the people; (d, d)."""
 
 Parents = Sequence[tuple[int, ...]]
 """Of each column, the two whose difference it is; empty for a column of the table."""
-
-FEWEST, MOST = 6, 16
-"""Columns of a set."""
-
-BLOCKS = (8, 11, 14)
-"""Surest columns of a block of which all but one are known, each the secret in turn."""
-
-_MOST_BITS = 3.0
-"""A column tells little where two rows agree in it by a chance of one in eight, or more."""
-
-_LABELS = 8
-"""Labels of such a column by which blocks are searched for, the rarest together."""
-
 
 _SIZES = {2: "pairs", 3: "triples", 4: "quadruples", 5: "quintuples"}
 
@@ -214,34 +198,6 @@ def together_sets(
                 places += drawn_of(n, k, max(0, own - len(places)) // (LARGEST + 1 - k), rng)
         found |= dict.fromkeys(tuple(group[i] for i in chosen) for chosen in places)
     return tuple(found)
-
-
-def weak_sets(
-    columns: Sequence[KnownColumn], n_release: int, rng: np.random.Generator
-) -> tuple[list[Columns], list[Columns]]:
-    """The surest columns of the two most evident blocks, and sets of 6 to 16 of them; each ascending.
-
-    The sets are the surest columns, more and more, and all of a block but one, which is then the secret.
-    Whoever is looked up is looked at, of train and control alike, without asking who is of which.
-
-    Args:
-        columns: rows of the release first, then those of the people.
-    """
-    # What it tells that two rows agree: −log2 of the chance that they do.
-    bits = [float(-np.log2((column.shares**2).sum())) for column in columns]
-    weak = [i for i, told in enumerate(bits) if 0 < told <= _MOST_BITS]
-    if len(weak) <= FEWEST:
-        return [], []
-    codes = np.column_stack([few_labels(columns[i].values, _LABELS).astype(np.int8) for i in weak])
-    parts, sets = list[Columns](), dict[Columns, None]()
-    for block in weak_blocks(codes[:n_release], codes[n_release:], rng):
-        order = [weak[i] for i in block.order]
-        parts += [tuple(sorted(order[:k])) for k in BLOCKS if k <= len(order)]
-        surest = order[: int(np.clip(block.size, FEWEST + 1, MOST + 1))]
-        sets |= dict.fromkeys(tuple(sorted(set(surest) - {secret})) for secret in surest)
-        longer = range(FEWEST, min(MOST, len(order) - 1) + 1, 2)
-        sets |= dict.fromkeys(tuple(sorted(order[:k])) for k in longer)
-    return parts, list(sets)
 
 
 def differences(

@@ -9,34 +9,15 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes32, Counts, Floats, Positions
 from synth_audit.audits._declarations import at_least, descriptive, risk_over_control
 from synth_audit.audits.privacy.singling_out import predicates
-from synth_audit.audits.privacy.singling_out.predicates import (
-    CodedRows,
-    ColumnCodebook,
-    Matches,
-    Predicates,
-    codebook,
-    match,
-)
+from synth_audit.audits.privacy.singling_out.predicates import CodedRows, ColumnCodebook, Matches, Predicates
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import (
-    DESCRIPTIONS,
-    Exposure,
-    Findings,
-    Interval,
-    IntervalEstimate,
-    Measurement,
-    MeasurementId,
-    Reference,
-    SampleCounts,
-    Series,
-)
+from synth_audit.findings import measurement
 from synth_audit.neighbours.repeats import repeated_at_most, row_kinds
 from synth_audit.neighbours.search import nearest_other
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
@@ -51,7 +32,7 @@ from synth_audit.stats.proportions import (
 RISK = risk_over_control(
     "risk",
     "Singling-out risk",
-    unit=DESCRIPTIONS,
+    unit=measurement.DESCRIPTIONS,
     proportional=False,  # a joined guess at a copied row fits others in train too, unless all of it is copied
     help="0: guesses single out training rows no more often than strangers; 1: every guess does.",
 )
@@ -59,7 +40,7 @@ RISK = risk_over_control(
 WORST = risk_over_control(
     "worst_risk",
     "Singling-out risk, worst attack",
-    unit=DESCRIPTIONS,
+    unit=measurement.DESCRIPTIONS,
     proportional=False,  # generators that draw exact values of single columns reach 1 without copying a row
     help="The riskiest of the attack's settings; its interval allows for their number.",
 )
@@ -109,7 +90,7 @@ _FEWEST = 20
 _NAMED = 10
 """Columns that the note names."""
 
-HONEST = Reference(0.0, "a release that is independent of the training rows")
+HONEST = measurement.Reference(0.0, "a release that is independent of the training rows")
 
 _MOST_COLUMNS = 5
 """An exposure names at most this many columns."""
@@ -154,11 +135,7 @@ class IsolationRate:
         shared = max(most, squares / total) if total else most
         return cls(total / n, n, n / shared)
 
-    def at_most(self, bound: float) -> IsolationRate:
-        """The same with its share cut at a bound that it cannot truly exceed."""
-        return IsolationRate(min(self.share, bound), self.trials, self.effective) if self.trials else self
-
-    def interval(self, level: float) -> Interval:
+    def interval(self, level: float) -> measurement.Interval:
         """The interval on the effective number of guesses; the whole of [0, 1] without one."""
         if not self.trials:
             found = unknown_proportion(level)
@@ -177,13 +154,14 @@ class PredicateTrial:
     """Guesses tried on train and control.
 
     Attributes:
-        predicates: the guesses, p of them.
+        lexicon: what the codes of the guesses stand for. predicates: the guesses, p of them.
         in_train, in_control: what each matches; counts of train are exact where one control row is matched,
             those of control where train has fewer rows.
         naive: which guesses made without the release match one training row; p of them.
         sizes: rows of train and of control.
     """
 
+    lexicon: ColumnCodebook
     predicates: Predicates
     in_train: Matches
     in_control: Matches
@@ -209,27 +187,17 @@ class PredicateTrial:
         """
         n_t, n_c = train.shape[1], control.shape[1]
         limit = 2 if n_c <= n_t else n_c + 1
-        rows = CodedRows.of(control, lexicon.lasts)
-        in_control = [match(rows, predicates, limit) for predicates, _ in guesses]
+        rows = CodedRows.of(control, lexicon)
+        on_control = [predicates.match(rows, made, limit) for made, _ in guesses]
         del rows
-        rows = CodedRows.of(train, lexicon.lasts)
-        return [cls._of(*g, rows, there, n_c) for g, there in zip(guesses, in_control, strict=True)]
-
-    @classmethod
-    def _of(
-        cls,
-        predicates: Predicates,
-        without: Predicates,
-        train: CodedRows,
-        in_control: Matches,
-        n_control: int,
-    ) -> PredicateTrial:
-        """Try guesses on train, counting no further than the rates need."""
-        in_train, n = match(train, predicates), len(train)
-        if len(many := np.flatnonzero(in_control.single & (in_train.counts > 1))):
-            in_train.counts[many] = match(train, predicates.take(many), limit=n + 1).counts
-        by_luck = match(train, without).single
-        return cls(predicates, in_train, in_control, by_luck, (n, n_control))
+        rows, found = CodedRows.of(train, lexicon), []
+        for (made, without), in_control in zip(guesses, on_control, strict=True):
+            in_train = predicates.match(rows, made)
+            if len(many := np.flatnonzero(in_control.single & (in_train.counts > 1))):
+                in_train.counts[many] = predicates.match(rows, made.take(many), limit=n_t + 1).counts
+            by_luck = predicates.match(rows, without).single
+            found.append(cls(lexicon, made, in_train, in_control, by_luck, (n_t, n_c)))
+        return found
 
     @cached_property
     def train(self) -> IsolationRate:
@@ -247,12 +215,7 @@ class PredicateTrial:
         strangers = control_rate(there.counts[some], there.rows[some], here.counts[some], n_c, n_t)
         return IsolationRate.of(here.single[some], here.rows[some]), strangers
 
-    @property
-    def paired(self) -> bool:
-        """Train and control have as many rows, so that each guess had the same chance on both."""
-        return self.sizes[0] == self.sizes[1]
-
-    def risk(self, level: float, some: Bools | slice = slice(None)) -> IntervalEstimate:
+    def risk(self, level: float, some: Bools | slice = slice(None)) -> measurement.IntervalEstimate:
         """Of all guesses, or some given as a mask of shape (p,); see :func:`isolation_risk`."""
         return isolation_risk(*self.rates(some), level)
 
@@ -291,11 +254,14 @@ def gains_among_strangers(control: Counts, train: Counts, n_control: int, n_trai
         control: control rows matched, exact up to 1, or throughout when n_control > n_train; shape (p,).
         train: training rows matched, exact where one control row is; shape (p,).
     """
-    if n_control >= n_train:
-        return _one_of(control, n_train, n_control)
-    stay = n_train - n_control  # C(n − t, stay) / C(n, stay): none of the matched training rows stays
-    alone = np.exp(_log_choose(n_train - train, stay) - _log_choose(np.array(n_train), stay))
-    return np.asarray(np.where(control == 1, n_train / n_control * alone, 0.0), dtype=np.float64)
+    from scipy.stats import hypergeom  # lazy import: keeps CLI start fast
+
+    if n_control == n_train:
+        return np.equal(control, 1).astype(np.float64)
+    if n_control > n_train:
+        return np.asarray(hypergeom.pmf(1, n_control, control, n_train), dtype=np.float64)
+    none_stays = hypergeom.pmf(0, n_train, train, n_train - n_control)
+    return np.asarray(np.where(control == 1, n_train / n_control * none_stays, 0.0), dtype=np.float64)
 
 
 def control_rate(
@@ -307,7 +273,8 @@ def control_rate(
         rows: position of one matched control row, shape (p,); the rest as there.
     """
     gains = gains_among_strangers(control, train, n_control, n_train)
-    return IsolationRate.of(gains, rows, max(1.0, n_train / n_control)).at_most(chance_at_most(n_train))
+    rate = IsolationRate.of(gains, rows, max(1.0, n_train / n_control))
+    return replace(rate, share=min(rate.share, chance_at_most(n_train)))  # NaN without a guess stays NaN
 
 
 def published_factor(n_control: int, n_train: int) -> float:
@@ -322,7 +289,9 @@ def published_factor(n_control: int, n_train: int) -> float:
     return (n_control + 1) / (n_train + 1)
 
 
-def isolation_risk(train: IsolationRate, control: IsolationRate, level: float) -> IntervalEstimate:
+def isolation_risk(
+    train: IsolationRate, control: IsolationRate, level: float
+) -> measurement.IntervalEstimate:
     """Risk of being singled out through the release, beyond chance.
 
     :func:`~synth_audit.stats.attack_success.risk` on the middles of the intervals of the guesses made, with
@@ -336,33 +305,8 @@ def isolation_risk(train: IsolationRate, control: IsolationRate, level: float) -
     return replace(found, interval=replace(found.interval, low=low, high=high))
 
 
-def _one_of(marked: Counts, drawn: int, n: int) -> Floats:
-    """P(exactly one marked row among ``drawn`` of n), ``m·C(n − m, drawn − 1) / C(n, drawn)``, shape (p,)."""
-    if drawn == n:
-        return np.equal(marked, 1).astype(np.float64)
-    chance = np.exp(_log_choose(n - marked, drawn - 1) - _log_choose(np.array(n), drawn))
-    return np.asarray(np.where(marked > 0, marked * chance, 0.0), dtype=np.float64)
-
-
-def _log_choose(n: Counts | npt.NDArray[np.int_], k: int) -> Floats:
-    """Logarithm of the binomial coefficient; −∞ where k > n."""
-    from scipy.special import gammaln  # here, since a code location must not load it
-
-    known = np.maximum(n, k)
-    value = gammaln(known + 1.0) - gammaln(k + 1.0) - gammaln(known - k + 1.0)
-    return np.asarray(np.where(n >= k, value, -np.inf), dtype=np.float64)
-
-
-def exact_values(
-    trial: PredicateTrial | None, lexicon: ColumnCodebook, level: float
-) -> tuple[list[Measurement], tuple[str, ...]]:
-    """The risk of guesses on each column, and a note that names the columns where it is proven.
-
-    Args:
-        trial: of guesses on single columns; None where none was made.
-    """
-    if trial is None:
-        return [], ()
+def exact_values(trial: PredicateTrial, level: float) -> tuple[list[measurement.Measurement], list[str]]:
+    """The risk of guesses on single columns for each, and a note that names those where it is proven."""
     of_column = trial.predicates.columns[:, 0]
     asked, times = np.unique(of_column, return_counts=True)
     asked = asked[times >= _FEWEST]
@@ -371,44 +315,37 @@ def exact_values(
         some = of_column == j
         left = trial.risk(corrected_level(level, len(asked)), some)
         interval = worst_interval([left.interval], level, f"{len(asked)} columns")
-        name, n = lexicon.names[j], int(some.sum())
+        name, n = trial.lexicon.names[j], int(some.sum())
         found.append(EXACT_VALUES.at(left.value, column=name, interval=interval, n=n, reference=HONEST))
         if left.interval.low > 0:
             proven.append((-left.value, name))
     columns = [name for _, name in sorted(proven)]
     if not columns:
-        return found, ()
+        return found, []
     more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
-    return found, (
+    return found, [
         f"columns that leave with exact values of real people: {', '.join(columns[:_NAMED])}{more}. No row "
         "need be copied for that: a value that one person alone has tells that the person was in train. "
-        "Round these columns or put their values into coarser classes",
-    )
+        "Round these columns or put their values into coarser classes"
+    ]
 
 
-def exposure_of(
-    measurement: MeasurementId, trial: PredicateTrial, lexicon: ColumnCodebook, n_train: int
-) -> Exposure:
+def exposure_of(risk_id: measurement.MeasurementId, trial: PredicateTrial) -> measurement.Exposure:
     """The records singled out, and the columns most used for it.
 
     No trial on control: as fewer rows leave more of them alone, the same guesses would single out another
     share of control than of as many strangers as train has rows.
     """
     none = np.empty(0, dtype=np.intp)
-    return Exposure(
-        measurement=measurement,
-        columns=tuple(lexicon.names[j] for j in trial.most_used()[:_MOST_COLUMNS]),
-        train_tried=np.arange(n_train),
-        train_hit=np.unique(trial.in_train.rows[trial.in_train.single]),
-        control_tried=none,
-        control_hit=none,
-    )
+    columns = tuple(trial.lexicon.names[j] for j in trial.most_used()[:_MOST_COLUMNS])
+    hit = np.unique(trial.in_train.rows[trial.in_train.single])
+    return measurement.Exposure(risk_id, columns, np.arange(trial.sizes[0]), hit, none, none)
 
 
-def pictured(made: Mapping[str, PredicateTrial]) -> Series:
+def pictured(made: Mapping[str, PredicateTrial]) -> measurement.Series:
     """Success rates of all settings side by side."""
-    return Series(
-        id=MeasurementId("", "success_rates"),
+    return measurement.Series(
+        id=measurement.MeasurementId("", "success_rates"),
         title="Guesses that single out one person",
         kind="bar",
         x_label="attack",
@@ -537,17 +474,17 @@ class SinglingOut:
             raise ValueError("n_minimum must lie between 1 and n_attacks")
         at_least(self, max_trials=1, n_bins=2, max_outliers=1)
 
-    def run(self, subject: Subject, context: RunContext) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> measurement.Findings:
         """Guess in each setting and try every guess on train and control.
 
         Raises:
             NotApplicable: no predicate of any setting matches exactly one synthetic row.
         """
         tables = [*subject.real, subject.synthetic]
-        lexicon, (train, control, synthetic) = codebook(tables, subject.features)
-        subject, synthetic = without_repeats(subject, synthetic)
+        lexicon, (train, control, codes) = predicates.codebook(tables, subject.features)
+        subject, codes = without_repeats(subject, codes)
         guesses = {}
-        for setting, found in self._guesses(subject, synthetic, lexicon, context):
+        for setting, found in self._guesses(subject, CodedRows.of(codes, lexicon), context):
             width = int(np.median(found.widths)) if len(found) else 1
             guesses[setting] = (found, predicates.naive(lexicon, width, len(found), context.rng))
         trials = PredicateTrial.of_each(list(guesses.values()), lexicon, train, control)
@@ -557,81 +494,83 @@ class SinglingOut:
             raise NotApplicable(
                 "no predicate matches exactly one synthetic row, so there is nothing to guess"
             )
-        measured = [
-            m for setting, trial in tried.items() for m in self._measured(setting, trial, subject.level)
-        ]
+        level, notes = subject.level, list[str]()
+        measured = [m for setting, trial in tried.items() for m in self._measured(setting, trial, level)]
         if self.published:
-            factor = published_factor(control.shape[1], train.shape[1])
-            measured += [self._published(*item, factor, subject.level) for item in made.items()]
-        betrayed, notes = exact_values(made.get(UNIVARIATE), lexicon, subject.level)
-        sizes = train.shape[1], control.shape[1]
-        return Findings(
-            (self._worst(made.values(), subject.level), *measured, *betrayed),
+            measured += [self._published(setting, trial, level) for setting, trial in made.items()]
+        if UNIVARIATE in made:
+            betrayed, notes = exact_values(made[UNIVARIATE], level)
+            measured += betrayed
+        if few := [setting for setting, trial in tried.items() if len(trial) < self.n_minimum]:
+            notes.append(
+                f"{', '.join(few)}: too few unique predicates were found to judge this setting by itself"
+            )
+        if control.shape[1] < train.shape[1]:
+            notes.append(
+                "control is smaller than train: control rows took the place of as many training rows, and "
+                "those guesses count that single out one of them, in proportion"
+            )
+        return measurement.Findings(
+            (self._worst(made.values(), level), *measured),
             (pictured(made),),
-            (*notes, *self._notes(tried, *sizes)),
-            tuple(exposure_of(RISK.id(setting), trial, lexicon, sizes[0]) for setting, trial in made.items()),
+            tuple(notes),
+            tuple(exposure_of(RISK.id(setting), trial) for setting, trial in made.items()),
         )
 
     def _guesses(
-        self, subject: Subject, codes: Codes32, lexicon: ColumnCodebook, context: RunContext
+        self, subject: Subject, synthetic: CodedRows, context: RunContext
     ) -> Iterator[tuple[str, Predicates]]:
         """Name and distinct guesses of each setting, read off the release's codes."""
-        synthetic = CodedRows.of(codes, lexicon.lasts)
-        n, d, rng = self.n_attacks, len(lexicon), context.rng
+        n, d, rng = self.n_attacks, len(synthetic.lexicon), context.rng
+        trials, bins = self.max_trials * n, self.n_bins
         if self.univariate:
-            yield UNIVARIATE, predicates.univariate(synthetic, lexicon, n, rng)
+            yield UNIVARIATE, predicates.univariate(synthetic, n, rng)
         for k in sorted({min(k, d) for k in self.multivariate} - {1}):
-            found = predicates.multivariate(synthetic, lexicon, k, n, self.max_trials * n, rng)
-            yield f"multivariate[{k}]", found
+            yield f"multivariate[{k}]", predicates.multivariate(synthetic, k, n, trials, rng)
         if not (self.embedding or self.embedding_columns):
             return
-        outliers, bins = self._outliers(subject, context), self.n_bins
+        outliers = self._outliers(subject, context)
         if self.embedding:
-            yield EMBEDDING, predicates.guided(synthetic, lexicon, outliers, n, bins, rng)
+            yield EMBEDDING, predicates.guided(synthetic, outliers, n, bins, rng)
         for k in sorted({min(k, d) for k in self.embedding_columns} - {1}):
-            trials = self.max_trials * n
-            found = predicates.outlying(synthetic, lexicon, outliers, k, n, bins, trials, rng)
-            yield f"{EMBEDDING}[{k}]", found
+            yield f"{EMBEDDING}[{k}]", predicates.outlying(synthetic, outliers, k, n, bins, trials, rng)
 
     def _outliers(self, subject: Subject, context: RunContext) -> Positions:
         """Synthetic rows by falling distance to their second-nearest other row in the embedding."""
-        [points] = embed(
-            subject.train,
-            [subject.synthetic],
-            subject.features,
-            settings=self.embedding_settings,
-            context=context,
-        )
+        tables, settings = [subject.synthetic], self.embedding_settings
+        [points] = embed(subject.train, tables, subject.features, settings=settings, context=context)
         few = np.sort(context.rng.choice(len(points), min(len(points), self.max_outliers), replace=False))
         apart = nearest_other(points, few).second
         return few[np.argsort(-apart, kind="stable")][: self.n_attacks]
 
-    def _measured(self, setting: str, trial: PredicateTrial, level: float) -> Iterator[Measurement]:
+    def _measured(
+        self, setting: str, trial: PredicateTrial, level: float
+    ) -> Iterator[measurement.Measurement]:
         """Risk of one setting, the rates it is made of, and the paired risk where the sizes allow it."""
         n = len(trial)
-        counts = SampleCounts(n_requested=self.n_attacks, n_achieved=n, n_minimum=self.n_minimum)
+        counts = measurement.SampleCounts(n_requested=self.n_attacks, n_achieved=n, n_minimum=self.n_minimum)
         yield RISK.at(trial.risk(level), setting=setting, reference=HONEST, **counts)
         if not n:
             return
         hits, strangers = trial.in_train.single, trial.in_control.single
-        control = IntervalEstimate(trial.control.share, trial.control.interval(level))
+        control = measurement.IntervalEstimate(trial.control.share, trial.control.interval(level))
         rates = [
             (TRAIN_RATE, Proportion.of(hits).estimate(level), self.n_attacks),
             (CONTROL_RATE, control, self.n_attacks),
             (NAIVE_RATE, Proportion.of(trial.naive).estimate(level), n),
         ]
-        if trial.paired:
+        if trial.sizes[0] == trial.sizes[1]:  # each guess had the same chance on both
             rates.append((PAIRED_RISK, paired_risk(hits, strangers, level), self.n_attacks))
         for quantity, found, asked in rates:
             yield quantity.at(found, setting=setting, n_requested=asked, n_achieved=n)
 
-    def _published(self, setting: str, trial: PredicateTrial, factor: float, level: float) -> Measurement:
+    def _published(self, setting: str, trial: PredicateTrial, level: float) -> measurement.Measurement:
         """The risk as the literature puts it; see :func:`published_factor`."""
-        n, hits = len(trial), float(trial.in_control.single.sum())
-        found = risk(Proportion.of(trial.in_train.single), Proportion(min(n, factor * hits), n), level)
+        n, hits = len(trial), published_factor(*trial.sizes[::-1]) * float(trial.in_control.single.sum())
+        found = risk(Proportion.of(trial.in_train.single), Proportion(min(n, hits), n), level)
         return PUBLISHED_RISK.at(found, setting=setting, n_requested=self.n_attacks, n_achieved=n)
 
-    def _worst(self, made: Collection[PredicateTrial], level: float) -> Measurement:
+    def _worst(self, made: Collection[PredicateTrial], level: float) -> measurement.Measurement:
         """The riskiest setting; the class says what becomes of those that fell short."""
         each = corrected_level(level, len(made))
         most = max(len(trial) for trial in made)
@@ -642,20 +581,8 @@ class SinglingOut:
             or len(trial) >= self.n_minimum
             or most < self.n_minimum
         ]
-        counts = SampleCounts(n_requested=self.n_attacks, n_achieved=most, n_minimum=self.n_minimum)
+        counts = measurement.SampleCounts(
+            n_requested=self.n_attacks, n_achieved=most, n_minimum=self.n_minimum
+        )
         interval = worst_interval([i for _, i in judged], level, f"{len(made)} settings")
         return WORST.at(max(v for v, _ in judged), interval=interval, reference=HONEST, **counts)
-
-    def _notes(self, tried: Mapping[str, PredicateTrial], n_train: int, n_control: int) -> tuple[str, ...]:
-        few = [setting for setting, trial in tried.items() if len(trial) < self.n_minimum]
-        notes = []
-        if few:
-            notes.append(
-                f"{', '.join(few)}: too few unique predicates were found to judge this setting by itself"
-            )
-        if n_control < n_train:
-            notes.append(
-                "control is smaller than train: control rows took the place of as many training rows, and "
-                "those guesses count that single out one of them, in proportion"
-            )
-        return tuple(notes)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import count
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes32, Counts32, Floats, Integers, Positions
+from synth_audit.audits._targets import drawn
 from synth_audit.encode.codes import numbered_values, split_rows
 from synth_audit.table.kind import Domain
 from synth_audit.table.label_forms import standard_form
@@ -31,8 +33,8 @@ _BATCH = 4096
 _ROUNDS = 8
 """How often each outlier is described, every time by other columns."""
 
-Bins = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
-"""Ends of the range of codes into which each code of a column falls, shape (last + 1,) each."""
+Ranges = tuple[Codes32, Codes32]
+"""Least and largest codes of ranges; of bins, into which each code of a column falls, shape (last + 1,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +57,10 @@ class ColumnCodebook:
     def __len__(self) -> int:
         return len(self.values)
 
-    def last(self, j: int) -> int:
-        """The largest code of column j; 0 when all its values are missing."""
-        return len(self.values[j])
-
-    @property
-    def lasts(self) -> list[int]:
-        """The largest code of every column."""
-        return [self.last(j) for j in range(len(self))]
+    @cached_property
+    def lasts(self) -> Codes32:
+        """The largest code of every column; 0 when all its values are missing."""
+        return np.array(list(map(len, self.values)), dtype=np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,31 +68,30 @@ class CodedRows:
     """A table prepared for conjunctions of ranges: for each column also its rows in the order of their codes.
 
     Attributes:
-        codes: shape (d, n).
+        lexicon: what the codes stand for. codes: shape (d, n).
         order: row positions by ascending code, shape (d, n).
         starts: how many rows have a code below 0, 1, … last + 1, one column after the other; a column may
             have as many codes as there are rows.
         firsts: where each column begins in ``starts``, and their end, shape (d + 1,).
     """
 
+    lexicon: ColumnCodebook
     codes: Codes32
     order: Codes32
     starts: Counts32
     firsts: Positions
 
     @classmethod
-    def of(cls, codes: Codes32, lasts: Sequence[int]) -> CodedRows:
+    def of(cls, codes: Codes32, lexicon: ColumnCodebook) -> CodedRows:
         """Sort each column once."""
-        order = np.empty_like(codes)
-        for j, (column, last) in enumerate(zip(codes, lasts, strict=True)):
+        order, starts = np.empty_like(codes), []
+        for j, (column, last) in enumerate(zip(codes, lexicon.lasts, strict=True)):
             # Two bytes are sorted digit by digit, several times as fast and into the same order.
             short = column.astype(np.uint16) if last < 2**16 else column
             order[j] = np.argsort(short, kind="stable")
-        counts = [
-            np.append(0, np.bincount(c, minlength=last + 1)) for c, last in zip(codes, lasts, strict=True)
-        ]
-        starts = np.concatenate([np.cumsum(n, dtype=np.int32) for n in counts])
-        return cls(codes, order, starts, np.cumsum([0, *map(len, counts)]))
+            counts = np.append(0, np.bincount(column, minlength=last + 1))
+            starts.append(np.cumsum(counts, dtype=np.int32))
+        return cls(lexicon, codes, order, np.concatenate(starts), np.cumsum([0, *map(len, starts)]))
 
     def __len__(self) -> int:
         return int(self.codes.shape[1])
@@ -242,18 +239,15 @@ def _hits(
     return which, hits
 
 
-def univariate(synthetic: CodedRows, lexicon: ColumnCodebook, n: int, rng: np.random.Generator) -> Predicates:
+def univariate(synthetic: CodedRows, n: int, rng: np.random.Generator) -> Predicates:
     """Every predicate on one column that matches exactly one synthetic row, or a random n of them.
 
     Values that occur once (``==``), extremes (``<= min``, ``>= max``) and "is missing", where only one row
     is. They are a finite set: when fewer than n exist, all are guessed.
     """
-    found = [_single_values(synthetic, lexicon, j) for j in range(len(lexicon))]
+    found = [_single_values(synthetic, j) for j in range(len(synthetic.lexicon))]
     ends = np.cumsum([len(low) for low, _ in found])
-    if (total := int(ends[-1])) > n:
-        chosen = np.sort(rng.choice(total, n, replace=False))
-    else:
-        chosen = np.arange(total)
+    chosen = drawn(np.arange(ends[-1]), n, rng)
     columns = np.searchsorted(ends, chosen, side="right").astype(np.int32)
     # Of millions of values only those that are drawn become predicates.
     parts = [chosen[columns == j] - (ends[j] - len(low)) for j, (low, _) in enumerate(found)]
@@ -264,7 +258,7 @@ def univariate(synthetic: CodedRows, lexicon: ColumnCodebook, n: int, rng: np.ra
 
 
 def multivariate(
-    synthetic: CodedRows, lexicon: ColumnCodebook, k: int, n: int, max_trials: int, rng: np.random.Generator
+    synthetic: CodedRows, k: int, n: int, max_trials: int, rng: np.random.Generator
 ) -> Predicates:
     """Conjunctions over k random columns of a random synthetic row that match no other synthetic row.
 
@@ -275,8 +269,8 @@ def multivariate(
     Args:
         k: conditions, from 1 to the number of columns.
     """
+    lexicon = synthetic.lexicon
     medians = np.array([_median_code(synthetic, j) for j in range(len(lexicon))])
-    lasts = np.array(lexicon.lasts)
     numeric = np.array(lexicon.numeric)
 
     def draw(size: int) -> Predicates:
@@ -285,19 +279,14 @@ def multivariate(
         ranged = numeric[columns] & (codes != ABSENT)
         above = codes > medians[columns]
         low = np.where(ranged & ~above, 1, codes)
-        high = np.where(ranged & above, lasts[columns], codes)
+        high = np.where(ranged & above, lexicon.lasts[columns], codes)
         return Predicates(columns, low.astype(np.int32), high.astype(np.int32))
 
     return _searched(synthetic, draw, k, n, max_trials)
 
 
 def guided(
-    synthetic: CodedRows,
-    lexicon: ColumnCodebook,
-    outliers: Positions,
-    n: int,
-    n_bins: int,
-    rng: np.random.Generator,
+    synthetic: CodedRows, outliers: Positions, n: int, n_bins: int, rng: np.random.Generator
 ) -> Predicates:
     """Conjunctions of the bins of outlying synthetic rows, each grown until it matches that row alone.
 
@@ -308,16 +297,13 @@ def guided(
     Args:
         outliers: positions of synthetic rows, the most outlying first.
     """
-    d = len(lexicon)
-    bins = [_bins(synthetic, lexicon, j, n_bins) for j in range(d)]
-    seen: set[bytes] = set()
+    d, seen = len(synthetic.lexicon), set[bytes]()
+    bins = [_bins(synthetic, j, n_bins) for j in range(d)]
     found = Predicates.none(d)
     for _ in range(_ROUNDS):
         grown = [_grown(synthetic, row, rng.permutation(d).tolist(), bins) for row in outliers]
-        unique = [g for g in grown if g is not None]
-        if unique:
-            stacked = Predicates(*np.stack(unique, axis=1))
-            found = found.joined(fresh(stacked, seen))
+        if unique := [g for g in grown if g is not None]:
+            found = found.joined(fresh(Predicates(*np.stack(unique, axis=1)), seen))
         if len(found) >= n:
             break
     return found.take(np.arange(min(n, len(found))))
@@ -325,7 +311,6 @@ def guided(
 
 def outlying(
     synthetic: CodedRows,
-    lexicon: ColumnCodebook,
     outliers: Positions,
     k: int,
     n: int,
@@ -344,8 +329,8 @@ def outlying(
         outliers: positions of synthetic rows, the most outlying first; at least one.
         k: conditions, from 1 to the number of columns.
     """
-    d, turns = len(lexicon), count()
-    bins = [_range_bins(synthetic, lexicon, j, n_bins) for j in range(d)]
+    d, turns = len(synthetic.lexicon), count()
+    bins = [_range_bins(synthetic, j, n_bins) for j in range(d)]
 
     def draw(size: int) -> Predicates:
         rows = outliers[[next(turns) % len(outliers) for _ in range(size)]]
@@ -380,8 +365,7 @@ def _searched(
     synthetic: CodedRows, draw: Callable[[int], Predicates], k: int, n: int, max_trials: int
 ) -> Predicates:
     """Draw until n distinct predicates match exactly one synthetic row, or trials run out."""
-    seen: set[bytes] = set()
-    found, trials = Predicates.none(k), 0
+    found, trials, seen = Predicates.none(k), 0, set[bytes]()
     while len(found) < n and trials < max_trials:
         size = min(_BATCH, max(256, 2 * n), max_trials - trials)
         trials += size
@@ -392,14 +376,12 @@ def _searched(
     return found.take(np.arange(min(n, len(found))))
 
 
-def _single_values(
-    synthetic: CodedRows, lexicon: ColumnCodebook, j: int
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _single_values(synthetic: CodedRows, j: int) -> Ranges:
     """Ranges of codes of column j that hold exactly one synthetic row: one value, or up to an extreme."""
-    counts, last = synthetic.counts(j), lexicon.last(j)
+    counts, last = synthetic.counts(j), synthetic.lexicon.lasts[j]
     single = np.flatnonzero(counts == 1).astype(np.int32)
     present = np.flatnonzero(counts[1:]) + 1
-    if not lexicon.numeric[j] or not len(present):
+    if not synthetic.lexicon.numeric[j] or not len(present):
         return single, single
     least, most = int(present[0]), int(present[-1])
     ends = [(1, least)] * bool(counts[least] == 1) + [(most, last)] * bool(counts[most] == 1)
@@ -416,36 +398,36 @@ def _median_code(rows: CodedRows, j: int) -> int:
     return int(rows.codes[j, rows.order[j, middle]])
 
 
-def _subsets(d: int, k: int, size: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+def _subsets(d: int, k: int, size: int, rng: np.random.Generator) -> Codes32:
     """``size`` random sets of k of d columns, shape (size, k), ascending."""
     return np.sort(np.argsort(rng.random((size, d)), axis=1)[:, :k], axis=1).astype(np.int32)
 
 
-def _bins(rows: CodedRows, lexicon: ColumnCodebook, j: int, n_bins: int) -> Bins:
+def _bins(rows: CodedRows, j: int, n_bins: int) -> Ranges:
     """Bins of column j that hold about as many synthetic rows each."""
-    missing = int(rows.counts(j)[0])
-    if not lexicon.numeric[j] or missing == len(rows):
-        return _each_its_own(lexicon.last(j))
+    missing, last = int(rows.counts(j)[0]), rows.lexicon.lasts[j]
+    if not rows.lexicon.numeric[j] or missing == len(rows):
+        return _each_its_own(last)
     ranks = missing + (np.arange(1, n_bins) * (len(rows) - missing)) // n_bins
-    return _between(rows.codes[j, rows.order[j, ranks]], lexicon.last(j))
+    return _between(rows.codes[j, rows.order[j, ranks]], last)
 
 
-def _range_bins(rows: CodedRows, lexicon: ColumnCodebook, j: int, n_bins: int) -> Bins:
+def _range_bins(rows: CodedRows, j: int, n_bins: int) -> Ranges:
     """Bins of column j that are equally wide in the range of its synthetic values."""
-    present = np.flatnonzero(rows.counts(j)[1:])
-    if not lexicon.numeric[j] or not len(present):
-        return _each_its_own(lexicon.last(j))
-    values, part = lexicon.values[j], np.arange(1, n_bins) / n_bins
+    present, last = np.flatnonzero(rows.counts(j)[1:]), rows.lexicon.lasts[j]
+    if not rows.lexicon.numeric[j] or not len(present):
+        return _each_its_own(last)
+    values, part = rows.lexicon.values[j], np.arange(1, n_bins) / n_bins
     edges = values[present[0]] * (1 - part) + values[present[-1]] * part  # a difference could overflow
-    return _between(np.searchsorted(values, edges) + 1, lexicon.last(j))
+    return _between(np.searchsorted(values, edges) + 1, last)
 
 
-def _each_its_own(last: int) -> Bins:
+def _each_its_own(last: int) -> Ranges:
     code = np.arange(last + 1, dtype=np.int32)
     return code, code
 
 
-def _between(firsts: npt.NDArray[np.integer], last: int) -> Bins:
+def _between(firsts: npt.NDArray[np.integer], last: int) -> Ranges:
     """Bins that begin at these codes, the lowest from 1 on and the highest up to the last."""
     edges = np.unique(np.concatenate([[1], firsts, [last + 1]]))
     place = np.searchsorted(edges, np.arange(1, last + 1), side="right")
@@ -454,10 +436,10 @@ def _between(firsts: npt.NDArray[np.integer], last: int) -> Bins:
     return low, high
 
 
-def _grown(rows: CodedRows, row: int, columns: list[int], bins: list[Bins]) -> Codes32 | None:
+def _grown(rows: CodedRows, row: int, columns: list[int], bins: list[Ranges]) -> Codes32 | None:
     """Conditions on this row until no other row meets them, the first repeated to fill up; shape (3, d)."""
     conditions: list[tuple[int, int, int]] = []
-    matched: npt.NDArray[np.int32] | None = None
+    matched: Codes32 | None = None
     for j in columns:
         code = rows.codes[j, row]
         low, high = int(bins[j][0][code]), int(bins[j][1][code])
@@ -473,11 +455,9 @@ def _grown(rows: CodedRows, row: int, columns: list[int], bins: list[Bins]) -> C
     return None
 
 
-def _from_domain(
-    lexicon: ColumnCodebook, j: int, uniform: Floats, upwards: Bools
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+def _from_domain(lexicon: ColumnCodebook, j: int, uniform: Floats, upwards: Bools) -> Ranges:
     """Ranges of codes for uniform draws from the domain of column j, shape (n,) each."""
-    domain, values, last = lexicon.domains[j], lexicon.values[j], lexicon.last(j)
+    domain, values, last = lexicon.domains[j], lexicon.values[j], lexicon.lasts[j]
     if lexicon.numeric[j] and domain.bounds is not None:
         least, most = domain.bounds
         drawn = least * (1 - uniform) + most * uniform  # a difference of the two could overflow

@@ -14,12 +14,28 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.arrays import Codes, Floats, Floats32, Positions
-from synth_audit.encode.codes import by_frequency
+from synth_audit.arrays import Floats, Floats32, Positions
+from synth_audit.audits.privacy._known_columns import KnownColumn
+from synth_audit.encode.codes import few_labels
 from synth_audit.stats.association import one_hot, starts
+
+Columns = tuple[int, ...]
+"""Positions of columns, ascending."""
 
 LabelCodes = npt.NDArray[Any]
 """Codes of labels in whatever type of whole numbers."""
+
+FEWEST, MOST = 6, 16
+"""Columns of a set that tell little each."""
+
+BLOCKS = (8, 11, 14)
+"""Surest columns of a block of which all but one are known, each the secret in turn."""
+
+_MOST_BITS = 3.0
+"""A column tells little where two rows agree in it by a chance of one in eight, or more."""
+
+_KEPT = 8
+"""Labels of such a column by which blocks are searched for, the rarest together."""
 
 _ASKED, _ROWS = 2000, 2000
 """People, and rows of the release and of other people beside them, that are compared at most."""
@@ -68,10 +84,33 @@ class WeakBlock:
     evidence: float
 
 
-def few_labels(cells: LabelCodes, most: int) -> Codes:
-    """The commonest labels, and one for all others; 0 … most − 1, shape (n,)."""
-    [ranked] = by_frequency([cells], cells)
-    return np.minimum(ranked, most - 1)
+def weak_sets(
+    columns: Sequence[KnownColumn], n_release: int, rng: np.random.Generator
+) -> tuple[list[Columns], list[Columns]]:
+    """The surest columns of the two most evident blocks, and sets of 6 to 16 of them; each ascending.
+
+    The sets are the surest columns, more and more, and all of a block but one, which is then the secret.
+    Whoever is looked up is looked at, of train and control alike, without asking who is of which.
+
+    Args:
+        columns: rows of the release first, then those of the people.
+    """
+    # What it tells that two rows agree: −log2 of the chance that they do.
+    counts = (np.unique(column.known_secret(), return_counts=True)[1] for column in columns)
+    bits = [float(-np.log2(((n / n.sum()) ** 2).sum())) for n in counts]
+    weak = [i for i, told in enumerate(bits) if 0 < told <= _MOST_BITS]
+    if len(weak) <= FEWEST:
+        return [], []
+    codes = np.column_stack([few_labels(columns[i].values, _KEPT).astype(np.int8) for i in weak])
+    parts, sets = list[Columns](), dict[Columns, None]()
+    for block in weak_blocks(codes[:n_release], codes[n_release:], rng):
+        order = [weak[i] for i in block.order]
+        parts += [tuple(sorted(order[:k])) for k in BLOCKS if k <= len(order)]
+        surest = order[: int(np.clip(block.size, FEWEST + 1, MOST + 1))]
+        sets |= dict.fromkeys(tuple(sorted(set(surest) - {secret})) for secret in surest)
+        longer = range(FEWEST, min(MOST, len(order) - 1) + 1, 2)
+        sets |= dict.fromkeys(tuple(sorted(order[:k])) for k in longer)
+    return parts, list(sets)
 
 
 def weak_blocks(release: LabelCodes, people: LabelCodes, rng: np.random.Generator) -> list[WeakBlock]:
