@@ -20,7 +20,7 @@ from synth_audit.execution.context import RunContext
 from synth_audit.generators._deep import network_model
 from synth_audit.plugins.audit import Leak, RandomSplit, Subject
 from synth_audit.stats import prediction
-from synth_audit.table.rule_grammar import parse_rules
+from synth_audit.table.rules import parse_rules
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
