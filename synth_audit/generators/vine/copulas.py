@@ -9,9 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.encode.univariate import MarginMethod, column_margin
+from synth_audit.encode.univariate import Margin, MarginMethod, column_margin, stepwise_margin
 from synth_audit.generators.vine.columns import Variable
-from synth_audit.stats.margins import Margin, stepwise_margin
 from synth_audit.stats.regression import fill_scores
 
 FamilySet = Literal["one_parameter", "parametric", "nonparametric"]
