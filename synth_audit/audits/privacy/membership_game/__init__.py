@@ -35,7 +35,6 @@ from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.plugins.fitting import FitRecipe
 from synth_audit.stats import roc
 from synth_audit.stats.attack_success import corrected_level, worst_estimate
-from synth_audit.stats.epsilon import most_advantage
 from synth_audit.stats.proportions import Proportion, proportion_interval
 from synth_audit.stats.resampling import box_lines, critical_value, mean_interval
 from synth_audit.stats.roc import auroc
@@ -308,7 +307,7 @@ def least_gain(epsilon: float, delta: float) -> float:
     From ``Adv ≤ (e^ε − 1 + 2δ) / (e^ε + 1)`` (Kairouz et al. 2015, Humphries et al. 2023), never above the
     ``e^ε − 1`` of Yeom et al. 2018 when δ is 0, and not void for a large ε.
     """
-    return 1 - most_advantage(epsilon, delta)
+    return 1 - AttackerLimit("", epsilon, delta).most_advantage
 
 
 def refuted(headline: Measurement, epsilon: float, delta: float) -> Measurement:
