@@ -139,8 +139,8 @@ class AttackerLimit:
     def most_found(self, false_alarms: float) -> float:
         """The largest true-positive rate at a rate f of false alarms.
 
-        ``min(1, e^ε f + δ, 1 − e^−ε (1 − δ − f))``. The two tables differ by what the guarantee hides. Concave in ``f``: it holds for a mean over several
-        games too.
+        ``min(1, e^ε f + δ, 1 − e^−ε (1 − δ − f))``. The two tables differ by what the guarantee hides.
+        Concave in ``f``: it holds for a mean over several games too.
 
         Args:
             false_alarms: f, in [0, 1].
