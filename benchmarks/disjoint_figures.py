@@ -25,6 +25,7 @@ from _disjoint_figures_page import times_as_fast, write  # beside this script
 from disjoint_paper import CART, MODELS, TABLES, joined, numbers_of, on_file, shares, sides
 
 from synth_audit.arrays import Floats
+from synth_audit.audits.fidelity._shared_cells import hellinger
 from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.errors import DataError
@@ -35,7 +36,6 @@ from synth_audit.generators.disjoint.partition import Groups, TableAssociations,
 from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext, Model
 from synth_audit.plugins.plugin_config import build_generator
-from synth_audit.stats.distributions import hellinger
 from synth_audit.stats.roc import auroc
 from synth_audit.table.schema import PublicDomain, quantitative
 from synth_audit.table.schema_inference import infer_schema

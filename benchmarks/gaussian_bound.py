@@ -19,9 +19,9 @@ from scipy.stats import norm
 
 from synth_audit.arrays import Bools, Floats
 from synth_audit.audits.privacy.one_run import gaussian_bound, mu_at_least
+from synth_audit.audits.privacy.one_run.claims import Claims, Coins, FixedSizes, epsilon_at_least
 from synth_audit.audits.privacy.one_run.people import ClaimablePeople
 from synth_audit.dp.composition import gaussian_epsilon
-from synth_audit.stats.epsilon import Claims, Coins, FixedSizes, epsilon_at_least
 
 PEOPLE, ALPHA, DELTA = 10_000, 0.05, 1e-5
 

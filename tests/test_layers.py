@@ -136,7 +136,7 @@ def test_a_fault_is_found(tmp_path, file, text, why):
             "synth_audit/generators/vine/__init__.py",
             "from synth_audit.generators.vine.model import VineModel",
         ),
-        ("synth_audit/generators/vine.py", "from synth_audit.stats.margins import Margin"),
+        ("synth_audit/generators/vine.py", "from synth_audit.encode.univariate import Margin"),
         ("synth_audit/audits/privacy/b.py", "from synth_audit.audits.privacy import _shared"),
         ("synth_audit/audits/privacy/b.py", "from synth_audit.audits._shared import f"),
         ("synth_audit/generators/deep/__init__.py", "from synth_audit.generators.deep.net import Net"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,13 +14,15 @@ from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.neighbours.search import nearest_others
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.epsilon import of_replacing
 from synth_audit.table.people import key_columns, persons
 from synth_audit.table.schema import Column, Role
 from synth_audit.table.table import Table
 
 FEWEST_GUESSES = 100
 """With fewer guesses on either side a success rate may be more than ten points off, which decides nothing."""
+
+_LARGEST_EPSILON = 700.0
+"""Of a larger one the exponential overflows, and nothing is promised anyway."""
 
 ISOLATED_FROM = 5
 """Nearest other rows to which the mean distance says how isolated a row is."""
@@ -128,3 +131,41 @@ class AttackerLimit:
         if replaced and guarantee.neighbouring is Neighbouring.ADD_OR_REMOVE:
             epsilon, delta = of_replacing(epsilon, delta)
         return cls(label, epsilon, delta)
+
+    @property
+    def _factor(self) -> float:
+        return math.exp(min(self.epsilon, _LARGEST_EPSILON))
+
+    def most_found(self, false_alarms: float) -> float:
+        """The largest true-positive rate at a rate f of false alarms.
+
+        ``min(1, e^ε f + δ, 1 − e^−ε (1 − δ − f))``. The two tables differ by what the guarantee hides.
+        Concave in ``f``: it holds for a mean over several games too.
+
+        Args:
+            false_alarms: f, in [0, 1].
+
+        Returns:
+            In [f, 1].
+
+        Source: Wasserman & Zhou 2010; Kairouz, Oh & Viswanath 2015.
+        """
+        rising = self._factor * false_alarms + self.delta
+        falling = 1 - (1 - self.delta - false_alarms) / self._factor
+        return min(1.0, rising, falling)
+
+    @property
+    def most_advantage(self) -> float:
+        """The largest difference of both rates, ``(e^ε − 1 + 2δ) / (e^ε + 1)``, where those two lines meet.
+
+        Source: Kairouz, Oh & Viswanath 2015; Humphries et al. 2023.
+        """
+        return (self._factor - 1 + 2 * self.delta) / (self._factor + 1)
+
+
+def of_replacing(epsilon: float, delta: float) -> tuple[float, float]:
+    """The guarantee against one row in another's place, where that of adding or removing one is given.
+
+    Two steps between neighbours: ``(2 ε, (1 + e^ε) δ)``. Source: Dwork & Roth 2014, group privacy.
+    """
+    return 2 * epsilon, min(1.0, (1 + math.exp(min(epsilon, _LARGEST_EPSILON))) * delta)

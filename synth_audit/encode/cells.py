@@ -11,8 +11,8 @@ import numpy as np
 from synth_audit.arrays import Bools, Codes, Floats
 from synth_audit.encode.codes import Vocabulary, most_frequent
 from synth_audit.encode.kinds import number_kind
-from synth_audit.stats import distributions as dist
 from synth_audit.stats.association import JackknifeRows, rows_apart
+from synth_audit.stats.distributions import SortedNumbers, cell_codes
 from synth_audit.table.schema import Column, quantitative
 from synth_audit.table.table import Table
 
@@ -40,9 +40,9 @@ def anchored_cells(train: Table, column: Column, *, most_cells: int, most_labels
     """
     name = column.name
     if number_kind(column):
-        edges = dist.quantile_cells(train.numbers(name), most_cells)
+        edges = SortedNumbers.of(train.numbers(name)).quantile_cells(most_cells)
         size = len(edges) + 2
-        return AnchoredCells(size, lambda table: dist.cell_codes(table.numbers(name), edges), size - 1)
+        return AnchoredCells(size, lambda table: cell_codes(table.numbers(name), edges), size - 1)
     vocabulary = Vocabulary.of(name, train)
     frequent = most_frequent(vocabulary.counts(train), most_labels)
     rarer = int(frequent.sum())

@@ -13,12 +13,13 @@ import pyarrow as pa
 from synth_audit.arrays import Codes, Positions
 from synth_audit.encode.cells import column_grouping
 from synth_audit.encode.codes import cells_of, codes, few_labels
+from synth_audit.encode.robust_scale import CENTRAL
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import as_int_seed, child_rng, public_key
 from synth_audit.findings.sensitivity import PlantedLeaks
 from synth_audit.plugins.audit import Leak, Subject
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.stats.distributions import CENTRAL, entropy
+from synth_audit.stats.distributions import entropy
 from synth_audit.table.kind import NumberPart
 from synth_audit.table.people import key_columns, split
 from synth_audit.table.schema import Column, quantitative

@@ -11,13 +11,12 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.encode.ranks import CodedColumns
-from synth_audit.encode.univariate import column_margin
+from synth_audit.encode.univariate import Margin, column_margin
 from synth_audit.errors import PlanError
 from synth_audit.generators._model_files import SavedWhole, read_model
+from synth_audit.generators._trees import FEW, Tree, once_for_each_person
 from synth_audit.plugins.fitting import may_leave
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
-from synth_audit.stats.margins import Margin
-from synth_audit.stats.trees import FEW, Tree, once_for_each_person
 from synth_audit.table.table import Table
 
 _ANYWHERE = 0.5, 100.0

@@ -12,13 +12,10 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.encode.ranks import CodedColumns
-from synth_audit.encode.univariate import column_margin
+from synth_audit.encode.univariate import Margin, column_margin
 from synth_audit.errors import DataError, PlanError
 from synth_audit.generators._model_files import SavedWhole, read_model
-from synth_audit.plugins.fitting import may_leave
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
-from synth_audit.stats.margins import Margin
-from synth_audit.stats.trees import (
+from synth_audit.generators._trees import (
     Tree,
     bandwidths,
     grown_tree,
@@ -27,6 +24,8 @@ from synth_audit.stats.trees import (
     rare_numbers,
     smoothed,
 )
+from synth_audit.plugins.fitting import may_leave
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 

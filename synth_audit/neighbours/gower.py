@@ -14,8 +14,7 @@ from synth_audit.arrays import Bools, Floats, Positions, Scores
 from synth_audit.neighbours import gpu_scores, memory
 from synth_audit.neighbours.coordinates import Coordinates, in_steps, smallest_type
 from synth_audit.neighbours.leaves import Boxes, Leaves
-from synth_audit.neighbours.repeats import row_kinds
-from synth_audit.neighbours.search import Pairs, answers, different_rows, least
+from synth_audit.neighbours.search import Pairs, answers, different_rows, least, row_kinds
 
 _TIED = 1e-9
 """Distances are rounded to this."""

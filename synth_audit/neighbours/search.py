@@ -20,7 +20,6 @@ from synth_audit.execution.executor import allowed_threads, over_blocks
 from synth_audit.neighbours import gpu_scores, memory
 from synth_audit.neighbours.coordinates import add_unlike, in_steps, small_codes, told_apart
 from synth_audit.neighbours.leaves import Boxes
-from synth_audit.neighbours.repeats import abound, copy_number, row_kinds
 
 if TYPE_CHECKING:
     from synth_audit.neighbours.coordinates import Coordinates, Products
@@ -36,6 +35,9 @@ _MOST = 0.5
 
 _SEARCHED, _FEWEST = 4 * 10**9, 1_000
 """Pairs of rows that a search of a large reference may take, and queries that it has in any case."""
+
+_LOOK = 1000
+"""Rows looked at to see whether duplicates abound."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,6 +191,49 @@ def different_rows(
     order = order if but is None else order[order != but]
     first, count = np.unique(kinds[order], return_index=True, return_counts=True)[1:]
     return order[first], count
+
+
+def abound(numbers: Floats, labels: npt.NDArray[Any]) -> bool:
+    """Whether many rows have a twin, by rows evenly spread: then equal rows are better searched once."""
+    few = np.unique(np.linspace(0, len(numbers) - 1, min(len(numbers), _LOOK)).astype(np.intp))
+    return len(np.unique(row_kinds(numbers[few], labels[few]))) < 0.9 * len(few)
+
+
+def row_kinds(*parts: npt.NDArray[Any]) -> Integers:
+    """Numbers that rows share exactly when they are equal in all parts, shape (n,); of several (n, p)."""
+    from pandas import factorize  # here, since a code location must not load it
+
+    kinds = np.zeros(len(parts[0]), dtype=np.int64)
+    for column in (column for part in parts for column in part.T):
+        if kinds.max(initial=0) + 1 >= len(kinds):
+            break  # all rows differ already
+        values = factorize(np.ascontiguousarray(column))[0].astype(np.int64)
+        kinds = factorize(kinds * (values.max(initial=0) + 1) + values)[0].astype(np.int64)
+    return kinds
+
+
+def repeated_at_most(kinds: Integers, most: int) -> Positions:
+    """Positions of rows, ascending: the first of equal ones that are ``most`` or fewer, every one of others.
+
+    Args:
+        kinds: by :func:`row_kinds`, shape (n,).
+    """
+    often = np.bincount(kinds, minlength=1)[kinds] > most
+    often[np.unique(kinds, return_index=True)[1]] = True
+    return np.flatnonzero(often)
+
+
+def copy_number(kinds: Integers, place: Positions | None = None) -> Integers:
+    """How many equal rows stand before each row, shape (n,), by :func:`row_kinds`.
+
+    Args:
+        place: of each row in the order in which they stand; its position if left out.
+    """
+    order = np.argsort(kinds, kind="stable") if place is None else np.lexsort((place, kinds))
+    starts = np.searchsorted(kinds[order], np.arange(kinds.max(initial=0) + 1))
+    number = np.empty(len(kinds), dtype=np.int64)
+    number[order] = np.arange(len(kinds)) - starts[kinds[order]]
+    return number
 
 
 class Pairs:

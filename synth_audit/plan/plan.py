@@ -37,8 +37,7 @@ from synth_audit.plan.sections import (
 )
 from synth_audit.plugins.plugin_config import Location, PluginChoice, PluginConfig, combinations
 from synth_audit.plugins.source import CONNECTION, ConnectionSpec, without_transport
-from synth_audit.table.rule_grammar import FORMS, parse_rules
-from synth_audit.table.rules import Rule
+from synth_audit.table.rules import FORMS, Rule, parse_rules
 from synth_audit.table.schema import RELEASED
 from synth_audit.table.schema_inference import ColumnSpec
 

@@ -1,1 +1,1 @@
-"""Statistics of arrays: proportions, ROC curves, resampling, distributions, bounds on epsilon."""
+"""Statistics of arrays: proportions, ROC curves, resampling, associations, least squares."""

@@ -1,4 +1,4 @@
-"""Least squares on standardised columns, means of groups, and imputation that keeps linear relations."""
+"""Least squares on standardised columns, and means of groups."""
 
 from __future__ import annotations
 
@@ -20,9 +20,6 @@ _FARTHEST = float(np.finfo(np.float64).max) / 2
 
 BELIEVED = 5
 """The mean of a group of so many rows is drawn half way to 0: means of few rows are mostly noise."""
-
-MIN_PAIRS = 10
-"""Columns that are present together in fewer rows count as unrelated."""
 
 
 @dataclass(frozen=True)
@@ -229,54 +226,3 @@ def share_overlooked(used: int, free: int, chance: float, level: float) -> float
     edge = float(fdtri(used, free - used, 1 - chance))
     apart = float(ncfdtrinc(used, free - used, 0.5 - level / 2, edge))
     return apart / (apart + free + 1) if math.isfinite(apart) and apart > 0 else 1.0
-
-
-def fill_scores(scores: Floats, rng: np.random.Generator) -> Floats:
-    """Draw missing entries from a Gaussian given the entries that are present in the row.
-
-    z_m | z_o ~ N(R_mo R_oo⁻¹ z_o, R_mm − R_mo R_oo⁻¹ R_om), with R from :func:`pairwise_correlation`.
-
-    Args:
-        scores: normal scores, shape (n, d), NaN where missing; not changed.
-    """
-    known = ~np.isnan(scores)
-    if known.all():
-        return scores
-    correlation = pairwise_correlation(scores)
-    noise = rng.normal(size=scores.shape)
-    filled = scores.copy()
-    patterns, which = np.unique(known, axis=0, return_inverse=True)
-    for i, present in enumerate(patterns):
-        if present.all():
-            continue
-        rows, there, gone = np.flatnonzero(which == i), np.flatnonzero(present), np.flatnonzero(~present)
-        weights = np.linalg.solve(correlation[np.ix_(there, there)], correlation[np.ix_(there, gone)])
-        spread = correlation[np.ix_(gone, gone)] - correlation[np.ix_(gone, there)] @ weights
-        root = np.linalg.cholesky(spread + 1e-9 * np.eye(len(gone)))
-        filled[np.ix_(rows, gone)] = (
-            scores[np.ix_(rows, there)] @ weights + noise[np.ix_(rows, gone)] @ root.T
-        )
-    return filled
-
-
-def pairwise_correlation(scores: Floats) -> Floats:
-    """Pearson correlations over the rows with both values, made positive definite, shape (d, d).
-
-    Args:
-        scores: shape (n, d), NaN where missing.
-    """
-    known = (~np.isnan(scores)).astype(np.float64)
-    values = np.nan_to_num(scores)
-    pairs = known.T @ known
-    counts = np.maximum(pairs, 1.0)
-    means = values.T @ known / counts  # of column i over the rows where j is present too
-    variances = (values**2).T @ known / counts - means**2
-    covariance = values.T @ values / counts - means * means.T
-    scale = np.sqrt(np.maximum(variances, 0) * np.maximum(variances.T, 0))
-    usable = (scale > 1e-6) & (pairs >= MIN_PAIRS)
-    correlation = np.where(usable, covariance / np.where(usable, scale, 1.0), 0.0)
-    np.fill_diagonal(correlation, 1.0)
-    sizes, axes = np.linalg.eigh(correlation)
-    correlation = (axes * np.maximum(sizes, 1e-3)) @ axes.T
-    length = np.sqrt(np.diag(correlation))
-    return np.asarray(correlation / np.outer(length, length))

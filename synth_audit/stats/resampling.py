@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.arrays import Codes, Floats, Positions
+from synth_audit.arrays import Floats, Positions
 from synth_audit.findings.measurement import BOX_LINES, Interval
 
 
@@ -75,42 +75,6 @@ def reference_rows(n_rows: int, excluded: npt.ArrayLike, size: int, rng: np.rand
     allowed[np.asarray(excluded, dtype=np.intp)] = False
     candidates = np.flatnonzero(allowed)
     return np.sort(rng.choice(candidates, min(size, len(candidates)), replace=False)).astype(np.intp)
-
-
-def outlying(values: Floats, tail: float = 0.05) -> Positions:
-    """Positions, ascending, of values below the ``tail / 2`` or above the ``1 − tail / 2`` quantile.
-
-    Strictly beyond, so that a value which many rows share is no outlier. A missing value is none either.
-
-    Args:
-        values: shape (n,), NaN where missing.
-        tail: share of the rows outside, in (0, 1).
-    """
-    known = values[~np.isnan(values)]
-    if not len(known):
-        return np.empty(0, dtype=np.intp)
-    low, high = np.quantile(known, [tail / 2, 1 - tail / 2])
-    return np.flatnonzero((values < low) | (values > high))
-
-
-def rarest(codes: Codes, tail: float = 0.05) -> Positions:
-    """Positions, ascending, of the rows of the rarest category, and of the next ones up to ``tail`` in all.
-
-    Categories of one frequency count together, so that no order of theirs decides. Where all categories are
-    equally frequent, none is rare.
-
-    Args:
-        codes: shape (n,), negative where missing.
-        tail: share of the known rows, in (0, 1); the rarest category counts even if it has more.
-    """
-    known = codes[codes >= 0]
-    categories, counts = np.unique(known, return_counts=True)
-    sizes = np.unique(counts)
-    if len(sizes) < 2:
-        return np.empty(0, dtype=np.intp)
-    together = np.array([counts[counts <= size].sum() for size in sizes])
-    most = max(int(sizes[0]), int(sizes[together <= tail * len(known)].max(initial=0)))
-    return np.flatnonzero(np.isin(codes, categories[counts <= most]))
 
 
 def mean_interval(values: Floats, level: float) -> Interval:

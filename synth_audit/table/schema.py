@@ -16,8 +16,7 @@ import pyarrow as pa
 from synth_audit.errors import DataError
 from synth_audit.table.kind import Bounds, Domain, Kind, Order, Scale, kind_named
 from synth_audit.table.resolution import Resolution
-from synth_audit.table.rule_grammar import parse_rules
-from synth_audit.table.rules import OneOf, Rule, Within, quoted, quoted_value
+from synth_audit.table.rules import OneOf, Rule, Within, parse_rules, quoted, quoted_value
 
 _MOST_SHOWN = 8
 """Labels of a declared column that the text of its rule lists."""

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.audits.utility import _prediction_task as prediction
 from synth_audit.execution.context import RunContext
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats import prediction
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.audits._targets import AttackerLimit
 from synth_audit.audits.privacy.membership_game import (
     FEWEST_GAMES,
     KINDS,
@@ -36,7 +37,6 @@ from synth_audit.generators.independent import Independent
 from synth_audit.generators.resample import Resample
 from synth_audit.plugins.audit import Status, Subject
 from synth_audit.plugins.generator import FitContext, GeneratorInfo
-from synth_audit.stats.epsilon import most_found
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, load_table, read_table, save_table
 
@@ -547,7 +547,7 @@ def test_a_guarantee_is_held_against_the_game(epsilon, bound):
     drawn = {s.id.quantity: s for s in outcome.series}["attackers_curve"]
     found, most = (np.array(line) for line in drawn.lines.values())
     assert list(drawn.lines)[1] == f"most that ε = {epsilon:g} allows"
-    assert most == pytest.approx([most_found(x, epsilon, 0) for x in drawn.x], abs=1e-6)
+    assert most == pytest.approx([AttackerLimit("", epsilon, 0).most_found(x) for x in drawn.x], abs=1e-6)
     assert (found > most + 0.1).any() == (epsilon < 1)
 
 

@@ -17,6 +17,14 @@ from synth_audit.audits.privacy.one_run import (
     gaussian_bound,
     mu_at_least,
 )
+from synth_audit.audits.privacy.one_run.claims import (
+    Claims,
+    Coins,
+    allowed_pool,
+    beyond_most,
+    choose_rule,
+    epsilon_at_least,
+)
 from synth_audit.audits.privacy.one_run.people import (
     ClaimablePeople,
     gather,
@@ -31,7 +39,6 @@ from synth_audit.errors import NotApplicable
 from synth_audit.findings.measurement import Direction
 from synth_audit.neighbours.search import nearest
 from synth_audit.plugins.audit import RandomSplit, Subject
-from synth_audit.stats.epsilon import Claims, Coins, allowed_pool, beyond_most, choose_rule, epsilon_at_least
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import joined, read_table
 

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import r2_score
 
-from synth_audit.audits.utility._prediction_task import PredictionTask, prepare
+from synth_audit.audits.utility._prediction_task import PredictionTask, fit, prepare, r_squared
 from synth_audit.audits.utility.prediction import Prediction, Resampled
 from synth_audit.audits.utility.prediction import groups as weighing
 from synth_audit.audits.utility.prediction.groups import cosine, importances
-from synth_audit.stats.prediction import fit, r_squared
 
 TARGET = {"y": {"role": "target"}}
 

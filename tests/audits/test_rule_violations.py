@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_audit.audits.fidelity.constraints import put
-from synth_audit.table.rule_grammar import parse_rule, parse_rules
-from synth_audit.table.rules import Determines, OneOf, Ordered, Within
+from synth_audit.table.rules import Determines, OneOf, Ordered, Within, parse_rule, parse_rules
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 

@@ -12,12 +12,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from synth_audit.audits.fidelity._shared_cells import SortedPair, tellable
 from synth_audit.audits.fidelity.associations import Associations
 from synth_audit.audits.fidelity.coverage import Coverage
 from synth_audit.audits.fidelity.marginals import Marginals
 from synth_audit.examination.examine import rounded_for_publication
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.stats.distributions import SortedNumbers, SortedPair, tellable
+from synth_audit.stats.distributions import SortedNumbers
 
 N, COUNTS = 240, (3, 5, 7)
 

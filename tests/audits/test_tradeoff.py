@@ -11,8 +11,8 @@ from scipy.stats import norm
 
 from synth_audit.audits.privacy import one_run
 from synth_audit.audits.privacy.one_run import LARGEST_MU, mu_at_least
+from synth_audit.audits.privacy.one_run.claims import Claims, Coins, FixedSizes
 from synth_audit.dp.composition import gaussian_epsilon
-from synth_audit.stats.epsilon import Claims, Coins, FixedSizes
 
 ALPHA = 0.05
 RUNS = 200

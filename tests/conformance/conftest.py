@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import registry
+from synth_audit.audits.utility import _prediction_task as prediction
 from synth_audit.encode.encoded import Encoded
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.examination.planted_leaks import PlantedGenerator
 from synth_audit.execution.context import RunContext
 from synth_audit.generators._deep import network_model
 from synth_audit.plugins.audit import Leak, RandomSplit, Subject
-from synth_audit.stats import prediction
-from synth_audit.table.rule_grammar import parse_rules
+from synth_audit.table.rules import parse_rules
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 

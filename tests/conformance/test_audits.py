@@ -14,6 +14,7 @@ from conformance_by_name import by_name  # made importable by conftest.py
 from conformance_readme import README_AUDIT
 
 from synth_audit import registry
+from synth_audit.audits.utility import _prediction_task as prediction
 from synth_audit.examination.audit_runner import candidate_tasks, run_tasks
 from synth_audit.examination.examine import run_examination
 from synth_audit.execution.context import RunContext
@@ -24,7 +25,6 @@ from synth_audit.plan.sections import KnownAnswerSpec
 from synth_audit.plugins.audit import Leak, Need, RandomSplit, Status
 from synth_audit.report.charts import CHARTS
 from synth_audit.report.panels import PANELS
-from synth_audit.stats import prediction
 
 AUDITS = tuple(dict.fromkeys((*registry.catalogue("audit"), README_AUDIT)))
 PRIVACY = tuple(n for n, ref in registry.catalogue("audit").items() if ref.family == "privacy")

@@ -11,13 +11,13 @@ from synth_audit.audits import recognition
 from synth_audit.audits.recognition import detection_limit
 from synth_audit.audits.recognition.detection_limit import DetectionLimit, classes_of
 from synth_audit.audits.recognition.people import PooledPeople
+from synth_audit.audits.utility import _prediction_task as prediction
 from synth_audit.dagster import demo
 from synth_audit.dagster.assets import WORKERS
 from synth_audit.pipeline import stages
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Audit
 from synth_audit.registry import build
-from synth_audit.stats import prediction
 from synth_audit.store.workspace import Workspace
 from synth_audit.verdict.suite import Suite
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from synth_audit.generators._trees import Tree, grown_tree
 from synth_audit.generators.arf import GAP, Arf, adversarial_forest, leaf_mixture, merged
-from synth_audit.stats.trees import Tree, grown_tree
 
 
 def related(n=600, seed=0):

@@ -7,10 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from synth_audit.encode.univariate import Margin
 from synth_audit.generators._marginal.graphical_model import Conditional
 from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.generators.cart import Cart
-from synth_audit.stats.margins import Margin
 
 MARGIN = Margin(np.array([0.1, 2.0]), np.array([0.0, 1.0]), 0.5, (-np.inf, np.inf))
 PARTS = {

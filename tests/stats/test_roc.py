@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from synth_audit.stats.prediction import resampled_counts, scored
+from synth_audit.audits.utility._prediction_task import resampled_counts, scored
 from synth_audit.stats.roc import (
     PlacementValues,
     alarm,

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from synth_audit.errors import PlanError
 from synth_audit.plan.plan import parse_plan, plan_schema
 from synth_audit.table.arrow import microseconds
-from synth_audit.table.rule_grammar import parse_rule, parse_rules
 from synth_audit.table.rules import (
     Determines,
     OneOf,
@@ -23,6 +22,8 @@ from synth_audit.table.rules import (
     misread,
     nameable,
     ordered,
+    parse_rule,
+    parse_rules,
     quoted,
     read_value,
 )

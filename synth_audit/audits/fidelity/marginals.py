@@ -12,8 +12,9 @@ import numpy as np
 
 from synth_audit.arrays import Floats
 from synth_audit.audits._declarations import at_least, descriptive, distance
+from synth_audit.audits.fidelity import _shared_cells as dist
 from synth_audit.audits.fidelity._reference import Found, measured_together
-from synth_audit.audits.fidelity._shared_cells import SharedCells, shared_cells
+from synth_audit.audits.fidelity._shared_cells import SharedCells, SortedPair, shared_cells, tellable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import (
     Direction,
@@ -25,9 +26,8 @@ from synth_audit.findings.measurement import (
     Series,
 )
 from synth_audit.plugins.audit import AuditInfo, Subject
-from synth_audit.stats import distributions as dist
 from synth_audit.stats.attack_success import worst_estimate
-from synth_audit.stats.distributions import SortedNumbers, SortedPair, distance_interval, tellable
+from synth_audit.stats.distributions import SortedNumbers, cell_codes, tellable_cells
 from synth_audit.stats.proportions import proportion_difference, unseen_share
 from synth_audit.table.schema import Column, nominal, quantitative
 from synth_audit.table.table import Table
@@ -273,8 +273,8 @@ class ResampledTables:
         edges = pair.fine_cells(train.quantile_cells(most_cells))
         k = len(edges) + 2
         drawn = (
-            self.of_train.shares(dist.cell_codes(self.subject.train.numbers(name), edges), k),
-            self.drawn[i].shares(dist.cell_codes(table, edges), k),
+            self.of_train.shares(cell_codes(self.subject.train.numbers(name), edges), k),
+            self.drawn[i].shares(cell_codes(table, edges), k),
         )
         gaps = np.abs(np.subtract(*map(dist.distribution_functions, drawn)))
         fewest, in_cells = self.subject.suppression, train.cell_counts(edges)[:-1]
@@ -344,7 +344,7 @@ def picture(column: Column, subject: Subject, cells: SharedCells) -> Series:
     places = {_REAL: 0, _SYNTHETIC: release} | ({_CONTROL: 1} if release > 1 else {})
     counts = {label: np.bincount(cells.codes[i], minlength=size) for label, i in places.items()}
     # The numbers join the same cells and more, so that none can be told from the two together.
-    shown = dist.tellable_cells([counts[_REAL]], subject.suppression, ordered=cells.ordered)
+    shown = tellable_cells([counts[_REAL]], subject.suppression, ordered=cells.ordered)
     if not cells.ordered:
         shown = sorted(shown, key=lambda i: -counts[_REAL][i])[:_MOST_BARS]
     rest = np.setdiff1d(np.arange(size), shown)
@@ -396,7 +396,7 @@ def _estimate(name: str, found: Distance, n: int, level: float) -> Estimate:
     room = unseen_share(n, level)
     # A share ε that was never drawn is a total variation of ε, but a larger Hellinger distance.
     unseen = math.sqrt(1 - math.sqrt(1 - room)) if name == HELLINGER.name else room
-    return Estimate(found.value, distance_interval(found.value, found.draws, level, unseen))
+    return Estimate(found.value, dist.distance_interval(found.value, found.draws, level, unseen))
 
 
 def _left_out(subject: Subject, compared: Collection[str], still: int) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from synth_audit.encode.codes import codes
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Findings, Measurement, Quantity, Reference
-from synth_audit.neighbours.repeats import row_kinds
+from synth_audit.neighbours.search import row_kinds
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.distributions import entropy
 from synth_audit.stats.proportions import Proportion

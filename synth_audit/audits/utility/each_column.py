@@ -15,7 +15,6 @@ from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import Findings, Measurement, Quantity
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.stats.prediction import one_against_rest_auroc, r_squared, resampled_counts, scored
 from synth_audit.stats.resampling import critical_value, enough_draws
 from synth_audit.table.schema import Column
 
@@ -97,11 +96,11 @@ class EachColumn:
     def _lost(self, subject: Subject, column: Column, rng: np.random.Generator) -> _ColumnLoss:
         """What is lost in predicting a column."""
         task = tasks.prepare(subject, self.most_rows, 1, rng, column)
-        score = one_against_rest_auroc if task.n_classes else r_squared
-        counts = resampled_counts(len(task.y_test), enough_draws(self.n_bootstrap, subject.level), rng)
+        score = tasks.one_against_rest_auroc if task.n_classes else tasks.r_squared
+        counts = tasks.resampled_counts(len(task.y_test), enough_draws(self.n_bootstrap, subject.level), rng)
         seed = as_int_seed(rng)
         made, real = (
-            scored(
+            tasks.scored(
                 score,
                 task.fit("random_forest", arm, task.pick(arm, 0), seed).predict(task.x_test),
                 task.y_test,

@@ -9,10 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.encode.univariate import MarginMethod, column_margin
+from synth_audit.encode.univariate import Margin, MarginMethod, column_margin, stepwise_margin
 from synth_audit.generators.vine.columns import Variable
-from synth_audit.stats.margins import Margin, stepwise_margin
-from synth_audit.stats.regression import fill_scores
 
 FamilySet = Literal["one_parameter", "parametric", "nonparametric"]
 Criterion = Literal["mbicv", "bic", "aic"]
@@ -26,6 +24,9 @@ Edge = Any
 _EDGE = 1e-10  # levels stay this far from 0 and 1, as in the library
 
 Topology = Literal["c_vine", "r_vine", "r_vine_star1"]
+
+MIN_PAIRS = 10
+"""Columns that are present together in fewer rows count as unrelated."""
 
 FINE_STEP = 0.02
 """A variable whose values each have no more than this probability is fitted as a continuous one."""
@@ -311,3 +312,54 @@ def _filled(margins: Sequence[Margin], values: Sequence[Floats], rng: np.random.
     scores = fill_scores(ndtri(np.clip(levels, floor, 1 - floor)), rng)
     drawn = [m.quantile(ndtr(column)) for m, column in zip(margins, scores.T, strict=True)]
     return [np.where(np.isnan(v), stand_in, v) for v, stand_in in zip(values, drawn, strict=True)]
+
+
+def fill_scores(scores: Floats, rng: np.random.Generator) -> Floats:
+    """Draw missing entries from a Gaussian given the entries that are present in the row.
+
+    z_m | z_o ~ N(R_mo R_oo⁻¹ z_o, R_mm − R_mo R_oo⁻¹ R_om), with R from :func:`pairwise_correlation`.
+
+    Args:
+        scores: normal scores, shape (n, d), NaN where missing; not changed.
+    """
+    known = ~np.isnan(scores)
+    if known.all():
+        return scores
+    correlation = pairwise_correlation(scores)
+    noise = rng.normal(size=scores.shape)
+    filled = scores.copy()
+    patterns, which = np.unique(known, axis=0, return_inverse=True)
+    for i, present in enumerate(patterns):
+        if present.all():
+            continue
+        rows, there, gone = np.flatnonzero(which == i), np.flatnonzero(present), np.flatnonzero(~present)
+        weights = np.linalg.solve(correlation[np.ix_(there, there)], correlation[np.ix_(there, gone)])
+        spread = correlation[np.ix_(gone, gone)] - correlation[np.ix_(gone, there)] @ weights
+        root = np.linalg.cholesky(spread + 1e-9 * np.eye(len(gone)))
+        filled[np.ix_(rows, gone)] = (
+            scores[np.ix_(rows, there)] @ weights + noise[np.ix_(rows, gone)] @ root.T
+        )
+    return filled
+
+
+def pairwise_correlation(scores: Floats) -> Floats:
+    """Pearson correlations over the rows with both values, made positive definite, shape (d, d).
+
+    Args:
+        scores: shape (n, d), NaN where missing.
+    """
+    known = (~np.isnan(scores)).astype(np.float64)
+    values = np.nan_to_num(scores)
+    pairs = known.T @ known
+    counts = np.maximum(pairs, 1.0)
+    means = values.T @ known / counts  # of column i over the rows where j is present too
+    variances = (values**2).T @ known / counts - means**2
+    covariance = values.T @ values / counts - means * means.T
+    scale = np.sqrt(np.maximum(variances, 0) * np.maximum(variances.T, 0))
+    usable = (scale > 1e-6) & (pairs >= MIN_PAIRS)
+    correlation = np.where(usable, covariance / np.where(usable, scale, 1.0), 0.0)
+    np.fill_diagonal(correlation, 1.0)
+    sizes, axes = np.linalg.eigh(correlation)
+    correlation = (axes * np.maximum(sizes, 1e-3)) @ axes.T
+    length = np.sqrt(np.diag(correlation))
+    return np.asarray(correlation / np.outer(length, length))

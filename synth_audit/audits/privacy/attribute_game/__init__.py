@@ -20,7 +20,6 @@ from synth_audit.execution.executor import single_threaded_algebra
 from synth_audit.findings import measurement
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.stats.attack_success import corrected_level
-from synth_audit.stats.epsilon import most_advantage
 from synth_audit.stats.resampling import box_lines, mean_interval, ratio_interval
 
 MAB = measurement.Quantity(
@@ -245,7 +244,7 @@ def advantages_below(results: Sequence[SecretResult]) -> Iterator[measurement.Se
     # The reference has as many rows whoever is in it, so somebody else is in the place of whoever is not.
     promise = AttackerLimit.of(results[0].iterations[0].guarantee, replaced=True)
     if found and promise is not None:
-        most = most_advantage(promise.epsilon, promise.delta)
+        most = promise.most_advantage
         yield measurement.Series(
             id=ADVANTAGE.id(),
             title="Secrets of those learnt from guessed oftener than those of others",

@@ -35,7 +35,6 @@ from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.plugins.fitting import FitRecipe
 from synth_audit.stats import roc
 from synth_audit.stats.attack_success import corrected_level, worst_estimate
-from synth_audit.stats.epsilon import most_advantage, most_found
 from synth_audit.stats.proportions import Proportion, proportion_interval
 from synth_audit.stats.resampling import box_lines, critical_value, mean_interval
 from synth_audit.stats.roc import auroc
@@ -297,7 +296,7 @@ def least_gain(epsilon: float, delta: float) -> float:
     From ``Adv ≤ (e^ε − 1 + 2δ) / (e^ε + 1)`` (Kairouz et al. 2015, Humphries et al. 2023), never above the
     ``e^ε − 1`` of Yeom et al. 2018 when δ is 0, and not void for a large ε.
     """
-    return 1 - most_advantage(epsilon, delta)
+    return 1 - AttackerLimit("", epsilon, delta).most_advantage
 
 
 def refuted(headline: Measurement, epsilon: float, delta: float) -> Measurement:
@@ -387,7 +386,7 @@ def curves(games: Sequence[Played], suppression: int, promise: AttackerLimit | N
     if lines:
         bound = {}
         if promise is not None:
-            most = (most_found(x, promise.epsilon, promise.delta) for x in grid)
+            most = (promise.most_found(x) for x in grid)
             bound = {promise.label: tuple(most)}
         yield Series(
             id=MeasurementId("", "attackers_curve"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats
 from synth_audit.audits._declarations import at_least, descriptive
+from synth_audit.audits.privacy.one_run import claims as bounds
 from synth_audit.audits.privacy.one_run.people import ClaimablePeople, PeopleScores, gather, score
 from synth_audit.dp.composition import gaussian_epsilon
 from synth_audit.dp.guarantee import Neighbouring
@@ -19,7 +20,6 @@ from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed, public_key
 from synth_audit.findings import measurement
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.stats import epsilon as bounds
 from synth_audit.stats.proportions import proportion_interval
 
 LARGEST_MU = 8.0
@@ -342,7 +342,7 @@ class OneRun:
 
     The split tossed an independent secret coin for every entity. Claims of who is in train, from the release
     and from real rows whose side is not told, are right no more often than (ε, δ)-DP allows: see
-    :mod:`synth_audit.stats.epsilon`. Which score is claimed by, and from which value on, is chosen on
+    :mod:`.one_run.claims`. Which score is claimed by, and from which value on, is chosen on
     one half of the people, by a coin of their own; ``empirical_epsilon`` is the largest ε that the claims
     about the other half refute at level 1 − α, its interval reaching to the ε at which so many would be right
     with probability 1 − α.

@@ -13,8 +13,7 @@ from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.hashing import KeyedHash
 from synth_audit.neighbours.gower import Mixed
-from synth_audit.neighbours.repeats import row_kinds
-from synth_audit.neighbours.search import Nearest, nearest, nearest_other
+from synth_audit.neighbours.search import Nearest, nearest, nearest_other, row_kinds
 from synth_audit.plugins.audit import Subject
 from synth_audit.table.kind import Clues
 from synth_audit.table.people import entities_of, has_key

@@ -18,8 +18,7 @@ from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.findings import measurement
-from synth_audit.neighbours.repeats import repeated_at_most, row_kinds
-from synth_audit.neighbours.search import nearest_other
+from synth_audit.neighbours.search import nearest_other, repeated_at_most, row_kinds
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.attack_success import corrected_level, paired_risk, risk, worst_interval
 from synth_audit.stats.proportions import (

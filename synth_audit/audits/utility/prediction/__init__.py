@@ -11,6 +11,7 @@ import numpy as np
 from synth_audit.arrays import Counts8, Floats, Integers, Positions, Target
 from synth_audit.audits._declarations import at_least, merit, score_loss, some_of
 from synth_audit.audits.utility import _prediction_task as tasks
+from synth_audit.audits.utility._prediction_task import ModelName
 from synth_audit.audits.utility.prediction.groups import Importances, importances, worst_losses
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed
@@ -25,8 +26,6 @@ from synth_audit.findings.measurement import (
     Series,
 )
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
-from synth_audit.stats import prediction
-from synth_audit.stats.prediction import SEEDED, ModelName
 from synth_audit.stats.resampling import enough_draws, normal_interval, percentile_interval
 
 TITLES = {
@@ -37,12 +36,12 @@ TITLES = {
     "r2": "R²",
 }
 
-SCORES: dict[str, prediction.Score] = {
-    "auroc": prediction.one_against_rest_auroc,
-    "auroc_labels": prediction.hard_label_auroc,
-    "accuracy": prediction.accuracy,
-    "f1": prediction.f1,
-    "r2": prediction.r_squared,
+SCORES: dict[str, tasks.Score] = {
+    "auroc": tasks.one_against_rest_auroc,
+    "auroc_labels": tasks.hard_label_auroc,
+    "accuracy": tasks.accuracy,
+    "f1": tasks.f1,
+    "r2": tasks.r_squared,
 }
 
 LOSS = score_loss(
@@ -81,7 +80,7 @@ CROSS_VALIDATED = {
 MOST_BARS = 10
 """Columns in the picture of importances."""
 
-_MODEL_TITLES: dict[prediction.ModelName, str] = {
+_MODEL_TITLES: dict[ModelName, str] = {
     "random_forest": "random forest",
     "logistic": "logistic or linear",
     "gradient_boosting": "gradient boosting",
@@ -122,10 +121,10 @@ def score_all(
 
 
 def _score_repeats(
-    score: prediction.Score, repeats: Sequence[Floats], task: tasks.PredictionTask, counts: Counts8
+    score: tasks.Score, repeats: Sequence[Floats], task: tasks.PredictionTask, counts: Counts8
 ) -> Floats:
     alike = all(p is repeats[0] for p in repeats)
-    each = [prediction.scored(score, p, task.y_test, counts) for p in (repeats[:1] if alike else repeats)]
+    each = [tasks.scored(score, p, task.y_test, counts) for p in (repeats[:1] if alike else repeats)]
     return np.stack(each * len(repeats) if alike else each)
 
 
@@ -145,7 +144,7 @@ class Resampled:
     @classmethod
     def of(cls, m: int, repeats: int, n_draws: int, level: float, rng: np.random.Generator) -> Resampled:
         """Draw for m tested rows."""
-        counts = prediction.resampled_counts(m, n_draws, rng)
+        counts = tasks.resampled_counts(m, n_draws, rng)
         return cls(counts, rng.integers(0, repeats, (n_draws, max(repeats - 1, 1))), level)
 
     def draws(self, values: Floats) -> Floats:
@@ -246,36 +245,34 @@ class CrossValidation:
             "synthetic": rng.permutation(len(rows["synthetic"])) % folds,
             "train": _dealt(person, y[-1] if n_classes else np.zeros(len(person)), folds, rng),
         }
-        counts = prediction.resampled_counts(int(person.max()) + 1, n_draws, rng)[:, person]
+        counts = tasks.resampled_counts(int(person.max()) + 1, n_draws, rng)[:, person]
         target = dict(zip(tasks.ARMS, y, strict=False))
         return cls(task.features, target, n_classes, rows, fold, counts, subject.level)
 
-    def measured(self, models: Sequence[prediction.ModelName], rng: np.random.Generator) -> list[Measurement]:
+    def measured(self, models: Sequence[ModelName], rng: np.random.Generator) -> list[Measurement]:
         """The losses over all models, then each model's own where there are several."""
         lost = [self._losses(name, as_int_seed(rng)) for name in models]
         mean = {key: np.mean([found[key] for found in lost], axis=0) for key in lost[0]}
         every = [("", mean), *(zip(models, lost, strict=True) if len(models) > 1 else ())]
         return [self._as(key, values, name) for name, found in every for key, values in found.items()]
 
-    def _losses(self, name: prediction.ModelName, seed: int) -> dict[str, Floats]:
+    def _losses(self, name: ModelName, seed: int) -> dict[str, Floats]:
         """What each score loses in every resample, shape (1 + draws,)."""
         y = self.target["train"][self.rows["train"]]
         real, made = (self._predicted(name, arm, seed) for arm in ("train", "synthetic"))
         return {
-            key: prediction.scored(SCORES[key], real, y, self.counts)
-            - prediction.scored(SCORES[key], made, y, self.counts)
+            key: tasks.scored(SCORES[key], real, y, self.counts)
+            - tasks.scored(SCORES[key], made, y, self.counts)
             for key in (("accuracy", "f1") if self.n_classes else ("r2",))
         }
 
-    def _predicted(self, name: prediction.ModelName, arm: str, seed: int) -> Floats:
+    def _predicted(self, name: ModelName, arm: str, seed: int) -> Floats:
         """What models of an arm say of the tested rows, each part's by the model that left this part out."""
         tested, n_classes = self.rows["train"], self.n_classes
         found = np.empty((len(tested), n_classes) if n_classes else len(tested))
         for k in np.unique(self.fold["train"]):
             learnt, asked = self.rows[arm][self.fold[arm] != k], self.fold["train"] == k
-            model = prediction.fit(
-                name, self.features[arm][learnt], self.target[arm][learnt], n_classes, seed
-            )
+            model = tasks.fit(name, self.features[arm][learnt], self.target[arm][learnt], n_classes, seed)
             found[asked] = model.predict(self.features["train"][tested[asked]])
         return found
 
@@ -300,9 +297,7 @@ def _dealt(person: Positions, y: Target, folds: int, rng: np.random.Generator) -
     return part[person]
 
 
-def score_bars(
-    models: Sequence[prediction.ModelName], per_model: Sequence[Mapping[str, Floats]], main: str
-) -> Series:
+def score_bars(models: Sequence[ModelName], per_model: Sequence[Mapping[str, Floats]], main: str) -> Series:
     """The main score of each model on both arms."""
     words = {"tstr": "trained on synthetic", "trtr": "trained on real"}
     return Series(
@@ -319,7 +314,7 @@ def score_bars(
     )
 
 
-def importance_bars(found: Importances | None, main: str, name: prediction.ModelName) -> list[Series]:
+def importance_bars(found: Importances | None, main: str, name: ModelName) -> list[Series]:
     """The columns that matter most to models of real rows; nothing where none were weighed."""
     if found is None:
         return []
@@ -463,7 +458,7 @@ class Prediction:
 
 def _predictions(task: tasks.PredictionTask, arm: str, name: ModelName, seeds: Sequence[int]) -> list[Floats]:
     """What each repeat predicts for the tested rows; one object for all where nothing differs."""
-    alike = name not in SEEDED and len(task.target[arm]) <= task.most_rows
+    alike = name not in tasks.SEEDED and len(task.target[arm]) <= task.most_rows
     found = [
         task.fit(name, arm, task.pick(arm, repeat), seed).predict(task.x_test)
         for repeat, seed in enumerate(seeds[:1] if alike else seeds)

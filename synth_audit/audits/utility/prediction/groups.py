@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from synth_audit.arrays import Bools, Counts8, Floats, Integers, Positions
-from synth_audit.audits.utility._prediction_task import Loss, PredictionTask, worst_loss
+from synth_audit.audits.utility import _prediction_task as tasks
+from synth_audit.audits.utility._prediction_task import Loss, ModelName, PredictionTask, Predictor, Score
 from synth_audit.encode.codes import by_frequency, codes
 from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import Estimate
 from synth_audit.plugins.audit import Subject
-from synth_audit.stats.prediction import ModelName, Predictor, Score, resampled_counts, scored, sides
 from synth_audit.stats.roc import auroc_influence
 from synth_audit.table.schema import Column, Role, nominal
 
@@ -68,7 +68,9 @@ def worst_losses(task: PredictionTask, predicted: Predicted, subject: Subject) -
     if found:
         found[""] = [loss for losses in found.values() for loss in losses]
     over = "control rows and repeats"
-    return {name: worst_loss(losses, subject.level, over, "categories") for name, losses in found.items()}
+    return {
+        name: tasks.worst_loss(losses, subject.level, over, "categories") for name, losses in found.items()
+    }
 
 
 def _categories(task: PredictionTask, column: Column, fewest: int) -> Iterator[Bools]:
@@ -84,7 +86,7 @@ def _loss(task: PredictionTask, predicted: Predicted, rows: Bools, fewest: int) 
     y = task.y_test[rows]
     classes: list[int] = []
     if task.n_classes:
-        classes = [k for k in sides(task.n_classes) if fewest <= np.sum(y == k) <= len(y) - fewest]
+        classes = [k for k in tasks.sides(task.n_classes) if fewest <= np.sum(y == k) <= len(y) - fewest]
         if not classes:
             return None
     values, influences = [], []
@@ -163,7 +165,12 @@ def cosine(a: Floats, b: Floats) -> Floats:
 
 
 def importances(
-    task: PredictionTask, name: ModelName, score: Score, repeats: int, n_draws: int, rng: np.random.Generator
+    task: PredictionTask,
+    name: ModelName,
+    score: Score,
+    repeats: int,
+    n_draws: int,
+    rng: np.random.Generator,
 ) -> Importances | None:
     """Permutation importances of one model; None where there are too few rows to halve, or no contrast.
 
@@ -179,7 +186,7 @@ def importances(
     asked = np.sort(rng.choice(n, min(n, MOST_TESTED, affordable), replace=False))
     if half < 2 or len(np.unique(task.y_test[asked])) < 2:
         return None
-    counts = resampled_counts(len(asked), n_draws, rng)
+    counts = tasks.resampled_counts(len(asked), n_draws, rng)
     found = []
     for _ in range(repeats):
         seed = as_int_seed(rng)
@@ -192,13 +199,18 @@ def importances(
 
 
 def _lost(
-    task: PredictionTask, model: Predictor, score: Score, asked: Positions, order: Positions, counts: Counts8
+    task: PredictionTask,
+    model: Predictor,
+    score: Score,
+    asked: Positions,
+    order: Positions,
+    counts: Counts8,
 ) -> Floats:
     """Score lost by shuffling each column, for every resample, shape (1 + d, p); NaN where there is none."""
     x, y = task.x_test[asked], task.y_test[asked]
-    whole = scored(score, model.predict(x), y, counts)
+    whole = tasks.scored(score, model.predict(x), y, counts)
     shuffled = _shuffled(model.predict, x, order, task.blocks)
-    return np.stack([whole - scored(score, predicted, y, counts) for predicted in shuffled], axis=1)
+    return np.stack([whole - tasks.scored(score, predicted, y, counts) for predicted in shuffled], axis=1)
 
 
 def _shuffled(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.stats.trees import Tree, bandwidths, grown_tree, label_order, rare_numbers, smoothed
+from synth_audit.generators._trees import Tree, bandwidths, grown_tree, label_order, rare_numbers, smoothed
 
 
 def blobs(n=400, seed=0):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn import metrics
 from threadpoolctl import threadpool_limits
 
-from synth_audit.stats import prediction
-from synth_audit.stats.prediction import (
+from synth_audit.audits.utility import _prediction_task as prediction
+from synth_audit.audits.utility._prediction_task import (
     NEIGHBOURS,
     SEEDED,
     accuracy,

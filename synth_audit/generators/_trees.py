@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Codes32, Floats, Positions
-from synth_audit.stats.margins import ATOM_ROWS, ATOM_SHARE
+from synth_audit.encode.univariate import ATOM_ROWS, ATOM_SHARE
 
 _ROUNDING = 1e-9
 """Weights of people are summed in another order by the library than by whoever asks for so many of them."""
@@ -144,7 +144,7 @@ def once_for_each_person(numbers: Floats, weights: Floats, fewest: float) -> Flo
     """Each value as often as people have it, for a density in which none of few people is a peak.
 
     The rows of one person then count once where they agree. A value that fewer people than ``fewest`` have
-    occurs less often than :func:`~synth_audit.stats.margins.kde_margin` asks of what it gives a probability
+    occurs less often than :func:`.univariate.kde_margin` asks of what it gives a probability
     of its own, which would be drawn exactly.
 
     Args:

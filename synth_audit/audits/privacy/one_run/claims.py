@@ -1,11 +1,11 @@
-"""Lower bounds on epsilon from claims about a split, and what a guarantee leaves an attacker."""
+"""Lower bounds on epsilon from claims about a split."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,9 +20,6 @@ _STEPS, _ROUNDS = 32, 4
 _FINENESS = 1.25
 """Numbers of claims that are tried grow by this factor. With smaller steps the best one reaches beyond those
 whom the release knows, to the first who happens not to be a member."""
-
-LARGEST_EPSILON = 700.0
-"""Of a larger one the exponential overflows, and nothing is promised anyway."""
 
 
 @dataclass(frozen=True)
@@ -54,18 +51,6 @@ class Claims:
     def perfect(self) -> Claims:
         """As many claims, all of them right."""
         return Claims(self.members, self.others, self.made)
-
-
-class Chances(Protocol):
-    """How sides were decided, and what that makes of an ε."""
-
-    def tail(self, claims: Claims, epsilon: Floats) -> Floats:
-        """Largest P[that many right, or more] under (ε, 0)-DP, for each ε; rises with ε, shape (n,)."""
-        ...
-
-    def slack(self, claims: Claims, epsilon: Floats) -> Floats:
-        """What δ adds to it at most, shape (n,)."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -151,6 +136,14 @@ class FixedSizes:
         if (claims.members and claims.others) or claims.made > self.members + self.others:
             raise ValueError("of a split of fixed sizes claims are of one kind, and no more than entities")
         return (self.others, self.members) if claims.others else (self.members, self.others)
+
+
+Chances: TypeAlias = Coins | FixedSizes
+"""How sides were decided, and what that makes of an ε.
+
+To either belong the largest P[that many right, or more] under (ε, 0)-DP, which rises with ε (``tail``), and
+what δ adds to it at most (``slack``); for each ε, shape (n,).
+"""
 
 
 def epsilon_at_least(chances: Chances, claims: Claims, alpha: float) -> float:
@@ -355,7 +348,7 @@ def _spaced(last: Positions, fewest: int) -> Positions:
 def allowed_pool(p: float, epsilon: float, delta: float, most: float) -> int:
     """The most people of whom claims of either kind take no more than ``most`` of a probability.
 
-    ``most · min(1 − p + p e^ε, p + (1 − p) e^ε) / (δ p (1 − p))``; see :class:`.one_run_bound.Coins`.
+    ``most · min(1 − p + p e^ε, p + (1 − p) e^ε) / (δ p (1 − p))``; see :class:`Coins`.
 
     Args:
         epsilon, delta: of the guarantee that is tested, δ above 0.
@@ -380,40 +373,3 @@ def beyond_most(isolation: Floats, among: Floats, most: int) -> Bools:
         return np.ones(len(isolation), dtype=bool)
     found: Bools = isolation > np.sort(among)[len(among) - 1 - most]
     return found
-
-
-def most_found(false_alarms: float, epsilon: float, delta: float) -> float:
-    """The largest true-positive rate at a rate of false alarms, ``min(1, e^ε f + δ, 1 − e^−ε (1 − δ − f))``.
-
-    The two tables differ by what the guarantee hides. Concave in ``f``: it holds for a mean over several
-    games too.
-
-    Args:
-        false_alarms: f, in [0, 1]. epsilon: at least 0. delta: in [0, 1).
-
-    Returns:
-        In [f, 1].
-
-    Source: Wasserman & Zhou 2010; Kairouz, Oh & Viswanath 2015.
-    """
-    factor = math.exp(min(epsilon, LARGEST_EPSILON))
-    rising = factor * false_alarms + delta
-    falling = 1 - (1 - delta - false_alarms) / factor
-    return min(1.0, rising, falling)
-
-
-def most_advantage(epsilon: float, delta: float) -> float:
-    """The largest difference of both rates, ``(e^ε − 1 + 2δ) / (e^ε + 1)``, where the two lines above meet.
-
-    Source: Kairouz, Oh & Viswanath 2015; Humphries et al. 2023.
-    """
-    factor = math.exp(min(epsilon, LARGEST_EPSILON))
-    return (factor - 1 + 2 * delta) / (factor + 1)
-
-
-def of_replacing(epsilon: float, delta: float) -> tuple[float, float]:
-    """The guarantee against one row in another's place, where that of adding or removing one is given.
-
-    Two steps between neighbours: ``(2 ε, (1 + e^ε) δ)``. Source: Dwork & Roth 2014, group privacy.
-    """
-    return 2 * epsilon, min(1.0, (1 + math.exp(min(epsilon, LARGEST_EPSILON))) * delta)

@@ -3,7 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.stats.margins import empirical_margin, kde_margin, stepwise_margin
+from synth_audit.encode.univariate import empirical_margin, kde_margin, outlying, rarest, stepwise_margin
+
+NAN = float("nan")
 
 
 def uniforms(n=4000):
@@ -156,3 +158,39 @@ def test_a_margin_cannot_be_changed():
 def test_no_value_at_all_is_refused(fit):
     with pytest.raises(ValueError, match="at least one value"):
         fit(np.array([np.nan, np.nan]))
+
+
+def test_outlying_values_lie_beyond_the_outer_quantiles():
+    values = np.arange(1000.0)
+    found = outlying(np.random.default_rng(0).permutation(values), 0.05)
+    assert len(found) == 50
+    assert outlying(values, 0.05).tolist() == [*range(25), *range(975, 1000)]
+
+
+def test_a_missing_value_or_one_that_many_share_is_no_outlier():
+    assert outlying(np.array([NAN, *np.arange(100.0), NAN])).tolist() == [1, 2, 3, 98, 99, 100]
+    assert not len(outlying(np.zeros(50)))
+    assert not len(outlying(np.full(5, NAN)))
+    assert outlying(np.array([0.0] * 90 + [5.0])).tolist() == [90]
+
+
+@pytest.mark.parametrize(
+    ("codes", "found"),
+    [
+        ([0] * 90 + [1] * 6 + [2] * 4, [96, 97, 98, 99]),
+        ([0] * 95 + [1] * 3 + [2] * 2, [95, 96, 97, 98, 99]),
+        ([0] * 60 + [1] * 40, list(range(60, 100))),  # the rarest counts even if it is frequent
+        ([0] * 98 + [1, 2], [98, 99]),
+        ([0, 1, 2], []),
+        ([0, 0], []),
+        ([-1] * 5, []),
+        ([-1, 0, 0, 1], [3]),
+    ],
+)
+def test_rarest_categories_up_to_the_tail(codes, found):
+    assert rarest(np.array(codes)).tolist() == found
+
+
+def test_the_names_of_categories_do_not_decide_which_are_rare():
+    codes = np.random.default_rng(0).choice(5, 400, p=[0.5, 0.4, 0.06, 0.02, 0.02])
+    assert rarest(codes).tolist() == rarest(4 - codes).tolist()
