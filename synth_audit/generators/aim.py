@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import pi, sqrt
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -25,8 +24,8 @@ from synth_audit.generators._marginal.graphical_model import (
     chosen,
 )
 from synth_audit.generators._marginal.model import BinnedModel
-from synth_audit.generators._model_files import read_model
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
+from synth_audit.generators._model_files import FitsWhole
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, Share
 from synth_audit.table.table import Table
 
 _MEASURING = 0.9
@@ -43,7 +42,7 @@ _ROUNDED = 1 - 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aim:
+class Aim(FitsWhole):
     """The distribution of highest entropy for noisy counts of adaptively chosen sets of columns.
 
     After the counts of single columns each round chooses, by an exponential mechanism, the set r of columns
@@ -63,12 +62,12 @@ class Aim:
     Source: McKenna, Mullins, Sheldon & Miklau 2022.
     """
 
-    margins: float = 0.2
-    bins: int = 25
-    degree: int = 2
-    rounds: int = 16
-    most_cells: int = 50_000
-    iterations: int = 100
+    margins: Share = 0.2
+    bins: Count = 25
+    degree: Count = 2
+    rounds: Count = 16
+    most_cells: Count = 50_000
+    iterations: Count = 100
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="AIM",
         summary="Differentially private tables of counts, chosen adaptively where the model is worst.",
@@ -76,10 +75,6 @@ class Aim:
         source="McKenna, Mullins, Sheldon & Miklau 2022",
         trial={"rounds": 2, "iterations": 10},
     )
-
-    def __post_init__(self) -> None:
-        counts = ("bins", "degree", "rounds", "most_cells", "iterations")
-        check_settings(self, counts=counts, shares=("margins",))
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
         """Count values, measure columns, then choose and measure; each is paid for before it looks at a row.
@@ -97,10 +92,6 @@ class Aim:
         measured, model = ([], None) if columns == 1 else self._rounds(single, rho, share)
         model = single.fitted(measured, _AT_THE_END * self.iterations, model)
         return BinnedModel(binning, model.conditionals(), single.merging)
-
-    def load(self, folder: Path) -> BinnedModel:
-        """The model that was saved there."""
-        return read_model(folder, BinnedModel)
 
     def _bought(
         self, columns: int, context: FitContext

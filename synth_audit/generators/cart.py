@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -14,9 +13,9 @@ from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import column_margin
 from synth_audit.errors import DataError, PlanError
-from synth_audit.generators._model_files import SavedWhole, read_model
+from synth_audit.generators._model_files import FitsWhole, SavedWhole
 from synth_audit.plugins.fitting import may_leave
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo
 from synth_audit.stats.margins import Margin
 from synth_audit.stats.trees import (
     Tree,
@@ -179,7 +178,7 @@ class CartModel(SavedWhole):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cart:
+class Cart(FitsWhole):
     """Draw each column by a tree on those before it: P(x) = Π_j P(x_j | leaf of x_1 … x_{j−1}).
 
     The value of a random training row of the leaf is taken. Whether a value is missing is drawn first, by a
@@ -200,7 +199,7 @@ class Cart:
     """
 
     order: tuple[str, ...] = ()
-    minimum_leaf: int = 20
+    minimum_leaf: Count = 20
     smooth: bool = True
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="CART",
@@ -209,7 +208,7 @@ class Cart:
     )
 
     def __post_init__(self) -> None:
-        check_settings(self, counts=("minimum_leaf",))
+        super().__post_init__()
         if len(set(self.order)) < len(self.order):
             raise PlanError(
                 "a column is drawn twice", where="generator.order", expected="each column once at most"
@@ -274,10 +273,6 @@ class Cart:
             margin = partial(column_margin, column, method="kde") if self.smooth and numbers else None
             values[j] = grown(rows[:, j], there, classes=not numbers, margin=margin)
         return CartModel(columns, gaps, values)
-
-    def load(self, folder: Path) -> CartModel:
-        """The model that was saved there."""
-        return read_model(folder, CartModel)
 
     def _may_leave(self, column: Column, values: Floats, weights: Floats, size: int | None) -> Bools:
         """Rows whose value may be drawn, or smoothed: not those of labels that too few people have, nor of

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from synth_audit.errors import PlanError
 from synth_audit.generators._marginal.binning import counted_binning
 from synth_audit.generators._marginal.graphical_model import (
     UNPAID_COUNTS,
@@ -21,8 +19,8 @@ from synth_audit.generators._marginal.graphical_model import (
     chosen,
 )
 from synth_audit.generators._marginal.model import BinnedModel
-from synth_audit.generators._model_files import read_model
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
+from synth_audit.generators._model_files import FitsWhole
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, Part, Share
 from synth_audit.table.table import Table
 
 Score = Literal["share", "rows"]
@@ -33,7 +31,7 @@ the largest of what distances are divided by."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mst:
+class Mst(FitsWhole):
     """P(x) with the noisy counts of single columns and of the d − 1 pairs of a spanning tree.
 
     Under a budget the counts of single columns and of the pairs get Gaussian noise; in between the pairs are
@@ -57,24 +55,18 @@ class Mst:
     Source: McKenna, Miklau & Sheldon 2021.
     """
 
-    margins: float = 0.2
-    bins: int = 25
+    margins: Share = 0.2
+    bins: Count = 25
     score: Score = "share"
-    share: float = 1 / 3
-    most_cells: int = 1_000_000
-    iterations: int = 1000
+    share: Part = 1 / 3
+    most_cells: Count = 1_000_000
+    iterations: Count = 1000
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="MST",
         summary="Differentially private tree of pairs, from counts with Gaussian noise.",
         source="McKenna, Miklau & Sheldon 2021",
         trial={"iterations": 50},
     )
-
-    def __post_init__(self) -> None:
-        counts = ("bins", "most_cells", "iterations")
-        check_settings(self, counts=counts, shares=("margins",), parts=("share",))
-        if self.score not in get_args(Score):
-            raise PlanError("no such score", where="generator.score", expected=" or ".join(get_args(Score)))
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
         """Count values, measure columns, choose pairs, measure them; each is paid for before it looks.
@@ -92,10 +84,6 @@ class Mst:
         measured = [single.rows.measured(pair, bought.noise) for pair in pairs]
         model = single.fitted(measured, self.iterations)
         return BinnedModel(binning, model.conditionals(), single.merging)
-
-    def load(self, folder: Path) -> BinnedModel:
-        """The model that was saved there."""
-        return read_model(folder, BinnedModel)
 
     def _bought(self, columns: int, context: FitContext) -> Paid:
         accountant = context.accountant

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -20,8 +19,8 @@ from synth_audit.generators._marginal.graphical_model import (
     estimated_total,
     on_simplex,
 )
-from synth_audit.generators._model_files import SavedWhole, read_model
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
+from synth_audit.generators._model_files import FitsWhole, SavedWhole
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo
 from synth_audit.table.table import Table
 
 
@@ -110,7 +109,7 @@ def moved_particles(
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivPgd:
+class PrivPgd(FitsWhole):
     """Particles whose pairs of columns have the noisy counts of train's.
 
     Under a budget the counts of all pairs get Gaussian noise of one size; what follows looks at them alone. A
@@ -126,19 +125,16 @@ class PrivPgd:
     Source: Donhauser, Lokna, Sanyal, Boedihardjo, Hönig & Yang 2024.
     """
 
-    bins: int = 32
-    particles: int = 4000
-    sweeps: int = 60
-    most_cells: int = 1_000_000
+    bins: Count = 32
+    particles: Count = 4000
+    sweeps: Count = 60
+    most_cells: Count = 1_000_000
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="PrivPGD",
         summary="Differentially private particles, moved to noisy counts of all pairs of columns.",
         source="Donhauser et al. 2024",
         trial={"particles": 400, "sweeps": 5},
     )
-
-    def __post_init__(self) -> None:
-        check_settings(self, counts=("bins", "particles", "sweeps", "most_cells"))
 
     def fit(self, train: Table, context: FitContext) -> ParticleModel:
         """Measure all pairs, which is paid for before a row is looked at; then move particles.
@@ -170,7 +166,3 @@ class PrivPgd:
 
         found = moved_particles(targets, binning.sizes, self.particles, self.sweeps, context.rng, tell)
         return ParticleModel(binning, found)
-
-    def load(self, folder: Path) -> ParticleModel:
-        """The model that was saved there."""
-        return read_model(folder, ParticleModel)

@@ -18,7 +18,7 @@ from synth_audit.generators._deep.training import Kept, Resumption, Training
 from synth_audit.generators._deep.transforms import ModeTransform, RowLayout, Weights
 from synth_audit.generators._marginal.binning import declared_domain
 from synth_audit.generators._model_files import read_model, write_model
-from synth_audit.plugins.generator import FitContext
+from synth_audit.plugins.generator import CheckedSettings, FitContext
 from synth_audit.table.table import Table
 
 NO_NOISE = "the networks are trained on the rows without clipping and noise"
@@ -82,7 +82,7 @@ def bought(
     return Steps(n_rows, count, rate, noise, context)
 
 
-class NetworkGenerator:
+class NetworkGenerator(CheckedSettings):
     """A generator whose rows are drawn by a network; its settings are the fields of a subclass."""
 
     def learn(self, training: Training) -> Weights:

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from synth_audit.arrays import Floats32
-from synth_audit.errors import PlanError
 from synth_audit.generators._deep.gan import REACH, Conditions, activated, settled
 from synth_audit.generators._deep.lazily import functional, networks, nn, torch
 from synth_audit.generators._deep.network_model import ProtectedNetwork, RowsToLearn, bought
 from synth_audit.generators._deep.training import Training, changing_parts
 from synth_audit.generators._deep.transforms import RowLayout, Weights
-from synth_audit.plugins.generator import FitContext, check_settings
+from synth_audit.plugins.generator import Count, FitContext, Rate, Share, Size
 
 BLOCKS = 2
 """Residual blocks of a generator."""
@@ -48,28 +47,19 @@ class GanTraining(ProtectedNetwork):
             what is drawn is set right by them. 0 for none, as published: numbers lie between their bounds.
     """
 
-    steps: int = 600
-    critic_steps: int = 3
-    sampling_rate: float = 0.03
-    batch: int = 500
-    noise: int = 64
-    hidden: int = 128
-    learning_rate: float = 1e-3
-    generator_rate: float = 1e-3
-    clip: float = 1.0
-    dropout: float = 0.5
-    margins: float = 0.2
+    steps: Count = 600
+    critic_steps: Count = 3
+    sampling_rate: Rate = 0.03
+    batch: Count = 500
+    noise: Count = 64
+    hidden: Count = 128
+    learning_rate: Size = 1e-3
+    generator_rate: Size = 1e-3
+    clip: Size = 1.0
+    dropout: Share = 0.5
+    margins: Share = 0.2
     penalty = 0.0
     weight_clip = math.inf
-
-    def __post_init__(self) -> None:
-        counts = ("steps", "critic_steps", "batch", "noise", "hidden")
-        sizes = ("sampling_rate", "learning_rate", "generator_rate", "clip")
-        check_settings(self, counts=counts, sizes=sizes, shares=("dropout", "margins"))
-        if self.sampling_rate > 1:
-            raise PlanError("the sampling rate is no probability", where="sampling_rate", expected="0 to 1")
-        if not 0 <= self.penalty < math.inf:
-            raise PlanError("the penalty is no weight", where="generator.penalty", expected="0 or more")
 
     def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> Any:
         """The steps of the critic."""

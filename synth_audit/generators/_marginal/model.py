@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 
@@ -25,8 +24,8 @@ from synth_audit.generators._marginal.graphical_model import (
     drawn_rows,
     nearest_counts,
 )
-from synth_audit.generators._model_files import SavedWhole, read_model
-from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, check_settings
+from synth_audit.generators._model_files import FitsWhole, SavedWhole
+from synth_audit.plugins.generator import FEWEST_PEOPLE, Count, FitContext, Part, Share
 from synth_audit.table.table import Table
 
 _ROUNDED = 1 - 1e-9
@@ -198,7 +197,7 @@ def conditionals(families: Sequence[Family], tables: Sequence[tuple[Family, Floa
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountedNetwork:
+class CountedNetwork(FitsWhole):
     """How a network is fitted.
 
     Attributes:
@@ -208,25 +207,14 @@ class CountedNetwork:
         most_cells: of one table; where a table would have more, a column gets fewer parents.
         minimum_people: who have a label that is drawn, where neither the plan declares it nor a budget asks
             for noise; another label of the column takes its place. 1 for all labels.
-
-    Raises:
-        PlanError: a number makes no sense.
     """
 
-    degree: int
-    margins: float = 0.2
-    bins: int
-    share: float = 0.3
-    most_cells: int = 1_000_000
-    minimum_people: int = FEWEST_PEOPLE
-
-    def __post_init__(self) -> None:
-        counts = ("minimum_people", "degree", "bins", "most_cells")
-        check_settings(self, counts=counts, shares=("margins",), parts=("share",))
-
-    def load(self, folder: Path) -> BinnedModel:
-        """The model that was saved there."""
-        return read_model(folder, BinnedModel)
+    degree: Count
+    margins: Share = 0.2
+    bins: Count
+    share: Part = 0.3
+    most_cells: Count = 1_000_000
+    minimum_people: Count = FEWEST_PEOPLE
 
     def fit_network(
         self,

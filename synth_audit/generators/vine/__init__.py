@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
 from synth_audit.encode.univariate import MarginMethod
-from synth_audit.generators._model_files import SavedWhole, read_model
+from synth_audit.generators._model_files import FitsWhole, SavedWhole
 from synth_audit.generators.vine.columns import (
     ColumnCodec,
     Decoder,
@@ -95,7 +94,7 @@ class VineModel(SavedWhole):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vine:
+class Vine(FitsWhole):
     """Fit a C-vine whose later trees hold what links the sensitive columns to the rest, and cut them off.
 
     f(x) = Π_j f_j(x_j) · Π_{trees e ≤ truncation} c_e(·, · | conditioning set), in the order of Algorithm 1:
@@ -207,10 +206,6 @@ class Vine:
         joint = self._joint(variables, self.truncation, rng)
         decoders = tuple(c.decoder(variables) for c in codings)
         return VineModel(train.schema, decoders, tuple(map(str, variables)), (joint,), self.truncation)
-
-    def load(self, folder: Path) -> VineModel:
-        """The model that was saved there."""
-        return read_model(folder, VineModel)
 
     def _joint(self, variables: Sequence[Variable], level: int | None, rng: np.random.Generator) -> Joint:
         choice = Choice(families=self.families, criterion=self.criterion, level=level)
