@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from synth_audit.generators._deep.gan import REACH, Conditions
+from synth_audit.generators._deep.gan import BLOCKS, REACH, Conditions, GanTraining, PrivateTraining
 from synth_audit.generators._deep.lazily import functional, networks, nn, torch
 from synth_audit.generators._deep.network_model import RowsToLearn, bought
-from synth_audit.generators._deep.private_gan import BLOCKS, GanTraining, PrivateTraining
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, Part, Size, Weight

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from synth_audit.generators._deep.gan import Conditions
+from synth_audit.generators._deep.gan import Conditions, GanTraining
 from synth_audit.generators._deep.network_model import RowsToLearn
-from synth_audit.generators._deep.private_gan import GanTraining
 from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, Part, Weight
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from synth_audit.generators._deep.private_gan import GanTraining
+from synth_audit.generators._deep.gan import GanTraining
 from synth_audit.plugins.generator import GeneratorInfo, Weight
 
 

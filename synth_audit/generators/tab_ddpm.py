@@ -9,8 +9,7 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Floats32
 from synth_audit.generators._deep.lazily import networks, torch
-from synth_audit.generators._deep.network_model import OpenNetwork
-from synth_audit.generators._deep.rows import OfNumbers
+from synth_audit.generators._deep.network_model import OfNumbers, OpenNetwork
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout, Weights
 from synth_audit.plugins.generator import Count, GeneratorInfo, Size

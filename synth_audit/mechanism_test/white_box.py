@@ -430,7 +430,7 @@ class GradientStep:
         import torch
 
         from synth_audit.execution.context import one_thread
-        from synth_audit.generators._deep.private_gradients import NORMALISER, GradientNoise, private_gradient
+        from synth_audit.generators._deep.training import NORMALISER, GradientNoise, private_gradient
 
         noise = GradientNoise(self.clip, self.multiplier, Noise.gaussian)
         layer = torch.nn.Linear(table.shape[1], 1)
