@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import pi, sqrt
@@ -11,18 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.dp.composition import ConcentratedFilter
+from synth_audit.generators._marginal import marginals
 from synth_audit.generators._marginal.binning import counted_binning
-from synth_audit.generators._marginal.graphical_model import (
-    UNPAID_COUNTS,
-    Attributes,
-    GraphicalModel,
-    JunctionTree,
-    Measured,
-    NoisyCounts,
-    SingleColumns,
-    cells_of,
-    chosen,
-)
 from synth_audit.generators._marginal.model import BinnedModel
 from synth_audit.generators._model_files import FitsWhole
 from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, Share
@@ -87,8 +76,8 @@ class Aim(FitsWhole):
         binning = counted_binning(train, context, self.bins, self.margins)
         columns = len(binning.sizes)
         noise, rho, share = self._bought(columns, context)
-        rows = NoisyCounts(binning.codes(train), binning.sizes, context)
-        single = SingleColumns.of(rows, noise)
+        rows = marginals.NoisyCounts(binning.codes(train), binning.sizes, context)
+        single = marginals.SingleColumns.of(rows, noise)
         measured, model = ([], None) if columns == 1 else self._rounds(single, rho, share)
         model = single.fitted(measured, _AT_THE_END * self.iterations, model)
         return BinnedModel(binning, model.conditionals(), single.merging)
@@ -98,7 +87,7 @@ class Aim(FitsWhole):
     ) -> tuple[float | None, float, ConcentratedFilter | None]:
         """The noise of single columns, ρ of the first round, and what all rounds may share."""
         accountant = context.accountant
-        if accountant.unpaid(UNPAID_COUNTS):
+        if accountant.unpaid(marginals.UNPAID_COUNTS):
             return None, 0.0, None
         rho = accountant.most_concentrated() * _ROUNDED
         if columns == 1:
@@ -113,8 +102,8 @@ class Aim(FitsWhole):
         return noise, each, ConcentratedFilter(share)
 
     def _rounds(
-        self, single: SingleColumns, rho: float, share: ConcentratedFilter | None
-    ) -> tuple[list[Measured], GraphicalModel]:
+        self, single: marginals.SingleColumns, rho: float, share: ConcentratedFilter | None
+    ) -> tuple[list[marginals.Measured], marginals.GraphicalModel]:
         """What was measured in all rounds, as long as they can be paid for, and the model by then.
 
         Args:
@@ -122,7 +111,7 @@ class Aim(FitsWhole):
         """
         rows = single.rows
         weights = _workload(len(rows.sizes), self.degree)
-        measured: list[Measured] = []
+        measured: list[marginals.Measured] = []
         model, last = single.fitted(measured, self.iterations), False
         while not last:
             done = len(measured) + 1
@@ -137,12 +126,20 @@ class Aim(FitsWhole):
                 share.gaussian(noise)
             together = [one.attributes for one in measured]
             limit = self.most_cells * used
-            candidates = [r for r in weights if _fits(r, limit, rows.sizes, together, model.tree)]
+            candidates = [  # with which the model stays small enough; single columns always do
+                r
+                for r in weights
+                if len(r) == 1
+                or model.tree.holder(r) is not None
+                or marginals.cells_of(rows.sizes, r)
+                <= limit
+                >= marginals.JunctionTree.of(rows.sizes, [*together, r]).cells
+            ]
             expected = {r: model.marginal(r) for r in candidates}
             penalty = sqrt(2 / pi) * (noise or 0.0)
             off = {r: rows.off(r, expected[r]) - penalty * expected[r].size for r in candidates}
             scores = np.array([weights[r] * off[r] for r in candidates])
-            found = candidates[chosen(scores, choice, max(weights[r] for r in candidates))]
+            found = candidates[marginals.chosen(scores, choice, max(weights[r] for r in candidates))]
             measured.append(rows.measured(found, noise))
             model = single.fitted(measured, self.iterations, model)
             moved = float(np.abs(model.marginal(found) - expected[found]).sum())
@@ -157,16 +154,7 @@ def _spending(rho: float) -> tuple[float, float]:
     return 1 / sqrt(2 * _MEASURING * rho), sqrt(8 * (1 - _MEASURING) * rho)
 
 
-def _fits(
-    r: Attributes, limit: float, sizes: Sequence[int], together: list[Attributes], tree: JunctionTree
-) -> bool:
-    """Whether a set is a candidate: with it the model stays small enough; single columns always do."""
-    if len(r) == 1 or tree.holder(r) is not None:
-        return True
-    return cells_of(sizes, r) <= limit and JunctionTree.of(sizes, [*together, r]).cells <= limit
-
-
-def _workload(columns: int, degree: int) -> dict[Attributes, float]:
+def _workload(columns: int, degree: int) -> dict[marginals.Attributes, float]:
     """All sets of at most ``degree`` columns with Σ_s |r ∩ s| over the sets s of just so many."""
     degree = min(degree, columns)
     whole = list(combinations(range(columns), degree))

@@ -16,16 +16,8 @@ from synth_audit.errors import DataError, PlanError
 from synth_audit.generators._model_files import FitsWhole, SavedWhole
 from synth_audit.plugins.fitting import may_leave
 from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo
+from synth_audit.stats import trees
 from synth_audit.stats.margins import Margin
-from synth_audit.stats.trees import (
-    Tree,
-    bandwidths,
-    grown_tree,
-    label_order,
-    once_for_each_person,
-    rare_numbers,
-    smoothed,
-)
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -74,7 +66,7 @@ class LeafDraws:
 
     given: tuple[int, ...]
     predictors: tuple[SplitScale, ...]
-    tree: Tree
+    tree: trees.Tree
     starts: Positions
     values: Floats
     levels: Floats
@@ -93,7 +85,7 @@ class LeafDraws:
         donor = first + np.floor(rng.random(len(rows)) * (last - first)).astype(np.intp)
         if self.margin is None:
             return self.values[donor]
-        level = smoothed(self.levels[donor], self.widths[donor], rng.random(len(rows)))
+        level = trees.smoothed(self.levels[donor], self.widths[donor], rng.random(len(rows)))
         rare = ~np.isnan(level)
         drawn = self.values[donor]
         drawn[rare] = self.margin.quantile(level[rare])
@@ -132,24 +124,26 @@ def fitted_draws(
         if size is None:
             return SplitScale(np.unique(values[~np.isnan(values)]), labels=False)
         labels: Codes = np.where(np.isnan(values), -1, values).astype(np.int64)
-        return SplitScale(label_order(labels, size, wanted, classes=classes), labels=True)
+        return SplitScale(trees.label_order(labels, size, wanted, classes=classes), labels=True)
 
     predictors = tuple(scale(rows[:, j], sizes[j]) for j in given)
     seen = [p.of(rows[:, j]) for p, j in zip(predictors, given, strict=True)]
     matrix = np.column_stack(seen) if seen else np.empty((len(rows), 0))
-    tree = grown_tree(matrix, wanted, classes=classes, weights=weights, least=least, gain=gain, seed=seed)
+    tree = trees.grown_tree(
+        matrix, wanted, classes=classes, weights=weights, least=least, gain=gain, seed=seed
+    )
     leaf = tree.leaves(matrix)
     order = np.lexsort((target, leaf))
     starts = np.searchsorted(leaf[order], np.arange(len(tree.left) + 1))
     values, levels, widths = target[order], np.full(len(target), np.nan), np.zeros(len(target))
-    rare = rare_numbers(values, weights[order], least) if margin else np.zeros(len(target), dtype=bool)
+    rare = trees.rare_numbers(values, weights[order], least) if margin else np.zeros(len(target), dtype=bool)
     if margin is None or not rare.any():
         return LeafDraws(tuple(given), predictors, tree, starts, values, levels, widths)
-    smooth = margin(once_for_each_person(values[rare], weights[order][rare], least))
+    smooth = margin(trees.once_for_each_person(values[rare], weights[order][rare], least))
     below, at = smooth.interval(values[rare])
     levels[rare] = (below + at) / 2
     window = least / weights[order][rare].sum() / 2
-    widths[rare] = bandwidths(levels[rare], leaf[order][rare], min(window, 1.0))
+    widths[rare] = trees.bandwidths(levels[rare], leaf[order][rare], min(window, 1.0))
     return LeafDraws(tuple(given), predictors, tree, starts, values, levels, widths, smooth)
 
 
@@ -282,7 +276,7 @@ class Cart(FitsWhole):
             stays = may_leave(column, values, weights, size, self.minimum_leaf)
             there[there] = stays[values[there].astype(np.intp)]
             return there
-        rare = rare_numbers(values[there], weights[there], self.minimum_leaf)
+        rare = trees.rare_numbers(values[there], weights[there], self.minimum_leaf)
         if weights[there][rare].sum() < self.minimum_leaf:
             there[there] = ~rare
         return there

@@ -19,7 +19,7 @@ from synth_audit.dp.guarantee import Mechanism, MechanismRecord, Neighbouring
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import PlanError, PluginError
 from synth_audit.execution.context import RunContext
-from synth_audit.generators._marginal.graphical_model import NoisyCounts
+from synth_audit.generators._marginal.marginals import NoisyCounts
 from synth_audit.mechanism_test.examination import Claim, Finding, Job
 from synth_audit.plugins.fitting import fit, fit_context, untrusted
 from synth_audit.plugins.generator import FitContext

@@ -23,13 +23,7 @@ from synth_audit.generators._deep.transforms import (
     RowLayout,
     Weights,
 )
-from synth_audit.generators._marginal.binning import (
-    ColumnDomain,
-    bought_counts,
-    column_domains,
-    declared_domain,
-    settled,
-)
+from synth_audit.generators._marginal import binning
 from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.plugins.generator import CheckedSettings, FitContext
 from synth_audit.table.kind import Bounds
@@ -111,7 +105,9 @@ class Transformer:
             place += width
 
 
-def _known(column: ColumnTransform) -> TypeGuard[RankTransform | LabelTransform]:
+def _known(
+    column: ColumnTransform,
+) -> TypeGuard[RankTransform | LabelTransform]:
     """Whether its margin was counted."""
     return isinstance(column, RankTransform) or (isinstance(column, LabelTransform) and bool(column.shares))
 
@@ -130,7 +126,7 @@ def on_train(
         DataError: a column holds free text.
     """
 
-    def transform(column: Column, known: ColumnDomain) -> ColumnTransform:
+    def transform(column: Column, known: binning.ColumnDomain) -> ColumnTransform:
         name, ends = column.name, known.bounds
         if known.labels is not None:
             return LabelTransform(name, known.labels, known.gap)
@@ -138,7 +134,7 @@ def on_train(
             return RangeTransform(name, ends, known.gap)
         return of_numbers(name, train.numbers(name), ends)
 
-    known = column_domains(train, domain, "learnt by a network")
+    known = binning.column_domains(train, domain, "learnt by a network")
     return Transformer(train.schema, tuple(map(transform, train.schema, known)))
 
 
@@ -176,7 +172,9 @@ def with_margins(transformer: Transformer, train: Table, context: FitContext, sh
         context.deadline.check()
         if isinstance(column, LabelTransform) and column.slices:
             counts = column.encode(train, context.rng).sum(axis=0, dtype=np.float64)
-            return replace(column, shares=tuple(settled(counting.noisy(counts), counting.least).tolist()))
+            return replace(
+                column, shares=tuple(binning.settled(counting.noisy(counts), counting.least).tolist())
+            )
         if isinstance(column, RangeTransform) and (domain := domains.get(column.name)):
             values = train.numbers(column.name)
             return RankTransform.counted(column.name, domain, values, counting, gap=column.gap)
@@ -184,7 +182,7 @@ def with_margins(transformer: Transformer, train: Table, context: FitContext, sh
 
     if not (total := sum(map(queries, transformer.columns))):
         return transformer
-    counting = bought_counts(context, train.n_rows, total, share)
+    counting = binning.bought_counts(context, train.n_rows, total, share)
     return replace(transformer, columns=tuple(map(counted, transformer.columns)))
 
 
@@ -371,7 +369,7 @@ class ProtectedNetwork(NetworkGenerator):
         """
         device = torch_device(context.device, "this generator")
         train = train.released_only()
-        transformer = on_train(train, domain=declared_domain(context))
+        transformer = on_train(train, domain=binning.declared_domain(context))
         transformer = with_margins(transformer, train, context, self.margins)
         layout = transformer.layout
         bought = self.buy(context, train.n_rows, layout)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -246,24 +246,6 @@ class CellBins:
         return np.append(self.cells.edges[self.first], self.cells.edges[-1])
 
 
-class BinnedColumn(Protocol):
-    """The cells of one column."""
-
-    @property
-    def name(self) -> str:
-        """Of the column."""
-
-    @property
-    def size(self) -> int:
-        """How many cells, 1 or more."""
-
-    def codes(self, table: Table) -> Codes:
-        """The cell of each row, shape (n,), in 0 … size − 1."""
-
-    def values(self, codes: Codes, rng: np.random.Generator) -> Floats | Labels:
-        """A plain value from each cell, shape (n,)."""
-
-
 @dataclass(frozen=True)
 class LabelBins:
     """A cell for every label.
@@ -360,6 +342,10 @@ class RangeBins:
         else:
             numbers = low + (codes + share) / self._bins * (high - low)
         return np.where(codes == self._bins, np.nan, np.clip(numbers, low, high))
+
+
+BinnedColumn: TypeAlias = LabelBins | RangeBins | CellBins
+"""The cells of one column."""
 
 
 def label_codes(table: Table, name: str, labels: tuple[str, ...], *, gap: bool) -> Codes:

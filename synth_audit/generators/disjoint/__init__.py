@@ -28,19 +28,9 @@ from synth_audit.generators.disjoint.partition import (
     partition_pictures,
     partitioned,
 )
+from synth_audit.plugins import generator as contract
 from synth_audit.plugins.fitting import fitted_model
-from synth_audit.plugins.generator import (
-    FitContext,
-    Generator,
-    GeneratorInfo,
-    Model,
-    Needs,
-    TrainingCourse,
-    column_groups,
-    needs_of,
-    refits,
-    repeats,
-)
+from synth_audit.plugins.generator import FitContext, Generator, GeneratorInfo, Model, Needs, TrainingCourse
 from synth_audit.plugins.plugin_config import build_generator
 from synth_audit.table.schema import PublicDomain, Schema
 from synth_audit.table.table import Table, load_table, save_table
@@ -199,7 +189,7 @@ class DisjointModel:
     def column_groups(self) -> Groups:
         """The columns that are drawn together; those of a part that is divided itself are its groups."""
         pairs = zip(self.groups, self.models, strict=True)
-        return tuple(group for whole, model in pairs for group in column_groups(model) or (whole,))
+        return tuple(group for whole, model in pairs for group in contract.column_groups(model) or (whole,))
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw rows of every part and put them beside one another, each used once at most.
@@ -325,7 +315,7 @@ class Disjoint:
         if self.join == "concatenate" and self.validation != Validation():
             raise _wrong("a join at random has nothing to validate", "`join: validated`", "validation")
         for i, generator in enumerate(self._inner(len(self.generators))):
-            if not refits(generator):
+            if not contract.refits(generator):
                 raise _wrong(
                     "a finished table cannot be a part", "a generator that is fitted", f"generators[{i}]"
                 )
@@ -339,12 +329,12 @@ class Disjoint:
     def needs(self) -> Needs:
         """What any of the parts cannot do without."""
         own = Needs(rows=FEWEST if self.join == "validated" else 1)
-        return reduce(or_, map(needs_of, self._inner(len(self.generators))), own)
+        return reduce(or_, map(contract.needs_of, self._inner(len(self.generators))), own)
 
     @property
     def repeats(self) -> bool:
         """Whether every part does."""
-        return all(map(repeats, self._inner(len(self.generators))))
+        return all(map(contract.repeats, self._inner(len(self.generators))))
 
     def fit(self, train: Table, context: FitContext) -> DisjointModel:
         """Divide the columns and fit each part to its own, apart from the others.
