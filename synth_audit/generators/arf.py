@@ -297,11 +297,8 @@ class Arf(FitsWhole):
         source="Watson et al. 2023",
         trial={"trees": 4, "rounds": 2},
     )
-
-    @property
-    def minimum_people(self) -> int:
-        """Every label is seen; which are drawn, the leaves decide."""
-        return 1
+    minimum_people: ClassVar[int] = 1
+    """Every label is seen; which are drawn, the leaves decide."""
 
     def fit(self, train: Table, context: FitContext) -> ArfModel:
         """Grow forests until one is fooled."""

@@ -200,6 +200,8 @@ class Cart(FitsWhole):
         summary="Each column from the leaves of a tree on those before it; no privacy guarantee.",
         source="Reiter 2005; Nowok et al. 2016",
     )
+    minimum_people: ClassVar[int] = 1
+    """Every label is seen; which are drawn, the leaves decide."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -207,11 +209,6 @@ class Cart(FitsWhole):
             raise PlanError(
                 "a column is drawn twice", where="generator.order", expected="each column once at most"
             )
-
-    @property
-    def minimum_people(self) -> int:
-        """Every label is seen; which are drawn, the leaves decide."""
-        return 1
 
     def fit(self, train: Table, context: FitContext) -> CartModel:
         """Grow one or two trees for each column.

@@ -13,9 +13,6 @@ from synth_audit.generators._deep.lazily import functional, networks, torch
 from synth_audit.generators._deep.network_model import (
     NetworkModel,
     ProtectedNetwork,
-    RowsToLearn,
-    Steps,
-    bought,
 )
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights
@@ -59,6 +56,7 @@ class DiffusionTraining(ProtectedNetwork):
     falling: bool = False
     averaging: Share = 0.0
     temperature: Size = 1.0
+    trained: ClassVar[str] = "network"
     target: ClassVar[Predicted]
 
     def fit(self, train: Table, context: FitContext) -> NetworkModel:
@@ -66,15 +64,6 @@ class DiffusionTraining(ProtectedNetwork):
 
         usual = replace(self, temperature=1.0)  # margins are those of rows as they were learnt
         return replace(ProtectedNetwork.fit(usual, train, context), generator=self)
-
-    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> Steps:
-        """All steps."""
-        what, rate = "training of the network", self.sampling_rate
-        return bought(context, n_rows, count=self.steps, rate=rate, what=what)
-
-    def teach(self, rows: RowsToLearn, bought: Steps) -> Weights:
-        """Take the steps that were bought."""
-        return rows.bought_training("train", bought, self.clip).run(self.learn)
 
     def rate(self, done: float) -> float:
         """The learning rate after a share of the steps."""

@@ -6,16 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.generators._deep.lazily import functional, networks, nn, torch
-from synth_audit.generators._deep.network_model import ProtectedNetwork, RowsToLearn, bought
+from synth_audit.generators._deep.network_model import ProtectedNetwork
 from synth_audit.generators._deep.training import Training, changing_parts
 from synth_audit.generators._deep.transforms import RowLayout, Weights
-from synth_audit.plugins.generator import Count, FitContext, Rate, Share, Size
+from synth_audit.plugins.generator import Count, Rate, Share, Size
 
 _TEMPERATURE = 0.2
 """Of the Gumbel softmax of slices."""
@@ -175,17 +175,9 @@ class GanTraining(ProtectedNetwork):
     clip: Size = 1.0
     dropout: Share = 0.5
     margins: Share = 0.2
+    trained: ClassVar[str] = "critic"
     penalty = 0.0
     weight_clip = math.inf
-
-    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> Any:
-        """The steps of the critic."""
-        what, rate = "training of the critic", self.sampling_rate
-        return bought(context, n_rows, count=self.steps, rate=rate, what=what)
-
-    def teach(self, rows: RowsToLearn, bought: Any) -> Weights:
-        """Let critic and generator play."""
-        return rows.bought_training("train", bought, self.clip).run(self.learn)
 
     def generator(self, layout: RowLayout, conditions: Conditions | None) -> nn.Module:
         """From noise and what is asked for to the scores of a row, each row by itself."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, ClassVar, TypeGuard
 
 import numpy as np
 
@@ -340,22 +340,32 @@ class RowsToLearn:
 
 
 class ProtectedNetwork(NetworkGenerator):
-    """A network whose fit pays for all that looks at rows; without a budget nothing is bought."""
+    """A network whose fit pays for all that looks at rows; without a budget nothing is bought.
+
+    Attributes:
+        margins: share of ε for counts of the values of each column.
+        steps, sampling_rate, clip: of the training, unless a method buys and teaches in a way of its own.
+        trained: what these steps train, for a reader.
+    """
 
     margins: float
-    """Share of ε for counts of the values of each column."""
+    steps: int
+    sampling_rate: float
+    clip: float
+    trained: ClassVar[str]
 
     def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> Any:
-        """Buy what the training costs, before a row is looked at.
+        """Buy what the training costs, before a row is looked at: all steps, on Poisson samples.
 
         Raises:
             BudgetSpent: the budget does not bear it.
         """
-        raise NotImplementedError
+        what, rate = f"training of the {self.trained}", self.sampling_rate
+        return bought(context, n_rows, count=self.steps, rate=rate, what=what)
 
     def teach(self, rows: RowsToLearn, bought: Any) -> Weights:
         """Train with what was bought."""
-        raise NotImplementedError
+        return rows.bought_training("train", bought, self.clip).run(self.learn)
 
     def fit(self, train: Table, context: FitContext) -> NetworkModel:
         """Buy all that looks at rows, then learn; numbers of steps and noise are fixed beforehand.
@@ -375,21 +385,13 @@ class ProtectedNetwork(NetworkGenerator):
         bought = self.buy(context, train.n_rows, layout)
         weights: Weights = {}
         if layout.width:
-            rng = secret_draws(context)
+            # The rows of a batch share one stream of draws. Were it known, one row more would change what
+            # every row after it is given, and with it their gradients too, which the noise does not cover.
+            private = context.accountant.budget is not None
+            rng = np.random.default_rng(context.noise.bits(256)) if private else context.rng
             rows = RowsToLearn(context, transformer.encode(train, rng), layout, rng, device)
             weights = self.teach(rows, bought)
         return NetworkModel(transformer, weights, self).calibrated(context.rng)
-
-
-def secret_draws(context: FitContext) -> np.random.Generator:
-    """What training draws beside noise and batches; under a budget its seed is secret and forgotten.
-
-    The rows of a batch share one stream of draws. Were it known, one row more would change what every row
-    after it is given, and with it their gradients too, which the noise does not cover.
-    """
-    if context.accountant.budget is None:
-        return context.rng
-    return np.random.default_rng(context.noise.bits(256))
 
 
 class OpenNetwork(NetworkGenerator):

@@ -64,15 +64,6 @@ class GradientNoise:
     gaussian: Callable[[float, tuple[int, ...]], Floats]
 
 
-def noised(total: dict[str, torch.Tensor], noise: GradientNoise) -> dict[str, torch.Tensor]:
-    """A clipped sum with its noise, divided by the constant; in place."""
-    for gradient in total.values():
-        drawn = noise.gaussian(noise.clip * noise.multiplier, tuple(gradient.shape))
-        gradient += torch.as_tensor(drawn, dtype=gradient.dtype, device=gradient.device)
-        gradient /= NORMALISER
-    return total
-
-
 @dataclass(frozen=True, eq=False)
 class _Meeting:
     """One layer and all rows: inputs and gradients at outputs, shapes (b, t, in) and (b, t, out)."""
@@ -137,9 +128,10 @@ def private_gradient(
             for name, gradient in meeting.clipped(shares):
                 total[name] += gradient
         lost += float(found.sum())
-    protected = noised(total, noise)
     for name, w in network.named_parameters():
-        w.grad = protected[name]
+        drawn = noise.gaussian(noise.clip * noise.multiplier, tuple(w.shape))
+        drawn = torch.as_tensor(drawn, dtype=w.dtype, device=w.device)
+        w.grad = total[name].add_(drawn).div_(NORMALISER)
     return lost / count if count else float("nan")
 
 
@@ -158,7 +150,10 @@ def _met(network: nn.Module, losses: RowLosses, *rows: torch.Tensor) -> tuple[to
     slopes = torch.autograd.grad(found.sum(), [out for outs in calls.values() for _, out in outs])
     met, left = [], iter(slopes)
     for (prefix, layer), seen in calls.items():
-        given = [_places(_standard(layer, x), len(found)) for x, _ in seen]
+        given = [x for x, _ in seen]
+        if isinstance(layer, nn.GroupNorm):  # its weights multiply what is normalised
+            given = [functional.group_norm(x, layer.num_groups, eps=layer.eps) for x in given]
+        given = [_places(x, len(found)) for x in given]
         slope = [_places(next(left), len(found)) for _ in seen]
         met.append(_Meeting(prefix, layer, torch.cat(given, dim=1), torch.cat(slope, dim=1)))
     return found.detach(), met
@@ -188,13 +183,6 @@ def _listening(network: nn.Module) -> Iterator[Calls]:
     finally:
         for handle in handles:
             handle.remove()
-
-
-def _standard(layer: nn.Module, given: torch.Tensor) -> torch.Tensor:
-    """What the weights of a layer are multiplied by."""
-    if isinstance(layer, nn.GroupNorm):
-        return functional.group_norm(given, layer.num_groups, eps=layer.eps)
-    return given
 
 
 def _places(x: torch.Tensor, rows: int) -> torch.Tensor:

@@ -173,23 +173,17 @@ def bought_counts(
     """
     accountant = context.accountant
     if accountant.budget is None:
-        return Counting(_as_it_is, max(_SOME, _SHARE * n_rows))
+        return Counting(lambda counts: counts, max(_SOME, _SHARE * n_rows))
     reach = accountant.reached(share)
     if pure or accountant.budget.delta == 0:
         scale = accountant.least_laplace_noise(queries, epsilon=reach)
         accountant.laplace(scale, what=_WHAT, count=queries)
-        return Counting(_noised(context.noise.laplace, scale), _ABOVE * 2**0.5 * scale)
-    scale = accountant.least_noise(steps=queries, epsilon=reach)
-    accountant.gaussian(scale, what=_WHAT, count=queries)
-    return Counting(_noised(context.noise.gaussian, scale), _ABOVE * scale)
-
-
-def _as_it_is(counts: Floats) -> Floats:
-    return counts
-
-
-def _noised(noise: Callable[[float, tuple[int, ...]], Floats], scale: float) -> Noisy:
-    return lambda counts: counts + noise(scale, counts.shape)
+        noise, least = context.noise.laplace, _ABOVE * 2**0.5 * scale
+    else:
+        scale = accountant.least_noise(steps=queries, epsilon=reach)
+        accountant.gaussian(scale, what=_WHAT, count=queries)
+        noise, least = context.noise.gaussian, _ABOVE * scale
+    return Counting(lambda counts: counts + noise(scale, counts.shape), least)
 
 
 @dataclass(frozen=True, eq=False)
