@@ -31,9 +31,8 @@ from synth_audit.audits.privacy.linkability import Linkability
 from synth_audit.encode.embedding import EmbeddingSettings
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import child_rng
-from synth_audit.generators._deep.network_model import NetworkModel
+from synth_audit.generators._deep.network_model import NetworkModel, Transformer, on_train
 from synth_audit.generators._deep.networks import VariationalAutoencoder
-from synth_audit.generators._deep.rows import Transformer, on_train
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import ModeTransform, Weights
 from synth_audit.generators.tvae import Tvae, mean_loss, weights_of

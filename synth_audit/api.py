@@ -26,9 +26,7 @@ from synth_audit.findings.verdict import Result
 from synth_audit.generators.external.recipe import RecipeEnvironment, Setting, recipe_named, trial
 from synth_audit.generators.external.recipe import recipes as known_recipes
 from synth_audit.inputs import Frame, PlanLike, Running
-from synth_audit.mechanism_test.claim import Claim
-from synth_audit.mechanism_test.distinguishing import MechanismResult
-from synth_audit.mechanism_test.examination import Effort, examine_claim
+from synth_audit.mechanism_test.examination import Claim, Effort, MechanismResult, examine_claim
 from synth_audit.mechanism_test.subjects import MechanismChoice, claimed_mechanism
 from synth_audit.pipeline import approval, stages
 from synth_audit.pipeline import release as releasing

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from synth_audit.plugins.generator import CheckedSettings
 from synth_audit.table.schema import Schema, float_to_plain, schema_from_plain, schema_to_plain
 
 _PLAIN, _ARRAYS = "model.json", "arrays.npz"
@@ -71,6 +72,14 @@ def read_model(folder: Path, kind: type[_Model]) -> _Model:
     if not isinstance(found, kind):
         raise TypeError("the file holds a model of another kind")
     return found
+
+
+class FitsWhole(CheckedSettings):
+    """A generator whose models are saved whole."""
+
+    def load(self, folder: Path) -> Any:
+        """The model that was saved there."""
+        return read_model(folder, SavedWhole)
 
 
 def _plain(value: Any, arrays: dict[str, Any]) -> Any:

@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import pi, sqrt
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
 from synth_audit.dp.composition import ConcentratedFilter
+from synth_audit.generators._marginal import marginals
 from synth_audit.generators._marginal.binning import counted_binning
-from synth_audit.generators._marginal.graphical_model import (
-    UNPAID_COUNTS,
-    Attributes,
-    GraphicalModel,
-    JunctionTree,
-    Measured,
-    NoisyCounts,
-    SingleColumns,
-    cells_of,
-    chosen,
-)
 from synth_audit.generators._marginal.model import BinnedModel
-from synth_audit.generators._model_files import read_model
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
+from synth_audit.generators._model_files import FitsWhole
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, Share
 from synth_audit.table.table import Table
 
 _MEASURING = 0.9
@@ -43,7 +31,7 @@ _ROUNDED = 1 - 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aim:
+class Aim(FitsWhole):
     """The distribution of highest entropy for noisy counts of adaptively chosen sets of columns.
 
     After the counts of single columns each round chooses, by an exponential mechanism, the set r of columns
@@ -63,12 +51,12 @@ class Aim:
     Source: McKenna, Mullins, Sheldon & Miklau 2022.
     """
 
-    margins: float = 0.2
-    bins: int = 25
-    degree: int = 2
-    rounds: int = 16
-    most_cells: int = 50_000
-    iterations: int = 100
+    margins: Share = 0.2
+    bins: Count = 25
+    degree: Count = 2
+    rounds: Count = 16
+    most_cells: Count = 50_000
+    iterations: Count = 100
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="AIM",
         summary="Differentially private tables of counts, chosen adaptively where the model is worst.",
@@ -76,10 +64,6 @@ class Aim:
         source="McKenna, Mullins, Sheldon & Miklau 2022",
         trial={"rounds": 2, "iterations": 10},
     )
-
-    def __post_init__(self) -> None:
-        counts = ("bins", "degree", "rounds", "most_cells", "iterations")
-        check_settings(self, counts=counts, shares=("margins",))
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
         """Count values, measure columns, then choose and measure; each is paid for before it looks at a row.
@@ -92,22 +76,18 @@ class Aim:
         binning = counted_binning(train, context, self.bins, self.margins)
         columns = len(binning.sizes)
         noise, rho, share = self._bought(columns, context)
-        rows = NoisyCounts(binning.codes(train), binning.sizes, context)
-        single = SingleColumns.of(rows, noise)
+        rows = marginals.NoisyCounts(binning.codes(train), binning.sizes, context)
+        single = marginals.SingleColumns.of(rows, noise)
         measured, model = ([], None) if columns == 1 else self._rounds(single, rho, share)
         model = single.fitted(measured, _AT_THE_END * self.iterations, model)
         return BinnedModel(binning, model.conditionals(), single.merging)
-
-    def load(self, folder: Path) -> BinnedModel:
-        """The model that was saved there."""
-        return read_model(folder, BinnedModel)
 
     def _bought(
         self, columns: int, context: FitContext
     ) -> tuple[float | None, float, ConcentratedFilter | None]:
         """The noise of single columns, ρ of the first round, and what all rounds may share."""
         accountant = context.accountant
-        if accountant.unpaid(UNPAID_COUNTS):
+        if accountant.unpaid(marginals.UNPAID_COUNTS):
             return None, 0.0, None
         rho = accountant.most_concentrated() * _ROUNDED
         if columns == 1:
@@ -122,8 +102,8 @@ class Aim:
         return noise, each, ConcentratedFilter(share)
 
     def _rounds(
-        self, single: SingleColumns, rho: float, share: ConcentratedFilter | None
-    ) -> tuple[list[Measured], GraphicalModel]:
+        self, single: marginals.SingleColumns, rho: float, share: ConcentratedFilter | None
+    ) -> tuple[list[marginals.Measured], marginals.GraphicalModel]:
         """What was measured in all rounds, as long as they can be paid for, and the model by then.
 
         Args:
@@ -131,7 +111,7 @@ class Aim:
         """
         rows = single.rows
         weights = _workload(len(rows.sizes), self.degree)
-        measured: list[Measured] = []
+        measured: list[marginals.Measured] = []
         model, last = single.fitted(measured, self.iterations), False
         while not last:
             done = len(measured) + 1
@@ -146,12 +126,20 @@ class Aim:
                 share.gaussian(noise)
             together = [one.attributes for one in measured]
             limit = self.most_cells * used
-            candidates = [r for r in weights if _fits(r, limit, rows.sizes, together, model.tree)]
+            candidates = [  # with which the model stays small enough; single columns always do
+                r
+                for r in weights
+                if len(r) == 1
+                or model.tree.holder(r) is not None
+                or marginals.cells_of(rows.sizes, r)
+                <= limit
+                >= marginals.JunctionTree.of(rows.sizes, [*together, r]).cells
+            ]
             expected = {r: model.marginal(r) for r in candidates}
             penalty = sqrt(2 / pi) * (noise or 0.0)
             off = {r: rows.off(r, expected[r]) - penalty * expected[r].size for r in candidates}
             scores = np.array([weights[r] * off[r] for r in candidates])
-            found = candidates[chosen(scores, choice, max(weights[r] for r in candidates))]
+            found = candidates[marginals.chosen(scores, choice, max(weights[r] for r in candidates))]
             measured.append(rows.measured(found, noise))
             model = single.fitted(measured, self.iterations, model)
             moved = float(np.abs(model.marginal(found) - expected[found]).sum())
@@ -166,16 +154,7 @@ def _spending(rho: float) -> tuple[float, float]:
     return 1 / sqrt(2 * _MEASURING * rho), sqrt(8 * (1 - _MEASURING) * rho)
 
 
-def _fits(
-    r: Attributes, limit: float, sizes: Sequence[int], together: list[Attributes], tree: JunctionTree
-) -> bool:
-    """Whether a set is a candidate: with it the model stays small enough; single columns always do."""
-    if len(r) == 1 or tree.holder(r) is not None:
-        return True
-    return cells_of(sizes, r) <= limit and JunctionTree.of(sizes, [*together, r]).cells <= limit
-
-
-def _workload(columns: int, degree: int) -> dict[Attributes, float]:
+def _workload(columns: int, degree: int) -> dict[marginals.Attributes, float]:
     """All sets of at most ``degree`` columns with Σ_s |r ∩ s| over the sets s of just so many."""
     degree = min(degree, columns)
     whole = list(combinations(range(columns), degree))

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import Margin, column_margin
-from synth_audit.errors import PlanError
-from synth_audit.generators._model_files import SavedWhole, read_model
+from synth_audit.generators._model_files import FitsWhole, SavedWhole
 from synth_audit.generators._trees import FEW, Tree, once_for_each_person
 from synth_audit.plugins.fitting import may_leave
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, Within
 from synth_audit.table.table import Table
 
 _ANYWHERE = 0.5, 100.0
@@ -270,7 +268,7 @@ class ArfModel(SavedWhole):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arf:
+class Arf(FitsWhole):
     """A random forest tells real rows from made ones, which are drawn from its leaves, until it cannot.
 
     P(x) = mean over trees of Σ_leaf P(leaf) Π_j P_j(x_j | leaf): labels by their frequencies, numbers by a
@@ -288,28 +286,18 @@ class Arf:
     Source: Watson, Blesch, Kapar & Wright 2023.
     """
 
-    trees: int = 20
-    minimum_leaf: int = 20
-    tolerance: float = 0.0
-    rounds: int = 10
+    trees: Count = 20
+    minimum_leaf: Count = 20
+    tolerance: Annotated[float, Within(0, 0.5, "0 to 0.5")] = 0.0
+    rounds: Count = 10
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="Adversarial random forest",
         summary="Mixture over the leaves of a forest that cannot tell its rows apart; no privacy guarantee.",
         source="Watson et al. 2023",
         trial={"trees": 4, "rounds": 2},
     )
-
-    def __post_init__(self) -> None:
-        check_settings(self, counts=("trees", "minimum_leaf", "rounds"))
-        if not 0 <= self.tolerance <= 0.5:
-            raise PlanError(
-                "the tolerance is no share of rows", where="generator.tolerance", expected="0 to 0.5"
-            )
-
-    @property
-    def minimum_people(self) -> int:
-        """Every label is seen; which are drawn, the leaves decide."""
-        return 1
+    minimum_people: ClassVar[int] = 1
+    """Every label is seen; which are drawn, the leaves decide."""
 
     def fit(self, train: Table, context: FitContext) -> ArfModel:
         """Grow forests until one is fooled."""
@@ -330,10 +318,6 @@ class Arf:
             for j, (column, size) in enumerate(zip(columns.schema, columns.sizes, strict=True))
         ]
         return ArfModel(columns, margins, leaf_mixture(trees, rows, weights, labels, self.minimum_leaf))
-
-    def load(self, folder: Path) -> ArfModel:
-        """The model that was saved there."""
-        return read_model(folder, ArfModel)
 
     def _margins(self, columns: CodedColumns, values: Floats, weights: Floats) -> dict[int, Margin]:
         """Of each column of numbers that enough people have a value of."""

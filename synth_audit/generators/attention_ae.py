@@ -13,7 +13,7 @@ from synth_audit.generators._deep.attention import AttentionTraining, codes_of_r
 from synth_audit.generators._deep.lazily import torch
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights
-from synth_audit.plugins.generator import GeneratorInfo, check_settings
+from synth_audit.plugins.generator import Count, GeneratorInfo
 
 _ROWS_EACH = 50
 """A component of the mixture of codes is fitted for so many rows."""
@@ -40,7 +40,7 @@ class AttentionAe(AttentionTraining):
     Source: Truda 2023, chapter 4; Somepalli et al. 2021; Ghosh et al. 2020 for codes drawn afterwards.
     """
 
-    components: int = 10
+    components: Count = 10
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="Attention-AE",
         summary="Autoencoder by attention over columns and rows; no privacy guarantee.",
@@ -48,10 +48,6 @@ class AttentionAe(AttentionTraining):
         source="Truda 2023",
         trial={"steps": 2, "width": 8, "hidden": 8, "mixtures": 2},
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_settings(self, counts=("components",))
 
     def learn(self, training: Training) -> Weights:
         """Train the autoencoder, then fit the mixture to the codes of train."""

@@ -13,7 +13,7 @@ from synth_audit.generators._deep.gan import PENALTY, steepness
 from synth_audit.generators._deep.lazily import networks, torch
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights
-from synth_audit.plugins.generator import GeneratorInfo, check_settings
+from synth_audit.plugins.generator import Count, GeneratorInfo, Size
 
 _BLOCKS = 2
 """Residual blocks of the generator."""
@@ -46,11 +46,11 @@ class AttentionGan(AttentionTraining):
     Source: Truda 2023, chapter 4; Somepalli et al. 2021; Gulrajani et al. 2017.
     """
 
-    gan_steps: int = 2000
-    critic_steps: int = 3
-    noise: int = 32
-    gan_hidden: int = 128
-    gan_rate: float = 5e-4
+    gan_steps: Count = 2000
+    critic_steps: Count = 3
+    noise: Count = 32
+    gan_hidden: Count = 128
+    gan_rate: Size = 5e-4
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="Attention-GAN",
         summary="GAN of the codes of an autoencoder by attention; no privacy guarantee.",
@@ -58,11 +58,6 @@ class AttentionGan(AttentionTraining):
         source="Truda 2023",
         trial={"steps": 2, "width": 8, "hidden": 8, "mixtures": 2, "gan_steps": 2, "gan_hidden": 8},
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        counts = ("gan_steps", "critic_steps", "noise", "gan_hidden")
-        check_settings(self, counts=counts, sizes=("gan_rate",))
 
     @property
     def all_steps(self) -> int:

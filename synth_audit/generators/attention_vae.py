@@ -12,7 +12,7 @@ from synth_audit.generators._deep.attention import AttentionTraining, kept_weigh
 from synth_audit.generators._deep.lazily import networks, nn, torch
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights
-from synth_audit.plugins.generator import GeneratorInfo, check_settings
+from synth_audit.plugins.generator import Count, GeneratorInfo, Size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +33,8 @@ class AttentionVae(AttentionTraining):
     Source: Truda 2023, chapter 4; Somepalli et al. 2021.
     """
 
-    latent: int = 32
-    divergence: float = 1.0
+    latent: Count = 32
+    divergence: Size = 1.0
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="Attention-VAE",
         summary="Variational autoencoder by attention over columns and rows; no privacy guarantee.",
@@ -42,10 +42,6 @@ class AttentionVae(AttentionTraining):
         source="Truda 2023",
         trial={"steps": 2, "width": 8, "hidden": 8, "mixtures": 2, "latent": 4},
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_settings(self, counts=("latent",), sizes=("divergence",))
 
     def learn(self, training: Training) -> Weights:
         """Train all together.

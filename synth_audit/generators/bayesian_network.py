@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from synth_audit.generators._marginal.model import BinnedModel, CountedNetwork, information
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo
 from synth_audit.table.table import Table
 
 
@@ -33,8 +33,8 @@ class BayesianNetwork(CountedNetwork):
     Source: Ping, Stoyanovich & Howe 2017 (DataSynthesizer); Zhang et al. 2017.
     """
 
-    degree: int = 2
-    bins: int = 20
+    degree: Count = 2
+    bins: Count = 20
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="Bayesian network",
         summary="Each column from counts given up to two others; with a budget, PrivBayes of that degree.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import ClassVar, TypeAlias
 
 import numpy as np
@@ -14,18 +13,10 @@ from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import Margin, column_margin
 from synth_audit.errors import DataError, PlanError
-from synth_audit.generators._model_files import SavedWhole, read_model
-from synth_audit.generators._trees import (
-    Tree,
-    bandwidths,
-    grown_tree,
-    label_order,
-    once_for_each_person,
-    rare_numbers,
-    smoothed,
-)
+from synth_audit.generators import _trees as trees
+from synth_audit.generators._model_files import FitsWhole, SavedWhole
 from synth_audit.plugins.fitting import may_leave
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -74,7 +65,7 @@ class LeafDraws:
 
     given: tuple[int, ...]
     predictors: tuple[SplitScale, ...]
-    tree: Tree
+    tree: trees.Tree
     starts: Positions
     values: Floats
     levels: Floats
@@ -93,7 +84,7 @@ class LeafDraws:
         donor = first + np.floor(rng.random(len(rows)) * (last - first)).astype(np.intp)
         if self.margin is None:
             return self.values[donor]
-        level = smoothed(self.levels[donor], self.widths[donor], rng.random(len(rows)))
+        level = trees.smoothed(self.levels[donor], self.widths[donor], rng.random(len(rows)))
         rare = ~np.isnan(level)
         drawn = self.values[donor]
         drawn[rare] = self.margin.quantile(level[rare])
@@ -132,24 +123,26 @@ def fitted_draws(
         if size is None:
             return SplitScale(np.unique(values[~np.isnan(values)]), labels=False)
         labels: Codes = np.where(np.isnan(values), -1, values).astype(np.int64)
-        return SplitScale(label_order(labels, size, wanted, classes=classes), labels=True)
+        return SplitScale(trees.label_order(labels, size, wanted, classes=classes), labels=True)
 
     predictors = tuple(scale(rows[:, j], sizes[j]) for j in given)
     seen = [p.of(rows[:, j]) for p, j in zip(predictors, given, strict=True)]
     matrix = np.column_stack(seen) if seen else np.empty((len(rows), 0))
-    tree = grown_tree(matrix, wanted, classes=classes, weights=weights, least=least, gain=gain, seed=seed)
+    tree = trees.grown_tree(
+        matrix, wanted, classes=classes, weights=weights, least=least, gain=gain, seed=seed
+    )
     leaf = tree.leaves(matrix)
     order = np.lexsort((target, leaf))
     starts = np.searchsorted(leaf[order], np.arange(len(tree.left) + 1))
     values, levels, widths = target[order], np.full(len(target), np.nan), np.zeros(len(target))
-    rare = rare_numbers(values, weights[order], least) if margin else np.zeros(len(target), dtype=bool)
+    rare = trees.rare_numbers(values, weights[order], least) if margin else np.zeros(len(target), dtype=bool)
     if margin is None or not rare.any():
         return LeafDraws(tuple(given), predictors, tree, starts, values, levels, widths)
-    smooth = margin(once_for_each_person(values[rare], weights[order][rare], least))
+    smooth = margin(trees.once_for_each_person(values[rare], weights[order][rare], least))
     below, at = smooth.interval(values[rare])
     levels[rare] = (below + at) / 2
     window = least / weights[order][rare].sum() / 2
-    widths[rare] = bandwidths(levels[rare], leaf[order][rare], min(window, 1.0))
+    widths[rare] = trees.bandwidths(levels[rare], leaf[order][rare], min(window, 1.0))
     return LeafDraws(tuple(given), predictors, tree, starts, values, levels, widths, smooth)
 
 
@@ -178,7 +171,7 @@ class CartModel(SavedWhole):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cart:
+class Cart(FitsWhole):
     """Draw each column by a tree on those before it: P(x) = Π_j P(x_j | leaf of x_1 … x_{j−1}).
 
     The value of a random training row of the leaf is taken. Whether a value is missing is drawn first, by a
@@ -199,25 +192,22 @@ class Cart:
     """
 
     order: tuple[str, ...] = ()
-    minimum_leaf: int = 20
+    minimum_leaf: Count = 20
     smooth: bool = True
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="CART",
         summary="Each column from the leaves of a tree on those before it; no privacy guarantee.",
         source="Reiter 2005; Nowok et al. 2016",
     )
+    minimum_people: ClassVar[int] = 1
+    """Every label is seen; which are drawn, the leaves decide."""
 
     def __post_init__(self) -> None:
-        check_settings(self, counts=("minimum_leaf",))
+        super().__post_init__()
         if len(set(self.order)) < len(self.order):
             raise PlanError(
                 "a column is drawn twice", where="generator.order", expected="each column once at most"
             )
-
-    @property
-    def minimum_people(self) -> int:
-        """Every label is seen; which are drawn, the leaves decide."""
-        return 1
 
     def fit(self, train: Table, context: FitContext) -> CartModel:
         """Grow one or two trees for each column.
@@ -274,10 +264,6 @@ class Cart:
             values[j] = grown(rows[:, j], there, classes=not numbers, margin=margin)
         return CartModel(columns, gaps, values)
 
-    def load(self, folder: Path) -> CartModel:
-        """The model that was saved there."""
-        return read_model(folder, CartModel)
-
     def _may_leave(self, column: Column, values: Floats, weights: Floats, size: int | None) -> Bools:
         """Rows whose value may be drawn, or smoothed: not those of labels that too few people have, nor of
         numbers where too few have any but the common ones."""
@@ -286,7 +272,7 @@ class Cart:
             stays = may_leave(column, values, weights, size, self.minimum_leaf)
             there[there] = stays[values[there].astype(np.intp)]
             return there
-        rare = rare_numbers(values[there], weights[there], self.minimum_leaf)
+        rare = trees.rare_numbers(values[there], weights[there], self.minimum_leaf)
         if weights[there][rare].sum() < self.minimum_leaf:
             there[there] = ~rare
         return there

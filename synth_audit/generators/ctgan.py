@@ -14,7 +14,7 @@ from synth_audit.generators._deep.lazily import functional, networks, torch
 from synth_audit.generators._deep.network_model import OpenNetwork
 from synth_audit.generators._deep.training import Training, changing_parts
 from synth_audit.generators._deep.transforms import RowLayout, Weights
-from synth_audit.plugins.generator import GeneratorInfo, check_settings
+from synth_audit.plugins.generator import Count, GeneratorInfo, Share, Size
 
 _BLOCKS = 2
 """Residual blocks of the generator."""
@@ -48,13 +48,13 @@ class Ctgan(OpenNetwork):
     Source: Xu et al. 2019; Yazıcı et al. 2019.
     """
 
-    epochs: int = 300
-    batch: int = 500
-    noise: int = 128
-    hidden: int = 256
-    learning_rate: float = 2e-4
-    pack: int = 1
-    averaging: float = 0.998
+    epochs: Count = 300
+    batch: Count = 500
+    noise: Count = 128
+    hidden: Count = 256
+    learning_rate: Size = 2e-4
+    pack: Count = 1
+    averaging: Share = 0.998
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="CTGAN",
         summary="Conditional Wasserstein GAN trained by sampling; no privacy guarantee.",
@@ -62,10 +62,6 @@ class Ctgan(OpenNetwork):
         source="Xu et al. 2019",
         trial={"epochs": 2, "hidden": 16, "noise": 8},
     )
-
-    def __post_init__(self) -> None:
-        counts = ("epochs", "batch", "noise", "hidden", "pack")
-        check_settings(self, counts=counts, sizes=("learning_rate",), shares=("averaging",))
 
     def generator(self, layout: RowLayout, conditions: Conditions) -> networks.ResidualNet:
         """From noise and what is asked for to the scores of a row."""

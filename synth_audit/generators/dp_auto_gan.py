@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from synth_audit.generators._deep.gan import REACH, Conditions
+from synth_audit.generators._deep.gan import BLOCKS, REACH, Conditions, GanTraining, PrivateTraining
 from synth_audit.generators._deep.lazily import functional, networks, nn, torch
 from synth_audit.generators._deep.network_model import RowsToLearn, bought
-from synth_audit.generators._deep.private_gan import BLOCKS, GanTraining, PrivateTraining
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, Part, Size, Weight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +31,11 @@ class DpAutoGan(GanTraining):
     Source: Tantipongpipat et al. 2021.
     """
 
-    share: float = 0.3
-    latent: int = 16
-    autoencoder_steps: int = 300
-    autoencoder_rate: float = 5e-3
-    penalty: float = 10.0
+    share: Part = 0.3
+    latent: Count = 16
+    autoencoder_steps: Count = 300
+    autoencoder_rate: Size = 5e-3
+    penalty: Weight = 10.0
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="DP-auto-GAN",
         summary="Differentially private autoencoder with a private GAN that draws its codes.",
@@ -44,11 +43,6 @@ class DpAutoGan(GanTraining):
         source="Tantipongpipat et al. 2021",
         trial={"steps": 3, "hidden": 8, "noise": 4, "batch": 20, "latent": 2, "autoencoder_steps": 3},
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        counts, sizes = ("latent", "autoencoder_steps"), ("autoencoder_rate",)
-        check_settings(self, counts=counts, sizes=sizes, parts=("share",))
 
     def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> tuple[Any, ...]:
         """The steps of the autoencoder, then those of the critic; both before the first is taken."""

@@ -8,11 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from synth_audit.generators._deep.gan import Conditions
+from synth_audit.generators._deep.gan import Conditions, GanTraining
 from synth_audit.generators._deep.network_model import RowsToLearn
-from synth_audit.generators._deep.private_gan import GanTraining
 from synth_audit.generators._deep.transforms import RowLayout, Weights
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
+from synth_audit.plugins.generator import FitContext, GeneratorInfo, Part, Weight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +32,8 @@ class DpCtgan(GanTraining):
     Source: Xu et al. 2019; Fang, Dhami & Kersting 2022 for the private critic.
     """
 
-    penalty: float = 10.0
-    share: float = 0.1
+    penalty: Weight = 10.0
+    share: Part = 0.1
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="DP-CTGAN",
         summary="Differentially private Wasserstein GAN that is asked for labels by their counts.",
@@ -42,10 +41,6 @@ class DpCtgan(GanTraining):
         source="Fang et al. 2022",
         trial={"steps": 3, "hidden": 8, "noise": 4, "batch": 20},
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_settings(self, parts=("share",))
 
     def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> tuple[float | None, Any]:
         """The noise multiplier of all counts of labels together, and the steps of the critic."""

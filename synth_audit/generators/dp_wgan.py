@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from synth_audit.generators._deep.private_gan import GanTraining
-from synth_audit.plugins.generator import GeneratorInfo
+from synth_audit.generators._deep.gan import GanTraining
+from synth_audit.plugins.generator import GeneratorInfo, Weight
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class DpWgan(GanTraining):
     Source: Xie et al. 2018; Petzka et al. 2018 for the penalty.
     """
 
-    penalty: float = 10.0
+    penalty: Weight = 10.0
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="DP-WGAN",
         summary="Differentially private Wasserstein GAN with a Lipschitz penalty.",

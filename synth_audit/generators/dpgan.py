@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from synth_audit.generators._deep.private_gan import GanTraining
-from synth_audit.plugins.generator import GeneratorInfo, check_settings
+from synth_audit.generators._deep.gan import GanTraining
+from synth_audit.plugins.generator import GeneratorInfo, Size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class Dpgan(GanTraining):
     Source: Xie et al. 2018.
     """
 
-    weight_clip: float = 0.1
+    weight_clip: Size = 0.1
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="DPGAN",
         summary="Differentially private Wasserstein GAN with clipped weights.",
@@ -30,7 +30,3 @@ class Dpgan(GanTraining):
         source="Xie et al. 2018",
         trial={"steps": 3, "hidden": 8, "noise": 4, "batch": 20},
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_settings(self, sizes=("weight_clip",))

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
 from synth_audit.encode.univariate import MarginMethod, Univariate, univariate
-from synth_audit.generators._model_files import SavedWhole, read_model
-from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, GeneratorInfo, check_settings
+from synth_audit.generators._model_files import FitsWhole, SavedWhole
+from synth_audit.plugins.generator import FEWEST_PEOPLE, Count, FitContext, GeneratorInfo
 from synth_audit.table.schema import Schema
 from synth_audit.table.table import Table, assemble
 
@@ -36,7 +35,7 @@ class IndependentModel(SavedWhole):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Independent:
+class Independent(FitsWhole):
     """Draw each column from its own distribution, so that no relation between columns survives.
 
     P(x) = Π_j P_j(x_j). Labels keep their frequencies, missing values their rate; numbers come from a
@@ -50,15 +49,12 @@ class Independent:
     """
 
     margins: MarginMethod = "kde"
-    minimum_people: int = FEWEST_PEOPLE
+    minimum_people: Count = FEWEST_PEOPLE
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="Independent columns",
         summary="Each column from its own distribution; shows what is left when all relations are cut.",
         cost="instant",
     )
-
-    def __post_init__(self) -> None:
-        check_settings(self, counts=("minimum_people",))
 
     def fit(self, train: Table, context: FitContext) -> IndependentModel:
         """Learn the distribution of every column of ``train`` but identifiers."""
@@ -66,7 +62,3 @@ class Independent:
         train = train.released_only()
         columns = {c.name: univariate(train, c, self.margins) for c in train.schema}
         return IndependentModel(train.schema, columns)
-
-    def load(self, folder: Path) -> IndependentModel:
-        """The model that was saved there."""
-        return read_model(folder, IndependentModel)

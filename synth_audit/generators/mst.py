@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from synth_audit.errors import PlanError
+from synth_audit.generators._marginal import marginals
 from synth_audit.generators._marginal.binning import counted_binning
-from synth_audit.generators._marginal.graphical_model import (
-    UNPAID_COUNTS,
-    Attributes,
-    NoisyCounts,
-    Paid,
-    SingleColumns,
-    cells_of,
-    chosen,
-)
 from synth_audit.generators._marginal.model import BinnedModel
-from synth_audit.generators._model_files import read_model
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
+from synth_audit.generators._model_files import FitsWhole
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, Part, Share
 from synth_audit.table.table import Table
 
 Score = Literal["share", "rows"]
@@ -33,7 +23,7 @@ the largest of what distances are divided by."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mst:
+class Mst(FitsWhole):
     """P(x) with the noisy counts of single columns and of the d − 1 pairs of a spanning tree.
 
     Under a budget the counts of single columns and of the pairs get Gaussian noise; in between the pairs are
@@ -57,24 +47,18 @@ class Mst:
     Source: McKenna, Miklau & Sheldon 2021.
     """
 
-    margins: float = 0.2
-    bins: int = 25
+    margins: Share = 0.2
+    bins: Count = 25
     score: Score = "share"
-    share: float = 1 / 3
-    most_cells: int = 1_000_000
-    iterations: int = 1000
+    share: Part = 1 / 3
+    most_cells: Count = 1_000_000
+    iterations: Count = 1000
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="MST",
         summary="Differentially private tree of pairs, from counts with Gaussian noise.",
         source="McKenna, Miklau & Sheldon 2021",
         trial={"iterations": 50},
     )
-
-    def __post_init__(self) -> None:
-        counts = ("bins", "most_cells", "iterations")
-        check_settings(self, counts=counts, shares=("margins",), parts=("share",))
-        if self.score not in get_args(Score):
-            raise PlanError("no such score", where="generator.score", expected=" or ".join(get_args(Score)))
 
     def fit(self, train: Table, context: FitContext) -> BinnedModel:
         """Count values, measure columns, choose pairs, measure them; each is paid for before it looks.
@@ -85,22 +69,19 @@ class Mst:
         context.accountant.check_delta()
         train = train.released_only()
         binning = counted_binning(train, context, self.bins, self.margins)
-        bought = self._bought(len(binning.sizes), context)
-        rows = NoisyCounts(binning.codes(train), binning.sizes, context)
-        single = SingleColumns.of(rows, bought.noise)
-        pairs = self._pairs(single, bought.choice)
-        measured = [single.rows.measured(pair, bought.noise) for pair in pairs]
+        noise, choice = self._bought(len(binning.sizes), context)
+        rows = marginals.NoisyCounts(binning.codes(train), binning.sizes, context)
+        single = marginals.SingleColumns.of(rows, noise)
+        pairs = self._pairs(single, choice)
+        measured = [single.rows.measured(pair, noise) for pair in pairs]
         model = single.fitted(measured, self.iterations)
         return BinnedModel(binning, model.conditionals(), single.merging)
 
-    def load(self, folder: Path) -> BinnedModel:
-        """The model that was saved there."""
-        return read_model(folder, BinnedModel)
-
-    def _bought(self, columns: int, context: FitContext) -> Paid:
+    def _bought(self, columns: int, context: FitContext) -> tuple[float | None, float | None]:
+        """The noise of a table of counts, and ε of one choice; None for neither, where nothing is bought."""
         accountant = context.accountant
-        if accountant.unpaid(UNPAID_COUNTS):
-            return Paid()
+        if accountant.unpaid(marginals.UNPAID_COUNTS):
+            return None, None
         pairs, choice = columns - 1, None
         if pairs:
             rho = accountant.most_concentrated() * self.share
@@ -110,24 +91,24 @@ class Mst:
         accountant.gaussian(noise, what="counts of each column", count=columns)
         if pairs:
             accountant.gaussian(noise, what="counts of the chosen pairs", count=pairs)
-        return Paid(noise, choice)
+        return noise, choice
 
-    def _pairs(self, single: SingleColumns, epsilon: float | None) -> list[Attributes]:
+    def _pairs(self, single: marginals.SingleColumns, epsilon: float | None) -> list[marginals.Attributes]:
         """A spanning tree after Kruskal, of as many parts as the largest table allows."""
         sizes = single.rows.sizes
         weights = {
             # One over the largest distance from independence, in parts of all rows, by the noisy counts.
             pair: 1.0 if self.score == "rows" else 0.5 / max(min(map(single.mixed, pair)), _LEAST_MIXED)
             for pair in combinations(range(len(sizes)), 2)
-            if cells_of(sizes, pair) <= self.most_cells
+            if marginals.cells_of(sizes, pair) <= self.most_cells
         }
         left = {p: weight * single.rows.off(p, single.independent(*p)) for p, weight in weights.items()}
         sensitivity = max(weights.values(), default=1.0)  # one row moves a distance by 1, no weight
         part = list(range(len(sizes)))
-        tree: list[Attributes] = []
+        tree: list[marginals.Attributes] = []
         while left:
             candidates = list(left)
-            found = candidates[chosen(np.array([*left.values()]), epsilon, sensitivity)]
+            found = candidates[marginals.chosen(np.array([*left.values()]), epsilon, sensitivity)]
             tree.append(found)
             joined, gone = (part[a] for a in found)
             part = [joined if p == gone else p for p in part]

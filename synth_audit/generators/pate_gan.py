@@ -12,13 +12,12 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.errors import BudgetSpent
-from synth_audit.generators._deep.gan import REACH, activated, settled
+from synth_audit.generators._deep.gan import BLOCKS, REACH, activated, settled
 from synth_audit.generators._deep.lazily import functional, networks, nn, torch
 from synth_audit.generators._deep.network_model import ProtectedNetwork, RowsToLearn
-from synth_audit.generators._deep.private_gan import BLOCKS
 from synth_audit.generators._deep.training import Part, Training, changing_parts
 from synth_audit.generators._deep.transforms import RowLayout, Weights
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, Share, Size
 
 UNPAID = "the plan declares no privacy budget, so the teachers voted without noise"
 
@@ -58,20 +57,20 @@ class PateGan(ProtectedNetwork):
     Source: Jordon, Yoon & van der Schaar 2019.
     """
 
-    teachers: int = 100
-    rounds: int = 200
-    votes: int = 100
-    vote_noise: float = 0.25
-    teacher_steps: int = 5
-    student_steps: int = 20
-    generator_steps: int = 5
-    batch: int = 100
-    noise: int = 64
-    hidden: int = 64
-    dropout: float = 0.2
-    learning_rate: float = 2e-3
-    generator_rate: float = 1e-3
-    margins: float = 0.2
+    teachers: Count = 100
+    rounds: Count = 200
+    votes: Count = 100
+    vote_noise: Size = 0.25
+    teacher_steps: Count = 5
+    student_steps: Count = 20
+    generator_steps: Count = 5
+    batch: Count = 100
+    noise: Count = 64
+    hidden: Count = 64
+    dropout: Share = 0.2
+    learning_rate: Size = 2e-3
+    generator_rate: Size = 1e-3
+    margins: Share = 0.2
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="PATE-GAN",
         summary="Differentially private GAN taught by noisy votes of teachers on disjoint rows.",
@@ -79,12 +78,6 @@ class PateGan(ProtectedNetwork):
         source="Jordon et al. 2019",
         trial={"teachers": 3, "rounds": 2, "votes": 4, "batch": 8, "hidden": 8, "noise": 4},
     )
-
-    def __post_init__(self) -> None:
-        steps = ("teacher_steps", "student_steps", "generator_steps")
-        counts = ("teachers", "rounds", "votes", *steps, "batch", "noise", "hidden")
-        sizes = ("vote_noise", "learning_rate", "generator_rate")
-        check_settings(self, counts=counts, sizes=sizes, shares=("dropout", "margins"))
 
     def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> tuple[int, float | None]:
         """All votes: rounds, and the scale of the noise on each sum of votes; None without a budget."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from synth_audit.generators._marginal.model import BinnedModel, CountedNetwork
-from synth_audit.plugins.generator import FitContext, GeneratorInfo
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo
 from synth_audit.table.table import Table
 
 
@@ -32,8 +32,8 @@ class PrivBayes(CountedNetwork):
     Source: Zhang, Cormode, Procopiuc, Srivastava & Xiao 2017, with its score R.
     """
 
-    degree: int = 1
-    bins: int = 25
+    degree: Count = 1
+    bins: Count = 25
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="PrivBayes",
         summary="Differentially private Bayesian network, by counts with Laplace noise; δ may be 0.",

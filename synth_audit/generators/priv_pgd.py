@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats
+from synth_audit.generators._marginal import marginals
 from synth_audit.generators._marginal.binning import Binning, binning_for
-from synth_audit.generators._marginal.graphical_model import (
-    UNPAID_COUNTS,
-    Attributes,
-    NoisyCounts,
-    cells_of,
-    estimated_total,
-    on_simplex,
-)
-from synth_audit.generators._model_files import SavedWhole, read_model
-from synth_audit.plugins.generator import FitContext, GeneratorInfo, check_settings
+from synth_audit.generators._model_files import FitsWhole, SavedWhole
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo
 from synth_audit.table.table import Table
 
 
@@ -49,13 +41,13 @@ class TargetTable:
         shares: 0 or more, of sum 1; one axis for each column.
     """
 
-    attributes: Attributes
+    attributes: marginals.Attributes
     shares: Floats = field(repr=False)
 
     @classmethod
-    def of(cls, attributes: Attributes, counts: Floats, total: float) -> TargetTable:
+    def of(cls, attributes: marginals.Attributes, counts: Floats, total: float) -> TargetTable:
         """The nearest shares to noisy counts of so many rows: their Euclidean projection to the simplex."""
-        return cls(attributes, on_simplex(counts.ravel() / total).reshape(counts.shape))
+        return cls(attributes, marginals.on_simplex(counts.ravel() / total).reshape(counts.shape))
 
     def quantiles(self, direction: Floats, n: int) -> Floats:
         """Of the cells along a direction, at the levels (i + ½) / n; shape (n,), ascending."""
@@ -110,7 +102,7 @@ def moved_particles(
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivPgd:
+class PrivPgd(FitsWhole):
     """Particles whose pairs of columns have the noisy counts of train's.
 
     Under a budget the counts of all pairs get Gaussian noise of one size; what follows looks at them alone. A
@@ -126,19 +118,16 @@ class PrivPgd:
     Source: Donhauser, Lokna, Sanyal, Boedihardjo, Hönig & Yang 2024.
     """
 
-    bins: int = 32
-    particles: int = 4000
-    sweeps: int = 60
-    most_cells: int = 1_000_000
+    bins: Count = 32
+    particles: Count = 4000
+    sweeps: Count = 60
+    most_cells: Count = 1_000_000
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="PrivPGD",
         summary="Differentially private particles, moved to noisy counts of all pairs of columns.",
         source="Donhauser et al. 2024",
         trial={"particles": 400, "sweeps": 5},
     )
-
-    def __post_init__(self) -> None:
-        check_settings(self, counts=("bins", "particles", "sweeps", "most_cells"))
 
     def fit(self, train: Table, context: FitContext) -> ParticleModel:
         """Measure all pairs, which is paid for before a row is looked at; then move particles.
@@ -148,20 +137,20 @@ class PrivPgd:
         """
         train = train.released_only()
         binning = binning_for(train, context, self.bins)
-        tables: list[Attributes] = [
+        tables: list[marginals.Attributes] = [
             r
             for r in combinations(range(len(binning.sizes)), 2)
-            if cells_of(binning.sizes, r) <= self.most_cells
+            if marginals.cells_of(binning.sizes, r) <= self.most_cells
         ]
         paired = {a for r in tables for a in r}
         tables += [(a,) for a in range(len(binning.sizes)) if a not in paired]
         noise = None
-        if not context.accountant.unpaid(UNPAID_COUNTS):
+        if not context.accountant.unpaid(marginals.UNPAID_COUNTS):
             noise = context.accountant.least_noise(steps=len(tables))
             context.accountant.gaussian(noise, what="counts of all pairs of columns", count=len(tables))
-        rows = NoisyCounts(binning.codes(train), binning.sizes, context)
+        rows = marginals.NoisyCounts(binning.codes(train), binning.sizes, context)
         measured = [rows.measured(r, noise) for r in tables]
-        total = estimated_total(measured)
+        total = marginals.estimated_total(measured)
         targets = [TargetTable.of(one.attributes, one.counts, total) for one in measured]
 
         def tell(done: int) -> None:
@@ -170,7 +159,3 @@ class PrivPgd:
 
         found = moved_particles(targets, binning.sizes, self.particles, self.sweeps, context.rng, tell)
         return ParticleModel(binning, found)
-
-    def load(self, folder: Path) -> ParticleModel:
-        """The model that was saved there."""
-        return read_model(folder, ParticleModel)

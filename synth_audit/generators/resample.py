@@ -48,11 +48,8 @@ class Resample:
         cost="instant",
         source="Efron 1979",
     )
-
-    @property
-    def minimum_people(self) -> int:
-        """Rows are copied with all that is in them."""
-        return 1
+    minimum_people: ClassVar[int] = 1
+    """Rows are copied with all that is in them."""
 
     def fit(self, train: Table, context: FitContext) -> ResampleModel:
         """Keep the rows of ``train``, without identifiers."""

@@ -9,11 +9,10 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Floats32
 from synth_audit.generators._deep.lazily import networks, torch
-from synth_audit.generators._deep.network_model import OpenNetwork
-from synth_audit.generators._deep.rows import OfNumbers
+from synth_audit.generators._deep.network_model import OfNumbers, OpenNetwork
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout, Weights
-from synth_audit.plugins.generator import GeneratorInfo, check_settings
+from synth_audit.plugins.generator import Count, GeneratorInfo, Size
 
 _BLOCK = 512
 """Rows drawn at a time; always as many, so that a row's sums are formed alike wherever it stands."""
@@ -51,12 +50,12 @@ class TabDdpm(OpenNetwork):
     Source: Kotelnikov et al. 2023; Ho et al. 2020; Hoogeboom et al. 2021.
     """
 
-    steps: int = 5000
-    batch: int = 512
-    levels: int = 100
-    hidden: int = 256
-    layers: int = 2
-    learning_rate: float = 1e-3
+    steps: Count = 5000
+    batch: Count = 512
+    levels: Count = 100
+    hidden: Count = 256
+    layers: Count = 2
+    learning_rate: Size = 1e-3
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="TabDDPM",
         summary="Gaussian and multinomial diffusion of mixed tables; no privacy guarantee.",
@@ -64,10 +63,6 @@ class TabDdpm(OpenNetwork):
         source="Kotelnikov et al. 2023",
         trial={"steps": 3, "levels": 4, "hidden": 8},
     )
-
-    def __post_init__(self) -> None:
-        counts = ("steps", "batch", "levels", "hidden", "layers")
-        check_settings(self, counts=counts, sizes=("learning_rate",))
 
     def of_numbers(self, rng: np.random.Generator) -> OfNumbers:
         """Standard normal by their ranks."""

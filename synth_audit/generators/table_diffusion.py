@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from synth_audit.generators._deep.diffusion import DiffusionTraining, Predicted
-from synth_audit.plugins.generator import GeneratorInfo
+from synth_audit.plugins.generator import GeneratorInfo, Size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class TableDiffusion(DiffusionTraining):
     Source: Truda 2023, chapter 5.
     """
 
-    clip: float = 0.1
+    clip: Size = 0.1
     target: ClassVar[Predicted] = "noise"
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="TableDiffusion",

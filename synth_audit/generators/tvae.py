@@ -14,7 +14,7 @@ from synth_audit.generators._deep.lazily import functional, networks, torch
 from synth_audit.generators._deep.network_model import OpenNetwork
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights
-from synth_audit.plugins.generator import GeneratorInfo, check_settings
+from synth_audit.plugins.generator import Count, GeneratorInfo, Size
 
 _STEADY = 0.01, 1.0
 """Between these lies the deviation of a number around what is decoded."""
@@ -47,11 +47,11 @@ class Tvae(OpenNetwork):
     Source: Xu et al. 2019.
     """
 
-    epochs: int = 300
-    batch: int = 500
-    latent: int = 128
-    hidden: int = 128
-    learning_rate: float = 1e-3
+    epochs: Count = 300
+    batch: Count = 500
+    latent: Count = 128
+    hidden: Count = 128
+    learning_rate: Size = 1e-3
     regularised: bool = True
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="TVAE",
@@ -60,9 +60,6 @@ class Tvae(OpenNetwork):
         source="Xu et al. 2019",
         trial={"epochs": 2, "hidden": 16, "latent": 8},
     )
-
-    def __post_init__(self) -> None:
-        check_settings(self, counts=("epochs", "batch", "latent", "hidden"), sizes=("learning_rate",))
 
     def learn(
         self, training: Training, watch: Callable[[int, networks.VariationalAutoencoder], bool] | None = None

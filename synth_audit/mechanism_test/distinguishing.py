@@ -1,18 +1,14 @@
-"""Tells two neighbouring tables apart from many runs of a mechanism, and what a test found."""
+"""Tells two neighbouring tables apart from many runs of a mechanism."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from synth_audit.arrays import Bools, Floats, Integers
-from synth_audit.mechanism_test.claim import Claim, RunnableMechanism
 
 COIN_SHARE = 0.1
 """Part of α that is spent, where δ > 0, on how often anything is claimed at all."""
@@ -46,19 +42,12 @@ class RuleCounts:
     Attributes:
         runs: all runs. claimed: runs with a claim. right: claims that were right.
         sides: 1 for a rule that only ever claims one neighbour, else 2.
-
-    Raises:
-        ValueError: the numbers contradict one another.
     """
 
     runs: int
     claimed: int
     right: int
     sides: int
-
-    def __post_init__(self) -> None:
-        if not (0 <= self.right <= self.claimed <= self.runs and self.sides in (1, 2)):
-            raise ValueError("a rule needs 0 <= right <= claimed <= runs, and one or two sides")
 
 
 @dataclass(frozen=True)
@@ -356,105 +345,3 @@ def _hope(right: Floats, made: Floats, n: int, tested: int, delta: float, sides:
 def _expanded(features: Floats, middle: Floats, spread: Floats) -> Floats:
     z = np.clip((features - middle) / spread, -_FAR, _FAR)
     return np.hstack([z, z * z - 1])
-
-
-class ClaimAnswer(StrEnum):
-    """Whether the claim holds, as far as runs can tell."""
-
-    VIOLATED = "violated"
-    """The claim is false, with an error of at most 1 − ``level``."""
-
-    TIGHT = "tight"
-    """Not refuted, and at least half of the claimed ε was shown to be spent."""
-
-    DOUBTFUL = "doubtful"
-    """Not refuted, but the bound with 95 % confidence is above the claim: more runs would decide."""
-
-    NOT_REFUTED = "not refuted"
-
-    NOT_TESTABLE = "not testable"
-    """So few runs could not have refuted the claim, whatever they had shown."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something that a look inside found, beside what the runs show.
-
-    Attributes:
-        what: the fault in one sentence.
-    """
-
-    what: str
-
-
-@dataclass(frozen=True, eq=False)
-class ClaimedMechanism:
-    """A mechanism with its claim.
-
-    Attributes:
-        name: for a reader. findings: of a look inside. notes: what a reader should know.
-    """
-
-    name: str
-    mechanism: RunnableMechanism
-    claim: Claim
-    findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class MechanismResult:
-    """The answer, and what it rests on.
-
-    Attributes:
-        mechanism: what was run, for a reader.
-        reason: the answer in a sentence.
-        epsilon_at_least: the truth is at least this, with an error of at most 1 − ``level``; None when it has
-            no bound, as where noise repeats.
-        epsilon_shown: the same with an error of at most 1 − ``level_shown``: what tightness is told by.
-        largest: the largest ``epsilon_at_least`` that so many runs could have shown.
-        runs_to_refute: the fewest tested runs that could refute the claim.
-        pilot, tested: runs by which the rule was chosen, and on which it was tested.
-        case: the pair of neighbours. score: what was looked at. rule: what was claimed when.
-        rules: that were tested at once, the error divided among them. counts: how the best of them did.
-        curve: the trade-off curve at thresholds that the pilot fixed, all intervals valid together.
-        repeats: probability that independent noise would have repeated itself so; None where it did not.
-        failed: of the tested runs, those without a release.
-        findings: what a look inside found.
-        notes: what a reader should know.
-    """
-
-    mechanism: str
-    claim: Claim
-    answer: ClaimAnswer
-    reason: str
-    level: float
-    level_shown: float
-    epsilon_at_least: float | None = 0.0
-    epsilon_shown: float | None = 0.0
-    largest: float = 0.0
-    runs_to_refute: int = 0
-    pilot: int = 0
-    tested: int = 0
-    case: str = ""
-    score: str = ""
-    rule: str = ""
-    rules: int = 1
-    counts: RuleCounts | None = None
-    curve: tuple[CurvePoint, ...] = ()
-    repeats: float | None = None
-    failed: int = 0
-    seconds: float = 0.0
-    findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def tightness(self) -> float | None:
-        """Share of the claimed ε that was shown; None where it is more."""
-        shown = self.epsilon_shown
-        return None if shown is None or shown > self.claim.epsilon else shown / self.claim.epsilon
-
-    def to_json(self) -> str:
-        """As JSON text; a number that has no bound is null."""
-        plain = json.loads(TypeAdapter(MechanismResult).dump_json(self))
-        return json.dumps(plain | {"tightness": self.tightness}, indent=2)

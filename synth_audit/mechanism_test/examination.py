@@ -1,28 +1,23 @@
-"""Tests a claim: repeated noise, a pilot over all pairs of neighbours, and one test on fresh runs."""
+"""What is claimed of a mechanism, and its test: repeated noise, a pilot over all pairs, fresh runs."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol
 
 import numpy as np
+from pydantic import TypeAdapter
 
-from synth_audit.arrays import Bools, Floats
+from synth_audit.arrays import Bools, Floats, Integers
+from synth_audit.dp.guarantee import Neighbouring
 from synth_audit.errors import PlanError
 from synth_audit.execution.context import SERIAL, RunContext
 from synth_audit.mechanism_test import distinguishing
-from synth_audit.mechanism_test.claim import Claim, Job, RunnableMechanism
-from synth_audit.mechanism_test.distinguishing import (
-    ClaimAnswer,
-    ClaimedMechanism,
-    MechanismResult,
-    ThresholdRule,
-    best_bound,
-    choose,
-    rules_to_test,
-)
-from synth_audit.mechanism_test.table_mechanisms import FAILED
+from synth_audit.mechanism_test.distinguishing import CurvePoint, RuleCounts, ThresholdRule
 
 LEVEL = 0.999
 """A true claim is called violated with probability 1 − LEVEL at most: a tenth of it for repeated noise, two
@@ -51,6 +46,185 @@ _PILOT, _PILOT_OF_MANY, _AGAIN = 0.5, 0.1, 0.2
 
 _CURVE = 12
 """Thresholds at which the trade-off is shown: as many as a chart can tell apart."""
+
+FAILED = "no release: the run failed"
+"""What is looked at in runs that may give no release."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """(ε, δ)-differential privacy.
+
+    Attributes:
+        epsilon: above 0, finite. delta: in [0, 1).
+        neighbouring: how two tables differ that must look alike.
+        rows: the most rows of whoever is protected.
+
+    Raises:
+        PlanError: a number is out of range.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    neighbouring: Neighbouring = Neighbouring.ADD_OR_REMOVE
+    rows: int = 1
+
+    def __post_init__(self) -> None:
+        if not (0 < self.epsilon < np.inf and 0 <= self.delta < 1 and self.rows >= 1):
+            raise PlanError(
+                "the claim is out of range",
+                where="epsilon, delta, rows",
+                expected="0 < epsilon < ∞, 0 ≤ delta < 1 and at least one row",
+                fix="give the claim as its author states it",
+            )
+
+    @property
+    def sentence(self) -> str:
+        """As a reader has it."""
+        return f"ε = {self.epsilon:.4g}, δ = {self.delta:g}, {self.neighbouring}"
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Some runs in a row.
+
+    Attributes:
+        case: position of the pair of neighbours.
+        having: for each run whether it is on the neighbour with the canary, shape (n,).
+        seeds: for each run a fresh seed below 2³¹ for what takes one, shape (n,).
+    """
+
+    case: int
+    having: Bools
+    seeds: Integers
+
+
+class RunnableMechanism(Protocol):
+    """What is tested; it must survive the way to another process."""
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        """The pairs of neighbours, by what sets them apart."""
+        ...
+
+    @property
+    def at_once(self) -> int:
+        """Runs that are worth asking for together."""
+        ...
+
+    def scores(self, case: int) -> tuple[str, ...]:
+        """What is looked at in each result of a case."""
+        ...
+
+    def run(self, job: Job) -> Floats:
+        """What is seen of each run, finite, shape (n, scores)."""
+        ...
+
+    def repeated(self) -> Integers | None:
+        """Results of a few runs as codes, shape (m,), if the same runs again gave the same; else None."""
+        ...
+
+
+class ClaimAnswer(StrEnum):
+    """Whether the claim holds, as far as runs can tell."""
+
+    VIOLATED = "violated"
+    """The claim is false, with an error of at most 1 − ``level``."""
+
+    TIGHT = "tight"
+    """Not refuted, and at least half of the claimed ε was shown to be spent."""
+
+    DOUBTFUL = "doubtful"
+    """Not refuted, but the bound with 95 % confidence is above the claim: more runs would decide."""
+
+    NOT_REFUTED = "not refuted"
+
+    NOT_TESTABLE = "not testable"
+    """So few runs could not have refuted the claim, whatever they had shown."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that a look inside found, beside what the runs show.
+
+    Attributes:
+        what: the fault in one sentence.
+    """
+
+    what: str
+
+
+@dataclass(frozen=True, eq=False)
+class ClaimedMechanism:
+    """A mechanism with its claim.
+
+    Attributes:
+        name: for a reader. findings: of a look inside. notes: what a reader should know.
+    """
+
+    name: str
+    mechanism: RunnableMechanism
+    claim: Claim
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class MechanismResult:
+    """The answer, and what it rests on.
+
+    Attributes:
+        mechanism: what was run, for a reader.
+        reason: the answer in a sentence.
+        epsilon_at_least: the truth is at least this, with an error of at most 1 − ``level``; None when it has
+            no bound, as where noise repeats.
+        epsilon_shown: the same with an error of at most 1 − ``level_shown``: what tightness is told by.
+        largest: the largest ``epsilon_at_least`` that so many runs could have shown.
+        runs_to_refute: the fewest tested runs that could refute the claim.
+        pilot, tested: runs by which the rule was chosen, and on which it was tested.
+        case: the pair of neighbours. score: what was looked at. rule: what was claimed when.
+        rules: that were tested at once, the error divided among them. counts: how the best of them did.
+        curve: the trade-off curve at thresholds that the pilot fixed, all intervals valid together.
+        repeats: probability that independent noise would have repeated itself so; None where it did not.
+        failed: of the tested runs, those without a release.
+        findings: what a look inside found.
+        notes: what a reader should know.
+    """
+
+    mechanism: str
+    claim: Claim
+    answer: ClaimAnswer
+    reason: str
+    level: float
+    level_shown: float
+    epsilon_at_least: float | None = 0.0
+    epsilon_shown: float | None = 0.0
+    largest: float = 0.0
+    runs_to_refute: int = 0
+    pilot: int = 0
+    tested: int = 0
+    case: str = ""
+    score: str = ""
+    rule: str = ""
+    rules: int = 1
+    counts: RuleCounts | None = None
+    curve: tuple[CurvePoint, ...] = ()
+    repeats: float | None = None
+    failed: int = 0
+    seconds: float = 0.0
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tightness(self) -> float | None:
+        """Share of the claimed ε that was shown; None where it is more."""
+        shown = self.epsilon_shown
+        return None if shown is None or shown > self.claim.epsilon else shown / self.claim.epsilon
+
+    def to_json(self) -> str:
+        """As JSON text; a number that has no bound is null."""
+        plain = json.loads(TypeAdapter(MechanismResult).dump_json(self))
+        return json.dumps(plain | {"tightness": self.tightness}, indent=2)
 
 
 @dataclass(frozen=True)
@@ -158,17 +332,22 @@ def _measured(
     tested = max(runs - each * len(cases) - again, _LEAST_PILOT)
     pilots = [lab.runs(case, each, f"pilot: {name}") for case, name in enumerate(cases)]
     _refuse_dead(lab.mechanism, [scores for scores, _ in pilots])
-    picks = [choose(*pilot, tested=tested, delta=claim.delta) for pilot in pilots]
+    picks = [distinguishing.choose(*pilot, tested=tested, delta=claim.delta) for pilot in pilots]
     case = max(range(len(cases)), key=lambda i: picks[i].hoped)
     pick, (looked, _) = picks[case], pilots[case]
     if again:
         looked, sides = lab.runs(case, again, f"pilot: {cases[case]}")
-        pick = choose(looked, sides, tested=tested, delta=claim.delta)
-    rules = rules_to_test(pick, looked, tested=tested)
+        pick = distinguishing.choose(looked, sides, tested=tested, delta=claim.delta)
+    rules = distinguishing.rules_to_test(pick, looked, tested=tested)
     signed = pick.rule.sign * pick.scorer.of(looked)
     thresholds = np.unique(np.quantile(signed, np.linspace(0.02, 0.98, _CURVE)))
     scores, having = lab.runs(case, tested, f"test: {cases[case]}")
     names = lab.mechanism.scores(case)
+    seen = pick.scorer.of(scores)
+    counts = [(rule.counts(seen, having), share) for rule, share in rules]
+    sure, done, best = distinguishing.best_bound(counts, claim.delta, _TEST)
+    shown, _, _ = distinguishing.best_bound(counts, claim.delta, 1 - LEVEL_SHOWN)
+    rule = rules[best][0]
     found = replace(
         empty,
         largest=distinguishing.largest_epsilon(tested, claim.delta, _TEST * max(w for _, w in rules)),
@@ -177,25 +356,6 @@ def _measured(
         case=cases[case],
         score=pick.scorer.named(names),
         failed=int(scores[:, names.index(FAILED)].sum()) if FAILED in names else 0,
-    )
-    return _answered(_with_numbers(found, rules, pick.scorer.of(scores), having, thresholds))
-
-
-def _with_numbers(
-    found: MechanismResult,
-    rules: Sequence[tuple[ThresholdRule, float]],
-    seen: Floats,
-    having: Bools,
-    thresholds: Floats,
-) -> MechanismResult:
-    """The bounds and the curve, from the tested runs."""
-    delta = found.claim.delta
-    counts = [(rule.counts(seen, having), share) for rule, share in rules]
-    sure, done, best = best_bound(counts, delta, _TEST)
-    shown, _, _ = best_bound(counts, delta, 1 - LEVEL_SHOWN)
-    rule = rules[best][0]
-    return replace(
-        found,
         rule=_told(rule),
         rules=len(rules),
         counts=done,
@@ -203,6 +363,7 @@ def _with_numbers(
         epsilon_shown=shown,
         curve=distinguishing.trade_off(rule.sign * seen, having, thresholds, LEVEL_SHOWN),
     )
+    return _answered(found)
 
 
 def _affordable(lab: _Lab, effort: Effort, started: float) -> int:

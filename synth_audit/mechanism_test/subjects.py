@@ -15,18 +15,8 @@ from synth_audit.dp.guarantee import Budget, Neighbouring, Unit
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import PlanError
 from synth_audit.generators.external.program import Format
-from synth_audit.mechanism_test import white_box
-from synth_audit.mechanism_test.claim import Claim, worst_cases
-from synth_audit.mechanism_test.distinguishing import ClaimedMechanism, Finding
-from synth_audit.mechanism_test.table_mechanisms import GeneratorMaker, ProgramMaker, TableMechanism
-from synth_audit.mechanism_test.white_box import (
-    FunctionMechanism,
-    GradientStep,
-    array_pairs,
-    given_pairs,
-    look_inside,
-    named,
-)
+from synth_audit.mechanism_test import table_mechanisms, white_box
+from synth_audit.mechanism_test.examination import Claim, ClaimedMechanism, Finding
 from synth_audit.plugins.plugin_config import build_generator
 from synth_audit.table.schema import Schema
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
@@ -120,9 +110,10 @@ def claimed_mechanism(
             "a claim is needed", where="epsilon", expected="the ε that is claimed, and δ", fix="--epsilon 1"
         )
     if function is not None:
-        draws, own = named(function, "function"), choice.get("neighbours")
-        pairs = given_pairs(named(own, "neighbours")()) if own else array_pairs(claim, rows)
-        return ClaimedMechanism(function, FunctionMechanism(draws, pairs), claim)
+        draws, pairs = white_box.named(function, "function"), white_box.array_pairs(claim, rows)
+        if own := choice.get("neighbours"):
+            pairs = white_box.given_pairs(white_box.named(own, "neighbours")())
+        return ClaimedMechanism(function, white_box.FunctionMechanism(draws, pairs), claim)
     assert command is not None
     words = tuple(shlex.split(command) if isinstance(command, str) else command)
     lacking = [mark for mark in ("{train}", "{synthetic}") if not any(mark in word for word in words[1:])]
@@ -134,11 +125,11 @@ def claimed_mechanism(
             fix="for example: --command 'python mine.py {train} {synthetic} --seed {seed}'",
         )
     form, timeout, base = choice.get("format", "csv"), choice.get("timeout", 600.0), _base(plan)
-    maker = ProgramMaker(words, claim, rows, form, timeout, base)
-    cases = worst_cases(_schema(plan), claim, rows)
+    maker = table_mechanisms.ProgramMaker(words, claim, rows, form, timeout, base)
+    cases = table_mechanisms.worst_cases(_schema(plan), claim, rows)
     maker(cases[0].without, 0)  # what cannot run says why before it is run a thousand times
     seeded = not choice.get("seed_is_secret", False)
-    return ClaimedMechanism(words[0], TableMechanism(maker, cases, seeded=seeded), claim)
+    return ClaimedMechanism(words[0], table_mechanisms.TableMechanism(maker, cases, seeded=seeded), claim)
 
 
 def _base(plan: Plan | None) -> Path:
@@ -175,10 +166,10 @@ def _generator(
             expected="`privacy` in the plan, or --epsilon",
             fix="give --epsilon and --delta",
         )
-    maker = GeneratorMaker(generator, terms, terms.drawn or rows, _base(plan))
+    maker = table_mechanisms.GeneratorMaker(generator, terms, terms.drawn or rows, _base(plan))
     budget = terms.fit or Budget(1.0)
     assumed = claim or Claim(budget.epsilon, budget.delta, terms.neighbouring, terms.rows)
-    pairs = worst_cases(_schema(plan), assumed, rows)
+    pairs = table_mechanisms.worst_cases(_schema(plan), assumed, rows)
     _, guarantee, why_none = maker.fitted(pairs[0].without, 0)
     notes: tuple[str, ...] = ()
     if claim is None:
@@ -192,8 +183,8 @@ def _generator(
         claim = Claim(guarantee.epsilon, guarantee.delta, guarantee.neighbouring, terms.rows)
     elif guarantee is None:
         notes = (f"the generator itself claims nothing: {why_none}",)
-    findings = look_inside(maker, pairs[0].without)
-    return ClaimedMechanism(name, TableMechanism(maker, pairs), claim, findings, notes)
+    findings = white_box.look_inside(maker, pairs[0].without)
+    return ClaimedMechanism(name, table_mechanisms.TableMechanism(maker, pairs), claim, findings, notes)
 
 
 def _schema(plan: Plan | None) -> Schema:
@@ -250,7 +241,7 @@ def _step(
             fix="leave out --replace",
         )
     claim = white_box.step_claim(multiplier, rate=rate, delta=delta)
-    mechanism = white_box.gradient_step(GradientStep(multiplier=multiplier, rate=rate))
+    mechanism = white_box.gradient_step(white_box.GradientStep(multiplier=multiplier, rate=rate))
     findings: tuple[Finding, ...] = ()
     if rate < 1:
         findings = white_box.batch_findings(lambda: Noise.poisson_sample(_BATCHED, rate), _BATCHED, rate)

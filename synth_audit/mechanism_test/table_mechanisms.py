@@ -1,28 +1,36 @@
-"""Mechanisms that make a table from a table, and scores of what they release."""
+"""Mechanisms that make a table from a table, worst-case neighbours, and scores of what is released."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Integers, Labels
 from synth_audit.dp.accountant import Accountant, FitTerms
-from synth_audit.dp.guarantee import PrivacyGuarantee
-from synth_audit.errors import SynthAuditError
+from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
+from synth_audit.errors import PlanError, SynthAuditError
 from synth_audit.execution.context import RunContext
 from synth_audit.generators.external.program import Format, PrivateFolder, Program
-from synth_audit.mechanism_test.claim import Claim, Job, Neighbours, range_of
+from synth_audit.mechanism_test.examination import FAILED, Claim, Job
 from synth_audit.plugins.fitting import draw, fit, fit_context, untrusted
 from synth_audit.plugins.generator import Generator
-from synth_audit.table.schema import Column
-from synth_audit.table.table import Table, read_table
+from synth_audit.table.schema import Column, Schema
+from synth_audit.table.table import Table, assemble, read_table
+
+Value: TypeAlias = "float | str | None"
+Row: TypeAlias = "Mapping[str, Value]"
+
+_FEW = 3
+"""Rows of the smallest neighbouring tables, where one row weighs most."""
+
+_UNSEEN = "unseen label"
 
 NEAR = 0.02
 """A number counts as near the canary's within this share of the column's range."""
@@ -30,12 +38,127 @@ NEAR = 0.02
 _MOST_PAIRS = 45
 """All pairs of ten columns; a wider table is scored by its first ones."""
 
-FAILED = "no release: the run failed"
 _SEEDS = range(101, 107)  # with six pairs of distinct results, chance repeats them all once in 10,395 times
 
 
 NamedScores = dict[str, float]
 """Scores of a release by what is looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Two tables that differ in one entity.
+
+    Attributes:
+        name: what sets them apart. canary: the row that ``having`` has and ``without`` lacks.
+    """
+
+    name: str
+    without: Table
+    having: Table
+    canary: Row
+
+
+@dataclass(frozen=True)
+class ColumnRange:
+    """The values of a column that tables are made of.
+
+    Attributes:
+        usual: of nearly all rows. odd: of the canary. spread: all that other rows may have.
+    """
+
+    usual: Value
+    odd: Value
+    spread: tuple[Value, ...]
+    nullable: bool
+
+
+def range_of(column: Column) -> ColumnRange:
+    """From the declared domain; where only the rows tell one, the canary lies outside it.
+
+    Raises:
+        PlanError: the column has neither bounds nor categories.
+    """
+    labels = column.declared_categories or column.inferred_categories
+    if labels:
+        odd = labels[-1] if column.declared_categories else _UNSEEN
+        return ColumnRange(labels[0], odd, tuple(labels[: max(1, len(labels) - 1)]), column.nullable)
+    if column.bounds is None:
+        raise PlanError(
+            f"column {column.name!r} has neither bounds nor categories",
+            where=f"columns.{column.name}",
+            expected="declared bounds or categories, of which worst-case tables are made",
+            fix="declare them in the plan, or leave the column out",
+        )
+    low, high = column.bounds
+    odd_number = high if column.declared_bounds else high + max(high - low, 1.0)
+    middle = low + (high - low) * np.array([0.1, 0.3, 0.5, 0.7])
+    return ColumnRange(low, odd_number, tuple(float(x) for x in middle), column.nullable)
+
+
+def worst_cases(schema: Schema, claim: Claim, rows: int) -> tuple[Neighbours, ...]:
+    """Pairs of tables that faulty mechanisms are known to tell apart.
+
+    * *extremes*: among equal rows, the largest numbers and labels that no other row has;
+    * *few*: the same among three rows, where whatever is divided by their number moves most;
+    * *spread*: the same among rows of many values;
+    * *missing*: among complete rows, one of missing values alone;
+    * *one more*: a row like all others, which their number alone tells of (not when one is replaced).
+
+    Args:
+        rows: of the smaller table, or of both when one is replaced.
+    """
+    ranges = {c.name: range_of(c) for c in schema.features}
+    usual = {name: r.usual for name, r in ranges.items()}
+    odd = {name: r.odd for name, r in ranges.items()}
+    gap = {name: None if r.nullable else r.usual for name, r in ranges.items()}
+    equal, few = [usual] * rows, [usual] * min(_FEW, rows)
+    mixed = [
+        {n: r.spread[(i + j) % len(r.spread)] for j, (n, r) in enumerate(ranges.items())} for i in range(rows)
+    ]
+    cases: list[tuple[str, Sequence[Row], Row]] = [
+        ("extremes", equal, odd),
+        ("few", few, odd),
+        ("spread", mixed, odd),
+    ]
+    if any(r.nullable for r in ranges.values()):
+        cases.append(("missing", equal, gap))
+    if claim.neighbouring is Neighbouring.ADD_OR_REMOVE:
+        cases.append(("one more", few, usual))
+    replaced = [usual] * claim.rows if claim.neighbouring is Neighbouring.REPLACE else []
+    return tuple(
+        Neighbours(
+            name,
+            table_of(schema, [*base, *replaced]),
+            table_of(schema, [*base, *[canary] * claim.rows]),
+            canary,
+        )
+        for name, base, canary in cases
+    )
+
+
+def table_of(schema: Schema, rows: Sequence[Row]) -> Table:
+    """Rows as a table whose schema knows of the rows what a fit on them would.
+
+    What is inferred of a column is inferred anew, since a generator that goes by it must be caught.
+    """
+    features = schema.released_only()
+    loose = Schema(tuple(replace(c, inferred_resolution=None) for c in features))
+    columns = {c.name: _values(c, [row[c.name] for row in rows]) for c in loose}
+    table = assemble(loose, columns)
+    seen = []
+    for c in loose:
+        domain = c.kind.domain(table.column(c.name))
+        seen.append(replace(c, inferred_bounds=domain.bounds, inferred_categories=domain.categories or None))
+    return table.declared_as(Schema(tuple(seen)))
+
+
+def _values(column: Column, values: Sequence[Value]) -> Floats | Labels:
+    if column.declared_categories or column.inferred_categories:
+        labels = np.empty(len(values), dtype=object)
+        labels[:] = values
+        return labels
+    return np.array([np.nan if v is None else float(v) for v in values])
 
 
 def number_scores(
@@ -144,16 +267,9 @@ class Watch:
         return min(e[0] for e in known), max(e[1] for e in known)
 
 
-class Maker(Protocol):
-    """Makes a release from a table, with what public randomness it takes from a seed."""
-
-    def __call__(self, table: Table, seed: int) -> Table:
-        """One release.
-
-        Raises:
-            SynthAuditError: the run failed.
-        """
-        ...
+Maker: TypeAlias = Callable[[Table, int], Table]
+"""Makes a release from a table, with what public randomness it takes from a seed; `SynthAuditError` where the
+run failed."""
 
 
 @dataclass(frozen=True, eq=False)

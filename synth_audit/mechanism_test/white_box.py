@@ -19,9 +19,8 @@ from synth_audit.dp.guarantee import Mechanism, MechanismRecord, Neighbouring
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import PlanError, PluginError
 from synth_audit.execution.context import RunContext
-from synth_audit.generators._marginal.graphical_model import NoisyCounts
-from synth_audit.mechanism_test.claim import Claim, Job
-from synth_audit.mechanism_test.distinguishing import Finding
+from synth_audit.generators._marginal.marginals import NoisyCounts
+from synth_audit.mechanism_test.examination import Claim, Finding, Job
 from synth_audit.plugins.fitting import fit, fit_context, untrusted
 from synth_audit.plugins.generator import FitContext
 
@@ -254,15 +253,15 @@ def step_claim(
     return Claim(spent((record,), delta, neighbouring).epsilon, delta, neighbouring)
 
 
-def gradient_pairs(clip: float) -> tuple[Pair, ...]:
-    """Neighbouring tables of gradients, shape (rows, 16); the canary's is the last row.
+def gradient_pairs() -> tuple[Pair, ...]:
+    """Neighbouring tables of gradients clipped to norm 1, shape (rows, 16); the canary's is the last row.
 
     * *canary*: far longer than the clipping norm, in one direction (Nasr et al. 2021's crafted gradients);
     * *displaced*: against all others, so that a batch which holds it instead of another moves twice as far;
     * *one more*: a row whose gradient is zero, which only a normaliser that counts rows tells of.
     """
     along = np.zeros((1, DIMENSIONS))
-    along[0, 0] = clip
+    along[0, 0] = 1.0
     still = np.zeros((1, DIMENSIONS))
     others = np.repeat(along, _OTHERS, axis=0)
     return (
@@ -272,9 +271,9 @@ def gradient_pairs(clip: float) -> tuple[Pair, ...]:
     )
 
 
-def gradient_step(step: Callable[[Floats, int], Floats], clip: float = 1.0) -> FunctionMechanism:
+def gradient_step(step: Callable[[Floats, int], Floats]) -> FunctionMechanism:
     """A DP-SGD step as a mechanism: ours, or any function of gradients."""
-    return FunctionMechanism(step, gradient_pairs(clip), at_once=_STEP_RUNS)
+    return FunctionMechanism(step, gradient_pairs(), at_once=_STEP_RUNS)
 
 
 @dataclass(frozen=True)
@@ -294,22 +293,17 @@ class MarginalMeasurement:
         return np.array([rows.measured((0,), self.multiplier).counts for _ in range(n)])
 
 
-def marginal_pairs(claim: Claim, cells: int) -> tuple[Pair, ...]:
-    """Neighbouring columns of codes: one more row in a cell that nobody else is in, or moved there."""
-    base = np.zeros(20, dtype=np.int64)
-    last = np.full(claim.rows, cells - 1)
-    if claim.neighbouring is Neighbouring.REPLACE:
-        moved = base.copy()
-        moved[: claim.rows] = last
-        return (Pair("empty cell", base, moved),)
-    return (Pair("empty cell", base, np.append(base, last)),)
-
-
 def marginal_measurement(
     measure: Callable[[Codes, int], Floats], claim: Claim, cells: int
 ) -> FunctionMechanism:
-    """A measurement of marginals as a mechanism: :class:`MarginalMeasurement`, or any function of codes."""
-    return FunctionMechanism(measure, marginal_pairs(claim, cells))
+    """A measurement of marginals as a mechanism: :class:`MarginalMeasurement`, or any function of codes.
+
+    Its neighbours are columns of codes: one more row in a cell that nobody else is in, or moved there.
+    """
+    base = np.zeros(20, dtype=np.int64)
+    last = np.full(claim.rows, cells - 1)
+    stay = base[claim.rows :] if claim.neighbouring is Neighbouring.REPLACE else base
+    return FunctionMechanism(measure, (Pair("empty cell", base, np.append(stay, last)),))
 
 
 def batch_findings(
@@ -415,13 +409,12 @@ def look_inside(maker: GeneratorMaker, table: Table) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True)
 class GradientStep:
-    """A function of gradients, shape (rows, weights): Poisson sample, clipped sum, noise.
+    """A function of gradients, shape (rows, weights): Poisson sample, sum clipped to norm 1, noise.
 
     Attributes:
-        clip: the clipping norm. multiplier: of the noise. rate: of Poisson sampling; 1 for all rows.
+        multiplier: of the noise. rate: of Poisson sampling; 1 for all rows.
     """
 
-    clip: float = 1.0
     multiplier: float = 1.0
     rate: float = 1.0
 
@@ -430,9 +423,9 @@ class GradientStep:
         import torch
 
         from synth_audit.execution.context import one_thread
-        from synth_audit.generators._deep.private_gradients import NORMALISER, GradientNoise, private_gradient
+        from synth_audit.generators._deep.training import NORMALISER, GradientNoise, private_gradient
 
-        noise = GradientNoise(self.clip, self.multiplier, Noise.gaussian)
+        noise = GradientNoise(1.0, self.multiplier, Noise.gaussian)
         layer = torch.nn.Linear(table.shape[1], 1)
 
         def losses(rows: torch.Tensor) -> torch.Tensor:
@@ -448,5 +441,5 @@ class GradientStep:
             for i in range(n):
                 batch = Noise.poisson_sample(len(table), self.rate) if self.rate < 1 else everyone
                 private_gradient(layer, losses, noise, rows[torch.as_tensor(batch)])
-                found[i] = layer.weight.grad[0].numpy() * (NORMALISER / self.clip)
+                found[i] = layer.weight.grad[0].numpy() * NORMALISER
         return found

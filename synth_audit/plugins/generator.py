@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Protocol,
+    get_type_hints,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -397,32 +407,35 @@ class Generator(Protocol):
         ...
 
 
-def check_settings(
-    settings: object,
-    *,
-    counts: tuple[str, ...] = (),
-    sizes: tuple[str, ...] = (),
-    shares: tuple[str, ...] = (),
-    parts: tuple[str, ...] = (),
-) -> None:
-    """Refuse settings that make no sense.
+@dataclass(frozen=True)
+class Within:
+    """What a number among the settings may be, in its annotation; both ends are allowed."""
 
-    Args:
-        counts: names of fields that are 1 or more. sizes: that are above 0 and finite.
-        shares: that are 0 to below 1. parts: that are above 0 and below 1.
+    least: float
+    most: float
+    words: str
+
+
+Count = Annotated[int, Within(1, math.inf, "1 or more")]
+Size = Annotated[float, Within(math.ulp(0), sys.float_info.max, "above 0")]
+Weight = Annotated[float, Within(0, sys.float_info.max, "0 or more")]
+Rate = Annotated[float, Within(math.ulp(0), 1, "above 0 to 1")]
+Share = Annotated[float, Within(0, math.nextafter(1, 0), "0 to below 1")]
+Part = Annotated[float, Within(math.ulp(0), math.nextafter(1, 0), "above 0 and below 1")]
+
+
+class CheckedSettings:
+    """A dataclass whose numbers lie within what their annotations say.
 
     Raises:
-        PlanError: a field is out of its range.
+        PlanError: a number does not.
     """
-    for names, least, end, expected in (
-        (counts, 1, math.inf, "1 or more"),
-        (sizes, 5e-324, math.inf, "above 0"),
-        (shares, 0, 1, "0 to below 1"),
-        (parts, 5e-324, 1, "above 0 and below 1"),
-    ):
-        for name in names:
-            if not least <= (value := getattr(settings, name)) < end:
-                raise PlanError(f"{name} is {value:g}", where=f"generator.{name}", expected=expected)
+
+    def __post_init__(self) -> None:
+        for name, hint in get_type_hints(type(self), include_extras=True).items():
+            for within in getattr(hint, "__metadata__", ()):
+                if not within.least <= (value := getattr(self, name)) <= within.most:
+                    raise PlanError(f"{name} is {value:g}", where=f"generator.{name}", expected=within.words)
 
 
 # What follows a generator or a model may have or leave out; without it the default holds.

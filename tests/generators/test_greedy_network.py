@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from synth_audit.generators._marginal.graphical_model import (
+from synth_audit.generators._marginal.marginals import (
     Conditional,
     counted,
     drawn_rows,

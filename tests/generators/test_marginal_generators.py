@@ -14,7 +14,7 @@ from synth_audit.dp.composition import ConcentratedFilter
 from synth_audit.dp.guarantee import Budget, Mechanism, Unit
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import BudgetSpent
-from synth_audit.generators._marginal.graphical_model import NoisyCounts, SingleColumns
+from synth_audit.generators._marginal.marginals import NoisyCounts, SingleColumns
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
@@ -135,7 +135,9 @@ def test_no_score_of_mst_moves_by_more_than_its_sensitivity(score, monkeypatch):
     """One more row, with the single columns as they were measured; all scores are handed over at first."""
     codes, sizes = uneven(300)
     handed = []
-    monkeypatch.setattr("synth_audit.generators.mst.chosen", lambda *of: handed.append(of) or 0)
+    monkeypatch.setattr(
+        "synth_audit.generators._marginal.marginals.chosen", lambda *of: handed.append(of) or 0
+    )
     generator = registry.build("generator", "mst", {"score": score})
     one = SingleColumns.of(NoisyCounts(codes, sizes, context(rows(10))), None)
     for row in ([0, 0, 0, 0], [3, 7, 1, 0], [1, 2, 1, 7]):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from synth_audit.encode.univariate import Margin
-from synth_audit.generators._marginal.graphical_model import Conditional
+from synth_audit.generators._marginal.marginals import Conditional
 from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.generators.cart import Cart
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import wasserstein_distance
 
-from synth_audit.generators._marginal.graphical_model import counted, on_simplex
+from synth_audit.generators._marginal.marginals import counted, on_simplex
 from synth_audit.generators.priv_pgd import TargetTable, moved_particles
 
 

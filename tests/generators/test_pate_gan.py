@@ -11,7 +11,7 @@ from synth_audit import registry
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import BudgetSpent, PluginError
 from synth_audit.generators import pate_gan as pate
-from synth_audit.generators._deep.rows import on_train
+from synth_audit.generators._deep.network_model import on_train
 from synth_audit.generators._deep.training import Training
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from synth_audit.generators._deep.gan import activated, settled
+from synth_audit.generators._deep.gan import activated, pair_losses, settled
 from synth_audit.generators._deep.networks import AskedNet, Critic
-from synth_audit.generators._deep.private_gan import pair_losses
-from synth_audit.generators._deep.private_gradients import NORMALISER, GradientNoise, private_gradient
+from synth_audit.generators._deep.training import NORMALISER, GradientNoise, private_gradient
 from synth_audit.generators._deep.transforms import RowLayout
 from synth_audit.generators.dp_auto_gan import DpAutoGan, rebuilding_losses
 

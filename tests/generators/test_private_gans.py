@@ -14,7 +14,7 @@ from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import BudgetSpent, PluginError
-from synth_audit.generators._deep.rows import on_train
+from synth_audit.generators._deep.network_model import on_train
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.errors import DataError
-from synth_audit.generators._deep.rows import on_train
+from synth_audit.generators._deep.network_model import on_train
 from synth_audit.table.schema import PublicDomain
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.mechanism_test.claim import Claim
-from synth_audit.mechanism_test.distinguishing import ClaimedMechanism
-from synth_audit.mechanism_test.examination import Effort, examine_claim
+from synth_audit.mechanism_test.examination import Claim, ClaimedMechanism, Effort, examine_claim
 from synth_audit.mechanism_test.white_box import FunctionMechanism, array_pairs
 
 

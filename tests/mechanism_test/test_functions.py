@@ -10,9 +10,7 @@ import pytest
 
 from synth_audit.dp.guarantee import Neighbouring
 from synth_audit.errors import PlanError, PluginError
-from synth_audit.mechanism_test.claim import Claim
-from synth_audit.mechanism_test.distinguishing import ClaimAnswer, Finding
-from synth_audit.mechanism_test.examination import Effort
+from synth_audit.mechanism_test.examination import Claim, ClaimAnswer, Effort, Finding
 from synth_audit.mechanism_test.white_box import FunctionMechanism, array_pairs, given_pairs, named
 
 GAUSSIAN = Claim(1.0, 1e-5)

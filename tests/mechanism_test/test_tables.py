@@ -14,10 +14,9 @@ from click.testing import CliRunner
 from synth_audit import api, cli
 from synth_audit.dp.guarantee import Neighbouring
 from synth_audit.errors import DataError, PlanError, PluginError
-from synth_audit.mechanism_test.claim import Claim, worst_cases
-from synth_audit.mechanism_test.distinguishing import ClaimAnswer
+from synth_audit.mechanism_test.examination import Claim, ClaimAnswer
 from synth_audit.mechanism_test.subjects import PUBLIC_COLUMNS, declared_schema
-from synth_audit.mechanism_test.table_mechanisms import ProgramMaker, TableMechanism
+from synth_audit.mechanism_test.table_mechanisms import ProgramMaker, TableMechanism, worst_cases
 from synth_audit.table.table import assemble
 
 SCHEMA = declared_schema(PUBLIC_COLUMNS)

@@ -11,7 +11,7 @@ from synth_audit import api
 from synth_audit.dp.guarantee import Mechanism, MechanismRecord
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.mechanism_test import white_box
-from synth_audit.mechanism_test.distinguishing import ClaimAnswer
+from synth_audit.mechanism_test.examination import ClaimAnswer
 from synth_audit.mechanism_test.white_box import (
     DIMENSIONS,
     GradientStep,
@@ -60,7 +60,7 @@ def test_our_step_is_the_double_without_a_fault():
     """Clipped to the norm and not divided by the rows; the canary's shift stands out of the noise."""
     pytest.importorskip("torch")
     step = GradientStep(multiplier=0.01)
-    for pair in white_box.gradient_pairs(1.0):
+    for pair in white_box.gradient_pairs():
         for table in (pair.without, pair.having):
             ours, theirs = step(table, 2), Double(multiplier=1e-9)(table, 2)
             assert np.abs(ours - theirs).max() < 0.08

@@ -15,7 +15,7 @@ from refusals import SECRET, said
 from synth_audit.errors import PlanError, ReleaseUncertain, Unavailable
 from synth_audit.plugins.source import ConnectionSpec, Selective, Source, Target, batches, read
 from synth_audit.sources.postgres import Postgres, writing
-from synth_audit.sources.postgres.session import meaning
+from synth_audit.sources.postgres.reading import meaning
 from synth_audit.table.content_hash import fingerprint
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table

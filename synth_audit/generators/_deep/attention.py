@@ -10,11 +10,10 @@ import numpy as np
 from synth_audit.arrays import Floats32
 from synth_audit.errors import PlanError
 from synth_audit.generators._deep.lazily import networks, torch
-from synth_audit.generators._deep.network_model import OpenNetwork
-from synth_audit.generators._deep.rows import OfNumbers
+from synth_audit.generators._deep.network_model import OfNumbers, OpenNetwork
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout, Weights
-from synth_audit.plugins.generator import check_settings
+from synth_audit.plugins.generator import Count, Size
 
 _CODES, _HEADS = "codes.", "heads."
 """What weights of a model begin with: of what makes codes, and of the heads that turn them into rows."""
@@ -35,19 +34,18 @@ class AttentionTraining(OpenNetwork):
         learning_rate: of Adam at first; it falls to 0 on a straight line.
     """
 
-    steps: int = 1500
-    batch: int = 128
-    width: int = 32
-    heads: int = 4
-    hidden: int = 64
-    mixtures: int = 5
-    labels_weight: float = 1.0
-    numbers_weight: float = 1.0
-    learning_rate: float = 2e-3
+    steps: Count = 1500
+    batch: Count = 128
+    width: Count = 32
+    heads: Count = 4
+    hidden: Count = 64
+    mixtures: Count = 5
+    labels_weight: Size = 1.0
+    numbers_weight: Size = 1.0
+    learning_rate: Size = 2e-3
 
     def __post_init__(self) -> None:
-        counts = ("steps", "batch", "width", "heads", "hidden", "mixtures")
-        check_settings(self, counts=counts, sizes=("labels_weight", "numbers_weight", "learning_rate"))
+        super().__post_init__()
         if self.width % self.heads:
             raise PlanError(
                 f"{self.width} dimensions cannot be shared by {self.heads} heads",

@@ -9,18 +9,14 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32
-from synth_audit.errors import PlanError
 from synth_audit.generators._deep.lazily import functional, networks, torch
 from synth_audit.generators._deep.network_model import (
     NetworkModel,
     ProtectedNetwork,
-    RowsToLearn,
-    Steps,
-    bought,
 )
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights
-from synth_audit.plugins.generator import FitContext, check_settings
+from synth_audit.plugins.generator import Count, FitContext, Rate, Share, Size
 from synth_audit.table.table import Table
 
 _BLOCK = 2048
@@ -49,43 +45,25 @@ class DiffusionTraining(ProtectedNetwork):
             rows do: what is rare becomes rarer, and margins are no longer those that were bought.
     """
 
-    levels: int = 10
-    steps: int = 300
-    sampling_rate: float = 0.03
-    learning_rate: float = 0.005
-    clip: float = 1.0
-    hidden: int = 128
-    blocks: int = 2
-    margins: float = 0.2
+    levels: Count = 10
+    steps: Count = 300
+    sampling_rate: Rate = 0.03
+    learning_rate: Size = 0.005
+    clip: Size = 1.0
+    hidden: Count = 128
+    blocks: Count = 2
+    margins: Share = 0.2
     falling: bool = False
-    averaging: float = 0.0
-    temperature: float = 1.0
+    averaging: Share = 0.0
+    temperature: Size = 1.0
+    trained: ClassVar[str] = "network"
     target: ClassVar[Predicted]
-
-    def __post_init__(self) -> None:
-        check_settings(
-            self,
-            counts=("levels", "steps", "hidden", "blocks"),
-            sizes=("sampling_rate", "learning_rate", "clip", "temperature"),
-            shares=("margins", "averaging"),
-        )
-        if self.sampling_rate > 1:
-            raise PlanError("the sampling rate is no probability", where="sampling_rate", expected="0 to 1")
 
     def fit(self, train: Table, context: FitContext) -> NetworkModel:
         """Train on ``train``; the number of steps and the noise are fixed beforehand."""
 
         usual = replace(self, temperature=1.0)  # margins are those of rows as they were learnt
         return replace(ProtectedNetwork.fit(usual, train, context), generator=self)
-
-    def buy(self, context: FitContext, n_rows: int, layout: RowLayout) -> Steps:
-        """All steps."""
-        what, rate = "training of the network", self.sampling_rate
-        return bought(context, n_rows, count=self.steps, rate=rate, what=what)
-
-    def teach(self, rows: RowsToLearn, bought: Steps) -> Weights:
-        """Take the steps that were bought."""
-        return rows.bought_training("train", bought, self.clip).run(self.learn)
 
     def rate(self, done: float) -> float:
         """The learning rate after a share of the steps."""

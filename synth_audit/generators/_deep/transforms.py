@@ -5,20 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Counts, Floats, Floats32, Labels, Positions
 from synth_audit.encode.univariate import NumberDomain
-from synth_audit.generators._marginal.binning import (
-    Counting,
-    MarginCells,
-    adaptive_cells,
-    label_codes,
-    rounds,
-    settled,
-)
+from synth_audit.generators._marginal import binning
 from synth_audit.table.kind import Bounds
 from synth_audit.table.table import Table
 
@@ -242,7 +235,7 @@ class RankTransform:
 
     name: str
     domain: NumberDomain
-    cells: MarginCells = field(repr=False)
+    cells: binning.MarginCells = field(repr=False)
     gap: float | None
     knots: tuple[float, ...] = ()
     offset: float = 0.0
@@ -253,19 +246,21 @@ class RankTransform:
     @staticmethod
     def queries(domain: NumberDomain, *, gap: bool) -> int:
         """Noisy counts that :meth:`counted` asks for."""
-        return rounds(domain.places) + gap
+        return binning.rounds(domain.places) + gap
 
     @classmethod
     def counted(
-        cls, name: str, domain: NumberDomain, values: Floats, counting: Counting, *, gap: bool
+        cls, name: str, domain: NumberDomain, values: Floats, counting: binning.Counting, *, gap: bool
     ) -> RankTransform:
         """From noisy counts of the values, NaN where missing."""
         missing = np.isnan(values)
-        cells = adaptive_cells(domain.placed(values[~missing]), domain.places, counting.noisy, counting.least)
+        cells = binning.adaptive_cells(
+            domain.placed(values[~missing]), domain.places, counting.noisy, counting.least
+        )
         share = None
         if gap:
             counts = counting.noisy(np.array([len(values) - missing.sum(), missing.sum()], dtype=np.float64))
-            share = float(settled(counts, 0.0)[1])
+            share = float(binning.settled(counts, 0.0)[1])
         return cls(name, domain, cells, share)
 
     @property
@@ -309,32 +304,6 @@ def _within(places: Floats, domain: NumberDomain, rng: np.random.Generator) -> F
     return places + rng.random(len(places)) if domain.step else places
 
 
-class ColumnTransform(Protocol):
-    """One column as coordinates."""
-
-    @property
-    def name(self) -> str:
-        """Of the column."""
-
-    @property
-    def numbers(self) -> int:
-        """Leading coordinates that are numbers."""
-
-    @property
-    def slices(self) -> tuple[int, ...]:
-        """Widths of the one-hot slices that follow."""
-
-    @property
-    def choice(self) -> bool:
-        """True where the slice is a column of labels; modes and gaps are none."""
-
-    def encode(self, table: Table, rng: np.random.Generator) -> Floats32:
-        """Shape (n, width); the draws choose among modes."""
-
-    def decode(self, vectors: Floats32) -> Floats | Labels:
-        """Plain values, shape (n,)."""
-
-
 @dataclass(frozen=True)
 class LabelTransform:
     """Labels, one coordinate each. A column of one value has none.
@@ -365,7 +334,7 @@ class LabelTransform:
         """One-hot."""
         if not self.slices:
             return np.zeros((table.n_rows, 0), dtype=np.float32)
-        return one_hot(label_codes(table, self.name, self.labels, gap=self.gap), self.slices[0])
+        return one_hot(binning.label_codes(table, self.name, self.labels, gap=self.gap), self.slices[0])
 
     def decode(self, vectors: Floats32) -> Labels:
         """The label of the largest coordinate."""
@@ -503,3 +472,10 @@ class ModeTransform:
         place = np.clip(vectors[:, 0].astype(np.float64), -1, 1)
         values = place * _SPREAD * self.deviations[mode] + self.means[mode]
         return np.where(missing, np.nan, np.clip(values, *self.bounds))
+
+
+ColumnTransform: TypeAlias = (
+    LabelTransform | RangeTransform | RankTransform | ModeTransform | QuantileTransform
+)
+"""One column as coordinates: leading ``numbers``, then one-hot ``slices``, which are a ``choice`` for
+a column of labels, and none for modes and gaps."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -173,23 +173,17 @@ def bought_counts(
     """
     accountant = context.accountant
     if accountant.budget is None:
-        return Counting(_as_it_is, max(_SOME, _SHARE * n_rows))
+        return Counting(lambda counts: counts, max(_SOME, _SHARE * n_rows))
     reach = accountant.reached(share)
     if pure or accountant.budget.delta == 0:
         scale = accountant.least_laplace_noise(queries, epsilon=reach)
         accountant.laplace(scale, what=_WHAT, count=queries)
-        return Counting(_noised(context.noise.laplace, scale), _ABOVE * 2**0.5 * scale)
-    scale = accountant.least_noise(steps=queries, epsilon=reach)
-    accountant.gaussian(scale, what=_WHAT, count=queries)
-    return Counting(_noised(context.noise.gaussian, scale), _ABOVE * scale)
-
-
-def _as_it_is(counts: Floats) -> Floats:
-    return counts
-
-
-def _noised(noise: Callable[[float, tuple[int, ...]], Floats], scale: float) -> Noisy:
-    return lambda counts: counts + noise(scale, counts.shape)
+        noise, least = context.noise.laplace, _ABOVE * 2**0.5 * scale
+    else:
+        scale = accountant.least_noise(steps=queries, epsilon=reach)
+        accountant.gaussian(scale, what=_WHAT, count=queries)
+        noise, least = context.noise.gaussian, _ABOVE * scale
+    return Counting(lambda counts: counts + noise(scale, counts.shape), least)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,24 +238,6 @@ class CellBins:
     def _ends(self) -> Floats:
         """Places where bins begin, and the end of the last."""
         return np.append(self.cells.edges[self.first], self.cells.edges[-1])
-
-
-class BinnedColumn(Protocol):
-    """The cells of one column."""
-
-    @property
-    def name(self) -> str:
-        """Of the column."""
-
-    @property
-    def size(self) -> int:
-        """How many cells, 1 or more."""
-
-    def codes(self, table: Table) -> Codes:
-        """The cell of each row, shape (n,), in 0 … size − 1."""
-
-    def values(self, codes: Codes, rng: np.random.Generator) -> Floats | Labels:
-        """A plain value from each cell, shape (n,)."""
 
 
 @dataclass(frozen=True)
@@ -360,6 +336,10 @@ class RangeBins:
         else:
             numbers = low + (codes + share) / self._bins * (high - low)
         return np.where(codes == self._bins, np.nan, np.clip(numbers, low, high))
+
+
+BinnedColumn: TypeAlias = LabelBins | RangeBins | CellBins
+"""The cells of one column."""
 
 
 def label_codes(table: Table, name: str, labels: tuple[str, ...], *, gap: bool) -> Codes:

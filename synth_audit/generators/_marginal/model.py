@@ -5,28 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats
 from synth_audit.dp.guarantee import Neighbouring
 from synth_audit.errors import BudgetSpent
+from synth_audit.generators._marginal import marginals
 from synth_audit.generators._marginal.binning import Binning, binning_for, counted_binning
-from synth_audit.generators._marginal.graphical_model import (
-    UNPAID_COUNTS,
-    Attributes,
-    CellMerging,
-    Conditional,
-    Paid,
-    cells_of,
-    chosen,
-    counted,
-    drawn_rows,
-    nearest_counts,
-)
-from synth_audit.generators._model_files import SavedWhole, read_model
-from synth_audit.plugins.generator import FEWEST_PEOPLE, FitContext, check_settings
+from synth_audit.generators._model_files import FitsWhole, SavedWhole
+from synth_audit.plugins.generator import FEWEST_PEOPLE, Count, FitContext, Part, Share
 from synth_audit.table.table import Table
 
 _ROUNDED = 1 - 1e-9
@@ -54,12 +42,12 @@ class BinnedModel(SavedWhole):
     """
 
     binning: Binning = field(repr=False)
-    steps: Sequence[Conditional] = field(repr=False)
-    merging: CellMerging | None = field(default=None, repr=False)
+    steps: Sequence[marginals.Conditional] = field(repr=False)
+    merging: marginals.CellMerging | None = field(default=None, repr=False)
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw ``n`` rows; the same generator state gives the same rows."""
-        codes = drawn_rows(self.steps, n, rng)
+        codes = marginals.drawn_rows(self.steps, n, rng)
         return self.binning.table(codes if self.merging is None else self.merging.drawn(codes, rng), rng)
 
 
@@ -68,10 +56,10 @@ class Family:
     """A column and those that it depends on, which are drawn before."""
 
     child: int
-    parents: Attributes
+    parents: marginals.Attributes
 
     @property
-    def members(self) -> Attributes:
+    def members(self) -> marginals.Attributes:
         """Parents, then child."""
         return (*self.parents, self.child)
 
@@ -137,13 +125,15 @@ def greedy_network(
     """
     columns = np.ascontiguousarray(codes.T)
     families = [Family(first, ())]
-    left: dict[int, dict[Attributes, float]] = {c: {(): 0.0} for c in range(len(sizes)) if c != first}
+    left: dict[int, dict[marginals.Attributes, float]] = {
+        c: {(): 0.0} for c in range(len(sizes)) if c != first
+    }
     while left:
         newest, before = families[-1].child, sorted(family.child for family in families[:-1])
         for count in range(1, min(degree, len(families)) + 1):
             for others in combinations(before, count - 1):
                 parents = tuple(sorted((*others, newest)))
-                cells = cells_of(sizes, parents)
+                cells = marginals.cells_of(sizes, parents)
                 open_to = [c for c, scores in left.items() if fewer or len(next(reversed(scores))) <= count]
                 if not (fitting := [c for c in open_to if cells * sizes[c] <= most_cells]):
                     continue
@@ -170,7 +160,11 @@ def tables_needed(sizes: Sequence[int], degree: int, most_cells: int) -> int:
     """
     degree = min(degree, len(sizes) - 1)
     widest = sorted(sizes)[-(degree + 1) :]
-    return len(sizes) - degree if cells_of(widest, tuple(range(len(widest)))) <= most_cells else len(sizes)
+    return (
+        len(sizes) - degree
+        if marginals.cells_of(widest, tuple(range(len(widest)))) <= most_cells
+        else len(sizes)
+    )
 
 
 def outermost(families: Sequence[Family]) -> list[Family]:
@@ -179,7 +173,9 @@ def outermost(families: Sequence[Family]) -> list[Family]:
     return [f for f, own in zip(families, members, strict=True) if not any(own < other for other in members)]
 
 
-def conditionals(families: Sequence[Family], tables: Sequence[tuple[Family, Floats]]) -> list[Conditional]:
+def conditionals(
+    families: Sequence[Family], tables: Sequence[tuple[Family, Floats]]
+) -> list[marginals.Conditional]:
     """How the columns are drawn, from noisy counts.
 
     Args:
@@ -192,13 +188,17 @@ def conditionals(families: Sequence[Family], tables: Sequence[tuple[Family, Floa
         holder, counts = next((f, t) for f, t in tables if own <= set(f.members))
         others = tuple(i for i, column in enumerate(holder.members) if column not in own)
         held = [column for column in holder.members if column in own]
-        weights = nearest_counts(counts).sum(axis=others).transpose([held.index(c) for c in family.members])
-        found.append(Conditional(family.parents, (family.child,), np.ascontiguousarray(weights)))
+        weights = (
+            marginals.nearest_counts(counts)
+            .sum(axis=others)
+            .transpose([held.index(c) for c in family.members])
+        )
+        found.append(marginals.Conditional(family.parents, (family.child,), np.ascontiguousarray(weights)))
     return found
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountedNetwork:
+class CountedNetwork(FitsWhole):
     """How a network is fitted.
 
     Attributes:
@@ -208,25 +208,14 @@ class CountedNetwork:
         most_cells: of one table; where a table would have more, a column gets fewer parents.
         minimum_people: who have a label that is drawn, where neither the plan declares it nor a budget asks
             for noise; another label of the column takes its place. 1 for all labels.
-
-    Raises:
-        PlanError: a number makes no sense.
     """
 
-    degree: int
-    margins: float = 0.2
-    bins: int
-    share: float = 0.3
-    most_cells: int = 1_000_000
-    minimum_people: int = FEWEST_PEOPLE
-
-    def __post_init__(self) -> None:
-        counts = ("minimum_people", "degree", "bins", "most_cells")
-        check_settings(self, counts=counts, shares=("margins",), parts=("share",))
-
-    def load(self, folder: Path) -> BinnedModel:
-        """The model that was saved there."""
-        return read_model(folder, BinnedModel)
+    degree: Count
+    margins: Share = 0.2
+    bins: Count
+    share: Part = 0.3
+    most_cells: Count = 1_000_000
+    minimum_people: Count = FEWEST_PEOPLE
 
     def fit_network(
         self,
@@ -248,12 +237,12 @@ class CountedNetwork:
         train = train.released_only()
         public = binning_for(train, context, self.bins).sizes  # those of counted cells are answers already
         binning = counted_binning(train, context, self.bins, self.margins, pure=True)
-        paid = self._bought(public, context)
+        noise, choice = self._bought(public, context)
         codes, sizes = binning.codes(train), binning.sizes
 
         def choose(scores: Floats) -> int:
             context.deadline.check()
-            return chosen(scores, paid.choice, DEPENDENCE_SENSITIVITY)
+            return marginals.chosen(scores, choice, DEPENDENCE_SENSITIVITY)
 
         families = greedy_network(
             codes,
@@ -262,20 +251,22 @@ class CountedNetwork:
             degree=self.degree,
             most_cells=self.most_cells,
             choose=choose,
-            score=score if paid.noise is None else dependence,
-            fewer=fewer and paid.noise is None,
+            score=score if noise is None else dependence,
+            fewer=fewer and noise is None,
         )
 
         def noisy(family: Family) -> Floats:
             context.deadline.check()
-            counts = counted(codes, sizes, family.members)
-            return counts if paid.noise is None else counts + context.noise.laplace(paid.noise, counts.shape)
+            counts = marginals.counted(codes, sizes, family.members)
+            return counts if noise is None else counts + context.noise.laplace(noise, counts.shape)
 
         tables = [(family, noisy(family)) for family in outermost(families)]
         return BinnedModel(binning, conditionals(families, tables))
 
-    def _bought(self, sizes: Sequence[int], context: FitContext) -> Paid:
-        """What choices and tables cost, by the most cells that columns can have: by what is public alone.
+    def _bought(self, sizes: Sequence[int], context: FitContext) -> tuple[float | None, float | None]:
+        """The noise of a table, and ε of one choice; None for neither, where nothing is bought.
+
+        They follow from the most cells that columns can have, which is public.
 
         ``share`` of what is left of ε is for all choices, the rest for all tables, by basic composition.
 
@@ -283,9 +274,8 @@ class CountedNetwork:
             BudgetSpent: nothing is left.
         """
         accountant = context.accountant
-        if accountant.budget is None:
-            accountant.void(UNPAID_COUNTS)
-            return Paid()
+        if accountant.unpaid(marginals.UNPAID_COUNTS) or accountant.budget is None:
+            return None, None
         choices = len(sizes) - 1
         tables = tables_needed(sizes, self.degree, self.most_cells)
         # Additions and removals of a row between neighbours.
@@ -301,4 +291,4 @@ class CountedNetwork:
         if choices:
             accountant.exponential(choice, what="choice of the network", count=choices)
         accountant.laplace(scale, what="tables of counts of a column and its parents", count=tables)
-        return Paid(scale, choice)
+        return scale, choice

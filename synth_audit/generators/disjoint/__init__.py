@@ -28,19 +28,9 @@ from synth_audit.generators.disjoint.partition import (
     partition_pictures,
     partitioned,
 )
+from synth_audit.plugins import generator as contract
 from synth_audit.plugins.fitting import fitted_model
-from synth_audit.plugins.generator import (
-    FitContext,
-    Generator,
-    GeneratorInfo,
-    Model,
-    Needs,
-    TrainingCourse,
-    column_groups,
-    needs_of,
-    refits,
-    repeats,
-)
+from synth_audit.plugins.generator import FitContext, Generator, GeneratorInfo, Model, Needs, TrainingCourse
 from synth_audit.plugins.plugin_config import build_generator
 from synth_audit.table.schema import PublicDomain, Schema
 from synth_audit.table.table import Table, load_table, save_table
@@ -135,15 +125,6 @@ _Task = tuple[Part, Table, Callable[[], FitContext]]
 """All that the fit of a part rests on, as it travels to another process, where its context is made."""
 
 
-@dataclass(frozen=True, eq=False)
-class _PartFit:
-    """What comes back: the files of a saved model, why nothing can be claimed, and how the training went."""
-
-    files: Mapping[str, bytes] = field(repr=False)
-    voids: tuple[str, ...]
-    course: TrainingCourse = field(repr=False)
-
-
 def _beside(
     parts: Sequence[Part], handed: Sequence[FitContext], train: Table, context: FitContext
 ) -> tuple[Model, ...]:
@@ -156,12 +137,12 @@ def _beside(
         made = partial(FitContext, entities=entities, **{name: getattr(own, name) for name in known})
         tasks.append((part, part.rows(train), made))
     models = []
-    for part, fit in zip(parts, run.map("part", _elsewhere, tasks), strict=True):
-        for reason in fit.voids:
+    for part, (files, voids, course) in zip(parts, run.map("part", _elsewhere, tasks), strict=True):
+        for reason in voids:
             context.accountant.void(reason)
-        context.course.follow(fit.course)
+        context.course.follow(course)
         with temporary_folder(context.scratch) as place:
-            for name, content in fit.files.items():
+            for name, content in files.items():
                 path = Path(place) / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
@@ -169,8 +150,12 @@ def _beside(
     return tuple(models)
 
 
-def _elsewhere(task: _Task) -> _PartFit:
-    """Fit a part and save its model, which as data can travel whatever it is made of."""
+def _elsewhere(task: _Task) -> tuple[dict[str, bytes], tuple[str, ...], TrainingCourse]:
+    """Fit a part and save its model, which as data can travel whatever it is made of.
+
+    Returns:
+        Its files, why nothing can be claimed, and how the training went.
+    """
     part, train, made = task
     context = made()
     model = _fitted(part, train, context)
@@ -178,7 +163,7 @@ def _elsewhere(task: _Task) -> _PartFit:
         folder = Path(place)
         model.save(folder)
         files = {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
-    return _PartFit(files, context.accountant.voids, context.course)
+    return files, context.accountant.voids, context.course
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +184,7 @@ class DisjointModel:
     def column_groups(self) -> Groups:
         """The columns that are drawn together; those of a part that is divided itself are its groups."""
         pairs = zip(self.groups, self.models, strict=True)
-        return tuple(group for whole, model in pairs for group in column_groups(model) or (whole,))
+        return tuple(group for whole, model in pairs for group in contract.column_groups(model) or (whole,))
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """Draw rows of every part and put them beside one another, each used once at most.
@@ -310,6 +295,8 @@ class Disjoint:
         source="Lautrup et al. 2025",
         trial={"generators": ["independent"]},
     )
+    minimum_people: ClassVar[int] = 1
+    """Each part is learnt as its generator learns."""
 
     def __post_init__(self) -> None:
         if not self.generators:
@@ -325,26 +312,21 @@ class Disjoint:
         if self.join == "concatenate" and self.validation != Validation():
             raise _wrong("a join at random has nothing to validate", "`join: validated`", "validation")
         for i, generator in enumerate(self._inner(len(self.generators))):
-            if not refits(generator):
+            if not contract.refits(generator):
                 raise _wrong(
                     "a finished table cannot be a part", "a generator that is fitted", f"generators[{i}]"
                 )
 
     @property
-    def minimum_people(self) -> int:
-        """Each part is learnt as its generator learns."""
-        return 1
-
-    @property
     def needs(self) -> Needs:
         """What any of the parts cannot do without."""
         own = Needs(rows=FEWEST if self.join == "validated" else 1)
-        return reduce(or_, map(needs_of, self._inner(len(self.generators))), own)
+        return reduce(or_, map(contract.needs_of, self._inner(len(self.generators))), own)
 
     @property
     def repeats(self) -> bool:
         """Whether every part does."""
-        return all(map(repeats, self._inner(len(self.generators))))
+        return all(map(contract.repeats, self._inner(len(self.generators))))
 
     def fit(self, train: Table, context: FitContext) -> DisjointModel:
         """Divide the columns and fit each part to its own, apart from the others.

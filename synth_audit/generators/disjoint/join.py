@@ -301,26 +301,18 @@ class Validation:
             )
 
 
-@dataclass(frozen=True)
-class JoinRound:
-    """One round: rows that were put together, the threshold, and how many of them were taken."""
-
-    candidates: int
-    threshold: float
-    admitted: int
-
-
 @dataclass(frozen=True, eq=False)
 class ValidatedJoin:
     """What came of a join.
 
     Attributes:
         rows: for each part the positions of its rows in the joined table, each once, shape (joined, parts).
-        rounds: in order. first: scores of the first round, of all that could be joined.
+        rounds: the threshold of each in order, and how many rows it took.
+        first: scores of the first round, of all that could be joined.
     """
 
     rows: Positions
-    rounds: tuple[JoinRound, ...]
+    rounds: tuple[tuple[float, int], ...]
     first: Floats
 
 
@@ -348,7 +340,7 @@ def validated_join(
     left = np.tile(np.arange(pool)[:, None], (1, n_parts))
     threshold, idle = rules.threshold, 0
     taken: list[Positions] = []
-    rounds: list[JoinRound] = []
+    rounds: list[tuple[float, int]] = []
     first = np.zeros(0)
     wanted = n
     while wanted and idle < rules.patience and len(rounds) < rules.rounds:
@@ -359,7 +351,7 @@ def validated_join(
         if threshold is None:
             threshold = float(np.quantile(scores, 1 - rules.share))
         able = np.flatnonzero(scores >= threshold)[:wanted]
-        rounds.append(JoinRound(len(left), threshold, len(able)))
+        rounds.append((threshold, len(able)))
         if len(able) < max(1, _PROGRESS * wanted):
             idle += 1
             threshold *= 1 - rules.decay
@@ -409,8 +401,8 @@ def acceptance(join: ValidatedJoin, least: int) -> Series:
     labels, counts = list[str](), list[int]()
     begun, count = 1, 0
     wide = -(-len(join.rounds) // _BARS)
-    for i, one in enumerate(join.rounds, 1):
-        count += one.admitted
+    for i, (_, admitted) in enumerate(join.rounds, 1):
+        count += admitted
         last = i == len(join.rounds)
         if last or (count >= least and i - begun + 1 >= wide):
             if last and 0 < count < least and counts:
@@ -418,7 +410,7 @@ def acceptance(join: ValidatedJoin, least: int) -> Series:
             labels.append(str(i) if begun == i else f"{begun}–{i}")
             counts.append(count)
             begun, count = i + 1, 0
-    ends = f"threshold {join.rounds[0].threshold:.2f} to {join.rounds[-1].threshold:.2f}"
+    ends = f"threshold {join.rounds[0][0]:.2f} to {join.rounds[-1][0]:.2f}"
     return Series(
         id=MeasurementId("generator", "admitted"),
         title=f"Synthetic rows admitted by the rounds of the join ({ends})",

@@ -14,15 +14,7 @@ from synth_audit.arrays import Bools, Codes, Floats
 from synth_audit.encode.cells import ColumnCells, readable_pairs, told_pairs
 from synth_audit.errors import PlanError
 from synth_audit.findings.measurement import MeasurementId, Series
-from synth_audit.stats.association import (
-    between_numbers,
-    contingency,
-    correlation_ratio,
-    cramers_v,
-    mixed,
-    spearman,
-    variance_shares,
-)
+from synth_audit.stats import association
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
@@ -68,12 +60,12 @@ class TableAssociations:
         """
         scale = ColumnCells.of(table, columns, _CELLS, _LABELS)
         rows, numeric = scale.rows(table), scale.numeric
-        ratios = correlation_ratio(variance_shares(rows, np.flatnonzero(~numeric)))
-        labels = cramers_v(contingency(rows))
-        ranked = between_numbers(spearman(rows), numeric)
+        ratios = association.correlation_ratio(association.variance_shares(rows, np.flatnonzero(~numeric)))
+        labels = association.cramers_v(association.contingency(rows))
+        ranked = association.between_numbers(association.spearman(rows), numeric)
         told = told_pairs(rows, scale, fewest)
         told &= ~readable_pairs(scale.values(table, missing_counts=False), fewest)
-        return cls(mixed(ranked, ratios, labels, numeric)[0], told)
+        return cls(association.mixed(ranked, ratios, labels, numeric)[0], told)
 
 
 def random_partition(n_columns: int, n_parts: int, rng: np.random.Generator) -> Codes:

@@ -143,6 +143,8 @@ class External:
         summary="Reads a finished synthetic table or runs the program that makes one, to audit and release.",
         cost="instant",
     )
+    minimum_people: ClassVar[int] = 1
+    """A program is handed the rows as they are."""
 
     def __post_init__(self) -> None:
         if sum(way is not None for way in (self.source, self.command, self.recipe)) != 1:
@@ -180,11 +182,6 @@ class External:
     def finished(self, schema: Schema, base: Path) -> Table | None:
         """The finished table as it is there now; None for a program."""
         return None if self.refits else ExternalModel(schema, self._source(), base).read()
-
-    @property
-    def minimum_people(self) -> int:
-        """A program is handed the rows as they are."""
-        return 1
 
     def fit(self, train: Table, context: FitContext) -> ExternalModel | ProgramModel:
         """Take column names and kinds of ``train``; lay its rows out for the program, if there is one.

@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
 from synth_audit.encode.univariate import MarginMethod
-from synth_audit.generators._model_files import SavedWhole, read_model
-from synth_audit.generators.vine.columns import (
-    ColumnCodec,
-    Decoder,
-    Root,
-    Variable,
-    class_codes,
-    encode,
-    fewest_class_rows,
-    ordered,
-    variables_of,
-)
+from synth_audit.generators._model_files import FitsWhole, SavedWhole
+from synth_audit.generators.vine import columns
 from synth_audit.generators.vine.copulas import Choice, Criterion, FamilySet, Joint, Topology, fit_joint
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, Needs
 from synth_audit.table.schema import Schema
@@ -49,7 +38,7 @@ class VineModel(SavedWhole):
     """
 
     schema: Schema = field(repr=False)
-    decoders: tuple[Decoder, ...] = field(repr=False)
+    decoders: tuple[columns.Decoder, ...] = field(repr=False)
     order: tuple[str, ...]
     joints: tuple[Joint, ...] = field(repr=False)
     level: int | None
@@ -95,7 +84,7 @@ class VineModel(SavedWhole):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Vine:
+class Vine(FitsWhole):
     """Fit a C-vine whose later trees hold what links the sensitive columns to the rest, and cut them off.
 
     f(x) = Π_j f_j(x_j) · Π_{trees e ≤ truncation} c_e(·, · | conditioning set), in the order of Algorithm 1:
@@ -140,9 +129,9 @@ class Vine:
     """
 
     truncation: int | None = None
-    root: Root = "auto"
+    root: columns.Root = "auto"
     topology: Topology = "c_vine"
-    order: Literal["sensitive_first", "importance"] | tuple[str, ...] = "sensitive_first"
+    order: columns.OrderRule | tuple[str, ...] = "sensitive_first"
     families: FamilySet = "one_parameter"
     criterion: Criterion = "mbicv"
     margins: MarginMethod = "kde"
@@ -198,35 +187,33 @@ class Vine:
         self.info.needs.check(train, context.device, self.info.title)
         context.accountant.void(_NO_NOISE)
         train, rng = train.released_only(), context.rng
-        codings = encode(train)
-        columns = ordered(codings, self.order, self.threshold, rng)
-        classes = class_codes(columns, self.root) if self.topology == "c_vine" else ()
+        codings = columns.encode(train)
+        in_order = columns.ordered(codings, self.order, self.threshold, rng)
+        classes = columns.class_codes(in_order, self.root) if self.topology == "c_vine" else ()
         if classes:
-            return self._by_class(train, codings, columns, classes, rng)
-        variables = variables_of(columns)
+            return self._by_class(train, codings, in_order, classes, rng)
+        variables = columns.variables_of(in_order)
         joint = self._joint(variables, self.truncation, rng)
         decoders = tuple(c.decoder(variables) for c in codings)
         return VineModel(train.schema, decoders, tuple(map(str, variables)), (joint,), self.truncation)
 
-    def load(self, folder: Path) -> VineModel:
-        """The model that was saved there."""
-        return read_model(folder, VineModel)
-
-    def _joint(self, variables: Sequence[Variable], level: int | None, rng: np.random.Generator) -> Joint:
+    def _joint(
+        self, variables: Sequence[columns.Variable], level: int | None, rng: np.random.Generator
+    ) -> Joint:
         choice = Choice(families=self.families, criterion=self.criterion, level=level)
         return fit_joint(variables, self.margins, self.topology, choice, rng)
 
     def _by_class(
         self,
         train: Table,
-        codings: Sequence[ColumnCodec],
-        columns: Sequence[ColumnCodec],
+        codings: Sequence[columns.ColumnCodec],
+        in_order: Sequence[columns.ColumnCodec],
         classes: Sequence[float],
         rng: np.random.Generator,
     ) -> VineModel:
         """One joint distribution of the other columns for each class; tree 1 is the classes' frequencies."""
-        target = columns[-1]
-        others, own = variables_of(columns[:-1]), variables_of(columns[-1:])
+        target = in_order[-1]
+        others, own = columns.variables_of(in_order[:-1]), columns.variables_of(in_order[-1:])
         level = None if self.truncation is None else self.truncation - 1
         missing = np.isnan(target.values)
 
@@ -235,7 +222,7 @@ class Vine:
             return replace(joint, known=known, share=float(rows.mean()))
 
         joints = [fit(target.values == k, (0.0, k)[2 - len(own) :]) for k in classes]
-        if missing.sum() >= fewest_class_rows(len(columns) - 1, self.root):
+        if missing.sum() >= columns.fewest_class_rows(len(in_order) - 1, self.root):
             joints.append(fit(missing, (1.0, 0.0)))
         elif missing.any():
             odds = float(missing.sum() / (~missing).sum())

@@ -11,10 +11,7 @@ import pyarrow as pa
 
 from synth_audit.plugins.source import Connection, SourceInfo
 from synth_audit.sources._files import LONGEST_WAIT, Streamed, parts_of, quote, refuse_unless_one
-from synth_audit.sources.postgres import columns as reading
-from synth_audit.sources.postgres import writing
-from synth_audit.sources.postgres.columns import refuse_types
-from synth_audit.sources.postgres.session import session
+from synth_audit.sources.postgres import reading, writing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,19 +67,19 @@ class Postgres(Streamed):
             select = f"SELECT * FROM {'.'.join(map(quote, self._parts()))}"  # noqa: S608
         else:  # without the semicolon that may end it, and with an end to a comment that may
             select = self.query.strip().removesuffix(";") + "\n"
-        with session(self.connection, self.wait, self._where, read_only=True) as cursor:
+        with reading.session(self.connection, self.wait, self._where, read_only=True) as cursor:
             columns = reading.read_columns(cursor, select, self._where)
             yield from reading.batches(cursor, select, columns, self._where)
 
     def place(self, base: Path) -> tuple[str, ...]:
         """Server, database, schema and table, asked of the server: several addresses may lead to one."""
-        with session(self.connection, self.wait, self._where, read_only=True) as cursor:
+        with reading.session(self.connection, self.wait, self._where, read_only=True) as cursor:
             server = writing.place_of(cursor)
         return server if self.table is None else (*server, *self._parts())
 
     def refuse_types(self, schema: pa.Schema) -> None:
         """Raise ``DataError`` for a column, or a name, that PostgreSQL cannot hold."""
-        refuse_types(schema, self._where)
+        writing.refuse_types(schema, self._where)
         if self.table is not None:
             writing.refuse_long_name(self._parts()[1], self._where)
 
@@ -97,7 +94,7 @@ class Postgres(Streamed):
         """
         schema, table = self._parts()
         self.refuse_types(data.schema)
-        with session(self.connection, self.wait, self._where, read_only=False) as cursor:
+        with reading.session(self.connection, self.wait, self._where, read_only=False) as cursor:
             database = writing.place_of(cursor)[1]
             writing.replace_table(cursor, schema, table, data, self._where)
         return f"PostgreSQL, database {database}, table {schema}.{table}"

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from synth_audit.errors import DataError, ReleaseUncertain, Unavailable
+from synth_audit.plugins.source import refuse_unkept
 from synth_audit.sources._files import quote
-from synth_audit.sources.postgres.columns import batches, read_columns, sql_type, stored
-from synth_audit.sources.postgres.session import explained
+from synth_audit.sources.postgres.reading import batches, explained, read_columns
 from synth_audit.table.arrow import value_type
 from synth_audit.table.content_hash import fingerprint
 
@@ -29,6 +29,29 @@ _LONGEST_TABLE = 63 - len(PREVIOUS)
 
 _OURS = "synth-audit: "
 """What the comment on a table begins with that is ours to replace or drop."""
+
+_SQL_TYPES = {
+    pa.bool_(): "boolean",
+    pa.int8(): "smallint",
+    pa.uint8(): "smallint",
+    pa.int16(): "smallint",
+    pa.uint16(): "integer",
+    pa.int32(): "integer",
+    pa.uint32(): "bigint",
+    pa.int64(): "bigint",
+    pa.float16(): "real",
+    pa.float32(): "real",
+    pa.float64(): "double precision",
+    pa.date32(): "date",
+    pa.date64(): "date",
+    pa.string(): "text",
+    pa.large_string(): "text",
+    pa.binary(): "bytea",
+    pa.large_binary(): "bytea",
+}
+
+_LONGEST_COLUMN = 63
+"""Bytes of a name; PostgreSQL cuts longer ones without a word."""
 
 _HANGING = """
 SELECT 'view ' || quote_ident(v.relname) FROM pg_depend d JOIN pg_rewrite w ON w.oid = d.objid
@@ -55,6 +78,59 @@ def place_of(cursor: Cursor) -> tuple[str, ...]:
     else:
         server = _asked(cursor, "SELECT inet_server_addr()::text || ':' || inet_server_port()::text")
     return (f"PostgreSQL {server or 'local'}", str(_asked(cursor, "SELECT current_database()::text")))
+
+
+def refuse_types(schema: pa.Schema, where: str) -> None:
+    """Raise ``DataError`` for a column, or its name, that PostgreSQL cannot hold as it is."""
+    kept = "numbers, text, booleans, dates, times to the microsecond"
+    refuse_unkept(
+        schema, lambda kind: sql_type(kind) is not None, "PostgreSQL table", where=where, expected=kept
+    )
+    for field in schema:
+        if len(field.name.encode()) > _LONGEST_COLUMN or "\0" in field.name:
+            raise DataError(
+                f"column {field.name!r} has a name that PostgreSQL would cut",
+                where=where,
+                expected=f"names of at most {_LONGEST_COLUMN} bytes",
+                fix="give it a shorter name where the table comes from",
+            )
+
+
+def sql_type(kind: pa.DataType) -> str | None:
+    """The SQL type of a column, which is no dictionary's; None where there is none that keeps all values."""
+    types = pa.types
+    if types.is_decimal(kind):
+        return f"numeric({max(kind.precision, kind.scale)}, {kind.scale})"
+    if kind == pa.uint64():
+        return "numeric(20, 0)"
+    if types.is_timestamp(kind):
+        return "timestamptz" if kind.tz else "timestamp"
+    if types.is_time(kind):
+        return "time"
+    if types.is_fixed_size_binary(kind):
+        return "bytea"
+    return _SQL_TYPES.get(kind)
+
+
+def stored(data: pa.Table) -> pa.Table:
+    """The same values in types that the driver writes.
+
+    Raises:
+        pa.ArrowInvalid: a time is finer than a microsecond.
+    """
+    columns = [column.cast(_stored_type(value_type(column.type))) for column in data.columns]
+    return pa.table(columns, names=data.column_names)
+
+
+def _stored_type(kind: pa.DataType) -> pa.DataType:
+    types = pa.types
+    if kind == pa.uint64():
+        return pa.decimal128(20, 0)
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if types.is_time(kind):
+        return pa.time64("us")
+    return {pa.date64(): pa.date32(), pa.float16(): pa.float32()}.get(kind, kind)
 
 
 def refuse_long_name(table: str, where: str) -> None:

@@ -582,15 +582,3 @@ def chosen(scores: Floats, epsilon: float | None, sensitivity: float) -> int:
     if epsilon is None:
         return int(np.argmax(scores))
     return exponential_choice(scores, epsilon, sensitivity)
-
-
-@dataclass(frozen=True)
-class Paid:
-    """What counting and choosing was paid for; None for neither, where nothing was bought.
-
-    Attributes:
-        noise: of a table of counts, whose sensitivity is 1. choice: ε of one choice.
-    """
-
-    noise: float | None = None
-    choice: float | None = None
