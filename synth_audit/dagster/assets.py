@@ -14,18 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from synth_audit.dagster import messages, metadata
+from synth_audit.dagster import messages, metadata, outcomes
 from synth_audit.dagster.entry import ROLES, MadeElsewhere, TableEntry, pool_of
-from synth_audit.dagster.outcomes import (
-    OUTCOME,
-    REFUSED,
-    RELEASED,
-    VERDICT,
-    disown,
-    tag,
-    tell_refusal,
-    without_values,
-)
 from synth_audit.errors import PlanError, SynthAuditError
 from synth_audit.inputs import run_context
 
@@ -126,13 +116,13 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
     )
     def run_stage(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
         here = table
-        disown(context)
+        outcomes.disown(context)
         try:
-            with without_values(stage.name):
+            with outcomes.without_values(stage.name):
                 here = table.at(context)
                 told, digest = _left(here, stage, context)
-        except REFUSED as refusal:  # decided so: the run is well, and skips what hangs on this
-            tell_refusal(here, stage.name, refusal, context)
+        except outcomes.REFUSED as refusal:  # decided so: the run is well, and skips what hangs on this
+            outcomes.tell_refusal(here, stage.name, refusal, context)
             return
         yield dg.MaterializeResult(metadata=told, data_version=dg.DataVersion(digest))
 
@@ -152,12 +142,12 @@ def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) ->
     ):
         told, digest = stage.run(table, how)
         if stage.name == "release":
-            tag(context, table, OUTCOME, RELEASED)
+            outcomes.tag(context, table, outcomes.OUTCOME, outcomes.RELEASED)
         partition = context.partition_key if table.partitions is not None else None
         for event in _events(table, stage.name, told, digest, partition):
             context.log_event(event)
         if stage.name == "report":
-            tag(context, table, VERDICT, str(told["verdict"]))
+            outcomes.tag(context, table, outcomes.VERDICT, str(told["verdict"]))
         if stage.name == "report" or (stage.name == "release" and os.environ.get(messages.TARGET)):
             for problem in _sent(table, stage.name, context.run.run_id):
                 context.log.warning(problem)
