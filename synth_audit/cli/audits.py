@@ -12,6 +12,7 @@ import synth_audit as api
 from synth_audit.cli import commands, terminal
 from synth_audit.cli.commands import FILE, POSITIVE, CommandJob, main
 from synth_audit.cli.terminal import Exit, exit_code, say, say_json, say_whole, short
+from synth_audit.errors import PlanError
 
 if TYPE_CHECKING:
     from synth_audit.mechanism_test.distinguishing import MechanismResult
@@ -219,7 +220,6 @@ def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
       synth-audit test-mechanism --step marginals --noise 4 --runs 1000000
       synth-audit test-mechanism --step dp_sgd --noise 1.1 --rate 0.5 --runs 20000
     """
-    from synth_audit.errors import PlanError
     from synth_audit.files import Malformed, load_yaml
 
     try:

@@ -21,12 +21,12 @@ from synth_audit.plan.plan import Plan, parse_plan
 from synth_audit.plugins.audit import Need
 from synth_audit.plugins.generator import Generator, Needs, needs_of
 from synth_audit.plugins.plugin_config import Location
+from synth_audit.store.evidence import Evidence
 from synth_audit.store.workspace import Workspace
+from synth_audit.verdict.suite import Suite
 
 if TYPE_CHECKING:
     from synth_audit.dagster.component import TableSettings
-    from synth_audit.store.evidence import Evidence
-    from synth_audit.verdict.suite import Suite
 
 GPU = "gpu"
 """Pool of stages with a fit that needs a GPU; its limit is set in the deployment, see ``docs/dagster.md``."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
 from dagster_shared.record import copy
@@ -15,10 +15,7 @@ from dagster_shared.record import copy
 from synth_audit import errors
 from synth_audit.dagster import messages, metadata
 from synth_audit.dagster.entry import TableEntry
-
-if TYPE_CHECKING:
-    from dagster import AssetCheckEvaluation
-    from dagster._core.execution.context.system import StepExecutionContext
+from synth_audit.store.locate import newest_evidence
 
 REFUSED = (errors.ReleaseRefused, errors.BudgetSpent)
 """What a stage may say instead of leaving anything; ``without_values`` lets only the decided ones through."""
@@ -58,7 +55,7 @@ class GateCheckResult(dg.AssetCheckResult):
 
     __slots__ = ()
 
-    def to_asset_check_evaluation(self, step_context: StepExecutionContext) -> AssetCheckEvaluation:
+    def to_asset_check_evaluation(self, step_context: Any) -> dg.AssetCheckEvaluation:
         """As Dagster makes it, without what ends the run."""
         return copy(super().to_asset_check_evaluation(step_context), blocking=False)
 
@@ -107,8 +104,6 @@ def disown(context: dg.AssetExecutionContext) -> None:
 
 def _grounds(table: TableEntry, stage: str) -> dict[str, Any]:
     """What a refused release rests on, and where it can be read."""
-    from synth_audit.store.locate import newest_evidence
-
     if stage != "release":
         return {}
     try:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -25,18 +25,14 @@ from synth_audit.dp.guarantee import Unit
 from synth_audit.errors import PlanError, keys_of, problems_of
 from synth_audit.files import Malformed, load_yaml, read_text
 from synth_audit.plan import sections
+from synth_audit.plugins.audit import Audit
+from synth_audit.plugins.generator import Generator
 from synth_audit.plugins.plugin_config import Location, PluginChoice, PluginConfig, combinations
-from synth_audit.plugins.source import CONNECTION, ConnectionSpec, without_transport
+from synth_audit.plugins.source import CONNECTION, ConnectionSpec, Source, without_transport
 from synth_audit.table.rule_grammar import FORMS, parse_rules
 from synth_audit.table.rules import Rule
 from synth_audit.table.schema import RELEASED
 from synth_audit.table.schema_inference import ColumnSpec
-
-if TYPE_CHECKING:
-    from synth_audit.plugins.audit import Audit
-    from synth_audit.plugins.generator import Generator
-    from synth_audit.plugins.source import Source
-
 
 LONGEST_NAME = 200
 """Characters: file names made from it stay below the 255 bytes of common file systems."""

@@ -8,28 +8,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Bools, Floats, Labels
-from synth_audit.dp.accountant import NO_BUDGET, FitTerms
+from synth_audit.dp.accountant import NO_BUDGET, Accountant, FitTerms
+from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.errors import PluginError
 from synth_audit.execution.context import RunContext
 from synth_audit.plugins import generator as generators
+from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.generator import FitContext, Generator, Model
 from synth_audit.registry import config_of
 from synth_audit.table.coarsening import NO_COARSENING, Coarsening
 from synth_audit.table.people import key_columns, persons
-from synth_audit.table.schema import Column, PublicDomain, nominal
+from synth_audit.table.schema import Column, PublicDomain, Schema, nominal
 from synth_audit.table.table import Table
-
-if TYPE_CHECKING:
-    from synth_audit.dp.accountant import Accountant
-    from synth_audit.dp.guarantee import PrivacyGuarantee
-    from synth_audit.plugins.audit import Subject
-    from synth_audit.table.schema import Schema
 
 
 def publicly_known(column: Column) -> bool:
