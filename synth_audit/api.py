@@ -49,11 +49,12 @@ from synth_audit.store.locate import checked_evidence, locate_evidence, table_hi
 from synth_audit.store.salts import read_salt, workspace_salt
 from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace
-from synth_audit.studies import calibration, comparison, run_estimate
+from synth_audit.studies import calibration, run_estimate
 from synth_audit.studies import mend as mending
 from synth_audit.studies.frontier import FrontierRecord, read_frontier
 from synth_audit.studies.sweep import sweep
 from synth_audit.table.table import Table
+from synth_audit.verdict import comparison
 from synth_audit.verdict.judge import judge_again
 from synth_audit.verdict.suite import load_suite
 
@@ -205,11 +206,8 @@ def exposure(plan: PlanLike, out: str | Path | None = None, **running: Unpack[Ru
     """
     settled = inputs.as_plan(plan)
     workspace = inputs.workspace_of(settled, out)
-    found = releasing.releases_together(workspace)
     return audit(
-        found.train,
-        found.control,
-        found.synthetic,
+        *releasing.releases_together(workspace),
         releasing.plan_of_all(settled),
         out=workspace.root / "together",
         **running,

@@ -85,8 +85,8 @@ def place_of(plan: PlanLike, out: str | Path | None, candidate: str | None = Non
     return chosen.plan, workspace
 
 
-class Execution(TypedDict, total=False):
-    """Where the work is done; no number depends on it.
+class Running(TypedDict, total=False):
+    """Where the work is done, and who is told of it; no number depends on it.
 
     What is given here stands above the plan's ``execution``.
 
@@ -96,6 +96,8 @@ class Execution(TypedDict, total=False):
         scheduler: address of a Dask scheduler; without one, ``dask`` means a cluster on this machine.
         deadline: longest time in seconds of one candidate's audits, and of one fit of its generator.
         device: what networks and long searches are computed on: ``cpu``, ``cuda`` or ``auto``.
+        progress: called with what is under way and how many pieces are done; True prints a line now and then.
+            Left out, a notebook shows a line that is rewritten.
     """
 
     workers: int | None
@@ -103,16 +105,6 @@ class Execution(TypedDict, total=False):
     scheduler: str | None
     deadline: float | None
     device: Device | None
-
-
-class Running(Execution, total=False):
-    """Where the work is done, and who is told of it.
-
-    Attributes:
-        progress: called with what is under way and how many pieces are done; True prints a line now and then.
-            Left out, a notebook shows a line that is rewritten.
-    """
-
     progress: Progress | bool | None
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import synth_audit as api
-from synth_audit.cli import options, terminal
-from synth_audit.cli.group import CommandJob, main
-from synth_audit.cli.options import FILE, POSITIVE
+from synth_audit.cli import commands, terminal
+from synth_audit.cli.commands import FILE, POSITIVE, CommandJob, main
 from synth_audit.cli.terminal import Exit, exit_code, say, say_json, say_whole, short
+from synth_audit.errors import PlanError
 
 if TYPE_CHECKING:
-    from synth_audit.inputs import Execution
-    from synth_audit.mechanism_test.examination import MechanismResult
+    from synth_audit.mechanism_test.distinguishing import MechanismResult
 
 JOB = CommandJob.AUDIT
 _MECHANISM_ENDS = {
@@ -30,7 +29,7 @@ _MECHANISM_ENDS = {
 
 
 @main.command(job=JOB)
-@click.argument("folder", type=options.FOLDER, default=Path("sample"))
+@click.argument("folder", type=commands.FOLDER, default=Path("sample"))
 def sample(folder: Path) -> Exit:
     """Write sample files for a first audit.
 
@@ -54,10 +53,10 @@ def sample(folder: Path) -> Exit:
 @click.argument("control", type=FILE)
 @click.argument("synthetic", type=FILE)
 @click.option("--plan", type=FILE, help="Plan with columns, audits and gates.")
-@options.only
-@options.out
-@options.running
-@options.as_json
+@commands.only
+@commands.out
+@commands.running
+@commands.as_json
 def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exit:
     """Audit a synthetic file made elsewhere.
 
@@ -91,14 +90,14 @@ def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exi
 
 
 @main.command(job=JOB)
-@options.evidence
+@commands.evidence
 @click.option(
     "--suite",
     required=True,
-    shell_complete=options.suite_names,
+    shell_complete=commands.suite_names,
     help="Gate suite: a file, or one that ships.",
 )
-@options.as_json
+@commands.as_json
 def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
     """Judge existing evidence by another suite.
 
@@ -116,11 +115,11 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
 
 
 @main.command(job=JOB)
-@options.plan
-@options.out
-@options.running
-@options.as_json
-def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Execution]) -> Exit:
+@commands.plan
+@commands.out
+@commands.running
+@commands.as_json
+def exposure(plan: Path, out: Path | None, as_json: bool, **running: Any) -> Exit:
     """Attack the releases of a table together.
 
     Several releases may each pass and together still reveal a person. Audited as one table are the current
@@ -144,13 +143,13 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Exec
 @click.argument("train", type=FILE)
 @click.argument("control", type=FILE)
 @click.option("--plan", type=FILE, help="Plan with columns and audits.")
-@options.only
+@commands.only
 @click.option("--steps", type=click.IntRange(min=2), default=10, show_default=True, help="Sizes of the leak.")
 @click.option("--noise/--no-noise", default=True, help="With all kinds of noise, eight times the work.")
 @click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
-@options.out
-@options.running
-@options.as_json
+@commands.out
+@commands.running
+@commands.as_json
 def calibrate(out: Path | None, as_json: bool, **given: Any) -> Exit:
     """Show how the privacy audits answer leaks.
 
@@ -200,7 +199,7 @@ def calibrate(out: Path | None, as_json: bool, **given: Any) -> Exit:
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=600.0, help="With --command: one run.")
 @click.option("--seed-is-secret", is_flag=True, help="With --command: equal seeds may repeat the noise.")
 @click.option("--workers", type=click.IntRange(min=1, max=256), help="Processes to spread the runs over.")
-@options.as_json
+@commands.as_json
 def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
     """Ask whether a claimed ε holds.
 
@@ -221,7 +220,6 @@ def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
       synth-audit test-mechanism --step marginals --noise 4 --runs 1000000
       synth-audit test-mechanism --step dp_sgd --noise 1.1 --rate 0.5 --runs 20000
     """
-    from synth_audit.errors import PlanError
     from synth_audit.files import Malformed, load_yaml
 
     try:

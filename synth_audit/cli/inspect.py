@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Any
 
 import click
 
 import synth_audit as api
-from synth_audit.cli import options, terminal
-from synth_audit.cli.group import CommandJob, main
-from synth_audit.cli.options import FILE
+from synth_audit.cli import commands, terminal
+from synth_audit.cli.commands import FILE, CommandJob, main
 from synth_audit.cli.terminal import Exit, say, say_json, say_whole, verify_code
-
-if TYPE_CHECKING:
-    from synth_audit.inputs import Execution
 
 JOB = CommandJob.INSPECT
 
 
 @main.command(job=JOB)
-@options.evidence
+@commands.evidence
 @click.option("--to", type=FILE, help="HTML file; in the folder of the audit if left out.")
 @click.option("--force", is_flag=True, help="With --to, replace a file that is no report.")
 @click.option(
@@ -67,13 +63,13 @@ def report(
 
 
 @main.command(job=JOB)
-@options.evidence
+@commands.evidence
 @click.option("--source", type=FILE, help="The source table as a file.")
 @click.option("--train", type=FILE, help="The training rows as a file.")
 @click.option("--control", type=FILE, help="The control rows as a file.")
 @click.option("--synthetic", type=FILE, help="The released table as a file.")
 @click.option("--salt", type=FILE, help="The workspace's restricted/salt, when elsewhere.")
-@options.as_json
+@commands.as_json
 def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | None) -> Exit:
     """Recompute hashes and verdict of evidence.
 
@@ -93,14 +89,12 @@ def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | No
 
 
 @main.command(job=JOB)
-@options.plan
-@options.out
-@options.candidate
-@options.running
-@options.as_json
-def rerun(
-    plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: Unpack[Execution]
-) -> Exit:
+@commands.plan
+@commands.out
+@commands.candidate
+@commands.running
+@commands.as_json
+def rerun(plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: Any) -> Exit:
     """Repeat a run and compare it with its evidence.
 
     With the salt in restricted/, the split, seeded fits, draws and all measurements come out the same to the
@@ -120,7 +114,7 @@ def rerun(
 @click.argument("before", type=FILE)
 @click.argument("after", type=FILE)
 @click.option("--all", "every", is_flag=True, help="Also gates that did not change.")
-@options.as_json
+@commands.as_json
 def compare(before: Path, after: Path, every: bool, as_json: bool) -> Exit:
     """Show what changed from one audit to another.
 

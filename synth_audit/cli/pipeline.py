@@ -9,20 +9,18 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import synth_audit as api
-from synth_audit.cli import options, terminal
-from synth_audit.cli.group import CommandJob, main
-from synth_audit.cli.options import FILE
+from synth_audit.cli import commands, terminal
+from synth_audit.cli.commands import FILE, CommandJob, main
 from synth_audit.cli.terminal import Exit, exit_code, say, say_json, say_whole, short
 from synth_audit.errors import PlanError
 from synth_audit.text import shortened
 
 if TYPE_CHECKING:
-    from synth_audit.inputs import Execution
     from synth_audit.studies.frontier import FrontierRecord, Number
     from synth_audit.studies.mend import MendRecord
 
@@ -30,7 +28,7 @@ JOB = CommandJob.PIPELINE
 
 
 @main.command(job=JOB)
-@click.argument("folder", type=options.FOLDER, default=Path("demo"))
+@click.argument("folder", type=commands.FOLDER, default=Path("demo"))
 def demo(folder: Path) -> Exit:
     """See it work: two releases of a real medical table.
 
@@ -80,10 +78,10 @@ def init(
 
 
 @main.command(job=JOB)
-@options.plan
-@options.running
-@options.as_json
-def estimate(plan: Path, as_json: bool, **running: Unpack[Execution]) -> Exit:
+@commands.plan
+@commands.running
+@commands.as_json
+def estimate(plan: Path, as_json: bool, **running: Any) -> Exit:
     """Say how long a run of a plan should take.
 
     Runs it on small parts of its table, of 1,000 and 4,000 rows, and extrapolates. Nothing is kept,
@@ -110,12 +108,12 @@ def estimate(plan: Path, as_json: bool, **running: Unpack[Execution]) -> Exit:
 
 
 @main.command(job=JOB)
-@options.plan
-@options.out
+@commands.plan
+@commands.out
 @click.option("--no-release", is_flag=True, help="Stop after the report.")
-@options.running
-@options.as_json
-def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Unpack[Execution]) -> Exit:
+@commands.running
+@commands.as_json
+def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Any) -> Exit:
     """Go the whole way for one table.
 
     Pull, split, generate, audit, gate, report and, on a pass, release.
@@ -141,12 +139,12 @@ def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running
 
 
 @main.command(job=JOB)
-@options.plan
-@options.out
+@commands.plan
+@commands.out
 @click.option("--fresh", is_flag=True, help="Pull the source again and keep no candidate of earlier sweeps.")
-@options.running
-@options.as_json
-def frontier(plan: Path, out: Path | None, fresh: bool, as_json: bool, **running: Unpack[Execution]) -> Exit:
+@commands.running
+@commands.as_json
+def frontier(plan: Path, out: Path | None, fresh: bool, as_json: bool, **running: Any) -> Exit:
     """Try several generators and choose among those that pass.
 
     Sweeps the settings and generators under `frontier` in the plan; a vine without them climbs its
@@ -229,8 +227,8 @@ def _next_step(found: FrontierRecord, command: str) -> str:
 
 
 @main.command(job=JOB)
-@options.plan
-@options.out
+@commands.plan
+@commands.out
 @click.option(
     "--tries",
     type=click.IntRange(min=1, max=5),
@@ -239,8 +237,8 @@ def _next_step(found: FrontierRecord, command: str) -> str:
     help="Most candidates to judge; each that may be judged widens every interval.",
 )
 @click.option("--write", type=FILE, help="Plan file to write on success, in the folder of PLAN.")
-@options.running
-@options.as_json
+@commands.running
+@commands.as_json
 def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **given: Any) -> Exit:
     """Find the smallest coarsening that passes, and verify it.
 

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import synth_audit as api
-from synth_audit.cli import options
-from synth_audit.cli.group import CommandJob, main
-from synth_audit.cli.options import FILE
+from synth_audit.cli import commands
+from synth_audit.cli.commands import FILE, CommandJob, main
 from synth_audit.cli.terminal import Exit, say, say_json, say_whole
 from synth_audit.errors import PlanError
 
@@ -24,7 +23,7 @@ _ROOMS: tuple[PluginGroup, ...] = ("source", "generator", "audit")
 
 
 @main.command("list", job=JOB)
-@options.as_json
+@commands.as_json
 def list_plugins(as_json: bool) -> Exit:
     """List every source, generator and audit.
 
@@ -53,8 +52,8 @@ def list_plugins(as_json: bool) -> Exit:
 
 
 @main.command(job=JOB)
-@click.argument("name", shell_complete=options.plugin_names)
-@options.as_json
+@click.argument("name", shell_complete=commands.plugin_names)
+@commands.as_json
 def describe(name: str, as_json: bool) -> Exit:
     """Show a plug-in: settings, measurements, use.
 
@@ -159,7 +158,7 @@ def recipes() -> None:
 
 
 @recipes.command("list")
-@options.as_json
+@commands.as_json
 def list_recipes(as_json: bool) -> Exit:
     """List every recipe with its licence.
 

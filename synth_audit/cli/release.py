@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 import synth_audit as api
-from synth_audit.cli import options
-from synth_audit.cli.group import CommandJob, main
-from synth_audit.cli.options import FILE
+from synth_audit.cli import commands
+from synth_audit.cli.commands import FILE, CommandJob, main
 from synth_audit.cli.terminal import Exit, say, say_json, say_whole
 from synth_audit.errors import PlanError
 from synth_audit.text import shortened
@@ -69,10 +68,10 @@ def approve(
 
 
 @main.command(job=JOB)
-@options.plan
-@options.out
+@commands.plan
+@commands.out
 @click.option("--synthetic", type=FILE, help="The audited file, when made elsewhere.")
-@options.candidate
+@commands.candidate
 def release(plan: Path, out: Path | None, synthetic: Path | None, candidate: str | None) -> Exit:
     """Release the audited table, or refuse.
 
@@ -91,8 +90,8 @@ def release(plan: Path, out: Path | None, synthetic: Path | None, candidate: str
 
 
 @main.command(job=JOB)
-@options.plan
-@options.out
+@commands.plan
+@commands.out
 def rollback(plan: Path, out: Path | None) -> Exit:
     """Put the release before the last back.
 
@@ -119,7 +118,7 @@ def rollback(plan: Path, out: Path | None) -> Exit:
 @click.option("--older-than", metavar="AGE", help="Nothing younger is old: 90d, 12w, 36h.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go; so does leaving out --yes.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
-@options.as_json
+@commands.as_json
 def purge(
     table: Path, keep: int | None, older_than: str | None, dry_run: bool, yes: bool, as_json: bool
 ) -> Exit:

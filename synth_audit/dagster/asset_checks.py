@@ -6,7 +6,6 @@ import logging
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import dagster as dg
 
@@ -14,12 +13,12 @@ from synth_audit.dagster import metadata
 from synth_audit.dagster.entry import TableEntry
 from synth_audit.dagster.outcomes import GateCheckResult, without_values
 from synth_audit.errors import GateError, NotAsAudited
-from synth_audit.findings.verdict import FITNESS
+from synth_audit.findings.verdict import FITNESS, Fitness, Result
+from synth_audit.pipeline.verify import OUT_THERE, Check, verify_filed
+from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.locate import locate_evidence
 from synth_audit.verdict.criteria import OWN_GATES, PRIVACY_BUDGET, REFUTED
 from synth_audit.verdict.judge import BUILT_IN
-
-if TYPE_CHECKING:
-    from synth_audit.pipeline.verify import Check
 
 VERDICT = "_verdict"
 """The whole decision: also held up by what is no gate, such as an audit that ended in an error. Dagster lists
@@ -104,10 +103,7 @@ def _answers(table: TableEntry) -> list[GateCheck]:
 
 
 def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
-    from synth_audit.findings.verdict import Fitness, Result
-    from synth_audit.pipeline.verify import verify_filed
     from synth_audit.report.gates import two_answers
-    from synth_audit.store.locate import locate_evidence
 
     evidence, found = verify_filed(locate_evidence(table.workspace.root))
     _refuse_altered(table, found)
@@ -137,9 +133,6 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
 
 def _refuse_altered(table: TableEntry, found: "Iterable[Check]") -> None:
     """Checks must speak of what was filed; ``release`` makes sure of it once more."""
-    from synth_audit.pipeline.verify import OUT_THERE
-    from synth_audit.store.evidence_store import evidence_store
-
     if faults := [f"{c.what}: {c.detail}" for c in found if c.holds is False and c.what != OUT_THERE]:
         raise NotAsAudited(
             f"the evidence was altered ({faults[0]})",

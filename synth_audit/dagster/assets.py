@@ -10,29 +10,21 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
+import pyarrow as pa
 
-from synth_audit.dagster import messages, metadata
+import synth_audit as api
+from synth_audit.dagster import messages, metadata, outcomes
 from synth_audit.dagster.entry import ROLES, MadeElsewhere, TableEntry, pool_of
-from synth_audit.dagster.outcomes import (
-    OUTCOME,
-    REFUSED,
-    RELEASED,
-    VERDICT,
-    disown,
-    tag,
-    tell_refusal,
-    without_values,
-)
 from synth_audit.errors import PlanError, SynthAuditError
+from synth_audit.execution.context import RunContext
 from synth_audit.inputs import run_context
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from synth_audit.execution.context import RunContext
+from synth_audit.plugins.source import read_whole
+from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.locate import newest_evidence
+from synth_audit.store.scratch import in_use
 
 WORKERS = "SYNTH_AUDIT_WORKERS"
 """Environment variable: processes that an audit is spread over; the numbers do not depend on it."""
@@ -51,7 +43,7 @@ class Stage:
     name: str
     does: str
     kind: str
-    run: Callable[[TableEntry, "RunContext"], Told]
+    run: Callable[[TableEntry, RunContext], Told]
 
 
 def places(table: TableEntry) -> list[dg.AssetSpec]:
@@ -126,13 +118,13 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
     )
     def run_stage(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
         here = table
-        disown(context)
+        outcomes.disown(context)
         try:
-            with without_values(stage.name):
+            with outcomes.without_values(stage.name):
                 here = table.at(context)
                 told, digest = _left(here, stage, context)
-        except REFUSED as refusal:  # decided so: the run is well, and skips what hangs on this
-            tell_refusal(here, stage.name, refusal, context)
+        except outcomes.REFUSED as refusal:  # decided so: the run is well, and skips what hangs on this
+            outcomes.tell_refusal(here, stage.name, refusal, context)
             return
         yield dg.MaterializeResult(metadata=told, data_version=dg.DataVersion(digest))
 
@@ -141,7 +133,6 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
 
 def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) -> Told:
     """What the stage made, having told of places that are not its own."""
-    from synth_audit.store.scratch import in_use
 
     def progress(what: str, done: int, total: int) -> None:
         context.log.info(f"{stage.name}: {what} ({done} of {total})")
@@ -152,12 +143,12 @@ def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) ->
     ):
         told, digest = stage.run(table, how)
         if stage.name == "release":
-            tag(context, table, OUTCOME, RELEASED)
+            outcomes.tag(context, table, outcomes.OUTCOME, outcomes.RELEASED)
         partition = context.partition_key if table.partitions is not None else None
         for event in _events(table, stage.name, told, digest, partition):
             context.log_event(event)
         if stage.name == "report":
-            tag(context, table, VERDICT, str(told["verdict"]))
+            outcomes.tag(context, table, outcomes.VERDICT, str(told["verdict"]))
         if stage.name == "report" or (stage.name == "release" and os.environ.get(messages.TARGET)):
             for problem in _sent(table, stage.name, context.run.run_id):
                 context.log.warning(problem)
@@ -170,8 +161,6 @@ def _sent(table: TableEntry, stage: str, run: str) -> Iterator[str]:
     Yields:
         Why something could not be sent, which changes nothing else.
     """
-    from synth_audit.store.evidence_store import evidence_store
-    from synth_audit.store.locate import newest_evidence
 
     try:
         evidence = newest_evidence(table.workspace)
@@ -203,36 +192,32 @@ def _events(
         yield dg.AssetMaterialization(table.released, metadata=seen, tags=tags, partition=partition)
 
 
-def _rows(table: TableEntry, role: str) -> "pa.Table":
-    from synth_audit.plugins.source import read_whole
-
+def _rows(table: TableEntry, role: str) -> pa.Table:
     place = getattr(table.settings.made_elsewhere, role)
     source = table.plan.model_copy(update={"source": place}).build_source()
     return read_whole(source, table.plan.base)
 
 
-def _split(table: TableEntry, context: "RunContext") -> Told:
+def _split(table: TableEntry, context: RunContext) -> Told:
     from synth_audit.pipeline.stages import split_table
 
     record = split_table(table.plan, table.workspace)
     return metadata.split(record), metadata.joined(record.train.hmac, record.control.hmac)
 
 
-def _synthetic(table: TableEntry, context: "RunContext") -> Told:
+def _synthetic(table: TableEntry, context: RunContext) -> Told:
     from synth_audit.pipeline.stages import make_synthetic
 
     record = make_synthetic(table.plan, table.workspace, context)
     return metadata.synthetic(record), record.table.hmac
 
 
-def _audit(table: TableEntry, context: "RunContext") -> Told:
+def _audit(table: TableEntry, context: RunContext) -> Told:
     from synth_audit.pipeline.stages import audit_synthetic
 
     if table.settings.made_elsewhere is None:
         evidence = audit_synthetic(table.plan, table.workspace, context)
     else:
-        from synth_audit import api
-
         train, control, synthetic = (_rows(table, role) for role in ROLES)
         evidence = api.audit(
             train,
@@ -246,9 +231,8 @@ def _audit(table: TableEntry, context: "RunContext") -> Told:
     return metadata.audit(evidence, table.workspace), evidence.digest
 
 
-def _report(table: TableEntry, context: "RunContext") -> Told:
+def _report(table: TableEntry, context: RunContext) -> Told:
     from synth_audit.report import write_report
-    from synth_audit.store.locate import newest_evidence
 
     path = write_report(table.workspace)
     evidence = newest_evidence(table.workspace)
@@ -256,24 +240,19 @@ def _report(table: TableEntry, context: "RunContext") -> Told:
     return metadata.report(evidence, path, metadata.pages(table, evidence)), evidence.digest
 
 
-def _release(table: TableEntry, context: "RunContext") -> Told:
+def _release(table: TableEntry, context: RunContext) -> Told:
     from synth_audit.pipeline.stages import release_synthetic
-    from synth_audit.store.locate import newest_evidence
 
     if table.settings.made_elsewhere is None:
         record = release_synthetic(table.plan, table.workspace)
     else:  # read once more where it lies: its content must be the same
-        from synth_audit import api
-
         record = api.release(table.plan, table.workspace.root, _rows(table, "synthetic"))
     pages = metadata.pages(table, newest_evidence(table.workspace))
     return metadata.release(table.plan.name, record, pages), record.table.hmac
 
 
-def _frontier(table: TableEntry, context: "RunContext") -> Told:
-    from synth_audit.api import swept
-
-    record = swept(table.plan, table.workspace, context)
+def _frontier(table: TableEntry, context: RunContext) -> Told:
+    record = api.swept(table.plan, table.workspace, context)
     return metadata.frontier(record, table.workspace), record.digest
 
 

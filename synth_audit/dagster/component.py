@@ -21,10 +21,10 @@ from pydantic import (
     model_validator,
 )
 
+from synth_audit.dagster import entry
 from synth_audit.dagster.asset_checks import gate_checks
 from synth_audit.dagster.assets import places, stage_assets
-from synth_audit.dagster.entry import MadeElsewhere, TableEntry
-from synth_audit.dagster.snapshots import Snapshots, refuse_unmarked, schedule_of, sensor_of
+from synth_audit.dagster.entry import MadeElsewhere, Snapshots, TableEntry
 from synth_audit.errors import PlanError, keys_of, problems_of
 from synth_audit.inputs import workspace_of
 from synth_audit.plan.plan import Plan, parse_plan, plan_schema
@@ -195,7 +195,7 @@ class AuditedTable(dg.Component):
             asset_checks=[gate_checks(table)],
             jobs=[job, sweep] if swept else [job],
             schedules=self._schedules(table, job),
-            sensors=[sensor_of(table.key, table.plan, job, table.partitions)]
+            sensors=[entry.sensor_of(table.key, table.plan, job, table.partitions)]
             if isinstance(table.partitions, dg.DynamicPartitionsDefinition)
             else [],
         )
@@ -236,7 +236,7 @@ class AuditedTable(dg.Component):
         chosen = self.settings.snapshots
         if chosen is None:
             return None
-        refuse_unmarked(plan, chosen)
+        entry.refuse_unmarked(plan, chosen)
         if chosen.every == "file" and self.settings.schedule is not None:
             raise PlanError(
                 "files come when they come, and a sensor runs them",
@@ -258,7 +258,7 @@ class AuditedTable(dg.Component):
         if settings.schedule is None:
             return []
         if table.partitions is not None:
-            return [schedule_of(table.key, job, table.partitions, settings.schedule, settings.timezone)]
+            return [entry.schedule_of(table.key, job, table.partitions, settings.schedule, settings.timezone)]
         return [
             dg.ScheduleDefinition(
                 name=f"{table.key}_schedule",

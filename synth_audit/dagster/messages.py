@@ -14,14 +14,13 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from synth_audit import __version__
 from synth_audit.dagster.entry import TableEntry
-
-if TYPE_CHECKING:
-    from synth_audit.plugins.plugin_config import PluginChoice
-    from synth_audit.store.evidence import ColumnRecord, Evidence
+from synth_audit.plugins.plugin_config import PluginChoice
+from synth_audit.store.evidence import ColumnRecord, Evidence
+from synth_audit.table.schema import RELEASED
 
 WEBHOOK = "SYNTH_AUDIT_WEBHOOK"
 """Environment variable: address that gets each verdict by POST; it may hold a token and is shown nowhere."""
@@ -238,8 +237,6 @@ def _dataset(table: TableEntry, choice: PluginChoice | None, place: str, facets:
 
 def _schema(columns: Iterable[ColumnRecord]) -> Json:
     """The columns that leave."""
-    from synth_audit.table.schema import RELEASED
-
     fields = [{"name": c.name, "type": c.storage} for c in columns if RELEASED.issuperset(c.roles)]
     return _facet("1-2-0", "SchemaDataset", fields=fields)
 

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from synth_audit.dagster.entry import TableEntry
 from synth_audit.dagster.messages import page_link
+from synth_audit.findings.verdict import GateResult
+from synth_audit.store.evidence import ColumnRecord, Evidence, SplitRecord, SyntheticRecord
+from synth_audit.store.evidence_store import evidence_store
+from synth_audit.store.workspace import Workspace
 
 if TYPE_CHECKING:
-    from synth_audit.dagster.entry import TableEntry
-    from synth_audit.findings.verdict import GateResult
     from synth_audit.pipeline.release import ReleaseRecord
-    from synth_audit.store.evidence import ColumnRecord, Evidence, SplitRecord, SyntheticRecord
-    from synth_audit.store.workspace import Workspace
     from synth_audit.studies.frontier import FrontierRecord, Number
 
 Metadata = dict[str, Any]
@@ -55,8 +56,6 @@ def synthetic(record: SyntheticRecord) -> Metadata:
 
 def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
     """Verdict, what became of every audit, and each gated number as a float, so that it plots over time."""
-    from synth_audit.store.evidence_store import evidence_store
-
     where = evidence_store(workspace).where(evidence.digest)
     return {
         **_answers(evidence),
@@ -194,8 +193,6 @@ def _answers(evidence: Evidence) -> dict[str, str]:
 
 def pages(table: TableEntry, evidence: Evidence) -> Metadata:
     """Links to the certificate and the report of an audit."""
-    from synth_audit.store.evidence_store import evidence_store
-
     where = evidence_store(table.workspace).where(evidence.digest)
     links = {
         name: page_link(table.plan.name, evidence.digest, where[name]) for name in ("certificate", "report")

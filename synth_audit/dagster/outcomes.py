@@ -7,28 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dagster as dg
 from dagster_shared.record import copy
 
+from synth_audit import errors
 from synth_audit.dagster import messages, metadata
 from synth_audit.dagster.entry import TableEntry
-from synth_audit.errors import (
-    Altered,
-    ApprovalMissing,
-    BudgetSpent,
-    NotAsAudited,
-    ReleaseRefused,
-    SynthAuditError,
-    may_pass,
-)
+from synth_audit.store.locate import newest_evidence
 
-if TYPE_CHECKING:
-    from dagster import AssetCheckEvaluation
-    from dagster._core.execution.context.system import StepExecutionContext
-
-REFUSED = (ReleaseRefused, BudgetSpent)
+REFUSED = (errors.ReleaseRefused, errors.BudgetSpent)
 """What a stage may say instead of leaving anything; ``without_values`` lets only the decided ones through."""
 
 OUTCOME, VERDICT = "synth_audit/outcome", "synth_audit/verdict"
@@ -66,13 +55,13 @@ class GateCheckResult(dg.AssetCheckResult):
 
     __slots__ = ()
 
-    def to_asset_check_evaluation(self, step_context: StepExecutionContext) -> AssetCheckEvaluation:
+    def to_asset_check_evaluation(self, step_context: Any) -> dg.AssetCheckEvaluation:
         """As Dagster makes it, without what ends the run."""
         return copy(super().to_asset_check_evaluation(step_context), blocking=False)
 
 
 def tell_refusal(
-    table: TableEntry, stage: str, error: SynthAuditError, context: dg.AssetExecutionContext
+    table: TableEntry, stage: str, error: errors.SynthAuditError, context: dg.AssetExecutionContext
 ) -> None:
     """Leave the refusal on the asset, in the log and in the run's tags."""
     kind, grounds = kind_of_failure(error), _grounds(table, stage)
@@ -115,13 +104,11 @@ def disown(context: dg.AssetExecutionContext) -> None:
 
 def _grounds(table: TableEntry, stage: str) -> dict[str, Any]:
     """What a refused release rests on, and where it can be read."""
-    from synth_audit.store.locate import newest_evidence
-
     if stage != "release":
         return {}
     try:
         evidence = newest_evidence(table.workspace)
-    except SynthAuditError:  # there is none, or none to be trusted: the refusal itself says so
+    except errors.SynthAuditError:  # there is none, or none to be trusted: the refusal itself says so
         return {}
     return metadata.refusal(evidence, metadata.pages(table, evidence))
 
@@ -136,14 +123,14 @@ def without_values(stage: str) -> Iterator[None]:
     """
     try:
         yield
-    except SynthAuditError as error:
+    except errors.SynthAuditError as error:
         if (kind := kind_of_failure(error)) in (REFUSAL, WAITING):
             raise
         name, told = type(error).__name__, str(error)
     except Exception as error:  # anything else may quote a cell: none may pass as it is
         from synth_audit.examination.audit_runner import describe_error
 
-        kind = OUTAGE if may_pass(error) else FAULT
+        kind = OUTAGE if errors.may_pass(error) else FAULT
         name, told = type(error).__name__, describe_error(error)
     else:
         return
@@ -157,12 +144,12 @@ def without_values(stage: str) -> Iterator[None]:
     raise failure from None
 
 
-def kind_of_failure(error: SynthAuditError) -> str:
+def kind_of_failure(error: errors.SynthAuditError) -> str:
     """Waiting, refusal, mismatch, outage or input."""
-    if isinstance(error, (NotAsAudited, Altered)):
+    if isinstance(error, (errors.NotAsAudited, errors.Altered)):
         return MISMATCH
-    if isinstance(error, ApprovalMissing):
+    if isinstance(error, errors.ApprovalMissing):
         return WAITING
-    if isinstance(error, (ReleaseRefused, BudgetSpent)):
+    if isinstance(error, (errors.ReleaseRefused, errors.BudgetSpent)):
         return REFUSAL
-    return OUTAGE if may_pass(error) else INPUT
+    return OUTAGE if errors.may_pass(error) else INPUT

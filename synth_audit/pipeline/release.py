@@ -364,22 +364,9 @@ def _refused(what: str) -> ReleaseRefused:
     )
 
 
-@dataclass(frozen=True)
-class Together:
-    """Real rows, and the rows of several releases made from them.
-
-    Attributes:
-        digests: of their audits, the newest first.
-    """
-
-    train: pa.Table
-    control: pa.Table
-    synthetic: pa.Table
-    digests: tuple[str, ...]
-
-
-def releases_together(workspace: Workspace) -> Together:
-    """The release that is out there, the one before and the newest candidate that passed, of these people.
+def releases_together(workspace: Workspace) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Train, control, and the rows of the release that is out there, the one before and the newest candidate
+    that passed, of these people.
 
     Rows of older releases are not kept. A release from other training rows is left out: its control rows may
     be training rows of another, so that nobody would be a stranger. The same rows twice tell no more.
@@ -389,7 +376,7 @@ def releases_together(workspace: Workspace) -> Together:
     """
     journal = read_journal(workspace)
     split = SplitRecord.read(workspace.split_record)
-    found: dict[str, tuple[str, pa.Table]] = {}
+    found: dict[str, pa.Table] = {}
     kept: list[str | None] = []
     if journal is not None:
         releases = (journal.released, journal.previous)
@@ -403,12 +390,12 @@ def releases_together(workspace: Workspace) -> Together:
             content = fingerprint(rows)
             if content != evidence.tables["synthetic"].sha256:
                 raise _not_together("the rows that were kept are not those that were audited", workspace)
-            found.setdefault(content, (digest, rows))
+            found.setdefault(content, rows)
     if len(found) < 2:
         raise _not_together(
             f"{len(found)} of the releases that are kept come from the present training rows", workspace
         )
-    tables = [rows for _, rows in found.values()]
+    tables = [*found.values()]
     if any(not table.schema.equals(tables[0].schema) for table in tables):
         raise _not_together("the releases have different columns", workspace)
     train, control = (read_parquet(x, made_by="split") for x in (workspace.train, workspace.control))
@@ -416,12 +403,7 @@ def releases_together(workspace: Workspace) -> Together:
     for real, record in ((train, split.train), (control, split.control)):
         if salt.digest(fingerprint(real).encode()) != record.hmac:
             raise _not_together("the real rows are not those that the split left", workspace)
-    return Together(
-        train,
-        control,
-        pa.concat_tables(tables),
-        tuple(digest for digest, _ in found.values()),
-    )
+    return train, control, pa.concat_tables(tables)
 
 
 def plan_of_all(plan: Plan) -> Plan:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -24,28 +24,14 @@ from synth_audit.dp.accountant import FitTerms
 from synth_audit.dp.guarantee import Unit
 from synth_audit.errors import PlanError, keys_of, problems_of
 from synth_audit.files import Malformed, load_yaml, read_text
-from synth_audit.plan.sections import (
-    CoarsenSpec,
-    ExecutionSpec,
-    FrontierSpec,
-    KnownAnswerSpec,
-    PrivacySpec,
-    ReleaseTarget,
-    ReviewSpec,
-    Section,
-    SplitSpec,
-)
+from synth_audit.plan import sections
+from synth_audit.plugins.audit import Audit
+from synth_audit.plugins.generator import Generator
 from synth_audit.plugins.plugin_config import Location, PluginChoice, PluginConfig, combinations
-from synth_audit.plugins.source import CONNECTION, ConnectionSpec, without_transport
+from synth_audit.plugins.source import CONNECTION, ConnectionSpec, Source, without_transport
 from synth_audit.table.rules import FORMS, Rule, parse_rules
 from synth_audit.table.schema import RELEASED
 from synth_audit.table.schema_inference import ColumnSpec
-
-if TYPE_CHECKING:
-    from synth_audit.plugins.audit import Audit
-    from synth_audit.plugins.generator import Generator
-    from synth_audit.plugins.source import Source
-
 
 LONGEST_NAME = 200
 """Characters: file names made from it stay below the 255 bytes of common file systems."""
@@ -72,7 +58,7 @@ def _readable(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
-class Plan(Section):
+class Plan(sections.Section):
     """Everything public that decides an audit. The same plan, data and salt give the same evidence."""
 
     name: str = Field(
@@ -91,29 +77,30 @@ class Plan(Section):
     rules: Annotated[tuple[str, ...], _Listed, AfterValidator(_readable)] = Field(
         (), description=f"what every row obeys, beside bounds and categories: {FORMS}"
     )
-    split: SplitSpec = Field(default_factory=SplitSpec)
+    split: sections.SplitSpec = Field(default_factory=sections.SplitSpec)
     generator: PluginConfig | None = Field(None, description="what makes the synthetic table")
-    privacy: PrivacySpec | None = Field(
+    privacy: sections.PrivacySpec | None = Field(
         None, description="privacy budget of the table; gates then hold the release to it"
     )
     rows: int | None = Field(None, gt=0, le=10**9, description="synthetic rows; as many as train if left out")
-    coarsen: CoarsenSpec | None = Field(
+    coarsen: sections.CoarsenSpec | None = Field(
         None, description="how values are made coarser between the generator and the audit"
     )
     audits: tuple[PluginConfig, ...] = Field((), description="audits to run; the usual ones if left out")
-    known_answer: KnownAnswerSpec = Field(default_factory=KnownAnswerSpec)
+    known_answer: sections.KnownAnswerSpec = Field(default_factory=sections.KnownAnswerSpec)
     gates: str = Field(DEFAULT_GATES, description="gate suite: a file, or a suite that ships with us")
-    release: ReleaseTarget | None = Field(
+    release: sections.ReleaseTarget | None = Field(
         None, description="where a passing synthetic table goes, and how many must approve first"
     )
-    review: ReviewSpec | None = Field(
+    review: sections.ReviewSpec | None = Field(
         None, description="what the release is for and who answers for it, as the certificate says"
     )
-    frontier: FrontierSpec | None = Field(
+    frontier: sections.FrontierSpec | None = Field(
         None, description="what `synth-audit frontier` tries; decides nothing in an audit of the plan itself"
     )
-    execution: ExecutionSpec = Field(
-        default=ExecutionSpec.model_validate({}), description="where the work is done; decides no measurement"
+    execution: sections.ExecutionSpec = Field(
+        default=sections.ExecutionSpec.model_validate({}),
+        description="where the work is done; decides no measurement",
     )
     seed: int = Field(
         0, ge=0, description="moves the leaks that `synth-audit calibrate` plants; no audit and no release"

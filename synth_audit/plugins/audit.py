@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -15,16 +15,14 @@ from synth_audit.arrays import Bools
 from synth_audit.dp.accountant import NO_BUDGET, FitTerms
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.errors import OUT_OF_TIME, PROCESS_LOST
+from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Findings, Measurement, Quantity, Series
 from synth_audit.findings.sensitivity import CHECK_CUT_SHORT, SensitivityCurve
+from synth_audit.plugins.generator import Generator
 from synth_audit.table.coarsening import NO_COARSENING, Coarsening
 from synth_audit.table.people import chance_equals
 from synth_audit.table.schema import Column, Schema
 from synth_audit.table.table import Table, joined
-
-if TYPE_CHECKING:
-    from synth_audit.execution.context import RunContext
-    from synth_audit.plugins.generator import Generator
 
 
 class Need(StrEnum):

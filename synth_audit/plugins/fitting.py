@@ -8,36 +8,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Bools, Floats, Labels
-from synth_audit.dp.accountant import NO_BUDGET, FitTerms
+from synth_audit.dp.accountant import NO_BUDGET, Accountant, FitTerms
+from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.errors import PluginError
 from synth_audit.execution.context import RunContext
-from synth_audit.plugins.generator import (
-    FitContext,
-    Generator,
-    Model,
-    TrainingCourse,
-    Truncatable,
-    TruncatableModel,
-    minimum_people,
-    needs_of,
-)
+from synth_audit.plugins import generator as generators
+from synth_audit.plugins.audit import Subject
+from synth_audit.plugins.generator import FitContext, Generator, Model
 from synth_audit.registry import config_of
 from synth_audit.table.coarsening import NO_COARSENING, Coarsening
 from synth_audit.table.people import key_columns, persons
-from synth_audit.table.schema import Column, PublicDomain, nominal
+from synth_audit.table.schema import Column, PublicDomain, Schema, nominal
 from synth_audit.table.table import Table
-
-if TYPE_CHECKING:
-    from synth_audit.dp.accountant import Accountant
-    from synth_audit.dp.guarantee import PrivacyGuarantee
-    from synth_audit.plugins.audit import Subject
-    from synth_audit.table.schema import Schema
 
 
 def publicly_known(column: Column) -> bool:
@@ -68,7 +56,7 @@ def as_learnt(generator: Generator, train: Table, context: FitContext) -> Table:
     Other labels of the column take their place, as often as these occur; none does where there are no others.
     Which labels these are is read off train: under a budget train stays as it is.
     """
-    fewest = minimum_people(generator)
+    fewest = generators.minimum_people(generator)
     if fewest <= 1 or context.accountant.budget is not None:
         return train
     train, rng = train.released_only(), context.rng
@@ -182,7 +170,7 @@ def fitted_model(generator: Generator, train: Table, context: FitContext) -> Mod
 
     Raises: as :func:`fit`.
     """
-    needs_of(generator).check(train, context.device, generator.info.title)
+    generators.needs_of(generator).check(train, context.device, generator.info.title)
     if context.accountant.budget is not None:  # digits of train are private: they are rounded to the plan's
         train = train.under(train.schema.without_inferred_resolution())
     return generator.fit(as_learnt(generator, train, context), context)
@@ -210,7 +198,7 @@ def fit_context(
         scratch=context.scratch,
         base=base,
         executor=context.executor,
-        course=TrainingCourse(suppression),
+        course=generators.TrainingCourse(suppression),
     )
 
 
@@ -266,14 +254,14 @@ def fit_shared(recipe: FitRecipe, train: Table, seed: int, context: RunContext) 
 
 def _fit_shared(recipe: FitRecipe, train: Table, seed: int, context: RunContext) -> Fitted:
     generator = recipe.generator
-    if not isinstance(generator, Truncatable):
+    if not isinstance(generator, generators.Truncatable):
         return _fit(recipe, train, seed, context)
     whole, level = generator.untruncated(), generator.truncation
     fitted = _kept_fit(replace(recipe, generator=whole), train, seed, context)
     if level is None:
         return fitted
     with untrusted():
-        return replace(fitted, model=cast("TruncatableModel", fitted.model).truncated(level))
+        return replace(fitted, model=cast("generators.TruncatableModel", fitted.model).truncated(level))
 
 
 def _kept_fit(recipe: FitRecipe, train: Table, seed: int, context: RunContext) -> Fitted:
@@ -309,7 +297,7 @@ def _kept_fit(recipe: FitRecipe, train: Table, seed: int, context: RunContext) -
 def _fit(recipe: FitRecipe, train: Table, seed: int, context: RunContext) -> Fitted:
     generator, accountant = recipe.generator, recipe.terms.detached()
     with untrusted():
-        needs, title = needs_of(generator), generator.info.title
+        needs, title = generators.needs_of(generator), generator.info.title
     needs.check(train, context.device, title)  # its words are ours, and say what to do
     try:
         with untrusted():

@@ -10,20 +10,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    Any,
-    ClassVar,
-    Literal,
-    Protocol,
-    get_type_hints,
-    runtime_checkable,
-)
+from typing import Annotated, Any, ClassVar, Literal, Protocol, get_type_hints, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from synth_audit.arrays import Floats, Integers
 from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.composition import by_basic, by_rdp
 from synth_audit.dp.guarantee import MechanismRecord, PrivacyGuarantee, Unit
@@ -33,13 +25,8 @@ from synth_audit.execution import Device
 from synth_audit.execution.context import Progress, silent
 from synth_audit.execution.executor import NEVER, Deadline, Executor
 from synth_audit.findings.measurement import MeasurementId, Series
-from synth_audit.table.schema import PublicDomain
-
-if TYPE_CHECKING:
-    from synth_audit.arrays import Floats, Integers
-    from synth_audit.table.schema import Schema
-    from synth_audit.table.table import Table
-
+from synth_audit.table.schema import PublicDomain, Schema
+from synth_audit.table.table import Table
 
 _DRIVER = Path("/dev/nvidiactl")
 

@@ -8,19 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
 
+import pyarrow as pa
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 
 from synth_audit import registry
 from synth_audit.errors import DataError, PlanError
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from synth_audit.table.arrow import PlacedRows
-    from synth_audit.table.table import Table
-
+from synth_audit.table.arrow import PlacedRows, kept, value_type
+from synth_audit.table.table import Table
 
 CONNECTION = "connection"
 """Field of a source that holds the name of one of the plan's connections."""
@@ -130,7 +126,6 @@ def read_placed(source: Source, base: Path, folder: Path | None) -> PlacedRows:
     Raises:
         DataError: as :func:`batches`; the rows cannot be laid out.
     """
-    from synth_audit.table.arrow import kept  # here: the catalogue of sources needs no Arrow
 
     return kept(batches(source, base), folder)
 
@@ -150,14 +145,12 @@ def _alike(found: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def at_least_one(found: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Pass batches on; where there is none, one without rows."""
-    from pyarrow import RecordBatch
-
     some = False
     for batch in found:
         some = True
         yield batch
     if not some:
-        yield RecordBatch.from_pylist([], schema)
+        yield pa.RecordBatch.from_pylist([], schema)
 
 
 def _no_table(what: str) -> DataError:
@@ -216,7 +209,6 @@ def refuse_unkept(
         kept: whether it keeps values of a type, which is no dictionary's.
         target: such as "Delta table". expected: what it keeps.
     """
-    from synth_audit.table.arrow import value_type
 
     for field in schema:
         if not kept(value_type(field.type)):

@@ -25,17 +25,7 @@ from synth_audit.plugins.plugin_config import PluginChoice, combinations
 from synth_audit.store.evidence import Evidence, SplitRecord
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.workspace import Workspace
-from synth_audit.studies.frontier import (
-    ERROR,
-    NO_CORRELATIONS,
-    CandidateResult,
-    Correlations,
-    FrontierRecord,
-    GateOutcome,
-    Number,
-    choose,
-    scored,
-)
+from synth_audit.studies import frontier
 from synth_audit.table.schema import RELEASED, Role
 from synth_audit.verdict.suite import load_suite
 
@@ -347,14 +337,14 @@ class CandidateRun:
 
     candidate: Candidate
     evidence: Evidence | None
-    correlations: Correlations = NO_CORRELATIONS
+    correlations: frontier.Correlations = frontier.NO_CORRELATIONS
     kept: bool = False
     problem: str = ""
 
 
 def ranked(
-    plan: Plan, tried: Sequence[CandidateRun], real: Correlations, split_kept: str = ""
-) -> FrontierRecord:
+    plan: Plan, tried: Sequence[CandidateRun], real: frontier.Correlations, split_kept: str = ""
+) -> frontier.FrontierRecord:
     """The record of a sweep of ``plan`` with the choice among its candidates.
 
     Args:
@@ -365,7 +355,7 @@ def ranked(
     found = [t.evidence for t in tried if t.evidence is not None]
     privacy = settle(spec.privacy, USUAL_PRIVACY, "privacy", found)
     utility = settle(spec.utility, USUAL_UTILITY, "utility", found)
-    candidates = scored(
+    candidates = frontier.scored(
         tuple(_candidate(t, privacy, utility) for t in tried),
         spec.alpha,
         higher_privacy=privacy is not None and privacy.higher,
@@ -373,11 +363,11 @@ def ranked(
     )
     gates = load_suite(plan.gates, plan.base).measured
     limits = [g.limit for g in gates if g.blocking and g.limit is not None]
-    best, reason = choose(candidates)
+    best, reason = frontier.choose(candidates)
     for named, measure in ((spec.privacy, privacy), (spec.utility, utility)):
         reason += shortfall(measure, found) if named else ""
     reason += "" if spec.utility else replacement(utility, USUAL_UTILITY, "Usefulness")
-    return FrontierRecord(
+    return frontier.FrontierRecord(
         table=plan.name,
         plan_sha256=plan.digest,
         seed=plan.seed,
@@ -396,14 +386,16 @@ def ranked(
     )
 
 
-def _candidate(tried: CandidateRun, privacy: Measure | None, utility: Measure | None) -> CandidateResult:
+def _candidate(
+    tried: CandidateRun, privacy: Measure | None, utility: Measure | None
+) -> frontier.CandidateResult:
     candidate, evidence = tried.candidate, tried.evidence
-    plain = CandidateResult(
+    plain = frontier.CandidateResult(
         name=candidate.name,
         slug=candidate.slug,
         generator={"name": candidate.generator.name, "config": candidate.generator.config},
         varied=candidate.varied,
-        verdict=ERROR,
+        verdict=frontier.ERROR,
         problem=tried.problem,
     )
     if evidence is None:
@@ -412,7 +404,7 @@ def _candidate(tried: CandidateRun, privacy: Measure | None, utility: Measure | 
         plain,
         verdict=str(evidence.verdict),
         gates=tuple(
-            GateOutcome(g.gate, g.title, str(g.result)) for g in evidence.gates.results if g.blocking
+            frontier.GateOutcome(g.gate, g.title, str(g.result)) for g in evidence.gates.results if g.blocking
         ),
         privacy=_number(evidence, privacy),
         utility=_number(evidence, utility),
@@ -423,9 +415,9 @@ def _candidate(tried: CandidateRun, privacy: Measure | None, utility: Measure | 
     )
 
 
-def _number(evidence: Evidence, measure: Measure | None) -> Number | None:
+def _number(evidence: Evidence, measure: Measure | None) -> frontier.Number | None:
     m = reliable(evidence, measure)
     if m is None:
         return None
     low, high = (m.interval.low, m.interval.high) if m.interval else (math.nan, math.nan)
-    return Number(m.value, low, high)
+    return frontier.Number(m.value, low, high)

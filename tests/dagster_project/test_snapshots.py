@@ -13,7 +13,7 @@ import dagster as dg
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.dagster import snapshots
+from synth_audit.dagster import entry
 from synth_audit.dagster.component import AuditedTable
 from synth_audit.errors import PlanError
 from synth_audit.store.workspace import Workspace
@@ -103,7 +103,7 @@ def test_new_files_are_found_once_and_only_when_they_are_whole(
     sensor = made.get_repository_def().get_sensor_def("people_snapshots")
     for name in ("people-half.parquet", "people-.parquet", "people-a b.parquet", "other-x.parquet"):
         (drops / name).touch()
-    old = time.time() - 2 * snapshots.SETTLED
+    old = time.time() - 2 * entry.SETTLED
     for file in drops.iterdir():
         if file.name != "people-half.parquet":
             os.utime(file, (old, old))
@@ -162,4 +162,4 @@ def test_days_have_a_start_and_files_have_none(
 def test_a_key_that_leads_elsewhere_is_none(component: Callable[..., AuditedTable], key: str) -> None:
     plan = component(**(PLACES | {"snapshots": MONTHS})).table().plan
     with pytest.raises(PlanError, match="no key of a snapshot"):
-        snapshots.of_snapshot(plan, key)
+        entry.of_snapshot(plan, key)

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from synth_audit import api
-from synth_audit.cli.group import main
+from synth_audit.cli import main
 from synth_audit.errors import ApprovalMissing, DataError, PlanError, ReleaseRefused
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import stages as pipeline

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from synth_audit import api, build
-from synth_audit.cli.group import main
+from synth_audit.cli import main
 from synth_audit.cli.terminal import Exit
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.report import file_certificate, write_report

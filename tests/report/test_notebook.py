@@ -13,7 +13,7 @@ from synth_audit.plugins.audit import Status
 from synth_audit.report.gates import gates_of
 from synth_audit.report.notebook import shown
 from synth_audit.store.evidence import Evidence
-from synth_audit.studies.comparison import compare
+from synth_audit.verdict.comparison import compare
 
 
 @pytest.fixture(autouse=True)

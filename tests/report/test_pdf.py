@@ -12,7 +12,7 @@ import pypdfium2
 import pytest
 from click.testing import CliRunner
 
-from synth_audit.cli.group import main
+from synth_audit.cli import main
 from synth_audit.errors import PluginError
 from synth_audit.findings.verdict import Result
 from synth_audit.report import render_report

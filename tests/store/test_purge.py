@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 import synth_audit
 from synth_audit import api
-from synth_audit.cli.group import main
+from synth_audit.cli import main
 from synth_audit.dp.guarantee import Mechanism, MechanismRecord
 from synth_audit.errors import DataError, PlanError
 from synth_audit.pipeline import stages as pipeline

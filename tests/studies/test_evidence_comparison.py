@@ -7,8 +7,7 @@ import pytest
 
 from synth_audit.findings.measurement import Direction
 from synth_audit.findings.verdict import Result
-from synth_audit.studies.comparison import compare
-from synth_audit.verdict.comparison import Change
+from synth_audit.verdict.comparison import Change, compare
 
 
 def moved(evidence, value, low, high, result=Result.PASS):

@@ -1,4 +1,4 @@
-"""The group of all commands: `--help` by job, and how each command ends."""
+"""What commands share: arguments and options, the group that `--help` lists by job, and how each ends."""
 
 from __future__ import annotations
 
@@ -6,27 +6,99 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar, get_args
 
 import click
+from click.shell_completion import CompletionItem
 
 from synth_audit.build import build_version
-from synth_audit.cli.terminal import (
-    Exit,
-    OutputFailed,
-    PipeClosed,
-    complain,
-    complain_of_unexpected,
-    give_up_output,
-    say,
-    say_whole,
-    take_any_letter,
-)
+from synth_audit.cli import terminal
+from synth_audit.cli.terminal import Exit, OutputFailed, PipeClosed
 from synth_audit.errors import ReleaseRefused, SynthAuditError, may_pass
+from synth_audit.execution import Device, ExecutorName
 from synth_audit.text import shortened
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+FILE = click.Path(path_type=Path)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+POSITIVE = click.FloatRange(min=0, min_open=True)
+
+plan = click.argument("plan", type=FILE)
+evidence = click.argument("evidence", type=FILE)
+out = click.option("--out", type=FOLDER, help="Folder for restricted/ and review/.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+candidate = click.option(
+    "--candidate", metavar="NAME", help="A candidate that `frontier` tried, instead of the plan's own."
+)
+
+_RUNNING = (
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1, max=256),
+        help="Processes to spread audits and games over; the numbers do not depend on it.",
+    ),
+    click.option(
+        "--executor",
+        type=click.Choice(get_args(ExecutorName)),
+        help="Where the work is done; what --workers and --scheduler imply if left out.",
+    ),
+    click.option("--scheduler", metavar="ADDRESS", help="Dask scheduler, such as tls://10.0.0.5:8786."),
+    click.option(
+        "--deadline",
+        type=POSITIVE,
+        metavar="SECONDS",
+        help="Longest time of a candidate's audits; what has not ended by then passes no gate.",
+    ),
+    click.option(
+        "--device",
+        type=click.Choice(get_args(Device)),
+        help="What networks are computed on; cpu if left out.",
+    ),
+)
+
+
+def plugin_names(_: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of audits for options about audits, else of every plug-in, each with its title."""
+    from synth_audit import registry
+
+    rooms: tuple[registry.PluginGroup, ...] = ("audit",)
+    if param.name == "name":
+        rooms = ("source", "generator", "audit")
+    return [
+        CompletionItem(name, help=str(vars(ref.load())["info"].title))
+        for room in rooms
+        for name, ref in registry.catalogue(room).items()
+        if name.startswith(incomplete)
+    ]
+
+
+def suite_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Suites that ship, beside files."""
+    from synth_audit.verdict.suite import shipped_suites
+
+    found = [CompletionItem(name) for name in shipped_suites() if name.startswith(incomplete)]
+    return found or [CompletionItem(incomplete, type="file")]
+
+
+def running(command: Command) -> Command:
+    """Where the work is done: one set of options for every command that audits, above the plan's own."""
+    for option in reversed(_RUNNING):
+        command = option(command)
+    return command
+
+
+only = click.option(
+    "--only",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=plugin_names,
+    help="Run only this audit; repeatable.",
+)
 
 
 class CommandJob(StrEnum):
@@ -99,13 +171,13 @@ class CommandGroup(_Listed, click.Group):
         """Run a command and end the process; see :meth:`click.Command.main`."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, False, **extra)
-        take_any_letter()
+        terminal.take_any_letter()
         try:
             with _ending_in_order():
                 code = super().main(args, prog_name, complete_var, False, **extra)
         except Exception as error:
             code = _told(error)
-        give_up_output()
+        terminal.give_up_output()
         sys.exit(code if isinstance(code, int) else Exit.PASS)
 
 
@@ -118,14 +190,14 @@ def _told(error: Exception) -> int:
             _show_usage(error)
             return error.exit_code
         case click.Abort():
-            complain(SynthAuditError("interrupted"))
+            terminal.complain(SynthAuditError("interrupted"))
             return Exit.NOT_RELEASED
         case SynthAuditError():
-            complain(error)
+            terminal.complain(error)
             refused = isinstance(error, ReleaseRefused)
             return Exit.NOT_RELEASED if refused else Exit.MAY_PASS if may_pass(error) else Exit.BAD_INPUT
         case MemoryError():
-            complain(
+            terminal.complain(
                 SynthAuditError(
                     "there is not enough memory",
                     expected="tables that fit into this machine's memory several times",
@@ -133,7 +205,9 @@ def _told(error: Exception) -> int:
                 )
             )
             return Exit.AUDIT_ERROR
-    return complain_of_unexpected(error)  # its text may hold a cell value, so only kind and place are shown
+    return terminal.complain_of_unexpected(
+        error
+    )  # its text may hold a cell value, so only kind and place are shown
 
 
 def _show_usage(error: click.ClickException) -> None:
@@ -142,11 +216,11 @@ def _show_usage(error: click.ClickException) -> None:
     ctx = getattr(error, "ctx", None)
     with suppress(OutputFailed, PipeClosed):
         if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
-            say_whole(message, err=True)
+            terminal.say_whole(message, err=True)
             return
         if ctx is not None:
-            say_whole(f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.\n", err=True)
-        say_whole(f"Error: {message}", err=True)
+            terminal.say_whole(f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.\n", err=True)
+        terminal.say_whole(f"Error: {message}", err=True)
 
 
 def _refuse_lost_folder() -> None:
@@ -183,7 +257,7 @@ def _ending_in_order() -> Iterator[None]:
 
 def _tell_version(ctx: click.Context, option: click.Parameter, wanted: bool) -> None:
     if wanted:
-        say(f"synth-audit, version {build_version()}")
+        terminal.say(f"synth-audit, version {build_version()}")
         ctx.exit()
 
 
