@@ -214,7 +214,7 @@ class Cause:
         """What the first found, in people where it counts them, and which others followed."""
         found = finding_of(self.first)
         in_people = self.first.found_in_people if found == self.first.found else found
-        text = f"{words.RESULT_WORDS[self.result]}: {in_people}."
+        text = f"{words.RESULT_WORDS[self.result]}: {in_people}. {self.first.columns}".strip()
         if self.others and self.about != _VALUES:
             also = "Also failed" if self.result is Result.FAIL else "Also without enough evidence"
             text += f" {also}: {titles(self.others)}."

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from synth_audit.findings.measurement import OF_SUBGROUP, PEOPLE, ROWS, Measurement, MeasurementId, is_share
+from synth_audit.findings.measurement import (
+    OF_SUBGROUP,
+    PEOPLE,
+    ROWS,
+    SECRETS,
+    Measurement,
+    MeasurementId,
+    is_share,
+)
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import svg, words
@@ -20,7 +28,8 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
 from synth_audit.text import listed
 from synth_audit.verdict.criteria import ANSWERS, CONTRACT, Answer, answers
-from synth_audit.verdict.gate_decision import MORE, in_brackets
+from synth_audit.verdict.gate_decision import MORE, first_few, in_brackets
+from synth_audit.verdict.judge import COLUMNS_SHOWN, proven_columns
 from synth_audit.verdict.table_checks import contract_part
 
 _FROM_MANY = (ANSWERS,)
@@ -61,7 +70,7 @@ class Sign:
 
 @dataclass(frozen=True)
 class VerdictQuestion:
-    """One of the two answers; ``kind`` as of a sign, ``detail`` says why where it is not a yes."""
+    """One of the two answers; ``kind`` as of a sign or empty, ``detail`` says what a plain yes does not."""
 
     label: str
     answer: str
@@ -196,6 +205,25 @@ class GateView:
         told = re.split(r"(?<=\.) (?=[A-Z])", self.explanation)
         new = " ".join(t for t in told if not _RESTATED.match(t))
         return "" if words.sentence(self.sentence) == new else new
+
+    @property
+    def columns(self) -> str:
+        """``Columns: age, sex.``: by which a gate failed, or the secrets that were guessed, worst first.
+
+        Empty where the evidence names none of them, or nearly all.
+        """
+        about = self.result.measurement
+        if about is None or about.column:
+            return ""
+        if self.unit == SECRETS:
+            alike = [m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == PEOPLE]
+            guessed = [m for m in alike if m.id.column and not m.id.derived_from and m.finite]
+            secrets = dict.fromkeys(m.id.column for m in sorted(guessed, key=lambda m: -m.value))
+            return f"Secrets: {first_few([*secrets], COLUMNS_SHOWN)}." if secrets else ""
+        hit = next((g.columns for g in self.evidence.records.groups if g.id.audit == about.audit), ())
+        names = proven_columns(about.audit, self.evidence.outcomes) or list(hit)
+        few = self.result.result is Result.FAIL and 0 < len(names) < len(self.evidence.columns) / 2
+        return f"Columns: {first_few(names, COLUMNS_SHOWN)}." if few else ""
 
     @property
     def unusable(self) -> bool:
@@ -462,6 +490,8 @@ def two_answers(evidence: Evidence) -> tuple[VerdictQuestion, VerdictQuestion]:
         detail = "No gate on usefulness decides it, or its audits were not part of this run."
     kinds = {Fitness.YES: Result.PASS, Fitness.NO: Result.FAIL}
     kind = RESULT_CLASSES[kinds.get(fit, Result.INSUFFICIENT)]
+    if fit is Fitness.YES and safe is Result.FAIL:  # a refusal praises nothing
+        kind, detail = "", "Usefulness is not why the table is refused."
     return (
         VerdictQuestion("Safe to release", safe.answer, RESULT_CLASSES[safe]),
         VerdictQuestion("Fit for purpose", str(fit), kind, detail),

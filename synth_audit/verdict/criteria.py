@@ -90,12 +90,26 @@ class Answer:
     Attributes:
         reason: why it is neither within nor beyond its limit, without a full stop; empty where it is.
         measured: its numbers are known, and only too uncertain to decide it.
+        advisory: no gate on it decides, so that its limit stops no release.
     """
 
     criterion: str
     state: AnswerState
     reason: str = ""
     measured: bool = False
+    advisory: bool = False
+
+    @property
+    def kind(self) -> str:
+        """``pass``, ``fail`` or ``open``, as of a sign; a limit that only warns is no failure."""
+        if self.state is AnswerState.BEYOND and not self.advisory:
+            return "fail"
+        return "pass" if self.state is AnswerState.WITHIN else "open"
+
+    @property
+    def remark(self) -> str:
+        """The reason, or that nothing follows from the state; without a full stop."""
+        return self.reason or ("this limit only warns and stops no release" if self.advisory else "")
 
     @property
     def warning(self) -> str:
@@ -151,15 +165,16 @@ def _answer(
             "its audit gave no result" if silent else "it was measured, and no gate of the suite judges it",
         )
     deciding = [g for g in mine if g.blocking] or mine
+    advisory = not any(g.blocking for g in mine)
     if any(g.result is Result.FAIL for g in deciding):
-        return Answer(criterion, AnswerState.BEYOND)
+        return Answer(criterion, AnswerState.BEYOND, advisory=advisory)
     if left := [g for g in deciding if g.result is Result.INSUFFICIENT]:
         names = listed([f"“{g.title}”" for g in left])
         reason, measured = f"not enough evidence for {names}", all(map(_usable, left))
-        return Answer(criterion, AnswerState.INSUFFICIENT, reason, measured)
+        return Answer(criterion, AnswerState.INSUFFICIENT, reason, measured, advisory)
     if broken := [audit for audit, o in audits.items() if o.status is Status.ERROR]:
         return Answer(criterion, AnswerState.INSUFFICIENT, f"an error ended {listed(broken)}")
-    return Answer(criterion, AnswerState.WITHIN)
+    return Answer(criterion, AnswerState.WITHIN, advisory=advisory)
 
 
 def _usable(gate: GateResult) -> bool:

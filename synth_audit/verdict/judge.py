@@ -20,8 +20,8 @@ from synth_audit.verdict.table_checks import check_buildable, contract_result, t
 BUILT_IN = (CONTRACT,)
 """The gate that no suite need name and none can leave out; it blocks."""
 
-_COLUMNS_SHOWN = 5
-"""Columns that an explanation names."""
+COLUMNS_SHOWN = 5
+"""Columns that an explanation or a finding names."""
 
 
 def sensitivity_checked_rows(outcome: AuditOutcome) -> list[Row]:
@@ -153,8 +153,9 @@ def _measured_result(
 ) -> GateResult:
     """One gate's result; where a deciding gate failed (``lost``), no hope is held out for undecided ones."""
     explanation = f"{decision.explanation} {'' if lost else decision.outlook}".strip()
-    if decision.result is not Result.PASS and (columns := _columns_at_fault(limit, outcomes)):
-        explanation = f"{explanation} {columns}"
+    columns = [] if limit.measurement.column else proven_columns(limit.audit, outcomes)
+    if decision.result is not Result.PASS and columns:
+        explanation += f" Each of these columns proves it alone: {first_few(columns, COLUMNS_SHOWN)}."
     if decision.value is None:  # the gate's own advice is about a number that is bad, not one that is absent
         why, advice = _absent(limit, outcomes)
         if not any(limit.applies_to(m.id) for m in _measured(outcomes)):
@@ -177,22 +178,19 @@ def _measured_result(
     )
 
 
-def _columns_at_fault(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
-    """Columns for which the gate's audit proves by itself what it looks for, the worst first.
+def proven_columns(audit: str, outcomes: Sequence[AuditOutcome]) -> list[str]:
+    """Columns for each of which an audit proves by itself what it looks for, the worst first.
 
     That is a number for a column, lower being safer, whose whole interval lies beyond its exact reference.
     """
     proven = [
         m
-        for m in _measured([o for o in outcomes if o.audit == limit.audit])
+        for m in _measured([o for o in outcomes if o.audit == audit])
         if m.id.column and m.id.derived_from is None and m.direction is Direction.LOWER and m.finite
         if m.interval and m.reference and m.reference.interval is None and not m.short
         if m.interval.low > max(0.0, m.reference.value)
     ]
-    names = list(dict.fromkeys(m.id.column for m in sorted(proven, key=lambda m: -m.value)))
-    if not names or limit.measurement.column:
-        return ""
-    return f"It is proven for the columns by themselves: {first_few(names, _COLUMNS_SHOWN)}."
+    return list(dict.fromkeys(m.id.column for m in sorted(proven, key=lambda m: -m.value)))
 
 
 def _advice(gate: Gate, limit: Limit, decision: Decision, lost: bool) -> str:

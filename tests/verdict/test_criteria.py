@@ -64,6 +64,9 @@ def test_an_audit_that_ran_is_an_answer_only_where_gates_on_it_were_decided(resu
     found = state_of("singling out", [outcome("singling_out"), outcome("exact_match")], results)
     assert found.state == state
     assert bool(found.reason) == (state not in ("within limit", "beyond limit"))
+    deciding = any(g.blocking for g in results)
+    assert (found.kind == "fail") == (state == "beyond limit" and deciding)
+    assert bool(found.remark) == (bool(found.reason) or not deciding)
 
 
 @pytest.mark.parametrize("absent", ["closest_record", "an_audit_that_nobody_has"])

@@ -28,7 +28,7 @@ from synth_audit.stats.proportions import Proportion
 
 EXCESS = excess_over_control(
     "excess_people",
-    "People given away to one who knows a few columns",
+    "People given away by the worst set of known columns",
     unit=PEOPLE,
     proportional=False,  # a claim that is right by luck is no excess, and luck differs by column
     help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
