@@ -95,7 +95,7 @@ class ResidualRisk:
             told += f" Copying {self.as_if} of the rows would give the same number."
         if self.shows_leaks and not _is_limit(self.gate):
             least = words.people(self.found_from, train_people(self.evidence), self.evidence.suppression)
-            told += f" A leak of {least} people or more would have been found with 95\u00a0% probability."
+            told += f" {words.found(f'{least} people or more')}"
         return told
 
     @property
@@ -332,7 +332,7 @@ def _result(evidence: Evidence, risks: Sequence[ResidualRisk]) -> Iterator[str]:
     yield f"Ranges are confidence intervals of at least {words.percent_level(evidence.level)}."
     for r in [r for r in risks if r.shows_leaks][:1]:
         count = words.people(r.found_from, train_people(evidence), evidence.suppression)
-        yield f"A leak of {count} people or more would have been found with 95\u00a0% probability."
+        yield words.found(f"{count} people or more")
 
 
 def _residual(evidence: Evidence, risks: Sequence[ResidualRisk], review: Mapping[str, Any]) -> Iterator[str]:

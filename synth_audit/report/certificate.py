@@ -43,6 +43,7 @@ from synth_audit.store.approvals import Approval
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.locate import LocatedEvidence, released_evidence
 from synth_audit.store.reports import WRITTEN_BY, Marks, audit_marks, certificate_as_written, read_marks
+from synth_audit.verdict import insufficient_evidence as lacking
 from synth_audit.verdict.criteria import ANSWERS, CONTRACT, CRITERIA, Answer, AnswerState, answers
 
 COMPARED_WITH = "data-compared-with"
@@ -216,7 +217,7 @@ class Cause:
         in_people = self.first.found_in_people if found == self.first.found else found
         text = f"{words.RESULT_WORDS[self.result]}: {in_people}. {self.first.columns}".strip()
         if self.others and self.about != _VALUES:
-            also = "Also failed" if self.result is Result.FAIL else "Also without enough evidence"
+            also = "Also failed" if self.result is Result.FAIL else f"Also {lacking.ENDED}"
             text += f" {also}: {titles(self.others)}."
         return text
 

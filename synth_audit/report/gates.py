@@ -27,8 +27,9 @@ from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
 from synth_audit.text import listed
+from synth_audit.verdict import insufficient_evidence as lacking
 from synth_audit.verdict.criteria import ANSWERS, CONTRACT, Answer, answers
-from synth_audit.verdict.gate_decision import MORE, first_few, in_brackets
+from synth_audit.verdict.gate_decision import first_few, in_brackets
 from synth_audit.verdict.judge import COLUMNS_SHOWN, proven_columns
 from synth_audit.verdict.table_checks import contract_part
 
@@ -39,7 +40,7 @@ _RESTATED = re.compile(
     r"(The (whole|value|lower end|upper end)\b|The ([\d.]+ % )?interval,|No interval\b|About\b)"
 )
 """How sentences of an explanation begin that say no more than number, interval and limit beside it."""
-_UNUSABLE = re.compile("^.* decides nothing: ")
+_UNUSABLE = re.compile(lacking.UNUSABLE)
 """What an explanation says of its number before the reason; that it could not be tested is said already."""
 _SAID_ABOVE = ("Do not release this table. ", "Weigh this before releasing. ")
 """How advice begins that the verdict and the sign of its gate give already."""
@@ -281,7 +282,7 @@ class GateView:
         n = gate.n_needed
         if self.evidence.verdict is Result.FAIL or n is None or f"{n:,}" in advice or str(n) in advice:
             return advice
-        return f"{advice} About {n:,} {MORE} would probably decide it.".strip()
+        return f"{advice} {lacking.WOULD_DECIDE.format(n=n)}".strip()
 
     @property
     def next_step(self) -> str:
@@ -504,13 +505,12 @@ def tally(gates: Sequence[GateView]) -> str:
     if not results:
         return NO_GATE
     total = words.counted(len(results), "deciding gate")
-    endings = {Result.FAIL: "failed", Result.INSUFFICIENT: "could not be decided", Result.PASS: "passed"}
     if len(results) == 1:
-        parts = [f"The only deciding gate {endings[results[0]]}"]
+        parts = [f"The only deciding gate {words.ENDINGS[results[0]]}"]
     elif set(results) == {Result.PASS}:
         parts = [f"All {total} passed"]
     else:
-        found = [f"{n} {endings[r]}" for r in _URGENCY if (n := results.count(r))]
+        found = [f"{n} {words.ENDINGS[r]}" for r in _URGENCY if (n := results.count(r))]
         parts = [f"Of {total}, {', '.join(found)}"]
     missed = missed_advice(gates)
     if missed and Result.FAIL not in results:  # beside a refusal, advice is noise

@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from synth_audit.build import build_version, resource_folder
 from synth_audit.errors import PluginError
+from synth_audit.findings.sensitivity import SURELY
 from synth_audit.report import audits, words
 from synth_audit.report.chapters import exposed_records, groups, guarantee_section, unmeasured
 from synth_audit.report.gates import check_sentence, verdict_view
@@ -22,6 +23,7 @@ from synth_audit.report.known_answer import first_line, known_answer, sensitivit
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import WRITTEN_BY, audit_marks, read_marks
 from synth_audit.text import clean, shortened
+from synth_audit.verdict import insufficient_evidence as lacking
 
 _FOLDER = "reports_templates"
 _LONGEST = 200_000
@@ -79,6 +81,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= _FILTERS
+    made.globals |= {"insufficient": lacking.MEANING, "surely": SURELY}
     return made
 
 

@@ -27,7 +27,7 @@ _OPEN_MATRICES = 8
 _KEY = (
     (sign_of(Result.PASS), "every deciding gate passed"),
     (sign_of(Result.FAIL), "a deciding gate failed"),
-    (sign_of(Result.INSUFFICIENT), "something could not be decided"),
+    (sign_of(Result.INSUFFICIENT), "no deciding gate failed, and one had insufficient evidence"),
 )
 
 
@@ -102,7 +102,7 @@ def _todo(record: FrontierRecord) -> tuple[str, ...]:
     advice = {
         Result.FAIL: "Where gates failed: try settings that keep less of the real table, or another "
         "generator. The table of gates below shows which requirement stopped which candidate.",
-        Result.INSUFFICIENT: "Where evidence is lacking: the candidate's own report says how many more "
+        Result.INSUFFICIENT: "Where evidence is insufficient: the candidate's own report says how many more "
         "attempts would decide, and fewer candidates leave shorter intervals.",
         ERROR: "Where there is no table: mend the cause named beside the candidate and sweep again.",
     }

@@ -31,7 +31,6 @@ _TOP = 30.0
 _R = 7.0
 _ABOVE, _APART = 9.0, 14.0
 """Pixels from the middle of a sign up to its label, clear of the whisker, and between labels."""
-_ENDINGS = {Result.PASS: "passed", Result.FAIL: "failed", Result.INSUFFICIENT: "undecided"}
 _ABSENT = (math.nan,) * len(BOX_LINES)
 _MEDIAN = BOX_LINES.index("median")
 _SAFER: dict[Direction | None, str] = {
@@ -265,7 +264,7 @@ def gates_told(c: CandidateResult) -> str:
         return "none judged"
     if all(r == Result.PASS for r in results):
         return f"all {len(results)} passed"
-    counts = ((sum(r == result for r in results), word) for result, word in _ENDINGS.items())
+    counts = ((sum(r == result for r in results), word) for result, word in words.ENDINGS.items())
     return ", ".join(f"{n} {word}" for n, word in counts if n)
 
 

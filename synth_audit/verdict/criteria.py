@@ -12,6 +12,7 @@ from synth_audit.errors import PlanError, PluginError
 from synth_audit.findings.verdict import FITNESS, GateResult, Result
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
 from synth_audit.text import listed
+from synth_audit.verdict import insufficient_evidence as lacking
 
 CRITERIA = ("singling out", "linkability", "inference", "membership")
 """The three criteria of data protection authorities for anonymity (WP29 opinion 05/2014), and membership."""
@@ -116,7 +117,8 @@ class Answer:
         """What a reader of the verdict must know first; empty where the state is within or beyond."""
         name = self.criterion.capitalize()
         if self.state is AnswerState.INSUFFICIENT:
-            return f"{name} could not be {'decided' if self.measured else 'tested'} on this table."
+            told = lacking.QUESTION_OPEN if self.measured else lacking.QUESTION_UNMEASURED
+            return told.format(criterion=name)
         return f"{name} was not tested." if self.state is AnswerState.NOT_TESTED else ""
 
 
@@ -162,18 +164,18 @@ def _answer(
         return Answer(
             criterion,
             AnswerState.INSUFFICIENT if silent else AnswerState.NOT_TESTED,
-            "its audit gave no result" if silent else "it was measured, and no gate of the suite judges it",
+            lacking.NO_RESULT if silent else "it was measured, and no gate of the suite judges it",
         )
     deciding = [g for g in mine if g.blocking] or mine
     advisory = not any(g.blocking for g in mine)
     if any(g.result is Result.FAIL for g in deciding):
         return Answer(criterion, AnswerState.BEYOND, advisory=advisory)
     if left := [g for g in deciding if g.result is Result.INSUFFICIENT]:
-        names = listed([f"“{g.title}”" for g in left])
-        reason, measured = f"not enough evidence for {names}", all(map(_usable, left))
+        reason = lacking.OPEN_GATES.format(gates=listed([f"“{g.title}”" for g in left]))
+        measured = all(map(_usable, left))
         return Answer(criterion, AnswerState.INSUFFICIENT, reason, measured, advisory)
     if broken := [audit for audit, o in audits.items() if o.status is Status.ERROR]:
-        return Answer(criterion, AnswerState.INSUFFICIENT, f"an error ended {listed(broken)}")
+        return Answer(criterion, AnswerState.INSUFFICIENT, lacking.BROKEN_OFF.format(audits=listed(broken)))
     return Answer(criterion, AnswerState.WITHIN, advisory=advisory)
 
 
@@ -192,7 +194,7 @@ def answers_result(
         ANSWERS,
         Result.INSUFFICIENT if open_ else Result.PASS,
         f"{words}." if open_ else f"Answered: {listed(asked)}.",
-        "See what the gates on these audits lack, and add audits that the plan leaves out.",
+        lacking.OPEN_QUESTIONS_ADVICE,
     )
 
 

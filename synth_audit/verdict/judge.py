@@ -11,8 +11,9 @@ from synth_audit.findings.sensitivity import REFERENCE_RATIO, Sensitivity
 from synth_audit.findings.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Leak, Status
 from synth_audit.store.evidence import Evidence
+from synth_audit.verdict import insufficient_evidence as lacking
 from synth_audit.verdict.criteria import CONTRACT, answers_result, decides, fitness_result
-from synth_audit.verdict.gate_decision import MORE, Decision, Limit, Row, decide, first_few, undecided
+from synth_audit.verdict.gate_decision import Decision, Limit, Row, decide, first_few, undecided
 from synth_audit.verdict.privacy_budget import Promise, promise_results
 from synth_audit.verdict.suite import Gate, Suite
 from synth_audit.verdict.table_checks import check_buildable, contract_result, table_result
@@ -42,9 +43,9 @@ def _sensitivity_checked(row: Row, m: Measurement, outcome: AuditOutcome) -> Row
     about = m.id.derived_from or m.id
     response = next((r for r in outcome.responses if r.id == about), None)
     if response is None:
-        return replace(row, blind=f"the known-answer check did not try {about if derived else 'it'}")
+        return replace(row, blind=lacking.NOT_TRIED.format(what=about if derived else "it"))
     if response.sensitivity is Sensitivity.INSENSITIVE or response.full is None:
-        reason = response.reason or "no answer to planted leaks was kept"
+        reason = response.reason or lacking.NO_ANSWER
         return replace(row, blind=f"{about}: {reason}" if derived else reason)
     if derived:
         return row
@@ -199,15 +200,15 @@ def _advice(gate: Gate, limit: Limit, decision: Decision, lost: bool) -> str:
     if decision.result is Result.FAIL:
         general = "Do not release this table." if gate.blocking else "Weigh this before releasing."
     elif lost and gate.blocking:
-        general = "Another gate has failed: more evidence here would not let the table leave."
+        general = lacking.ALREADY_LOST
     elif gate.undecided:
-        general = "What was not found may be there unseen."
+        general = lacking.UNSEEN
     elif decision.n_needed and not limit.allows(decision.value):
-        general = "The value itself is beyond the limit, so more evidence would probably end in a fail."
+        general = lacking.WOULD_FAIL
     elif decision.n_needed:
-        general = f"Repeat the audit with at least {decision.n_needed:,} {MORE}."
+        general = lacking.REPEAT.format(n=decision.n_needed)
     else:
-        general = "More rows may not help."
+        general = lacking.NO_OUTLOOK
     return f"{general} {gate.advice}".strip()
 
 
@@ -216,21 +217,15 @@ def _absent(limit: Limit, outcomes: Sequence[AuditOutcome]) -> tuple[str, str]:
     audit = limit.audit
     found = next((o for o in outcomes if o.audit == audit), None)
     if found is None:
-        advice = f"Run the audit: add {audit} to the plan's `audits`, or leave out `--only`."
-        return f"The audit {audit} was not part of this run.", advice
-    if found.status is Status.ERROR:
-        advice = "The audit failed, which says nothing about the table: mend its cause and audit again."
-        return f"The audit {audit} ended in an error ({found.reason}).", advice
-    if found.status is Status.NOT_APPLICABLE:
-        advice = (
-            "Give the audit what it lacks: other settings under `audits`, control rows, or a role in the "
-            "plan's `columns` (such as `role: target`)."
-        )
-        return f"The audit {audit} was not applicable: {found.reason}.", advice
-    why = f"The audit {audit} ran but could not measure it; its notes say why."
+        why, advice = lacking.NOT_RUN
+        return why.format(audit=audit), advice.format(audit=audit)
+    if found.status is not Status.MEASURED:
+        why, advice = lacking.ERROR if found.status is Status.ERROR else lacking.NOT_APPLICABLE
+        return why.format(audit=audit, reason=found.reason), advice
+    why = lacking.NOT_MEASURED.format(audit=audit)
     if limit.measurement.quantity == REFERENCE_RATIO.name:
-        why = "A ratio needs a reference that was measured on control rows and is not 0."
+        why = lacking.NO_REFERENCE
     if near := sorted(m.id for m in found.measurements if m.id.whole == limit.measurement.whole):
         scopes = [x.scope or "the empty one" for x in near[:5]]
-        return why, f"The number exists with the scope {' or '.join(scopes)}: name one in the gate."
-    return why, "The table gives the audit nothing to measure here; see what it reports instead."
+        return why, lacking.OTHER_SCOPE.format(scopes=" or ".join(scopes))
+    return why, lacking.NOTHING_TO_MEASURE

@@ -108,7 +108,9 @@ def test_an_open_criterion_is_the_third_line_of_a_pass_and_is_said_of_a_refusal_
     undecided = both_pages(render_certificate(build.undecided()))
     assert undecided.index("could not be decided on this table") < undecided.index("Safe to release")
     failed = both_pages(render_certificate(build.failing()))
-    assert failed.index("Fail: ") < failed.index("Singling out could not be decided on this table.")
+    assert failed.index("Fail: ") < failed.index(
+        "Singling out could not be decided on this table: the evidence is insufficient."
+    )
 
 
 def test_the_scope_of_the_plan_is_shown_and_its_absence_is_said(build: ModuleType) -> None:

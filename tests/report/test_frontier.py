@@ -80,13 +80,13 @@ def test_it_says_where_privacy_is_gated_by_nothing_and_where_a_split_was_kept() 
 
 @pytest.mark.parametrize(("verdicts", "said"), [
     (("fail", "fail"), ("Where gates failed",)),
-    (("fail", "insufficient evidence"), ("Where gates failed", "Where evidence is lacking")),
+    (("fail", "insufficient evidence"), ("Where gates failed", "Where evidence is insufficient")),
     (("error",), ("Where there is no table",)),
 ])  # fmt: skip
 def test_it_says_what_to_do_when_none_passed(verdicts: tuple[str, ...], said: tuple[str, ...]) -> None:
     page = text(render_frontier(sweep(*(candidate(i, v, 0.5, 0.6) for i, v in enumerate(verdicts)))))
     assert "No candidate may be released." in page
-    every = ("Where gates failed", "Where evidence is lacking", "Where there is no table")
+    every = ("Where gates failed", "Where evidence is insufficient", "Where there is no table")
     assert [s for s in every if s in page] == list(said)
     assert "Chosen" not in page
 
@@ -116,7 +116,7 @@ def test_the_table_holds_every_candidate_with_what_went_wrong() -> None:
         "all 2 passed",
     ):
         assert words in page
-    assert "1 passed, 1 failed" in page
+    assert "1 failed, 1 passed" in page
     assert "Not in the plot, for want of a number that can be relied on: vine truncation=26." in page
 
 

@@ -121,7 +121,7 @@ def test_a_reader_is_warned_first_of_what_could_not_be_tested_or_decided():
         return state_of("linkability", ran, results).warning
 
     assert warning(blind) == "Linkability could not be tested on this table."
-    assert warning(wide) == "Linkability could not be decided on this table."
+    assert warning(wide) == "Linkability could not be decided on this table: the evidence is insufficient."
     assert warning(wide, blind) == "Linkability could not be tested on this table."
     assert warning() == "Linkability was not tested."
     assert warning(replace(wide, result=Result.PASS)) == warning(replace(wide, result=Result.FAIL)) == ""
