@@ -21,7 +21,7 @@ from synth_audit.findings.measurement import (
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import svg, words
-from synth_audit.report.interval_charts import gate_picture, units_of
+from synth_audit.report.charts import gate_picture, units_of
 from synth_audit.report.svg import RESULT_CLASSES, result_mark
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence

@@ -16,7 +16,7 @@ import pytest
 from synth_audit.findings.measurement import Direction, Measurement, MeasurementId
 from synth_audit.findings.verdict import Result
 from synth_audit.report import render_report
-from synth_audit.report.audits import worst_first
+from synth_audit.report.chapters import worst_first
 from synth_audit.report.gates import gate_views
 from synth_audit.store.evidence import parse_evidence
 from synth_audit.store.reports import marks_of, read_marks
