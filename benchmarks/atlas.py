@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from synth_audit import api, registry
 from synth_audit.findings.measurement import MeasurementId
 from synth_audit.plan.plan import Plan
-from synth_audit.report.sweep_charts import axis_of, dot_of, scatter_svg
+from synth_audit.report.study_pages import axis_of, dot_of, scatter_svg
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.locate import newest_evidence
 from synth_audit.store.workspace import Workspace

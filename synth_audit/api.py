@@ -36,7 +36,7 @@ from synth_audit.pipeline.coarsening import refuse_coarsening
 from synth_audit.pipeline.warnings import about_formulas, about_metadata, about_unused_labels
 from synth_audit.plan.plan import Plan, parse_plan
 from synth_audit.report import index, page, study_pages
-from synth_audit.report.notebook import shown
+from synth_audit.report.page import shown
 from synth_audit.samples import sample as sample
 from synth_audit.sources.csv import Csv
 from synth_audit.sources.parquet import Parquet

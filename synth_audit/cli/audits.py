@@ -15,7 +15,7 @@ from synth_audit.cli.terminal import Exit, exit_code, say, say_json, say_whole, 
 from synth_audit.errors import PlanError
 
 if TYPE_CHECKING:
-    from synth_audit.mechanism_test.distinguishing import MechanismResult
+    from synth_audit.mechanism_test.examination import MechanismResult
 
 JOB = CommandJob.AUDIT
 _MECHANISM_ENDS = {

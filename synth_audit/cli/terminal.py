@@ -266,7 +266,7 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
     colours = {"within limit": None, "beyond limit": "red"}
     known = answers(evidence.outcomes, evidence.gates.results)
     for state in AnswerState:
-        criteria = [a.criterion + (f" ({a.reason})" if a.reason else "") for a in known if a.state == state]
+        criteria = [a.criterion + (f" ({a.remark})" if a.remark else "") for a in known if a.state == state]
         if criteria:
             say(f"  {state}: {', '.join(criteria)}", fg=colours.get(state, "yellow"))
     for blocker in evidence.gates.blockers:
@@ -277,7 +277,7 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         say_whole(textwrap.fill(proved.sentence, width(), initial_indent="  ", subsequent_indent="  "))
     say()
     for question in two_answers(evidence):
-        say(f"{question.label}: {question.answer}", fg=SIGNS[question.kind][1])
+        say(f"{question.label}: {question.answer}", fg=SIGNS[question.kind][1] if question.kind else None)
     unfit = evidence.fitness == "no" and evidence.verdict == "pass"
     sentence = f"{evidence.verdict.upper()}: {headline(evidence.verdict, evidence.fitness)}"
     if trial:

@@ -80,7 +80,7 @@ def audit(evidence: Evidence, workspace: Workspace) -> Metadata:
 
 def report(evidence: Evidence, path: Path, pages: Metadata) -> Metadata:
     """Where the report is, its verdict, its gates and their picture."""
-    from synth_audit.report.interval_charts import suite_overview_svg, units_of
+    from synth_audit.report.charts import suite_overview_svg, units_of
 
     return {
         **_answers(evidence),

@@ -36,7 +36,7 @@ _ELSEWHERE = (
     "another workspace, or of one that was deleted, are in none"
 )
 
-_POISSON = "each row joined each batch by an independent secret coin (Poisson sampling), as it was run"
+_POISSON = "each row joined each batch independently at random (Poisson sampling), as it was run"
 
 NO_GUARANTEE = "no DP guarantee: "
 """How :attr:`Accountant.why_none` begins."""

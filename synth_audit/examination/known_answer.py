@@ -11,6 +11,7 @@ from typing import NamedTuple
 from synth_audit.findings.measurement import Direction, Interval, Measurement, Reference
 from synth_audit.findings.sensitivity import (
     CHECK_CUT_SHORT,
+    DETECTED,
     LEAK_EQUIVALENT,
     PlantedLeaks,
     PlantedResult,
@@ -19,9 +20,6 @@ from synth_audit.findings.sensitivity import (
 )
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.stats.resampling import critical_value
-
-DETECTED = 0.95
-"""Probability with which the minimum detectable leak must show."""
 
 NO_LEAK = Reference(0.0, "a release without a copied row")
 

@@ -37,6 +37,14 @@ REFERENCE_RATIO = Quantity(
 """Added to every measurement of fidelity or utility whose reference was measured too."""
 
 
+DETECTED = 0.95
+"""Power of detection limits: the probability with which a leak of their size is found. How the recognition
+audit measures its limits is calibrated for it."""
+
+SURELY = f"with {100 * DETECTED:g} % probability"
+"""The same for a reader."""
+
+
 class LeakName(NamedTuple):
     """A class of leak in plain words: its title, and what a planted row holds."""
 
@@ -102,8 +110,8 @@ class SensitivityCurve:
             planted or measured.
         null: the value of a clean release; known exactly for most, else the first answer's.
         half_width: half of the interval that a clean release of the candidate's size would come with.
-        minimum_detectable: smallest share of copies that an interval of that width would tell from none with
-            95 % probability; None when blind or when even a full copy would not do.
+        minimum_detectable: smallest share of copies that an interval of that width would tell from none, see
+            :data:`DETECTED`; None when blind or when even a full copy would not do.
     """
 
     id: MeasurementId

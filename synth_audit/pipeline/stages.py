@@ -54,8 +54,7 @@ from synth_audit.table.coarsening import BoundClipping
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import Table, read_table
 from synth_audit.verdict.criteria import decides
-from synth_audit.verdict.judge import judge
-from synth_audit.verdict.measurement_frame import measurement_frame
+from synth_audit.verdict.judge import judge, measurement_frame
 from synth_audit.verdict.privacy_budget import Promise
 from synth_audit.verdict.suite import Suite, load_suite
 from synth_audit.verdict.table_checks import check_buildable, check_table, fullness

@@ -30,7 +30,7 @@ from synth_audit.store.reports import marks_of, read_marks
 from synth_audit.store.salts import read_salt
 from synth_audit.store.workspace import Workspace
 from synth_audit.verdict import judge as gate
-from synth_audit.verdict.measurement_frame import measurement_frame
+from synth_audit.verdict.judge import measurement_frame
 from synth_audit.verdict.suite import parse_suite
 
 RECORDED, SEALED = "entry in the journal", "seal"

@@ -75,17 +75,11 @@ class ResidualRisk:
     compared: str = ""
 
     @property
-    def kind(self) -> str:
-        """Its state, as of a sign."""
-        return {AnswerState.WITHIN: "pass", AnswerState.BEYOND: "fail"}.get(self.answer.state, "open")
-
-    @property
     def why(self) -> str:
         """Why that is open, or that nothing follows from it."""
         if self.gate is not None and self.gate.unusable:
             return self.gate.cause
-        advice = self.gate is not None and not self.gate.result.blocking
-        return words.sentence(self.answer.reason or ("Advice only: no gate on it decides" if advice else ""))
+        return words.sentence(self.answer.remark)
 
     @property
     def finding(self) -> str:
@@ -96,12 +90,12 @@ class ResidualRisk:
         """
         if self.gate is None or self.gate.unusable:
             return ""
-        told = words.sentence(finding_of(self.gate))
+        told = f"{words.sentence(finding_of(self.gate))} {self.gate.columns}".strip()
         if self.as_if:
             told += f" Copying {self.as_if} of the rows would give the same number."
         if self.shows_leaks and not _is_limit(self.gate):
             least = words.people(self.found_from, train_people(self.evidence), self.evidence.suppression)
-            told += f" A leak of {least} people or more would have been found with 95\u00a0% probability."
+            told += f" {words.found(f'{least} people or more')}"
         return told
 
     @property
@@ -338,7 +332,7 @@ def _result(evidence: Evidence, risks: Sequence[ResidualRisk]) -> Iterator[str]:
     yield f"Ranges are confidence intervals of at least {words.percent_level(evidence.level)}."
     for r in [r for r in risks if r.shows_leaks][:1]:
         count = words.people(r.found_from, train_people(evidence), evidence.suppression)
-        yield f"A leak of {count} people or more would have been found with 95\u00a0% probability."
+        yield words.found(f"{count} people or more")
 
 
 def _residual(evidence: Evidence, risks: Sequence[ResidualRisk], review: Mapping[str, Any]) -> Iterator[str]:
@@ -347,7 +341,7 @@ def _residual(evidence: Evidence, risks: Sequence[ResidualRisk], review: Mapping
             yield f"{state.capitalize()}: {listed(mine)}."
     measures = _measures(evidence, review)
     unproven = evidence.generator.privacy.guarantee is None
-    yield f"Measures: {listed(measures) if measures else 'none stated'}."
+    yield f"Measures in the plan: {listed(measures) if measures else 'none'}."
     if unproven:
         yield "No mathematical guarantee limits what the release reveals: attacks not tried may find more."
     yield f"Owner: {_plain(review, 'owner')}. Reviewer: {_plain(review, 'reviewer')}."

@@ -14,35 +14,19 @@ from synth_audit.build import build_version, resource_folder
 from synth_audit.files import load_yaml
 from synth_audit.findings.verdict import Result
 from synth_audit.plan.plan import Plan
+from synth_audit.report import assessment as remaining
+from synth_audit.report import gates as judged
 from synth_audit.report import words
-from synth_audit.report.assessment import (
-    ResidualRisk,
-    assessment,
-    finding_of,
-    found_from,
-    gates_on,
-    nearest_first,
-    not_measured,
-    residual_risks,
-)
-from synth_audit.report.audits import has_numbers
-from synth_audit.report.chapters import Fact
-from synth_audit.report.gates import (
-    GateView,
-    gates_of,
-    obstacles,
-    sign_of,
-    tally,
-    titles,
-    train_people,
-    verdict_view,
-)
+from synth_audit.report.assessment import ResidualRisk, finding_of
+from synth_audit.report.chapters import Fact, has_numbers
+from synth_audit.report.gates import GateView, gates_of
 from synth_audit.report.known_answer import sharpness
 from synth_audit.report.page import alerts_of, page, subject_of
 from synth_audit.store.approvals import Approval
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.locate import LocatedEvidence, released_evidence
 from synth_audit.store.reports import WRITTEN_BY, Marks, audit_marks, certificate_as_written, read_marks
+from synth_audit.verdict import insufficient_evidence as lacking
 from synth_audit.verdict.criteria import ANSWERS, CONTRACT, CRITERIA, Answer, AnswerState, answers
 
 COMPARED_WITH = "data-compared-with"
@@ -139,8 +123,8 @@ def certificate_view(
 ) -> dict[str, Any]:
     """Everything the certificate shows, by its name in the template."""
     alerts = alerts_of(evidence)
-    verdict = verdict_view(evidence, unmeasured=(), sound=not alerts)
-    risks = residual_risks(evidence, previous)
+    verdict = judged.verdict_view(evidence, unmeasured=(), sound=not alerts)
+    risks = remaining.residual_risks(evidence, previous)
     stopped = () if alerts else _by_cause(evidence)
     reasons = (verdict.explanation,) if alerts else _reasons(evidence, risks, stopped)
     over = {key for key in _DAYS if _is_over(_review(evidence).get(key), today)}
@@ -154,21 +138,21 @@ def certificate_view(
     return {
         "subject": subject_of(evidence),
         "alerts": alerts,
-        "sign": sign_of(Result.INSUFFICIENT) if passed and "valid_until" in over else verdict.sign,
+        "sign": judged.sign_of(Result.INSUFFICIENT) if passed and "valid_until" in over else verdict.sign,
         "headline": verdict.headline,
         "warnings": () if alerts else tuple(filter(None, (r.answer.warning for r in risks))),
         "questions": verdict.questions,
         "reasons": reasons[:_MOST_REASONS],
         "more_reasons": len(reasons) - _MOST_REASONS,
         "steps": tuple(dict.fromkeys(filter(None, (c.first.next_step for c in stopped))))[:_MOST_STEPS],
-        "not_measured": not_measured(evidence, risks),
+        "not_measured": remaining.not_measured(evidence, risks),
         "scope": _scope(evidence, over),
         "unstated": _unstated(evidence, [key for key in _SCOPE if key != "reports"]),
         "criteria": risks,
-        "train_people": train_people(evidence),
-        "found_from": found_from(evidence),
+        "train_people": judged.train_people(evidence),
+        "found_from": remaining.found_from(evidence),
         "sharpness": sharpness(evidence),
-        "assessment": assessment(evidence, risks),
+        "assessment": remaining.assessment(evidence, risks),
         "previous": previous,
         "limits": _limits(evidence),
         "guidelines": guidelines(evidence, _said(evidence, approvals, previous)),
@@ -214,10 +198,10 @@ class Cause:
         """What the first found, in people where it counts them, and which others followed."""
         found = finding_of(self.first)
         in_people = self.first.found_in_people if found == self.first.found else found
-        text = f"{words.RESULT_WORDS[self.result]}: {in_people}."
+        text = f"{words.RESULT_WORDS[self.result]}: {in_people}. {self.first.columns}".strip()
         if self.others and self.about != _VALUES:
-            also = "Also failed" if self.result is Result.FAIL else "Also without enough evidence"
-            text += f" {also}: {titles(self.others)}."
+            also = "Also failed" if self.result is Result.FAIL else f"Also {lacking.ENDED}"
+            text += f" {also}: {judged.titles(self.others)}."
         return text
 
 
@@ -226,13 +210,13 @@ def _reasons(evidence: Evidence, risks: Sequence[ResidualRisk], stopped: Sequenc
     blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
     if stopped or blockers:
         return (*(cause.sentence for cause in stopped), *blockers)
-    return (tally(gates_of(evidence)), *_closest_call(risks))
+    return (judged.tally(gates_of(evidence)), *_closest_call(risks))
 
 
 def _closest_call(risks: Sequence[ResidualRisk]) -> Iterator[str]:
     """The criterion whose number came nearest to its limit, in people where it counts them."""
     deciding = [r.gate for r in risks if r.gate is not None and r.gate.result.blocking]
-    for gate in nearest_first(deciding)[:1]:
+    for gate in remaining.nearest_first(deciding)[:1]:
         risk = next(r for r in risks if r.gate is gate)
         found = finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {risk.people}"
         yield f"Closest to its limit: {found}."
@@ -246,7 +230,7 @@ def _by_cause(evidence: Evidence) -> tuple[Cause, ...]:
     risks = {o.audit: o.info.risk for o in evidence.outcomes if o.info is not None}
     causes: dict[tuple[Result, str], list[GateView]] = {}
     # What the gate on answers says, each criterion says by itself.
-    stopped = [g for g in obstacles(evidence) if g.result.gate != ANSWERS]
+    stopped = [g for g in judged.obstacles(evidence) if g.result.gate != ANSWERS]
     for gate in stopped:
         causes.setdefault((gate.result.result, _about(gate, risks)), []).append(gate)
     found = []
@@ -259,7 +243,7 @@ def _by_cause(evidence: Evidence) -> tuple[Cause, ...]:
 
 def _limits(evidence: Evidence) -> tuple[tuple[str, GateView], ...]:
     """Gates on the criteria, then every other that decides, so that none is counted and not listed."""
-    listed = [(c, gate) for c in CRITERIA for gate in gates_on(evidence, c)]
+    listed = [(c, gate) for c in CRITERIA for gate in remaining.gates_on(evidence, c)]
     places = {gate.place for _, gate in listed}
     others = [g for g in gates_of(evidence) if g.result.blocking and g.place not in places]
     return (*listed, *(("other", gate) for gate in others))

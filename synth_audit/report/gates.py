@@ -9,18 +9,28 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from synth_audit.findings.measurement import OF_SUBGROUP, PEOPLE, ROWS, Measurement, MeasurementId, is_share
+from synth_audit.findings.measurement import (
+    OF_SUBGROUP,
+    PEOPLE,
+    ROWS,
+    SECRETS,
+    Measurement,
+    MeasurementId,
+    is_share,
+)
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import svg, words
-from synth_audit.report.interval_charts import gate_picture, units_of
+from synth_audit.report.charts import gate_picture, units_of
 from synth_audit.report.svg import RESULT_CLASSES, result_mark
 from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
 from synth_audit.text import listed
+from synth_audit.verdict import insufficient_evidence as lacking
 from synth_audit.verdict.criteria import ANSWERS, CONTRACT, Answer, answers
-from synth_audit.verdict.gate_decision import MORE, in_brackets
+from synth_audit.verdict.gate_decision import first_few, in_brackets
+from synth_audit.verdict.judge import COLUMNS_SHOWN, proven_columns
 from synth_audit.verdict.table_checks import contract_part
 
 _FROM_MANY = (ANSWERS,)
@@ -30,7 +40,7 @@ _RESTATED = re.compile(
     r"(The (whole|value|lower end|upper end)\b|The ([\d.]+ % )?interval,|No interval\b|About\b)"
 )
 """How sentences of an explanation begin that say no more than number, interval and limit beside it."""
-_UNUSABLE = re.compile("^.* decides nothing: ")
+_UNUSABLE = re.compile(lacking.UNUSABLE)
 """What an explanation says of its number before the reason; that it could not be tested is said already."""
 _SAID_ABOVE = ("Do not release this table. ", "Weigh this before releasing. ")
 """How advice begins that the verdict and the sign of its gate give already."""
@@ -61,7 +71,7 @@ class Sign:
 
 @dataclass(frozen=True)
 class VerdictQuestion:
-    """One of the two answers; ``kind`` as of a sign, ``detail`` says why where it is not a yes."""
+    """One of the two answers; ``kind`` as of a sign or empty, ``detail`` says what a plain yes does not."""
 
     label: str
     answer: str
@@ -198,6 +208,25 @@ class GateView:
         return "" if words.sentence(self.sentence) == new else new
 
     @property
+    def columns(self) -> str:
+        """``Columns: age, sex.``: by which a gate failed, or the secrets that were guessed, worst first.
+
+        Empty where the evidence names none of them, or nearly all.
+        """
+        about = self.result.measurement
+        if about is None or about.column:
+            return ""
+        if self.unit == SECRETS:
+            alike = [m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == PEOPLE]
+            guessed = [m for m in alike if m.id.column and not m.id.derived_from and m.finite]
+            secrets = dict.fromkeys(m.id.column for m in sorted(guessed, key=lambda m: -m.value))
+            return f"Secrets: {first_few([*secrets], COLUMNS_SHOWN)}." if secrets else ""
+        hit = next((g.columns for g in self.evidence.records.groups if g.id.audit == about.audit), ())
+        names = proven_columns(about.audit, self.evidence.outcomes) or list(hit)
+        few = self.result.result is Result.FAIL and 0 < len(names) < len(self.evidence.columns) / 2
+        return f"Columns: {first_few(names, COLUMNS_SHOWN)}." if few else ""
+
+    @property
     def unusable(self) -> bool:
         """True where its number decides nothing, being blind or short: the explanation names it then."""
         return self.result.result is Result.INSUFFICIENT and self._named() != self.result.explanation
@@ -253,7 +282,7 @@ class GateView:
         n = gate.n_needed
         if self.evidence.verdict is Result.FAIL or n is None or f"{n:,}" in advice or str(n) in advice:
             return advice
-        return f"{advice} About {n:,} {MORE} would probably decide it.".strip()
+        return f"{advice} {lacking.WOULD_DECIDE.format(n=n)}".strip()
 
     @property
     def next_step(self) -> str:
@@ -462,6 +491,8 @@ def two_answers(evidence: Evidence) -> tuple[VerdictQuestion, VerdictQuestion]:
         detail = "No gate on usefulness decides it, or its audits were not part of this run."
     kinds = {Fitness.YES: Result.PASS, Fitness.NO: Result.FAIL}
     kind = RESULT_CLASSES[kinds.get(fit, Result.INSUFFICIENT)]
+    if fit is Fitness.YES and safe is Result.FAIL:  # a refusal praises nothing
+        kind, detail = "", "Usefulness is not why the table is refused."
     return (
         VerdictQuestion("Safe to release", safe.answer, RESULT_CLASSES[safe]),
         VerdictQuestion("Fit for purpose", str(fit), kind, detail),
@@ -474,13 +505,12 @@ def tally(gates: Sequence[GateView]) -> str:
     if not results:
         return NO_GATE
     total = words.counted(len(results), "deciding gate")
-    endings = {Result.FAIL: "failed", Result.INSUFFICIENT: "could not be decided", Result.PASS: "passed"}
     if len(results) == 1:
-        parts = [f"The only deciding gate {endings[results[0]]}"]
+        parts = [f"The only deciding gate {words.ENDINGS[results[0]]}"]
     elif set(results) == {Result.PASS}:
         parts = [f"All {total} passed"]
     else:
-        found = [f"{n} {endings[r]}" for r in _URGENCY if (n := results.count(r))]
+        found = [f"{n} {words.ENDINGS[r]}" for r in _URGENCY if (n := results.count(r))]
         parts = [f"Of {total}, {', '.join(found)}"]
     missed = missed_advice(gates)
     if missed and Result.FAIL not in results:  # beside a refusal, advice is noise

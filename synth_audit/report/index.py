@@ -31,7 +31,12 @@ _MOST_TRENDS = 12
 _MOST_AUDITS = 30
 """Audits in one chart, the newest."""
 
-STATES = {"released": "Released", "pass": "Passed, not released", "fail": "Failed", "open": "Not decided"}
+STATES = {
+    "released": "Released",
+    "pass": "Passed, not released",
+    "fail": "Failed",
+    "open": RESULT_WORDS[Result.INSUFFICIENT],
+}
 
 
 Point = tuple[GateResult, PastAudit]

@@ -312,5 +312,5 @@ def first_line(evidence: Evidence, found: Sequence[MeasurementSensitivity]) -> S
     if limit >= 1:
         unknown = "No detection limit is established."
         return SensitivityLine("open", _without_limit(evidence) or unknown)
-    told = f"A leak of {words.share_of_people(limit, evidence)} would have been found with 95 % probability."
+    told = words.found(words.share_of_people(limit, evidence))
     return SensitivityLine("pass", told, _without_limit(evidence))

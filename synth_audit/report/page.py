@@ -1,4 +1,4 @@
-"""One self-contained HTML page from a template: its style sheet, its policy, nothing else; and as PDF."""
+"""One self-contained HTML page from a template, as PDF too, and evidence as a notebook shows it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from markupsafe import Markup
 
 from synth_audit.build import build_version, resource_folder
 from synth_audit.errors import PluginError
-from synth_audit.report import audits, words
-from synth_audit.report.chapters import exposed_records, groups, guarantee_section, unmeasured
-from synth_audit.report.gates import check_sentence, verdict_view
+from synth_audit.findings.sensitivity import SURELY
+from synth_audit.plugins.audit import Status
+from synth_audit.report import chapters, words
+from synth_audit.report.charts import series_svg
+from synth_audit.report.gates import check_sentence, gate_views, verdict_view
 from synth_audit.report.known_answer import first_line, known_answer, sensitivities
-from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence import Evidence, Pictures
 from synth_audit.store.reports import WRITTEN_BY, audit_marks, read_marks
 from synth_audit.text import clean, shortened
+from synth_audit.verdict import insufficient_evidence as lacking
 
 _FOLDER = "reports_templates"
 _LONGEST = 200_000
@@ -31,7 +34,7 @@ _NAMED = (
     *(words.sentence, words.counted, words.number, words.bare_number, words.of_measurement),
     *(words.percent_level, words.moment, words.day, words.privacy_loss, words.detectable),
     words.share_of_people,
-    *(audits.spread, audits.reference, audits.attempts, check_sentence),
+    *(chapters.spread, chapters.reference, chapters.attempts, check_sentence),
 )
 _FILTERS = {
     **{function.__name__: function for function in _NAMED},
@@ -79,6 +82,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= _FILTERS
+    made.globals |= {"insufficient": lacking.MEANING, "surely": SURELY}
     return made
 
 
@@ -107,12 +111,12 @@ def report_view(evidence: Evidence) -> dict[str, Any]:
         "evidence": evidence,
         "subject": subject_of(evidence),
         "alerts": alerts,
-        "verdict": verdict_view(evidence, unmeasured=unmeasured(evidence), sound=not alerts),
+        "verdict": verdict_view(evidence, unmeasured=chapters.unmeasured(evidence), sound=not alerts),
         "sensitivity": first_line(evidence, found),
-        "groups": groups(evidence),
+        "groups": chapters.groups(evidence),
         "known_answer": known_answer(evidence, found),
-        "exposed": exposed_records(evidence),
-        "guarantee": guarantee_section(generator.privacy, evidence.outcomes, generator.training),
+        "exposed": chapters.exposed_records(evidence),
+        "guarantee": chapters.guarantee_section(generator.privacy, evidence.outcomes, generator.training),
         "marks": {**audit_marks(evidence), WRITTEN_BY: build_version()},
     }
 
@@ -184,3 +188,34 @@ def pdf_of(page: str) -> bytes:
 def _refuse(url: str, *_: object, **__: object) -> NoReturn:
     """Pages are self-contained; a fetch would tell somebody who reads what."""
     raise ValueError("a page may fetch nothing")
+
+
+class ReportNotebookPage:
+    """Draws evidence as the report does."""
+
+    def html(self, evidence: Evidence) -> str:
+        """The first screen in short, with the gates that passed behind a fold."""
+        sound = not alerts_of(evidence)
+        gates = gate_views(evidence)
+        return fragment(
+            "notebook.html.j2",
+            evidence=evidence,
+            verdict=verdict_view(evidence, unmeasured=(), sound=sound),
+            held=[g for g in gates if g.sign.kind != "pass"],
+            passed=[g for g in gates if g.sign.kind == "pass"],
+        )
+
+    def pictures(self, evidence: Evidence, audit: str) -> Pictures:
+        """One for each series of the audit."""
+        (outcome,) = [o for o in evidence.outcomes if o.audit == audit]
+        if not outcome.series:
+            measured = outcome.status is Status.MEASURED
+            why = "it draws none" if measured else f"{outcome.status}: {outcome.reason}"
+            return Pictures.none(f"{audit} has no picture; {why}")
+        return Pictures(series_svg(s, anchor=f"{audit}-{i}") for i, s in enumerate(outcome.series))
+
+
+def shown(evidence: Evidence) -> Evidence:
+    """The same evidence, which notebooks draw from now on."""
+    Evidence.page = ReportNotebookPage()
+    return evidence

@@ -7,10 +7,11 @@ import re
 from datetime import datetime, timedelta
 
 from synth_audit.findings.measurement import Measurement, MeasurementId, is_share
-from synth_audit.findings.sensitivity import DERIVED
+from synth_audit.findings.sensitivity import DERIVED, SURELY
 from synth_audit.findings.verdict import Fitness, Result
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.store.evidence import Evidence
+from synth_audit.verdict import insufficient_evidence as lacking
 from synth_audit.verdict.comparison import change
 
 RESULT_WORDS = {Result.PASS: "Pass", Result.FAIL: "Fail", Result.INSUFFICIENT: "Insufficient evidence"}
@@ -18,8 +19,10 @@ RESULT_WORDS = {Result.PASS: "Pass", Result.FAIL: "Fail", Result.INSUFFICIENT: "
 _HEADLINES = {
     Result.PASS: "This synthetic table may be released.",
     Result.FAIL: "This synthetic table must not be released.",
-    Result.INSUFFICIENT: "This synthetic table must not be released yet: the evidence is insufficient.",
+    Result.INSUFFICIENT: lacking.HEADLINE,
 }
+ENDINGS = {Result.FAIL: "failed", Result.INSUFFICIENT: lacking.ENDED, Result.PASS: "passed"}
+"""How gates ended, behind their number."""
 _UNFIT = "This synthetic table may be released, but it is not fit for purpose."
 
 NOT_COMPUTED = "not computed"
@@ -253,6 +256,11 @@ def share_of_people(share: float, evidence: Evidence) -> str:
         return told
     rows = evidence.tables["train"].rows
     return f"{told} ({people(share, rows, evidence.suppression)} of {rows:,})"
+
+
+def found(least: str) -> str:
+    """What a detection limit says, given the leak in people."""
+    return f"A leak of {least} would have been found {SURELY}."
 
 
 def people_interval(low: float, high: float, rows: int, suppression: int) -> str:

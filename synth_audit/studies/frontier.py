@@ -21,6 +21,7 @@ from synth_audit.stats.association import kendall
 from synth_audit.store.evidence import sha256_of
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
+from synth_audit.verdict import insufficient_evidence as lacking
 
 MOST_COLUMNS = 40
 """More than these make no picture: the target, the sensitive columns and the first of the others stay."""
@@ -284,7 +285,7 @@ def choose(candidates: tuple[CandidateResult, ...]) -> tuple[CandidateResult | N
         broken = sum(c.verdict == ERROR for c in candidates)
         parts = [f"{failed} failed a gate"] * bool(failed) + [f"{broken} gave no table"] * bool(broken)
         if undecided := len(candidates) - failed - broken:
-            parts.append(f"{undecided} lacked evidence")
+            parts.append(f"{undecided} {lacking.ENDED}")
         return None, f"None {of_all} may leave: {', '.join(parts)}."
     if len(passed) == 1:
         return passed[0], f"{passed[0].name} is the only one {of_all} that may leave."

@@ -12,6 +12,7 @@ from synth_audit.errors import PlanError, PluginError
 from synth_audit.findings.verdict import FITNESS, GateResult, Result
 from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
 from synth_audit.text import listed
+from synth_audit.verdict import insufficient_evidence as lacking
 
 CRITERIA = ("singling out", "linkability", "inference", "membership")
 """The three criteria of data protection authorities for anonymity (WP29 opinion 05/2014), and membership."""
@@ -90,19 +91,34 @@ class Answer:
     Attributes:
         reason: why it is neither within nor beyond its limit, without a full stop; empty where it is.
         measured: its numbers are known, and only too uncertain to decide it.
+        advisory: no gate on it decides, so that its limit stops no release.
     """
 
     criterion: str
     state: AnswerState
     reason: str = ""
     measured: bool = False
+    advisory: bool = False
+
+    @property
+    def kind(self) -> str:
+        """``pass``, ``fail`` or ``open``, as of a sign; a limit that only warns is no failure."""
+        if self.state is AnswerState.BEYOND and not self.advisory:
+            return "fail"
+        return "pass" if self.state is AnswerState.WITHIN else "open"
+
+    @property
+    def remark(self) -> str:
+        """The reason, or that nothing follows from the state; without a full stop."""
+        return self.reason or ("this limit only warns and stops no release" if self.advisory else "")
 
     @property
     def warning(self) -> str:
         """What a reader of the verdict must know first; empty where the state is within or beyond."""
         name = self.criterion.capitalize()
         if self.state is AnswerState.INSUFFICIENT:
-            return f"{name} could not be {'decided' if self.measured else 'tested'} on this table."
+            told = lacking.QUESTION_OPEN if self.measured else lacking.QUESTION_UNMEASURED
+            return told.format(criterion=name)
         return f"{name} was not tested." if self.state is AnswerState.NOT_TESTED else ""
 
 
@@ -148,18 +164,19 @@ def _answer(
         return Answer(
             criterion,
             AnswerState.INSUFFICIENT if silent else AnswerState.NOT_TESTED,
-            "its audit gave no result" if silent else "it was measured, and no gate of the suite judges it",
+            lacking.NO_RESULT if silent else "it was measured, and no gate of the suite judges it",
         )
     deciding = [g for g in mine if g.blocking] or mine
+    advisory = not any(g.blocking for g in mine)
     if any(g.result is Result.FAIL for g in deciding):
-        return Answer(criterion, AnswerState.BEYOND)
+        return Answer(criterion, AnswerState.BEYOND, advisory=advisory)
     if left := [g for g in deciding if g.result is Result.INSUFFICIENT]:
-        names = listed([f"“{g.title}”" for g in left])
-        reason, measured = f"not enough evidence for {names}", all(map(_usable, left))
-        return Answer(criterion, AnswerState.INSUFFICIENT, reason, measured)
+        reason = lacking.OPEN_GATES.format(gates=listed([f"“{g.title}”" for g in left]))
+        measured = all(map(_usable, left))
+        return Answer(criterion, AnswerState.INSUFFICIENT, reason, measured, advisory)
     if broken := [audit for audit, o in audits.items() if o.status is Status.ERROR]:
-        return Answer(criterion, AnswerState.INSUFFICIENT, f"an error ended {listed(broken)}")
-    return Answer(criterion, AnswerState.WITHIN)
+        return Answer(criterion, AnswerState.INSUFFICIENT, lacking.BROKEN_OFF.format(audits=listed(broken)))
+    return Answer(criterion, AnswerState.WITHIN, advisory=advisory)
 
 
 def _usable(gate: GateResult) -> bool:
@@ -177,7 +194,7 @@ def answers_result(
         ANSWERS,
         Result.INSUFFICIENT if open_ else Result.PASS,
         f"{words}." if open_ else f"Answered: {listed(asked)}.",
-        "See what the gates on these audits lack, and add audits that the plan leaves out.",
+        lacking.OPEN_QUESTIONS_ADVICE,
     )
 
 

@@ -21,7 +21,7 @@ import pandas as pd
 from synth_audit.errors import GateError
 from synth_audit.findings.verdict import Result
 from synth_audit.verdict.gate_decision import Limit, decide
-from synth_audit.verdict.measurement_frame import judged_row
+from synth_audit.verdict.judge import judged_row
 
 # Read when the library is imported: an audit of sensitive data calls nobody.
 os.environ["GX_ANALYTICS_ENABLED"] = "false"
@@ -153,7 +153,7 @@ class _MeasurementRows(TableMetricProvider):  # type: ignore[misc]  # untyped ba
 class ExpectMeasurementToBeWithin(BatchExpectation):  # type: ignore[misc]  # untyped base
     """Expect exactly one finite measurement of a name and scope, on the safe side of a limit.
 
-    It applies to the frame of :func:`~synth_audit.verdict.measurement_frame.measurement_frame`. The arguments
+    It applies to the frame of :func:`~synth_audit.verdict.judge.measurement_frame`. The arguments
     are those of `gate_decision.Limit`, and the decision, that of ``decide``, is in
     ``result["details"]``.
     """

@@ -10,6 +10,7 @@ from typing import Any
 
 from synth_audit.findings.measurement import Measurement, MeasurementId, is_share, read_scoped
 from synth_audit.findings.verdict import Result
+from synth_audit.verdict import insufficient_evidence as lacking
 
 EVERY_SCOPE = "*"
 """As a gate's scope: each measurement of the quantity is judged, and the worst is the gate's result. What is
@@ -17,9 +18,6 @@ called ``*`` itself is written in quotes."""
 
 _MOST_TIMES = 100
 """Attempts, as a multiple of those made, beyond which nobody will repeat an audit."""
-
-MORE = "attempts (or control rows, with as many more training rows)"
-"""What more evidence is counted in, for advice."""
 
 _SEVERITY = {Result.FAIL: 2, Result.INSUFFICIENT: 1, Result.PASS: 0}
 
@@ -220,7 +218,8 @@ def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
     covered = [r for r in rows if limit.applies_to(r.id)]
     ids = sorted({r.id for r in covered}) if limit.every else [limit.measurement]
     if not ids:
-        return Decision(Result.INSUFFICIENT, f"No audit reported {limit.measurement}.", limit.measurement)
+        why = lacking.NOT_REPORTED.format(where=limit.measurement)
+        return Decision(Result.INSUFFICIENT, why, limit.measurement)
     found = [_decide_one(limit, [r for r in covered if r.id == x], x) for x in ids]
     worst = max(found, key=lambda d: (_SEVERITY[d.result], _closeness(limit, d)))
     if len(found) == 1:
@@ -246,19 +245,16 @@ def undecided(limit: Limit, decision: Decision, rows: Iterable[Row]) -> Decision
     if not n or value is None or not most or value >= 1:
         return replace(decision, result=Result.INSUFFICIENT)
     needed = math.ceil(n * (value / most) ** 2)
-    words = (
-        f"The smallest leak that would reliably be found is {format_number(value, unit)}, above the limit "
-        f"{format_number(most, unit)}. About {needed:,} control people instead of {n:,}, and training people "
-        "in proportion, would be enough."
-    )
+    told = partial(format_number, unit=unit)
+    words = lacking.COARSE.format(value=told(value), most=told(most), needed=needed, n=n)
     return replace(decision, result=Result.INSUFFICIENT, explanation=words, n_needed=needed)
 
 
 def _decide_one(limit: Limit, rows: list[Row], judged: MeasurementId) -> Decision:
     where = f"{judged.name}{in_brackets(judged)}"
     if len(rows) != 1:
-        found = f"{len(rows)} numbers claim to be" if rows else "No audit reported"
-        return Decision(Result.INSUFFICIENT, f"{found} {where}.", judged)
+        found = lacking.REPORTED_TWICE if rows else lacking.NOT_REPORTED
+        return Decision(Result.INSUFFICIENT, found.format(count=len(rows), where=where), judged)
     row = rows[0]
     if fault := _fault(limit, row, where):
         needed = row.n_minimum if _short(row) else None
@@ -291,21 +287,16 @@ def _fault(limit: Limit, row: Row, where: str) -> str:
     """Why the row cannot be judged at all; empty when it can."""
     numbers = [row.value, *(x for x in (row.low, row.high) if x not in (None, math.inf))]
     if not all(is_finite_number(x) for x in numbers):  # an interval may be open upwards, as a ratio's is
-        return f"{where} could not be computed: it is not a finite number."
+        return lacking.NOT_FINITE.format(where=where)
     if _short(row):
-        return (
-            f"Only {row.n or 0:,} of the {row.n_minimum:,} attempts that {where} needs could be made, "
-            "so a low number would mean little."
-        )
+        return lacking.TOO_FEW.format(n=row.n or 0, needed=row.n_minimum, where=where)
     if limit.compared != "value" and (row.low is None or row.high is None):
-        return f"{where} came without a confidence interval, so its uncertainty is unknown."
+        return lacking.NO_INTERVAL.format(where=where)
     if row.low is not None and row.high is not None and row.low > row.high:
-        return f"The confidence interval of {where} is upside down."
+        return lacking.UPSIDE_DOWN.format(where=where)
     if row.blind and row.low is not None:  # an exact count, which has no interval, needs no instrument
-        return f"{where} is blind here and decides nothing: {row.blind}."
-    if _passes_a_copy(limit, row):
-        return f"{where} decides nothing: a full copy of the training rows would pass this limit."
-    return ""
+        return lacking.BLIND.format(where=where, why=row.blind)
+    return lacking.PASSES_A_COPY.format(where=where) if _passes_a_copy(limit, row) else ""
 
 
 def _passes_a_copy(limit: Limit, row: Row) -> bool:
@@ -355,9 +346,7 @@ def _words(limit: Limit, row: Row, result: Result, sides: list[LimitSide]) -> st
     if result is Result.INSUFFICIENT:
         beyond = f"both limits, {number}" if len(sides) == 2 else f"the limit {number}"
         ends = f"from {told(low)} to {told(high)}"
-        return (
-            f"The {level}interval, {ends}, reaches beyond {beyond}, so the evidence is insufficient.{aside}"
-        )
+        return lacking.STRADDLES.format(level=level, ends=ends, limits=beyond) + aside
     if len(sides) == 2:
         span = f"its ends are {told(low)} and {told(high)}"
         return f"The whole {level}interval is within the limits {number}: {span}.{aside}"
@@ -369,14 +358,11 @@ def _words(limit: Limit, row: Row, result: Result, sides: list[LimitSide]) -> st
 
 def _outlook(limit: Limit, row: Row, needed: int | None) -> str:
     if any(row.value == side.number for side in limit.sides):
-        return "The value is exactly at the limit: more attempts would not be likely to decide it."
+        return lacking.AT_THE_LIMIT
     if needed is None:
-        return f"More than {_MOST_TIMES} times the attempts or rows would be needed." if row.n else ""
-    way = "pass" if limit.allows(row.value) else "fail"
-    return (
-        f"About {needed:,} attempts or rows instead of {row.n:,} would probably decide it. "
-        f"The value {format_number(row.value, row.unit)} would then be a {way}."
-    )
+        return lacking.TOO_MANY.format(times=_MOST_TIMES) if row.n else ""
+    way, value = "pass" if limit.allows(row.value) else "fail", format_number(row.value, row.unit)
+    return lacking.OUTLOOK.format(needed=needed, n=row.n, value=value, way=way)
 
 
 def _closeness(limit: Limit, decision: Decision) -> float:

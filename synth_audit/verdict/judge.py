@@ -1,18 +1,25 @@
-"""The gate: a suite applied to an audit's outcomes and to the synthetic table, failing closed."""
+"""The gate: a suite applied to an audit's outcomes and to the synthetic table, failing closed.
+
+Measurements as gates see them are also a flat table, for the review folder.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+import pyarrow as pa
+
 from synth_audit import registry
+from synth_audit.findings import measurement
 from synth_audit.findings.measurement import Direction, Measurement
 from synth_audit.findings.sensitivity import REFERENCE_RATIO, Sensitivity
 from synth_audit.findings.verdict import GateReport, GateResult, Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Leak, Status
 from synth_audit.store.evidence import Evidence
+from synth_audit.verdict import insufficient_evidence as lacking
 from synth_audit.verdict.criteria import CONTRACT, answers_result, decides, fitness_result
-from synth_audit.verdict.gate_decision import MORE, Decision, Limit, Row, decide, first_few, undecided
+from synth_audit.verdict.gate_decision import Decision, Limit, Row, decide, first_few, undecided
 from synth_audit.verdict.privacy_budget import Promise, promise_results
 from synth_audit.verdict.suite import Gate, Suite
 from synth_audit.verdict.table_checks import check_buildable, contract_result, table_result
@@ -20,8 +27,8 @@ from synth_audit.verdict.table_checks import check_buildable, contract_result, t
 BUILT_IN = (CONTRACT,)
 """The gate that no suite need name and none can leave out; it blocks."""
 
-_COLUMNS_SHOWN = 5
-"""Columns that an explanation names."""
+COLUMNS_SHOWN = 5
+"""Columns that an explanation or a finding names."""
 
 
 def sensitivity_checked_rows(outcome: AuditOutcome) -> list[Row]:
@@ -42,9 +49,9 @@ def _sensitivity_checked(row: Row, m: Measurement, outcome: AuditOutcome) -> Row
     about = m.id.derived_from or m.id
     response = next((r for r in outcome.responses if r.id == about), None)
     if response is None:
-        return replace(row, blind=f"the known-answer check did not try {about if derived else 'it'}")
+        return replace(row, blind=lacking.NOT_TRIED.format(what=about if derived else "it"))
     if response.sensitivity is Sensitivity.INSENSITIVE or response.full is None:
-        reason = response.reason or "no answer to planted leaks was kept"
+        reason = response.reason or lacking.NO_ANSWER
         return replace(row, blind=f"{about}: {reason}" if derived else reason)
     if derived:
         return row
@@ -153,8 +160,9 @@ def _measured_result(
 ) -> GateResult:
     """One gate's result; where a deciding gate failed (``lost``), no hope is held out for undecided ones."""
     explanation = f"{decision.explanation} {'' if lost else decision.outlook}".strip()
-    if decision.result is not Result.PASS and (columns := _columns_at_fault(limit, outcomes)):
-        explanation = f"{explanation} {columns}"
+    columns = [] if limit.measurement.column else proven_columns(limit.audit, outcomes)
+    if decision.result is not Result.PASS and columns:
+        explanation += f" Each of these columns proves it alone: {first_few(columns, COLUMNS_SHOWN)}."
     if decision.value is None:  # the gate's own advice is about a number that is bad, not one that is absent
         why, advice = _absent(limit, outcomes)
         if not any(limit.applies_to(m.id) for m in _measured(outcomes)):
@@ -177,22 +185,19 @@ def _measured_result(
     )
 
 
-def _columns_at_fault(limit: Limit, outcomes: Sequence[AuditOutcome]) -> str:
-    """Columns for which the gate's audit proves by itself what it looks for, the worst first.
+def proven_columns(audit: str, outcomes: Sequence[AuditOutcome]) -> list[str]:
+    """Columns for each of which an audit proves by itself what it looks for, the worst first.
 
     That is a number for a column, lower being safer, whose whole interval lies beyond its exact reference.
     """
     proven = [
         m
-        for m in _measured([o for o in outcomes if o.audit == limit.audit])
+        for m in _measured([o for o in outcomes if o.audit == audit])
         if m.id.column and m.id.derived_from is None and m.direction is Direction.LOWER and m.finite
         if m.interval and m.reference and m.reference.interval is None and not m.short
         if m.interval.low > max(0.0, m.reference.value)
     ]
-    names = list(dict.fromkeys(m.id.column for m in sorted(proven, key=lambda m: -m.value)))
-    if not names or limit.measurement.column:
-        return ""
-    return f"It is proven for the columns by themselves: {first_few(names, _COLUMNS_SHOWN)}."
+    return list(dict.fromkeys(m.id.column for m in sorted(proven, key=lambda m: -m.value)))
 
 
 def _advice(gate: Gate, limit: Limit, decision: Decision, lost: bool) -> str:
@@ -201,15 +206,15 @@ def _advice(gate: Gate, limit: Limit, decision: Decision, lost: bool) -> str:
     if decision.result is Result.FAIL:
         general = "Do not release this table." if gate.blocking else "Weigh this before releasing."
     elif lost and gate.blocking:
-        general = "Another gate has failed: more evidence here would not let the table leave."
+        general = lacking.ALREADY_LOST
     elif gate.undecided:
-        general = "What was not found may be there unseen."
+        general = lacking.UNSEEN
     elif decision.n_needed and not limit.allows(decision.value):
-        general = "The value itself is beyond the limit, so more evidence would probably end in a fail."
+        general = lacking.WOULD_FAIL
     elif decision.n_needed:
-        general = f"Repeat the audit with at least {decision.n_needed:,} {MORE}."
+        general = lacking.REPEAT.format(n=decision.n_needed)
     else:
-        general = "More rows may not help."
+        general = lacking.NO_OUTLOOK
     return f"{general} {gate.advice}".strip()
 
 
@@ -218,21 +223,115 @@ def _absent(limit: Limit, outcomes: Sequence[AuditOutcome]) -> tuple[str, str]:
     audit = limit.audit
     found = next((o for o in outcomes if o.audit == audit), None)
     if found is None:
-        advice = f"Run the audit: add {audit} to the plan's `audits`, or leave out `--only`."
-        return f"The audit {audit} was not part of this run.", advice
-    if found.status is Status.ERROR:
-        advice = "The audit failed, which says nothing about the table: mend its cause and audit again."
-        return f"The audit {audit} ended in an error ({found.reason}).", advice
-    if found.status is Status.NOT_APPLICABLE:
-        advice = (
-            "Give the audit what it lacks: other settings under `audits`, control rows, or a role in the "
-            "plan's `columns` (such as `role: target`)."
-        )
-        return f"The audit {audit} was not applicable: {found.reason}.", advice
-    why = f"The audit {audit} ran but could not measure it; its notes say why."
+        why, advice = lacking.NOT_RUN
+        return why.format(audit=audit), advice.format(audit=audit)
+    if found.status is not Status.MEASURED:
+        why, advice = lacking.ERROR if found.status is Status.ERROR else lacking.NOT_APPLICABLE
+        return why.format(audit=audit, reason=found.reason), advice
+    why = lacking.NOT_MEASURED.format(audit=audit)
     if limit.measurement.quantity == REFERENCE_RATIO.name:
-        why = "A ratio needs a reference that was measured on control rows and is not 0."
+        why = lacking.NO_REFERENCE
     if near := sorted(m.id for m in found.measurements if m.id.whole == limit.measurement.whole):
         scopes = [x.scope or "the empty one" for x in near[:5]]
-        return why, f"The number exists with the scope {' or '.join(scopes)}: name one in the gate."
-    return why, "The table gives the audit nothing to measure here; see what it reports instead."
+        return why, lacking.OTHER_SCOPE.format(scopes=" or ".join(scopes))
+    return why, lacking.NOTHING_TO_MEASURE
+
+
+_FRAME_COLUMNS: tuple[tuple[str, pa.DataType, Callable[[AuditOutcome, Measurement, Row], object]], ...] = (
+    ("audit", pa.string(), lambda o, m, row: o.audit),
+    ("quantity", pa.string(), lambda o, m, row: m.id.quantity),
+    ("setting", pa.string(), lambda o, m, row: m.id.setting),
+    ("column", pa.string(), lambda o, m, row: m.id.column),
+    ("derived_from", pa.string(), lambda o, m, row: str(m.id.derived_from or "")),
+    ("id", pa.string(), lambda o, m, row: str(m.id)),
+    ("name", pa.string(), lambda o, m, row: m.id.name),
+    ("scope", pa.string(), lambda o, m, row: m.id.scope),
+    ("value", pa.float64(), lambda o, m, row: row.value),
+    ("ci_low", pa.float64(), lambda o, m, row: row.low),
+    ("ci_high", pa.float64(), lambda o, m, row: row.high),
+    ("level", pa.float64(), lambda o, m, row: row.level),
+    ("n_requested", pa.int64(), lambda o, m, row: m.n_requested),
+    ("n_achieved", pa.int64(), lambda o, m, row: row.n),
+    ("n_minimum", pa.int64(), lambda o, m, row: row.n_minimum),
+    ("unit", pa.string(), lambda o, m, row: m.unit),
+    ("direction", pa.string(), lambda o, m, row: str(m.direction)),
+    ("outcome", pa.string(), lambda o, m, row: str(o.status)),
+    ("insensitive", pa.string(), lambda o, m, row: row.blind),
+    ("copy_low", pa.float64(), lambda o, m, row: row.copy_low),
+    ("copy_high", pa.float64(), lambda o, m, row: row.copy_high),
+    ("worse", pa.string(), lambda o, m, row: row.worse),
+)
+"""Name, type and value of each column, from an audit's outcome, a measurement and its row as gates see it."""
+
+_IDENTITY = ("quantity", "setting", "column", "derived_from", "id", "name", "scope")
+"""Columns that are empty, and not missing, where an audit has no measurement."""
+
+
+def measurement_frame(evidence: Evidence) -> pa.Table:
+    """One row per measurement; an audit without any has one row that says why in ``outcome``.
+
+    ``id`` is the text of its identity, ``name`` and ``scope`` the parts of that text before and inside the
+    brackets, ``derived_from`` the text of another's.
+
+    ``insensitive`` says why the known-answer check does not vouch for a number (empty when it does, or when
+    it need not), ``copy_low`` and ``copy_high`` are its interval on a full copy of train, and ``worse`` is
+    the way it moves there: what ``expect_measurement_to_be_within`` needs to decide as the audit did.
+    """
+    rows = [row for outcome in evidence.outcomes for row in _rows(outcome)]
+    return pa.Table.from_pylist(rows, schema=pa.schema([column[:2] for column in _FRAME_COLUMNS]))
+
+
+def judged_row(record: Mapping[str, object]) -> Row | None:
+    """The row that a gate judges, from a record of the table as pandas or Arrow reads it.
+
+    pandas reads what is absent as NaN. An interval is there when its level is; an end that is missing
+    from it is damage, which no gate passes.
+
+    Returns:
+        None for a record that is no measurement of an audit that ended *measured*.
+
+    Raises:
+        KeyError: a column is missing. MeasurementNameError: an ``id`` is no name of a measurement.
+    """
+    if record["outcome"] != Status.MEASURED or not record["id"]:
+        return None
+    level = _number(record["level"])
+    low, high = (None if level is None else _float(record[end]) for end in ("ci_low", "ci_high"))
+    insensitive, worse = record["insensitive"], record["worse"]
+    return Row(
+        id=measurement.read(str(record["id"])),
+        value=_float(record["value"]),
+        low=low,
+        high=high,
+        level=level,
+        n=_whole(record["n_achieved"]),
+        n_minimum=_whole(record["n_minimum"]),
+        blind=insensitive if isinstance(insensitive, str) else "nothing says whether it would see a leak",
+        unit=str(record["unit"]),
+        copy_low=_number(record["copy_low"]),
+        copy_high=_number(record["copy_high"]),
+        worse=worse if isinstance(worse, str) else None,
+    )
+
+
+def _rows(outcome: AuditOutcome) -> list[dict[str, object]]:
+    if not outcome.measurements:
+        return [{"audit": outcome.audit, "outcome": str(outcome.status), **dict.fromkeys(_IDENTITY, "")}]
+    checked = zip(outcome.measurements, sensitivity_checked_rows(outcome), strict=True)
+    return [{name: value(outcome, m, row) for name, _, value in _FRAME_COLUMNS} for m, row in checked]
+
+
+def _float(x: object) -> float:
+    number = _number(x)
+    return float("nan") if number is None else number
+
+
+def _number(x: object) -> float | None:
+    """A number; None where pandas or Arrow says that there is none."""
+    number = float(x) if isinstance(x, (int, float)) else None
+    return None if number is None or number != number else number
+
+
+def _whole(x: object) -> int | None:
+    number = _number(x)
+    return None if number is None else int(number)

@@ -13,6 +13,7 @@ from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.stats.attack_success import corrected_level
 from synth_audit.stats.resampling import critical_value
+from synth_audit.verdict import insufficient_evidence as lacking
 from synth_audit.verdict.criteria import PRIVACY_BUDGET, REFUTED, own_result
 
 EPSILON_REFUTED = "epsilon_refuted"
@@ -26,8 +27,6 @@ EPSILON_CEILING = "epsilon_ceiling"
 
 _SLACK = 1e-9
 """Share by which a sum may exceed its budget by rounding alone."""
-
-_UNDECIDED_ADVICE = "Allow more time (`execution.deadline`), or more iterations, and audit again."
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def _refuted(outcomes: Sequence[AuditOutcome]) -> GateResult:
     refuted = low is not None and low > 0
     undecided = next(filter(None, map(_undecided, games)), "")
     if undecided and not refuted:
-        return own_result(REFUTED, Result.INSUFFICIENT, undecided, _UNDECIDED_ADVICE)
+        return own_result(REFUTED, Result.INSUFFICIENT, undecided, lacking.MORE_TIME)
     if worst is None:
         return own_result(
             REFUTED, Result.PASS, "No game was played against the guarantee, so none refutes it."
@@ -123,9 +122,9 @@ def _undecided(game: AuditOutcome) -> str:
     """Why a game that was to be played says nothing of the guarantee; empty when it does, or was none."""
     declared = [quantity.name for quantity in game.info.quantities] if game.info else []
     if game.status is not Status.MEASURED and game.cut_short and EPSILON_REFUTED in declared:
-        return f"The audit {game.audit} did not come to an end, so nobody knows whether it would refute it."
+        return lacking.GAME_CUT_SHORT.format(audit=game.audit)
     if not all(map(_known, _measured([game], EPSILON_REFUTED))):
-        return f"The lower bound on epsilon of the audit {game.audit} could not be computed."
+        return lacking.GAME_NOT_COMPUTED.format(audit=game.audit)
     return ""
 
 

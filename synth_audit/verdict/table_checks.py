@@ -11,6 +11,7 @@ from synth_audit.findings.verdict import GateResult, Result, TableCheck
 from synth_audit.plugins.generator import FEWEST_PEOPLE
 from synth_audit.table.schema import Column, Schema, quantitative
 from synth_audit.table.table import Table
+from synth_audit.verdict import insufficient_evidence as lacking
 from synth_audit.verdict.criteria import CONTRACT, own_result
 from synth_audit.verdict.suite import Gate, Suite, key_of
 
@@ -172,17 +173,15 @@ def contract_result(checks: Sequence[TableCheck]) -> GateResult:
     result, explanation = _combined(mine, expected=len(parts))
     if sum(part["type"] == COLUMNS_TYPE for part in parts.values()) != 1:
         result = Result.FAIL if result is Result.FAIL else Result.INSUFFICIENT
-        explanation = "The released columns themselves were not checked exactly once."
+        explanation = lacking.COLUMNS_UNCHECKED
     return own_result(CONTRACT, result, explanation, _CONTRACT_ADVICE)
 
 
 def _combined(checks: Sequence[TableCheck], *, expected: int) -> tuple[Result, str]:
     """One result of several checks: the worst; fewer or more of them than expected decide nothing."""
     if len(checks) != expected or not checks:
-        return (
-            Result.INSUFFICIENT,
-            f"The table was checked {len(checks)} times for this, not {max(expected, 1)}.",
-        )
+        why = lacking.CHECKED_TIMES.format(times=len(checks), wanted=max(expected, 1))
+        return Result.INSUFFICIENT, why
     failed = [c.explanation for c in checks if c.met is False]
     unknown = [c.explanation for c in checks if c.met is None]
     if failed or unknown:
@@ -196,7 +195,7 @@ def _check_words(expectation: Mapping[str, Any], met: bool | None, table: Table)
     column = f"Column {kwargs['column']!r}" if "column" in kwargs else "The table"
     words = str(expectation["type"]).removeprefix("expect_").replace("_", " ")
     if met is None:
-        return f"{column}: {words!r} could not be evaluated."
+        return lacking.NOT_EVALUATED.format(what=f"{column}: {words!r}")
     if met:
         return f"{column} meets {words!r}."
     if expectation["type"] == COLUMNS_TYPE:

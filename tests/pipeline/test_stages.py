@@ -179,7 +179,7 @@ def test_measurements_are_a_flat_table(complete):
 
 
 def test_an_audit_without_measurements_keeps_its_row(finished):
-    from synth_audit.verdict.measurement_frame import measurement_frame
+    from synth_audit.verdict.judge import measurement_frame
 
     first, *rest = finished.evidence.outcomes
     broken = replace(first, status=Status.ERROR, measurements=(), reason="ValueError at x.py:1 in run")

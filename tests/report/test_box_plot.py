@@ -11,7 +11,7 @@ from report_sweeps import box_series
 
 from synth_audit.findings.measurement import BOX_LINES, Measurement, MeasurementId, Reference, Series
 from synth_audit.report import charts, render_report
-from synth_audit.report.audits import references
+from synth_audit.report.chapters import references
 from synth_audit.report.charts import Beside, picture_of
 
 SPACE = "{http://www.w3.org/2000/svg}"

@@ -94,7 +94,7 @@ def test_a_refusal_says_why_in_plain_words_and_no_signature_releases_it(build: M
     assert view["reasons"][0] == "Fail: 2.14\u00a0% of rows are copies."
     title, body = render_certificate(failed).split("</style>")
     assert "<title>Refusal: " in title
-    assert "No signature changes that." in text(body)
+    assert "Signing this page does not release it." in text(body)
     assert "certificate" not in text(body).lower()
 
 
@@ -108,7 +108,9 @@ def test_an_open_criterion_is_the_third_line_of_a_pass_and_is_said_of_a_refusal_
     undecided = both_pages(render_certificate(build.undecided()))
     assert undecided.index("could not be decided on this table") < undecided.index("Safe to release")
     failed = both_pages(render_certificate(build.failing()))
-    assert failed.index("Fail: ") < failed.index("Singling out could not be decided on this table.")
+    assert failed.index("Fail: ") < failed.index(
+        "Singling out could not be decided on this table: the evidence is insufficient."
+    )
 
 
 def test_the_scope_of_the_plan_is_shown_and_its_absence_is_said(build: ModuleType) -> None:
@@ -224,9 +226,7 @@ def test_the_assessment_says_who_what_and_how_many(build: ModuleType) -> None:
     assert "9,758 control people" in tried
     assert "Singling out, 242 to 719 of 39,084 people; linkability, not tested;" in result
     assert residual.startswith("Within limit: singling out and membership. Insufficient evidence: inference.")
-    assert (
-        "Measures: at most 3 reports. No mathematical guarantee limits what the release reveals" in residual
-    )
+    assert "Measures in the plan: at most 3 reports. No mathematical guarantee limits" in residual
     assert "Owner: clinical data. Reviewer: data protection officer. Next review: 30 June 2027." in residual
 
 
@@ -236,8 +236,8 @@ def test_measures_are_those_of_plan_and_generator(build: ModuleType) -> None:
     plan = {**evidence.plan, "coarsen": {"columns": {"age": {"step": 5}}}, "release": {"approvals": 2}}
     guarded = replace(evidence, generator=generator, plan=plan).sealed()
     residual = assessment(guarded, residual_risks(guarded))[-1][1]
-    known = "Measures: differential privacy (ε = 1, δ = 1.0 × 10⁻⁵), 1 column coarsened and 2 approvals."
-    assert known in residual
+    known = "differential privacy (ε = 1, δ = 1.0 × 10⁻⁵), 1 column coarsened and 2 approvals."
+    assert f"Measures in the plan: {known}" in residual
 
 
 def refused(build: ModuleType, *gates: GateResult) -> tuple[str, ...]:
@@ -284,6 +284,23 @@ def test_gates_of_one_cause_are_one_reason(build: ModuleType) -> None:
     others = (failed(build, name, "singling_out.risk") for name in ("third", "fourth", "fifth"))
     [told] = refused(build, first, second, *others)
     assert told.endswith("Also failed: “second”, “third”, “fourth” and 1 more.")
+
+
+def test_a_finding_names_the_columns_or_secrets_that_evidence_knows(build: ModuleType) -> None:
+    risks = [
+        build.measurement(f"inference.{name}", value, 0.01, column=column, unit=unit)
+        for name, column, value, unit in (
+            ("overall", "", 0.5, "share of secrets"),
+            ("risk", "sex", 0.3, "share of people"),
+            ("risk", "age", 0.6, "share of people"),
+        )
+    ]
+    secrets = replace(build.singling_out(), audit="inference", measurements=tuple(risks), responses=())
+    gates = (failed(build, "a", "inference.overall"), failed(build, "b", "singling_out.risk"))
+    for result, columns in ((Result.FAIL, "Columns: age, workclass."), (Result.PASS, "")):
+        report = build.report_of(tuple(replace(g, result=result) for g in gates))
+        known = build.evidence((secrets, build.singling_out()), report, records=build.RECORDS)
+        assert [g.columns for g in gates_of(known)] == ["Secrets: age, sex.", columns]
 
 
 def test_copies_are_counted_in_people_and_not_in_rows(build: ModuleType) -> None:

@@ -67,6 +67,11 @@ def test_both_answers_stand_on_the_first_screen(build: ModuleType) -> None:
     assert "advisory" not in first
     page = text(render_report(build.passing()))
     assert "Fit for purpose: not tested" in page[: page.index("Gates")]
+    useful = build.unfit(Result.PASS).gates.results
+    report = build.report_of((build.gate("copies", "Copies", Result.FAIL), *useful))
+    refused = render_certificate(build.evidence((build.singling_out(),), report))
+    assert "Fit for purpose: yes Usefulness is not why the table is refused." in text(refused)
+    assert '<div class=""><dt>Fit for purpose:</dt>' in refused
 
 
 @pytest.mark.parametrize("render", [render_report, render_certificate])

@@ -13,10 +13,9 @@ from report_sweeps import box_series, candidate, sweep
 
 from synth_audit.findings.measurement import Direction, MeasurementId, read
 from synth_audit.findings.verdict import Result
-from synth_audit.report import sweep_charts
+from synth_audit.report import study_pages
 from synth_audit.report.panels import matrix_svg
-from synth_audit.report.study_pages import render_frontier, write_frontier
-from synth_audit.report.sweep_charts import (
+from synth_audit.report.study_pages import (
     Axis,
     Dot,
     axis_of,
@@ -24,7 +23,9 @@ from synth_audit.report.sweep_charts import (
     direction_of,
     gate_rows,
     matrix_pictures,
+    render_frontier,
     short_names,
+    write_frontier,
 )
 from synth_audit.studies.frontier import Correlations, FrontierRecord, GateOutcome
 
@@ -80,13 +81,13 @@ def test_it_says_where_privacy_is_gated_by_nothing_and_where_a_split_was_kept() 
 
 @pytest.mark.parametrize(("verdicts", "said"), [
     (("fail", "fail"), ("Where gates failed",)),
-    (("fail", "insufficient evidence"), ("Where gates failed", "Where evidence is lacking")),
+    (("fail", "insufficient evidence"), ("Where gates failed", "Where evidence is insufficient")),
     (("error",), ("Where there is no table",)),
 ])  # fmt: skip
 def test_it_says_what_to_do_when_none_passed(verdicts: tuple[str, ...], said: tuple[str, ...]) -> None:
     page = text(render_frontier(sweep(*(candidate(i, v, 0.5, 0.6) for i, v in enumerate(verdicts)))))
     assert "No candidate may be released." in page
-    every = ("Where gates failed", "Where evidence is lacking", "Where there is no table")
+    every = ("Where gates failed", "Where evidence is insufficient", "Where there is no table")
     assert [s for s in every if s in page] == list(said)
     assert "Chosen" not in page
 
@@ -116,7 +117,7 @@ def test_the_table_holds_every_candidate_with_what_went_wrong() -> None:
         "all 2 passed",
     ):
         assert words in page
-    assert "1 passed, 1 failed" in page
+    assert "1 failed, 1 passed" in page
     assert "Not in the plot, for want of a number that can be relied on: vine truncation=26." in page
 
 
@@ -244,7 +245,7 @@ def test_better_is_always_right_and_up(privacy_up: bool, utility_up: bool) -> No
         (low if privacy_up else high, low if utility_up else high),
         (high if privacy_up else low, high if utility_up else low),
     ]
-    drawing = sweep_charts.scatter_svg(
+    drawing = study_pages.scatter_svg(
         dots(*pairs), Axis("P", "", privacy_up), Axis("U", "", utility_up), anchor="p", title="T"
     )
     (x0, y0), (x1, y1) = centres(drawing)
@@ -255,7 +256,7 @@ def test_better_is_always_right_and_up(privacy_up: bool, utility_up: bool) -> No
 
 def test_the_chosen_point_has_a_ring_and_unknown_directions_no_arrow() -> None:
     axis = Axis("P", "", None)
-    drawing = sweep_charts.scatter_svg(
+    drawing = study_pages.scatter_svg(
         dots((0.1, 0.2), (0.3, 0.4), chosen=1), axis, axis, anchor="p", title="T"
     )
     assert len(re.findall(r'r="12"', drawing)) == 1
@@ -266,7 +267,7 @@ def test_the_chosen_point_has_a_ring_and_unknown_directions_no_arrow() -> None:
 @pytest.mark.parametrize("n", [4, 20])
 def test_points_upon_each_other_keep_their_labels_apart(n: int) -> None:
     axis = Axis("P", "", True)
-    drawing = sweep_charts.scatter_svg(dots(*[(0.5, 0.5)] * n), axis, axis, anchor="p", title="T")
+    drawing = study_pages.scatter_svg(dots(*[(0.5, 0.5)] * n), axis, axis, anchor="p", title="T")
     labels = [n for n in ElementTree.fromstring(drawing).iter(f"{SPACE}text") if n.get("paint-order")]  # noqa: S314
     places = [(float(n.get("x", 0)), float(n.get("y", 0))) for n in labels]
     assert len(places) == n

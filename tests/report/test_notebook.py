@@ -11,7 +11,7 @@ from report_reading import text  # made importable by conftest.py
 
 from synth_audit.plugins.audit import Status
 from synth_audit.report.gates import gates_of
-from synth_audit.report.notebook import shown
+from synth_audit.report.page import shown
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.comparison import compare
 

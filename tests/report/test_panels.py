@@ -11,7 +11,7 @@ import pytest
 
 from synth_audit.findings.measurement import Measurement, MeasurementId, Series
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.report.audits import AuditView, pictures_of
+from synth_audit.report.chapters import AuditView, pictures_of
 from synth_audit.report.charts import series_svg
 from synth_audit.report.page import render
 from synth_audit.report.panels import PANELS, density_scale, density_svg, matrix_svg, panels_picture

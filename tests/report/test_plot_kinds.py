@@ -9,7 +9,7 @@ import pytest
 
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.report import render_report, svg
-from synth_audit.report.audits import pictures_of
+from synth_audit.report.chapters import pictures_of
 from synth_audit.report.charts import CHARTS, ChartKind, line_rows
 from synth_audit.report.svg import Plot
 from synth_audit.store.evidence import Evidence, parse_evidence

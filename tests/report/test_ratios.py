@@ -11,7 +11,7 @@ import pytest
 from synth_audit.findings.measurement import Interval, Measurement, MeasurementId, Reference
 from synth_audit.findings.sensitivity import REFERENCE_RATIO
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.report.audits import AuditView, reference
+from synth_audit.report.chapters import AuditView, reference
 
 GAP = MeasurementId("gaps", "gap")
 NB = "\u00a0"

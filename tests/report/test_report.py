@@ -16,11 +16,11 @@ import pytest
 from synth_audit.findings.measurement import Direction, Measurement, MeasurementId
 from synth_audit.findings.verdict import Result
 from synth_audit.report import render_report
-from synth_audit.report.audits import worst_first
+from synth_audit.report.chapters import worst_first
 from synth_audit.report.gates import gate_views
 from synth_audit.store.evidence import parse_evidence
 from synth_audit.store.reports import marks_of, read_marks
-from synth_audit.verdict.gate_decision import MORE
+from synth_audit.verdict import insufficient_evidence as lacking
 
 KINDS = ("passing", "failing", "undecided", "hostile", "crowded")
 VOID = {"meta", "br", "hr", "img", "input", "link"}
@@ -152,7 +152,7 @@ def test_what_keeps_the_release_in_comes_first(pages: dict[str, str]) -> None:
     membership, singling_out = re.findall(r'<li id="gate-\d+" class="(\w+)"', pages["failing"])[:2], "open"
     assert membership == ["fail", "pass"]
     assert re.findall(r'<li id="gate-\d+" class="(\w+)"', pages["failing"])[2] == singling_out
-    outlook = f"About 5,400 {MORE} would probably decide it."
+    outlook = lacking.WOULD_DECIDE.format(n=5400)
     assert outlook in pages["undecided"]
     assert outlook not in pages["failing"]
     assert "The audit density_ratio ended in an error." in pages["undecided"]

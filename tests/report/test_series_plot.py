@@ -9,8 +9,7 @@ import pytest
 
 from synth_audit.findings.measurement import BOX_LINES, MeasurementId, Series
 from synth_audit.findings.verdict import GateResult, Result
-from synth_audit.report import charts, interval_charts, svg
-from synth_audit.report import interval_charts as suite_overview
+from synth_audit.report import charts, svg
 
 NAN = math.nan
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -144,7 +143,7 @@ def test_lines_differ_without_colour() -> None:
 
 
 def drawn(gate: GateResult, unit: str) -> str:
-    return str(interval_charts.gate_picture(gate, unit, "g"))
+    return str(charts.gate_picture(gate, unit, "g"))
 
 
 @pytest.mark.parametrize("result", list(Result))
@@ -165,8 +164,8 @@ def test_gates_give_sound_pictures(build: ModuleType, numbers: dict[str, float],
         if gate.value is not None and math.isfinite(gate.value):
             check_picture(drawn(gate, unit))
         else:
-            assert interval_charts.gate_picture(gate, unit, "g") is None
-        check_picture(suite_overview.suite_overview_svg([gate, gate], units={"a.b": unit}))
+            assert charts.gate_picture(gate, unit, "g") is None
+        check_picture(charts.suite_overview_svg([gate, gate], units={"a.b": unit}))
 
 
 def test_the_limit_stands_between_what_passes_and_what_fails(build: ModuleType) -> None:
@@ -201,11 +200,11 @@ def test_a_share_of_zero_is_drawn_on_a_scale_of_shares(build: ModuleType) -> Non
 
 
 def test_an_empty_suite_gives_a_picture() -> None:
-    assert "The suite has no gates." in suite_overview.suite_overview_svg([])
+    assert "The suite has no gates." in charts.suite_overview_svg([])
 
 
 def test_units_come_from_measurements_and_declarations(build: ModuleType) -> None:
-    units = suite_overview.units_of(build.passing())
+    units = charts.units_of(build.passing())
     assert units[MeasurementId("singling_out", "risk")] == "share"
     assert units[MeasurementId("marginals", "tv")] == "distance"
 

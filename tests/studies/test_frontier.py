@@ -163,7 +163,10 @@ def test_none_is_chosen_when_none_passes_or_none_is_measured():
         (candidate("a", "fail"), candidate("b", "error"), candidate("c", "insufficient evidence"))
     )
     assert chosen is None
-    assert reason == "None of 3 candidates may leave: 1 failed a gate, 1 gave no table, 1 lacked evidence."
+    assert (
+        reason
+        == "None of 3 candidates may leave: 1 failed a gate, 1 gave no table, 1 had insufficient evidence."
+    )
     chosen, reason = choose(ranked(candidate("a", privacy=None), candidate("b", utility=None)))
     assert chosen is None
     assert "not both measured for any of them" in reason

@@ -64,6 +64,9 @@ def test_an_audit_that_ran_is_an_answer_only_where_gates_on_it_were_decided(resu
     found = state_of("singling out", [outcome("singling_out"), outcome("exact_match")], results)
     assert found.state == state
     assert bool(found.reason) == (state not in ("within limit", "beyond limit"))
+    deciding = any(g.blocking for g in results)
+    assert (found.kind == "fail") == (state == "beyond limit" and deciding)
+    assert bool(found.remark) == (bool(found.reason) or not deciding)
 
 
 @pytest.mark.parametrize("absent", ["closest_record", "an_audit_that_nobody_has"])
@@ -118,7 +121,7 @@ def test_a_reader_is_warned_first_of_what_could_not_be_tested_or_decided():
         return state_of("linkability", ran, results).warning
 
     assert warning(blind) == "Linkability could not be tested on this table."
-    assert warning(wide) == "Linkability could not be decided on this table."
+    assert warning(wide) == "Linkability could not be decided on this table: the evidence is insufficient."
     assert warning(wide, blind) == "Linkability could not be tested on this table."
     assert warning() == "Linkability was not tested."
     assert warning(replace(wide, result=Result.PASS)) == warning(replace(wide, result=Result.FAIL)) == ""

@@ -19,8 +19,7 @@ from synth_audit.findings.measurement import Direction, Interval, Measurement, M
 from synth_audit.findings.sensitivity import PlantedResult, Sensitivity, SensitivityCurve
 from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.verdict.judge import BUILT_IN, judge
-from synth_audit.verdict.measurement_frame import measurement_frame
+from synth_audit.verdict.judge import BUILT_IN, judge, measurement_frame
 from synth_audit.verdict.suite import load_suite, parse_suite
 
 SHIPPED = sorted(p.name for p in resource_folder("expectations").glob("*.json"))

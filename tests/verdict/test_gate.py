@@ -525,4 +525,4 @@ def test_columns_for_which_the_audit_proves_it_are_named_where_the_gate_does_not
     for value, named in ((0.9, True), (0.0, False)):
         found = outcome(measured(value, value - 0.001, value + 0.001), *of_columns)
         result = judge(SUITE, [found], HELD).results[-1]
-        assert ("by themselves: age, wage." in result.explanation) is named
+        assert ("proves it alone: age, wage." in result.explanation) is named

@@ -73,7 +73,7 @@ MODEL_RATE = declare.descriptive(
 
 EXCESS = declare.excess_over_control(
     "excess_people",
-    "People given away to one who knows a few columns or half of them",
+    "People given away by the worst of several sets of known columns",
     unit=measurement.PEOPLE,
     proportional=False,  # a guess that is right by luck is no excess, and luck differs by secret
     help="Share of people in the training data whose secret is guessed rightly beyond what guesses about "

@@ -33,6 +33,7 @@ from synth_audit.findings.measurement import (
     Reference,
     SampleCounts,
 )
+from synth_audit.findings.sensitivity import SURELY
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.stats.attack_success import corrected_level
 from synth_audit.stats.roc import auroc
@@ -82,8 +83,8 @@ LIMIT = Quantity(
     "detection_limit",
     "Smallest leak that would have been found",
     help=(
-        "Share of training people whose leak this audit would have found on this table with 95 % "
-        "probability: for each class of leak, and the largest of those in which a row is of one person. "
+        f"Share of training people whose leak this audit would have found on this table {SURELY}: "
+        "for each class of leak, and the largest of those in which a row is of one person. "
         "A smaller leak may stay unseen. 1 where no limit is established."
     ),
     proportional=False,

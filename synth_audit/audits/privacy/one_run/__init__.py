@@ -1,4 +1,4 @@
-"""One run: what this release costs at least, from the random split and no further fit."""
+"""One run: a proven lower bound on the privacy cost, from the random split and no further fit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FEWEST_GUESSES = 10
 
 EMPIRICAL_EPSILON = measurement.Quantity(
     "empirical_epsilon",
-    "Epsilon that this release costs at least",
+    "Proven lower bound on ε",
     unit="epsilon",
     range=(0.0, bounds.LARGEST),
     proportional=False,  # a logarithm
@@ -376,7 +376,7 @@ class OneRun:
     subsets: int = 20
 
     info: ClassVar[AuditInfo] = AuditInfo(
-        title="What this release costs at least",
+        title="Proven privacy cost",
         question="How much does this release provably reveal about who was in the training set?",
         threat_model=(
             "An adversary holds the release and the records of training and control people, and names some "

@@ -53,7 +53,7 @@ _SAME = 1e-9
 
 EXCESS = excess_over_control(
     "excess_people",
-    "People given away to one who knows a few columns",
+    "People given away by the worst set of known columns",
     unit=measurement.PEOPLE,
     proportional=False,  # a claim that is right by luck is no excess, and luck differs by column
     help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
