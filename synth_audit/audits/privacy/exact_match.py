@@ -88,6 +88,16 @@ IDENTIFIER_REUSE = measurement.Quantity(
     help="Zero when the release has no identifier column, as it should.",
 )
 
+QUANTITIES = (
+    SHARE,
+    CONTROL_SHARE,
+    EXCESS,
+    UNIQUE_EXCESS,
+    RECORD_EXCESS,
+    ALL_BUT_ONE_EXCESS,
+    IDENTIFIER_REUSE,
+)
+
 _NATURAL = measurement.Reference(0.0, "as many as among people the generator never saw")
 
 
@@ -213,15 +223,7 @@ class ExactMatch:
             "Copies that were changed in several columns; the closest-record audit looks for those. A row "
             "that equals a training row may be a coincidence, which is why the natural rate is subtracted."
         ),
-        quantities=(
-            SHARE,
-            CONTROL_SHARE,
-            EXCESS,
-            UNIQUE_EXCESS,
-            RECORD_EXCESS,
-            ALL_BUT_ONE_EXCESS,
-            IDENTIFIER_REUSE,
-        ),
+        quantities=QUANTITIES,
         risk="singling out",
         cost="instant",
         source=f"Platzer & Reutterer 2021 (base rate); {SOURCE}, Newcombe 1998 (intervals)",
