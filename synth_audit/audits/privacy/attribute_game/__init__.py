@@ -126,14 +126,14 @@ class SecretResult:
 
     def mab(self, level: float) -> measurement.Measurement:
         """Beside that of the same sets with the secret shuffled."""
-        found, chance = self.of(lambda r: r.mab), self.of(lambda r: r.chance)
-        around = mean_interval(chance, self.level)
-        null = measurement.Reference(float(chance.mean()), "the same tables with the secret shuffled", around)
-        return self._mean(MAB, found, level, null)
+        chance = mean_estimate(self.of(lambda r: r.chance), self.level)
+        shuffled = "the same tables with the secret shuffled"
+        null = measurement.Reference(chance.value, shuffled, chance.interval)
+        return self._at(MAB, mean_estimate(self.of(lambda r: r.mab), level), null)
 
     def mr2(self, level: float) -> measurement.Measurement:
         """Beside 0."""
-        return self._mean(MR2, self.of(lambda r: r.r_squared), level, _NONE_EXPLAINED)
+        return self._at(MR2, mean_estimate(self.of(lambda r: r.r_squared), level), _NONE_EXPLAINED)
 
     def retained(self, level: float) -> Iterator[measurement.Measurement]:
         """Where real rows teach anything."""
@@ -142,16 +142,17 @@ class SecretResult:
         found, real = self.of(lambda r: r.skill), self.of(lambda r: r.real_skill)
         turned = math.copysign(1.0, found.mean())  # who knows one secret can turn such guesses round
         interval = ratio_interval(turned * found, real, level)
-        yield self._at(attributes.RETAINED, abs(found.mean()) / real.mean(), interval, _NONE_RETAINED)
+        ratio = measurement.Estimate(float(abs(found.mean()) / real.mean()), interval)
+        yield self._at(attributes.RETAINED, ratio, _NONE_RETAINED)
 
     def others(self) -> Iterator[measurement.Measurement]:
         """What describes the attack and is not judged."""
-        yield self._mean(REAL_MAB, self.of(lambda r: r.real_mab), self.level)
+        yield self._at(REAL_MAB, mean_estimate(self.of(lambda r: r.real_mab), self.level))
         if self.explained:
-            yield self._mean(REAL_MR2, self.of(lambda r: r.real_r_squared), self.level)
-        yield self._at(WCAB, float(self.of(lambda r: r.worst).max()))
+            yield self._at(REAL_MR2, mean_estimate(self.of(lambda r: r.real_r_squared), self.level))
+        yield self._at(WCAB, measurement.Estimate(float(self.of(lambda r: r.worst).max())))
         if self.advantages is not None:
-            yield self._mean(ADVANTAGE, self.advantages, self.level, _NO_MORE)
+            yield self._at(ADVANTAGE, mean_estimate(self.advantages, self.level), _NO_MORE)
         for targets, guesses in self.guesses().items():
             if _many(guesses, self.suppression):
                 yield from self._errors(targets, guesses)
@@ -160,10 +161,8 @@ class SecretResult:
         """Mean squared errors over iterations that had targets, beside that of guessing the mean: learnt from
         the sets (MSE_S), and from real rows (MSE_R)."""
         requested, achieved = game.TARGETS * len(self.iterations), sum(len(g.rows) for g in guesses)
-        unaided, error, real = (
-            measurement.Estimate(float(values.mean()), mean_interval(values, self.level))
-            for values in np.array([(g.unaided, g.error, g.real) for g in guesses]).T
-        )
+        of_guesses = np.array([(g.unaided, g.error, g.real) for g in guesses]).T
+        unaided, error, real = (mean_estimate(values, self.level) for values in of_guesses)
         mean = measurement.Reference(unaided.value, "guesses of the mean alone", unaided.interval)
         for quantity, found in ((MSE, error), (REAL_MSE, real)):
             yield quantity.at(
@@ -196,24 +195,19 @@ class SecretResult:
             lines=box_lines(groups),
         )
 
-    def _mean(
-        self,
-        quantity: measurement.Quantity,
-        values: Floats,
-        level: float,
-        reference: measurement.Reference | None = None,
-    ) -> measurement.Measurement:
-        return self._at(quantity, float(values.mean()), mean_interval(values, level), reference)
-
     def _at(
         self,
         quantity: measurement.Quantity,
-        value: float,
-        interval: measurement.Interval | None = None,
+        found: measurement.Estimate,
         reference: measurement.Reference | None = None,
     ) -> measurement.Measurement:
-        found, n = measurement.Estimate(value, interval), len(self.iterations)
+        n = len(self.iterations)
         return quantity.at(found, column=self.name, n=n, n_minimum=FEWEST_ITERATIONS, reference=reference)
+
+
+def mean_estimate(values: Floats, level: float) -> measurement.Estimate:
+    """The mean over iterations, shape (m,)."""
+    return measurement.Estimate(float(values.mean()), mean_interval(values, level))
 
 
 def measured(

@@ -198,11 +198,12 @@ def play(
         values = design.encode(reference)
         present = [secret.coding.present(reference) for secret in secrets]
         targets = [_targets(reference, secret, sizes, shared) for secret in secrets]
-        real: list[list[FittedAttack]] = [[] for _ in secrets]
-        for _ in range(sizes.sets):  # as many real sets, drawn from the reference with replacement
-            drawn = shared.integers(len(values), size=sizes.rows)
-            for found, held, secret in zip(real, present, secrets, strict=True):
-                found.append(FittedAttack.learnt(SecretRows.of(values[drawn], held[drawn], secret), secret))
+        # As many real sets, drawn from the reference with replacement.
+        again = [shared.integers(len(values), size=sizes.rows) for _ in range(sizes.sets)]
+        real = [
+            [FittedAttack.learnt(SecretRows.of(values[some], held[some], secret), secret) for some in again]
+            for held, secret in zip(present, secrets, strict=True)
+        ]
         tests = _guess_tests(subject.train, design, secrets, rows, (values, present), shared)
         made: list[list[FittedAttack]] = [[] for _ in secrets]
         for _ in range(sizes.sets):
@@ -261,13 +262,10 @@ def _targets(
     """Positions of targets in the reference, by their kind; none lacks its secret."""
     column = reference.schema[secret.name]
     present = np.flatnonzero(~reference.missing(secret.name))
-    found = {
-        "outlying targets": outlying_rows(reference, column, sizes.tail),
-        "random targets": present,
-    }
+    outlying = outlying_rows(reference, column, sizes.tail)
     found = {
         kind: np.sort(rng.choice(rows, min(TARGETS, len(rows)), replace=False))
-        for kind, rows in found.items()
+        for kind, rows in (("outlying targets", outlying), ("random targets", present))
     }
     if sizes.achilles:
         features = reference.schema.features

@@ -154,11 +154,6 @@ class Played:
         gains: Floats = 1.0 - (inside - outside)
         return gains
 
-    @property
-    def n_sets(self) -> int:
-        """Sets with the target that were judged."""
-        return int(self.inside.size)
-
 
 def gain(game: Played, level: float) -> IntervalEstimate:
     """Mean privacy gain, ``1 − (TPR − FPR)``.
@@ -182,7 +177,7 @@ def area(game: Played, level: float) -> IntervalEstimate:
         for with_target, without in zip(game.inside, game.outside, strict=True)
     ]
     per_iteration = np.mean(pairs, axis=1)
-    counted = proportion_interval(float(per_iteration.mean()) * game.n_sets, game.n_sets, level)
+    counted = proportion_interval(float(per_iteration.mean()) * game.inside.size, game.inside.size, level)
     return _over_iterations(per_iteration, counted, level)
 
 
@@ -206,9 +201,9 @@ def true_positive_rate(game: Played, level: float, false_alarms: float) -> Inter
     variance = float(np.var(pseudo, ddof=1)) / m
     certain = value * (1 - value) / variance if variance > 0 else math.inf
     slack = critical_value(level) / float(stdtrit(m - 1, 0.5 + level / 2))
-    n = min(float(game.n_sets), certain * slack**2)
+    n = min(float(game.inside.size), certain * slack**2)
     if n <= 0:  # no set, or every set, in every iteration
-        n = float(game.n_sets)
+        n = float(game.inside.size)
     ends = proportion_interval(value * n, n, level)
     return IntervalEstimate(value, replace(ends, method=f"{ends.method}, jackknife over iterations"))
 
@@ -318,7 +313,7 @@ def worst_target(games: Sequence[Played], level: float) -> Measurement:
 
 def _told(quantity: Quantity, game: Played) -> bool:
     """Whether there are enough sets for such a false positive rate."""
-    return quantity not in _RATES or _RATES[quantity] * (game.n_sets + 1) >= 1 - 1e-9
+    return quantity not in _RATES or _RATES[quantity] * (game.inside.size + 1) >= 1 - 1e-9
 
 
 def _worst(quantity: Quantity, setting: str, games: Sequence[Played], level: float) -> Measurement:
