@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import itertools
 import math
 
 import numpy as np
@@ -16,6 +17,7 @@ from synth_audit.audits.privacy.membership_game.shadow_game import (
     CLASSIFIERS,
     FEATURE_SETS,
     MOST_LABELS,
+    PARTS,
     ReferenceScaler,
     gathered,
     guesses,
@@ -66,48 +68,78 @@ def known(values):
     return [v for v in values if v == v]
 
 
-@settings(max_examples=60, deadline=None)
-@given(samples())
-def test_summaries_agree_with_a_slow_twin(sample):
-    scaler, sets, _ = sample
-    units = scaler.measured(sets)
-    found = shadow_game.naive(units, scaler)
-    for one, got in zip(units, found, strict=True):
-        expected = [np.mean([v != v for v in one[:, j]]) for j in range(4)]
-        for summary in (np.mean, np.median, np.var):
-            expected += [summary(known(one[:, j])) if known(one[:, j]) else 0.0 for j in (0, 2, 3)]
-        counts = [sum(v == code for v in one[:, 1]) for code in range(5)]
-        present = [c for c in counts if c]
-        expected += [len(present), counts.index(max(counts)), counts.index(min(present)) if present else 0]
-        assert got == pytest.approx(expected, abs=1e-8)
+def slow_summaries(one, scaler, aim):
+    found = [np.mean([v != v for v in one[:, j]]) for j in range(4)]
+    for summary in (np.mean, np.median, np.var):
+        found += [summary(known(one[:, j])) if known(one[:, j]) else 0.0 for j in (0, 2, 3)]
+    counts = [sum(v == code for v in one[:, 1]) for code in range(5)]
+    present = [c for c in counts if c]
+    return [*found, len(present), counts.index(max(counts)), counts.index(min(present)) if present else 0]
 
 
+def slow_bins(one, scaler, aim):
+    found = []
+    for j in range(4):
+        if j == 1:
+            found += [
+                np.mean([v == v and scaler.ranked[1][int(v)] == b for v in one[:, 1]]) for b in range(5)
+            ]
+            continue
+        bins = [0] * 12
+        for v in known(one[:, j]):
+            low, high = scaler.low[j], scaler.high[j]
+            if v < low:
+                bins[0] += 1
+            elif v > high:
+                bins[11] += 1
+            else:
+                place = 9 if v == high else math.floor((v - low) / (high - low) * 10)
+                bins[1 + min(9, place)] += 1
+        found += [b / len(one) for b in bins]
+    return found
+
+
+def slow_correlations(one, scaler, aim):
+    filled = one.copy()
+    for j in range(4):
+        filled[np.isnan(one[:, j]), j] = np.mean(known(one[:, j])) if known(one[:, j]) else 0.0
+    found = []
+    for i, j in itertools.combinations(range(4), 2):
+        flat = min(np.ptp(filled[:, i]), np.ptp(filled[:, j])) < 1e-12
+        found.append(0.0 if flat else np.corrcoef(filled[:, i], filled[:, j])[0, 1])
+    return found
+
+
+def slow_distances(one, scaler, aim):
+    squares, agreements = [], []
+    for row in one:
+        square, agreeing = 0.0, 0
+        for j, (x, t) in enumerate(zip(row, aim, strict=True)):
+            if x == t or (x != x and t != t):
+                agreeing += 1
+            elif x != x or t != t:
+                square += 1.0
+            else:
+                square += (x - t) ** 2 if j in (0, 2) else 2.0
+        squares.append(square)
+        agreements.append(agreeing)
+    ordered = sorted(squares)
+    nearest = [ordered[min(k, len(ordered)) - 1] ** 0.5 for k in (1, 2, 5, 10)]
+    return [*nearest, max(agreements), np.mean([a == 4 for a in agreements])]
+
+
+@pytest.mark.parametrize(
+    ("part", "slow"),
+    [*zip(PARTS, (slow_summaries, slow_bins, slow_correlations, slow_distances), strict=True)],
+)
 @settings(max_examples=60, deadline=None)
 @given(samples())
-def test_bins_agree_with_a_slow_twin(sample):
-    scaler, sets, _ = sample
-    units = scaler.measured(sets)
-    found = shadow_game.histogram(units, scaler)
-    for one, got in zip(units, found, strict=True):
-        expected = []
-        for j in range(4):
-            if j == 1:
-                expected += [
-                    np.mean([v == v and scaler.ranked[1][int(v)] == b for v in one[:, 1]]) for b in range(5)
-                ]
-                continue
-            bins = [0] * 12
-            for v in known(one[:, j]):
-                low, high = scaler.low[j], scaler.high[j]
-                if v < low:
-                    bins[0] += 1
-                elif v > high:
-                    bins[11] += 1
-                else:
-                    place = 9 if v == high else math.floor((v - low) / (high - low) * 10)
-                    bins[1 + min(9, place)] += 1
-            expected += [b / len(one) for b in bins]
-        assert got == pytest.approx(expected, abs=1e-8)
+def test_features_agree_with_a_slow_twin(part, slow, sample):
+    scaler, sets, target = sample
+    aim = scaler.measured(target)
+    found = parts_of(sets, scaler, target[None], [part])[part][0]
+    for one, got in zip(scaler.measured(sets), found, strict=True):
+        assert got == pytest.approx(slow(one, scaler, aim), abs=1e-7)
 
 
 def test_a_value_beyond_the_reference_has_a_bin_of_its_own():
@@ -117,51 +149,6 @@ def test_a_value_beyond_the_reference_has_a_bin_of_its_own():
     shares = np.zeros(12)
     shares[[0, 1, 10, 11]] = 0.2
     assert shadow_game.histogram(sets, scaler)[0].tolist() == shares.tolist()
-
-
-@settings(max_examples=60, deadline=None)
-@given(samples())
-def test_correlations_agree_with_a_slow_twin(sample):
-    scaler, sets, _ = sample
-    units = scaler.measured(sets)
-    found = shadow_game.correlations(units, scaler)
-    for one, got in zip(units, found, strict=True):
-        filled = one.copy()
-        for j in range(4):
-            filled[np.isnan(one[:, j]), j] = np.mean(known(one[:, j])) if known(one[:, j]) else 0.0
-        expected = []
-        for i in range(4):
-            for j in range(i + 1, 4):
-                flat = min(np.ptp(filled[:, i]), np.ptp(filled[:, j])) < 1e-12
-                expected.append(0.0 if flat else np.corrcoef(filled[:, i], filled[:, j])[0, 1])
-        assert got == pytest.approx(expected, abs=1e-7)
-
-
-@settings(max_examples=60, deadline=None)
-@given(samples())
-def test_distances_agree_with_a_slow_twin(sample):
-    scaler, sets, target = sample
-    units, aim = scaler.measured(sets), scaler.measured(target)
-    found = shadow_game.target_distance(units, scaler, aim)
-    for one, got in zip(units, found, strict=True):
-        squares, agreements = [], []
-        for row in one:
-            square, agreeing = 0.0, 0
-            for j, (x, t) in enumerate(zip(row, aim, strict=True)):
-                same = x == t or (x != x and t != t)
-                agreeing += same
-                if same:
-                    continue
-                if x != x or t != t:
-                    square += 1.0
-                else:
-                    square += (x - t) ** 2 if j in (0, 2) else 2.0
-            squares.append(square)
-            agreements.append(agreeing)
-        ordered = sorted(squares)
-        expected = [ordered[min(k, len(ordered)) - 1] ** 0.5 for k in (1, 2, 5, 10)]
-        expected += [max(agreements), np.mean([a == 4 for a in agreements])]
-        assert got == pytest.approx(expected, abs=1e-7)
 
 
 def test_a_copy_is_at_distance_nought_also_among_missing_values_and_new_labels():

@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.partial_knowledge.weak_blocks import (
-    _cuts,
-    _lost_association,
-    few_labels,
-    weak_blocks,
-)
+from synth_audit.audits.privacy.partial_knowledge.weak_blocks import few_labels, weak_blocks
 
 BLOCK = list(range(3, 15))
 
@@ -39,14 +34,3 @@ def test_a_block_of_answers_is_found_and_nothing_where_there_is_none(share, colu
 
 def test_the_rarest_labels_are_one():
     assert few_labels(np.array([7, 7, 7, 2, 2, 9, 4]), 3).tolist() == [0, 0, 0, 1, 1, 2, 2]
-
-
-def test_the_cut_divides_the_columns_that_lost_their_association():
-    rng = np.random.default_rng(2)
-    people, release, others = (answers(rng, 4000) for _ in range(3))
-    release[:, BLOCK] = others[:, BLOCK]
-    lost = _lost_association(release, people)
-    inside = np.isin(np.arange(24), BLOCK)
-    assert lost[inside][:, ~inside].mean() > 10 > 1 > abs(lost[inside][:, inside].mean())
-    sides = next(_cuts(lost)) > 0
-    assert (sides == inside).all() or (sides == ~inside).all()

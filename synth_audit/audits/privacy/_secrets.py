@@ -191,9 +191,8 @@ class Attacks:
         """
         able = [[half in k.halves and (told or not k.together) for k, _ in self.tried] for half in (0, 1)]
         if self.people.fewest < 2 or not all(map(any, able)):
-            return measurement.IntervalEstimate(
-                math.nan, measurement.Interval(-1.0, 1.0, level, "nothing to choose")
-            ), []
+            anything = measurement.Interval(-1.0, 1.0, level, "nothing to choose")
+            return measurement.IntervalEstimate(math.nan, anything), []
         caution = np.array([CAUTION_EQUAL if k.equal else CAUTION for k, _ in self.tried])
         table = ClaimTable.joined(self.claims)
         excess, chosen = held_out_excess(table, np.array(able), level, caution)
@@ -453,9 +452,8 @@ class GuessTolerance:
         """Measure the present values of train, shape (n,), at least one of them."""
         known = values[~np.isnan(values)]
         ends = (np.quantile(known, [tail, 1 - tail], method="nearest") for tail in _CENTRES)
-        most = (
-            np.finfo(np.float64).max / 2
-        )  # lengths are finite also where numbers are as far apart as can be
+        # Lengths are finite also where numbers are as far apart as can be.
+        most = np.finfo(np.float64).max / 2
         ranges = (2 * float(min(high / 2 - low / 2, most)) for low, high in ends)
         return cls(tolerance, next((x for x in ranges if x > 0), 0.0), _median(known))
 

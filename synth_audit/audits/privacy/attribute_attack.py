@@ -104,6 +104,10 @@ class Attack:
         """What is believed: 0 for the line, and 1 + j for each column used."""
         return frozenset([0] * bool(np.any(self.line)) + [1 + j for j in self.used])
 
+    def not_in(self, other: Attack) -> tuple[Test, ...]:
+        """The tests by which this attack does not believe what another does."""
+        return tuple(self.tests[part] for part in sorted(other.parts - self.parts))
+
     def guess(self, rows: attributes.SecretRows) -> Floats:
         """Guesses at the answers, shape (n, c), in standard deviations of those who were learnt from."""
         guesses: Floats = rows.known @ self.line
@@ -291,8 +295,7 @@ class SecretFinding:
             picks = (rng.integers(max(n, 1), size=n) for _ in range(draws))
             counts = [np.bincount(rows, minlength=n).astype(np.float64) for rows in picks]
             (skill, real_skill), *drawn = ([held.skill(g, c) for g in guesses] for c in (None, *counts))
-            overlooked = tuple(of_made.tests[part] for part in sorted(of_train.parts - of_made.parts))
-            return taught, SkillEstimate(skill, real_skill, np.array(drawn), n, overlooked)
+            return taught, SkillEstimate(skill, real_skill, np.array(drawn), n, of_made.not_in(of_train))
 
         taught, told = tested({})
         rare = None

@@ -88,6 +88,16 @@ IDENTIFIER_REUSE = measurement.Quantity(
     help="Zero when the release has no identifier column, as it should.",
 )
 
+QUANTITIES = (
+    SHARE,
+    CONTROL_SHARE,
+    EXCESS,
+    UNIQUE_EXCESS,
+    RECORD_EXCESS,
+    ALL_BUT_ONE_EXCESS,
+    IDENTIFIER_REUSE,
+)
+
 _NATURAL = measurement.Reference(0.0, "as many as among people the generator never saw")
 
 
@@ -140,50 +150,102 @@ def _holds(table: Table, name: str, keys: pa.Array) -> Bools:
     return np.asarray(found.to_numpy(), dtype=bool)
 
 
-@dataclass(frozen=True)
-class Telling:
-    """The weight of each group of equal rows, shape (groups,), and its mean over training rows."""
+@dataclass(frozen=True, eq=False)
+class EqualRows:
+    """Numbers that equal rows share, and by how much a match of each counts.
 
+    Attributes:
+        train, synthetic, control: of the rows of each table; those that no other row equals may be missing.
+        sizes: synthetic and control rows in all.
+        weights: by number. unit: their mean over train, so that a copy of all of it is an excess of 1.
+    """
+
+    train: Codes
+    synthetic: Codes
+    control: Codes
+    sizes: tuple[int, int]
     weights: Floats
-    mean: float
+    unit: float = 1.0
 
     @classmethod
-    def alike(cls, groups: Sequence[Codes]) -> Telling:
-        """Every row tells the same."""
-        return cls(np.ones(1 + max(int(g.max(initial=-1)) for g in groups)), 1.0)
+    def of(cls, groups: Sequence[Codes], rows: Encoded) -> EqualRows:
+        """Every match counts the same."""
+        train, synthetic, control = groups
+        weights = np.ones(1 + max(int(g.max(initial=-1)) for g in groups))
+        return cls(train, synthetic, control, (rows.tables[1].n_rows, rows.tables[2].n_rows), weights)
 
-    def error(self, train: Codes, control: Codes) -> float:
+    @property
+    def natural(self) -> float:
+        """Share of control rows that equal a training row."""
+        return float(np.isin(self.control, self.train).sum() / self.sizes[1])
+
+    @property
+    def error(self) -> float:
         """The standard error of the natural rate, from real rows alone; of one more equal row at least."""
-        hit = self.weights[control[np.isin(control, train)]]
-        return float(np.sqrt(np.square(hit).sum() + 1) / (len(control) * self.mean))
+        hit = self.weights[self.control[np.isin(self.control, self.train)]]
+        return float(np.sqrt(np.square(hit).sum() + 1) / (self.sizes[1] * self.unit))
 
+    def weighted(self, rows: Encoded, columns: Sequence[Column]) -> EqualRows:
+        """Weights ``w = c / (c + λ)``, by which a match counts as it is likely to be a copy.
 
-def telling(rows: Encoded, columns: Sequence[Column], groups: Sequence[Codes]) -> Telling:
-    """Weights ``w = c / (c + λ)``, by which a match counts as it is likely to be a copy.
+        λ is how many rows equal to a real one a release of strangers would hold by chance
+        (:meth:`NearRows.expected` among train and control together, times the release's size over theirs),
+        and c = 0.05 a copy of one person in twenty. No release and no division of the people moves λ, so that
+        weights leave the difference between train and control 0 for whatever is independent of it, but less
+        uncertain: rows that are equal by nature make up most of its variance. Everybody weighs 1 where a
+        natural rate is under one in a hundred, control is large, or weights would not make the rate surer.
 
-    λ is how many rows equal to a real one a release of strangers would hold by chance
-    (:meth:`NearRows.expected` among train and control together, times the release's size over theirs), and
-    c = 0.05 a copy of one person in twenty. No release and no division of the people moves λ, so that weights
-    leave the difference between train and control 0 for whatever is independent of it, but less uncertain:
-    rows that are equal by nature make up most of its variance. Everybody weighs 1 where a natural rate is
-    under one in a hundred, control is large, or weights would not make the rate surer.
+        Args:
+            columns: in all of which the rows are equal.
+        """
+        if self.natural <= DENSE or len(self.control) > _MOST_CONTROL or len(columns) < 2:
+            return self
+        ends = np.cumsum([len(self.train), len(self.synthetic)])
+        parts = [np.split(_codes(rows, c), ends) for c in columns]
+        near = NearRows.of([np.concatenate([of_train, of_control]) for of_train, _, of_control in parts])
+        real, weights = np.concatenate([self.train, self.control]), self.weights.copy()
+        weights[real] = _COPIED / (_COPIED + near.expected * len(self.synthetic) / (len(real) - 1))
+        found = replace(self, weights=weights, unit=float(weights[self.train].mean()))
+        return min(self, found, key=lambda rows: rows.error)
 
-    Args:
-        groups: of train, release and control the numbers that rows equal in all these columns share.
-    """
-    train, release, control = groups
-    plain = Telling.alike(groups)
-    rare = np.isin(control, train).mean() <= DENSE
-    if rare or len(control) > _MOST_CONTROL or len(columns) < 2:
-        return plain
-    tables = len(train), len(release)
-    parts = [np.split(_codes(rows, c), np.cumsum(tables)) for c in columns]
-    near = NearRows.of([np.concatenate([of_train, of_control]) for of_train, _, of_control in parts])
-    expected = near.expected * len(release) / (len(train) + len(control) - 1)
-    weights = plain.weights.copy()
-    weights[np.concatenate([train, control])] = _COPIED / (_COPIED + expected)
-    found = Telling(weights, float(weights[train].mean()))
-    return min(plain, found, key=lambda x: x.error(train, control))
+    def excess(self, level: float) -> measurement.IntervalEstimate:
+        """Synthetic less control rows that equal a training row; more than all of them only where a release
+        repeats what tells most."""
+        synthetic, control = (
+            Proportion.of_weights(self.weights[rows[np.isin(rows, self.train)]], n)
+            for rows, n in zip((self.synthetic, self.control), self.sizes, strict=True)
+        )
+        found = synthetic.less(control, level)
+        ends = (found.value, found.interval.low, found.interval.high)
+        value, low, high = np.clip(np.array(ends) / self.unit, -1.0, 1.0).tolist()
+        return measurement.IntervalEstimate(value, replace(found.interval, low=low, high=high))
+
+    def unique_excess(self, level: float) -> measurement.IntervalEstimate:
+        """Copies of unique records; the interval joins those of both shares, that of control's stretched."""
+        train, n = self.train, self.sizes[0]
+        real, times = np.unique(np.concatenate([train, self.control]), return_counts=True)
+        alone, stretch = real[times == 1], len(train) / len(self.control)
+        once = train[np.isin(train, alone)]
+        unit = float(self.weights[once].mean()) if len(once) else 1.0
+        copied = self.synthetic[np.isin(self.synthetic, alone)]
+        of_train = np.isin(copied, train)
+        a, b = (Proportion.of_weights(self.weights[copied[of]], n) for of in (of_train, ~of_train))
+        of_a, of_b = (x.interval(level) for x in (a, b))
+        value = a.share - stretch * b.share
+        low = value - math.hypot(a.share - of_a.low, stretch * (of_b.high - b.share))
+        high = value + math.hypot(of_a.high - a.share, stretch * (b.share - of_b.low))
+        value, low, high = min(value / unit, 1.0), low / unit, min(high / unit, 1.0)
+        method = f"{of_a.method}, joined as newcombe's"
+        return measurement.IntervalEstimate(value, measurement.Interval(low, high, level, method))
+
+    def record_excess(self, level: float) -> measurement.IntervalEstimate:
+        """The difference of the shares of train and of control rows that stand in the release."""
+        a, b = (
+            Proportion.of_weights(weights[np.isin(rows, self.synthetic)], float(weights.sum()))
+            for rows in (self.train, self.control)
+            for weights in [self.weights[rows]]
+        )
+        return a.less(b, level)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,15 +275,7 @@ class ExactMatch:
             "Copies that were changed in several columns; the closest-record audit looks for those. A row "
             "that equals a training row may be a coincidence, which is why the natural rate is subtracted."
         ),
-        quantities=(
-            SHARE,
-            CONTROL_SHARE,
-            EXCESS,
-            UNIQUE_EXCESS,
-            RECORD_EXCESS,
-            ALL_BUT_ONE_EXCESS,
-            IDENTIFIER_REUSE,
-        ),
+        quantities=QUANTITIES,
         risk="singling out",
         cost="instant",
         source=f"Platzer & Reutterer 2021 (base rate); {SOURCE}, Newcombe 1998 (intervals)",
@@ -242,13 +296,14 @@ class ExactMatch:
         ]
         found.append(reused)
         if subject.control is not None:
-            told = telling(rows, subject.features, groups)
+            equal = EqualRows.of(groups, rows).weighted(rows, subject.features)
             choices = [choice.excess for choice in _choices(rows)]
             worst = worst_estimate(choices, level, f"{len(choices)} choices")
+            independent = measurement.Reference(0.0, "a release that is independent of the split")
             found += [
-                EXCESS.at(_Matches.of(groups, told).excess(level), n=n, reference=_NATURAL),
-                _unique_excess(groups, told, level),
-                _record_excess(groups, told, level),
+                EXCESS.at(equal.excess(level), n=n, reference=_NATURAL),
+                UNIQUE_EXCESS.at(equal.unique_excess(level), n=n, reference=independent),
+                RECORD_EXCESS.at(equal.record_excess(level), n=subject.train.n_rows, reference=_NATURAL),
                 ALL_BUT_ONE_EXCESS.at(worst, n=n, reference=_NATURAL),
             ]
             names, both = [c.name for c in subject.features], (groups[0], groups[2])
@@ -258,92 +313,24 @@ class ExactMatch:
         return measurement.Findings(tuple(found), exposures=exposures)
 
 
-@dataclass(frozen=True)
-class _Matches:
-    """Synthetic and control rows that equal a training row, by how much that tells.
-
-    Attributes:
-        unit: the mean weight of training rows, so that a copy of all of them is an excess of 1.
-    """
-
-    synthetic: Proportion
-    control: Proportion
-    unit: float
-
-    @classmethod
-    def of(cls, groups: list[Codes], told: Telling, sizes: Sequence[int] | None = None) -> _Matches:
-        """By groups of rows, among which those that no other row equals may be missing, of so many in all."""
-        train, *others = groups
-        n_synthetic, n_control = sizes or map(len, others)
-        equal = [told.weights[rows[np.isin(rows, train)]] for rows in others]
-        synthetic, control = map(Proportion.of_weights, equal, (n_synthetic, n_control))
-        return cls(synthetic, control, told.mean)
-
-    def excess(self, level: float) -> measurement.IntervalEstimate:
-        """Difference of shares; more than all of them only where a release repeats what tells most."""
-        found = self.synthetic.less(self.control, level)
-        ends = (found.value, found.interval.low, found.interval.high)
-        value, low, high = np.clip(np.array(ends) / self.unit, -1.0, 1.0).tolist()
-        return measurement.IntervalEstimate(value, replace(found.interval, low=low, high=high))
-
-
-def _unique_excess(groups: list[Codes], told: Telling, level: float) -> measurement.Measurement:
-    """Copies of unique records; the interval joins those of both shares, that of control's stretched."""
-    train, synthetic, control = groups
-    real, times = np.unique(np.concatenate([train, control]), return_counts=True)
-    alone = real[times == 1]
-    n, stretch = len(synthetic), len(train) / len(control)
-    once = train[np.isin(train, alone)]
-    unit = float(told.weights[once].mean()) if len(once) else 1.0
-    copied = synthetic[np.isin(synthetic, alone)]
-    of_train = np.isin(copied, train)
-    a, b = (Proportion.of_weights(told.weights[copied[of]], n) for of in (of_train, ~of_train))
-    of_a, of_b = (x.interval(level) for x in (a, b))
-    value = a.share - stretch * b.share
-    low = value - math.hypot(a.share - of_a.low, stretch * (of_b.high - b.share))
-    high = value + math.hypot(of_a.high - a.share, stretch * (b.share - of_b.low))
-    return UNIQUE_EXCESS.at(
-        min(value / unit, 1.0),
-        interval=measurement.Interval(
-            low / unit, min(high / unit, 1.0), level, f"{of_a.method}, joined as newcombe's"
-        ),
-        n=n,
-        reference=measurement.Reference(0.0, "a release that is independent of the split"),
-    )
-
-
-def _record_excess(groups: list[Codes], told: Telling, level: float) -> measurement.Measurement:
-    """The difference of the shares of train and of control rows that stand in the release."""
-    train, synthetic, control = groups
-    a, b = (
-        Proportion.of_weights(weights[np.isin(rows, synthetic)], float(weights.sum()))
-        for rows in (train, control)
-        for weights in [told.weights[rows]]
-    )
-    return RECORD_EXCESS.at(a.less(b, level), n=len(train), reference=_NATURAL)
-
-
 def _codes(rows: Encoded, column: Column) -> Codes32:
     """A column of all rows, from 0 on."""
     return np.concatenate(rows.codes(column)).astype(np.int32) - MISSING
 
 
-def _choices(rows: Encoded) -> Iterator[_Matches]:
+def _choices(rows: Encoded) -> Iterator[EqualRows]:
     """The matches on all columns but one, for each; by how much they tell where they are many by nature.
 
     A table of one column has nothing to leave out and is compared whole.
     """
-    sizes = [t.n_rows for t in rows.tables[1:]]
     if len(rows.columns) == 1:
-        groups = rows.groups()
-        yield _Matches.of(groups, Telling.alike(groups))
+        yield EqualRows.of(rows.groups(), rows)
         return
     for left_out, some in rows.groups_but_one():
-        plain = _Matches.of(some, Telling.alike(some), sizes)
-        if plain.control.share > DENSE:
+        equal = EqualRows.of(some, rows)
+        if equal.natural > DENSE:
             others = [c for c in rows.columns if c.name != left_out.name]
             whole = RowKeys.of([_codes(rows, c) for c in others]).whole
             groups = split_rows(np.unique(whole, return_inverse=True)[1].astype(np.int64), rows.tables)
-            yield _Matches.of(groups, telling(rows, others, groups))
-        else:
-            yield plain
+            equal = EqualRows.of(groups, rows).weighted(rows, others)
+        yield equal

@@ -14,7 +14,7 @@ from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.audits._declarations import at_least, different, merit, share, some_of
 from synth_audit.audits._targets import AttackerLimit
 from synth_audit.audits.privacy.membership_game import shadow_game
-from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet, SetScores
+from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed, child_rng
@@ -130,12 +130,14 @@ class Played:
     """Scores of all games about targets of one kind with one feature set, shape (M, T, E) each.
 
     Attributes:
+        requested: iterations times targets that were asked for.
         inside, outside: the attacker's probabilities for sets of models with and without the target in their
             training rows; M iterations, T targets, E sets.
     """
 
     kind: str
     features: FeatureSet
+    requested: int
     inside: Floats
     outside: Floats
 
@@ -150,29 +152,6 @@ class Played:
         inside, outside = ((scores > SURE).mean(axis=2) for scores in (self.inside, self.outside))
         gains: Floats = 1.0 - (inside - outside)
         return gains
-
-    @property
-    def n_sets(self) -> int:
-        """Sets with the target that were judged."""
-        return int(self.inside.size)
-
-
-def played(games: Sequence[SetScores], kinds: Mapping[str, Positions]) -> list[Played]:
-    """The games of each kind of target and feature set.
-
-    Args:
-        kinds: for each kind, which of the games' targets are of it.
-    """
-    return [
-        Played(
-            kind,
-            name,
-            np.stack([g.inside[name][rows] for g in games]),
-            np.stack([g.outside[name][rows] for g in games]),
-        )
-        for kind, rows in kinds.items()
-        for name in games[0].inside
-    ]
 
 
 def gain(game: Played, level: float) -> IntervalEstimate:
@@ -197,7 +176,7 @@ def area(game: Played, level: float) -> IntervalEstimate:
         for with_target, without in zip(game.inside, game.outside, strict=True)
     ]
     per_iteration = np.mean(pairs, axis=1)
-    counted = proportion_interval(float(per_iteration.mean()) * game.n_sets, game.n_sets, level)
+    counted = proportion_interval(float(per_iteration.mean()) * game.inside.size, game.inside.size, level)
     return _over_iterations(per_iteration, counted, level)
 
 
@@ -221,9 +200,9 @@ def true_positive_rate(game: Played, level: float, false_alarms: float) -> Inter
     variance = float(np.var(pseudo, ddof=1)) / m
     certain = value * (1 - value) / variance if variance > 0 else math.inf
     slack = critical_value(level) / float(stdtrit(m - 1, 0.5 + level / 2))
-    n = min(float(game.n_sets), certain * slack**2)
+    n = min(float(game.inside.size), certain * slack**2)
     if n <= 0:  # no set, or every set, in every iteration
-        n = float(game.n_sets)
+        n = float(game.inside.size)
     ends = proportion_interval(value * n, n, level)
     return IntervalEstimate(value, replace(ends, method=f"{ends.method}, jackknife over iterations"))
 
@@ -244,31 +223,26 @@ _ESTIMATORS: Mapping[Quantity, Callable[[Played, float], IntervalEstimate]] = {
 }
 
 
-def measured(games: Sequence[Played], requested: Mapping[str, int], level: float) -> list[Measurement]:
+def measured(games: Sequence[Played], level: float) -> list[Measurement]:
     """Every quantity for the worst of all, for the worst of each kind, and the gain for each feature set.
 
     A mean over targets hides one that is always found, and wrong guesses about one target cancel right ones
     about another. So the worst single target is reported too.
-
-    Args:
-        requested: games asked for, by kind.
     """
     kinds = list(dict.fromkeys(g.kind for g in games))
     groups = [("", list(games)), *((kind, [g for g in games if g.kind == kind]) for kind in kinds)]
     groups += [(g.setting, [g]) for g in games]
     pooled = [
-        _worst(quantity, setting, group, requested, level)
+        _worst(quantity, setting, group, level)
         for setting, group in groups
         for quantity in (_POOLED if setting in ("", *kinds) else (PRIVACY_GAIN,))
         if all(_told(quantity, g) for g in group)
     ]
-    medians = [median_gain(setting, group, requested, level) for setting, group in groups]
-    return [pooled[0], worst_target(games, requested, level), *pooled[1:], *medians]
+    medians = [median_gain(setting, group, level) for setting, group in groups]
+    return [pooled[0], worst_target(games, level), *pooled[1:], *medians]
 
 
-def median_gain(
-    setting: str, games: Sequence[Played], requested: Mapping[str, int], level: float
-) -> Measurement:
+def median_gain(setting: str, games: Sequence[Played], level: float) -> Measurement:
     """The median over iterations, targets and, where several are given, feature sets.
 
     The interval is Student's of the medians of single iterations, and holds the median of all.
@@ -276,15 +250,15 @@ def median_gain(
     gains = np.concatenate([g.gains for g in games], axis=1)
     value, ends = float(np.median(gains)), mean_interval(np.median(gains, axis=1), level)
     interval = replace(ends, low=min(ends.low, value), high=max(ends.high, value))
-    null, counts = _REFERENCES[PRIVACY_GAIN], _counts(games, requested)
+    null, counts = _REFERENCES[PRIVACY_GAIN], _counts(games)
     return MEDIAN_GAIN.at(value, setting=setting, interval=interval, reference=null, **counts)
 
 
-def _counts(games: Sequence[Played], requested: Mapping[str, int]) -> SampleCounts:
+def _counts(games: Sequence[Played]) -> SampleCounts:
     """Games about all kinds of targets, those with several feature sets once."""
     kinds = {g.kind: g for g in games}
     return SampleCounts(
-        n_requested=sum(requested[kind] for kind in kinds),
+        n_requested=sum(g.requested for g in kinds.values()),
         n_achieved=sum(g.gains.size for g in kinds.values()),
         n_minimum=FEWEST_GAMES * len(kinds),
     )
@@ -324,31 +298,29 @@ def refuted(headline: Measurement, epsilon: float, delta: float) -> Measurement:
     )
 
 
-def worst_target(games: Sequence[Played], requested: Mapping[str, int], level: float) -> Measurement:
+def worst_target(games: Sequence[Played], level: float) -> Measurement:
     """The least gain over single targets and feature sets, its interval corrected for all of them."""
     single = [
         replace(game, inside=game.inside[:, [i]], outside=game.outside[:, [i]])
         for game in games
         for i in range(game.inside.shape[1])
     ]
-    worst = _worst(WORST_TARGET, "", single, requested, level)
+    worst = _worst(WORST_TARGET, "", single, level)
     targets = sum(g.inside.shape[1] for g in {g.kind: g for g in games}.values())
     return replace(worst, n_achieved=len(games[0].inside) * targets)
 
 
 def _told(quantity: Quantity, game: Played) -> bool:
     """Whether there are enough sets for such a false positive rate."""
-    return quantity not in _RATES or _RATES[quantity] * (game.n_sets + 1) >= 1 - 1e-9
+    return quantity not in _RATES or _RATES[quantity] * (game.inside.size + 1) >= 1 - 1e-9
 
 
-def _worst(
-    quantity: Quantity, setting: str, games: Sequence[Played], requested: Mapping[str, int], level: float
-) -> Measurement:
+def _worst(quantity: Quantity, setting: str, games: Sequence[Played], level: float) -> Measurement:
     """The worst of several games; both ends of its interval are the worst of intervals that hold for all."""
     at = [partial(_ESTIMATORS[quantity], game) for game in games]
     safer = quantity.direction is Direction.HIGHER
     worst = at[0](level) if len(at) == 1 else worst_estimate(at, level, str(len(at)), higher_is_safer=safer)
-    counts = _counts(games, requested)
+    counts = _counts(games)
     return quantity.at(worst, setting=setting, reference=_REFERENCES[quantity], **counts)
 
 
@@ -480,7 +452,8 @@ class MembershipGame:
     def __post_init__(self) -> None:
         at_least(self, iterations=2, shadows=1, sets=1, evaluated=1, set_rows=2)
         at_least(self, attacker_rows=20, evaluation_rows=20)
-        if min(getattr(self, kind) for kind in KINDS) < 0 or not any(getattr(self, kind) for kind in KINDS):
+        wanted = [getattr(self, kind) for kind in KINDS]
+        if min(wanted) < 0 or not any(wanted):
             raise ValueError(f"{', '.join(KINDS)} must not be negative, and one of them positive")
         share(self, "tail")
         some_of(self, "features", shadow_game.FEATURE_SETS)
@@ -510,10 +483,14 @@ class MembershipGame:
             draws=as_int_seed(context.rng),
         )
         scores = context.map("iteration", game.play, range(self.iterations))
-        kinds = {kind: np.searchsorted(targets, rows) for kind, rows in chosen.items()}
-        games = played(scores, kinds)
-        requested = {kind: self.iterations * wanted[kind] for kind in chosen}
-        found = measured(games, requested, subject.level)
+        games = list[Played]()
+        for kind, rows in chosen.items():
+            places = np.searchsorted(targets, rows)
+            for name in self.features:
+                inside = np.stack([of.inside[name][places] for of in scores])
+                outside = np.stack([of.outside[name][places] for of in scores])
+                games.append(Played(kind, name, self.iterations * wanted[kind], inside, outside))
+        found = measured(games, subject.level)
         promise = scores[0].guarantee
         if promise is not None:
             found.append(refuted(found[0], promise.epsilon, promise.delta))

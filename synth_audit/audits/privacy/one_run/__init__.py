@@ -279,16 +279,10 @@ def measured(judged: Judgement, level: float) -> tuple[measurement.Measurement, 
     counts = measurement.SampleCounts(
         n_requested=judged.pool, n_achieved=claims.made, n_minimum=FEWEST_JUDGED
     )
-    interval, null = (
-        measurement.Interval(epsilon, high, level, _METHOD),
-        "a release that nobody's presence has changed",
-    )
-    found = [
-        EMPIRICAL_EPSILON.at(
-            epsilon, interval=interval, reference=measurement.Reference(0.0, null), **counts
-        ),
-        CEILING.at(ceiling, **counts),
-    ]
+    interval = measurement.Interval(epsilon, high, level, _METHOD)
+    reference = measurement.Reference(0.0, "a release that nobody's presence has changed")
+    found = [EMPIRICAL_EPSILON.at(epsilon, interval=interval, reference=reference, **counts)]
+    found.append(CEILING.at(ceiling, **counts))
     if claims.made:
         share = proportion_interval(claims.right, claims.made, level)
         chance = (claims.members * judged.p + claims.others * (1 - judged.p)) / claims.made

@@ -184,21 +184,20 @@ class _BlockSearch:
         evidence = 0.0
         for _ in range(steps):
             q = np.clip(1 / (1 + np.exp(-odds)), _LEAST, _MOST)
-            weights = self._weights(np.log((1 - q + q / self.shares) / (1 - q)))
+            # What agreement in each label tells, 0 for labels that a person has not; shape (asked, labels).
+            weights = np.zeros((len(self.places), self.release.shape[1]), dtype=np.float32)
+            told = np.log((1 - q + q / self.shares) / (1 - q)).astype(np.float32)
+            np.put_along_axis(weights, self.places, told, axis=1)
             mine, fit = self._agreement(weights, self.release, None)
             usual, fit_usual = self._agreement(weights, self.others, self.own)
             base = np.log(1 - q).sum() - np.log(len(self.release))
-            told, told_usual = (np.log1p(_FEW * np.expm1(np.minimum(f + base, 20))) for f in (fit, fit_usual))
-            evidence = float(_standardised((told - told_usual)[:, None])[0])
+            fitted, fitted_usual = (
+                np.log1p(_FEW * np.expm1(np.minimum(f + base, 20))) for f in (fit, fit_usual)
+            )
+            evidence = float(_standardised((fitted - fitted_usual)[:, None])[0])
             apart = _standardised(mine - usual)
             odds = np.clip(odds + np.clip(apart - np.median(apart), -3, 3) * _PACE, -_SURE, _SURE)
         return odds, evidence
-
-    def _weights(self, told: Floats) -> Floats32:
-        """What agreement in each label tells, 0 for labels that a person has not; shape (asked, labels)."""
-        weights = np.zeros((len(told), self.release.shape[1]), dtype=np.float32)
-        np.put_along_axis(weights, self.places, told.astype(np.float32), axis=1)
-        return weights
 
     def _agreement(self, weights: Floats32, rows: Floats32, own: Positions | None) -> tuple[Floats, Floats]:
         """How far rows agree with each person in each column, weighed by how well they fit, and how well all

@@ -62,6 +62,8 @@ NAIVE_RATE = descriptive(
     help="Predicates of the same kind made without the release.",
 )
 
+RATES = (TRAIN_RATE, CONTROL_RATE, NAIVE_RATE)
+
 PAIRED_RISK = descriptive(
     "paired_risk",
     "Singling-out risk, guess by guess",
@@ -446,16 +448,7 @@ class SinglingOut:
             "release repeats more often than its size explains is not unique in it and is left to the audit "
             "of exact copies. Guesses weaken when the release is much smaller than the training table."
         ),
-        quantities=(
-            RISK,
-            WORST,
-            EXACT_VALUES,
-            TRAIN_RATE,
-            CONTROL_RATE,
-            NAIVE_RATE,
-            PAIRED_RISK,
-            PUBLISHED_RISK,
-        ),
+        quantities=(RISK, WORST, EXACT_VALUES, *RATES, PAIRED_RISK, PUBLISHED_RISK),
         risk="singling out",
         needs=(Need.CONTROL,),
         cost="seconds",

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.arrays import Floats
+from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._declarations import at_least, descriptive, different, excess_over_control, share
-from synth_audit.audits._targets import AttackerLimit
+from synth_audit.audits._targets import AttackerLimit, most_isolated
 from synth_audit.audits.privacy import _attribute_secrets as attributes
-from synth_audit.audits.privacy.attribute_game import iterations as game
+from synth_audit.audits.privacy._attribute_secrets import Secret, SecretRows
+from synth_audit.dp.guarantee import PrivacyGuarantee
+from synth_audit.encode.univariate import outlying_rows
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
+from synth_audit.execution.seeds import as_int_seed, child_rng
 from synth_audit.findings import measurement
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
+from synth_audit.plugins.fitting import FitRecipe, draw, fit_shared
 from synth_audit.stats.attack_success import corrected_level
-from synth_audit.stats.resampling import box_lines, mean_interval, ratio_interval
+from synth_audit.stats.regression import Regression, Scaling, correlation
+from synth_audit.stats.resampling import box_lines, mean_interval, ratio_interval, reference_rows
+from synth_audit.table.table import Table
 
 MAB = measurement.Quantity(
     "mab",
@@ -82,9 +88,196 @@ REAL_MSE = descriptive(
 FEWEST_ITERATIONS = 5
 """Fewer iterations say too little of how much games differ."""
 
+TARGETS = 4
+"""Targets of either kind in each iteration, as in the paper."""
+
+_MOST_SCORED = 2_000
+"""Rows that the guesses of one iteration are scored on."""
+
+
 _NONE_RETAINED = measurement.Reference(0.0, "a release that tells nothing of the secret")
 _NO_MORE = measurement.Reference(0.0, "guesses that help as much with people the generator never saw")
 _NONE_EXPLAINED = measurement.Reference(0.0, "other columns that tell nothing of the secret")
+
+
+@dataclass(frozen=True)
+class FittedAttack:
+    """What regressions of a secret, and of a shuffled copy of it, found in one set.
+
+    Attributes:
+        sizes: of the effect of each other column, on the secret first and then on the copy, shape (g, k).
+        r_squared: adjusted, of the secret. coefficients: for it, shape (q, c).
+        singular: True when the other columns were collinear or constant.
+    """
+
+    sizes: Floats
+    r_squared: float
+    coefficients: Floats
+    singular: bool
+
+    @classmethod
+    def learnt(cls, rows: SecretRows, secret: Secret, rng: np.random.Generator | None = None) -> FittedAttack:
+        """Regress the secret in rows standardised by one another, and a copy that ``rng`` shuffled, on its
+        predictors."""
+        known, answers = rows.known, [rows.answers]
+        if rng is not None:
+            answers.append(rng.permutation(rows.answers))
+        c = rows.answers.shape[1]
+        regression = Regression.on(correlation(known), secret.groups, len(known))
+        with_answers = known.T @ np.hstack(answers) / max(len(known) - 1, 1)
+        beta = regression.coefficients(with_answers)
+        sizes = regression.effects(beta).reshape(-1, len(answers), c) @ rows.weights
+        # Fewer rows that hold the secret than predictors explain nothing that could be told from chance.
+        r_squared = np.nan_to_num(regression.adjusted_r_squared(beta, with_answers), nan=0.0)
+        return cls(sizes, float(r_squared[:c] @ rows.weights), beta[:, :c], regression.singular)
+
+    def guess(self, rows: SecretRows) -> Floats:
+        """``Σ β_k x_k``, shape (n, c)."""
+        guesses: Floats = rows.known @ self.coefficients
+        return guesses
+
+    def errors(self, rows: SecretRows) -> Floats:
+        """Squared errors of the guesses, weighted over the answers, shape (n,)."""
+        errors: Floats = (self.guess(rows) - rows.answers) ** 2 @ rows.weights
+        return errors
+
+
+@dataclass(frozen=True)
+class GuessTest:
+    """Real people whose secret is guessed, standardised by who holds them.
+
+    Attributes:
+        folds: of these people where they are the reference rows themselves, shape (n,); None where they are
+            others.
+        inside: the reference rows, standardised as these people; None where they are the reference rows.
+    """
+
+    people: SecretRows
+    folds: Codes | None = None
+    inside: SecretRows | None = None
+
+    def advantage(self, learnt: FittedAttack) -> float:
+        """How much more often a guess comes nearer than the mean for reference rows than for others.
+
+        NaN where the people are the reference rows themselves.
+        """
+        if self.inside is None:
+            return math.nan
+        inside, outside = (
+            float(np.mean(learnt.errors(rows) < rows.answers**2 @ rows.weights))
+            for rows in (self.inside, self.people)
+        )
+        return inside - outside
+
+    def skill(self, learnt: FittedAttack) -> float:
+        """Signed squared correlation of guesses with the secret, weighted over its labels."""
+        return self.people.skill(learnt.guess(self.people))
+
+    def taught(self, values: Floats, present: Bools, secret: Secret) -> float:
+        """Skill of what the encoded reference rows teach; where they are scored themselves, across folds."""
+        held = values[present]  # a missing value is read as the mean of those who teach
+        guesses = self.people.cross_fitted(
+            lambda some: FittedAttack.learnt(SecretRows.of(held, some, secret), secret).guess,
+            self.folds,
+        )
+        return self.people.skill(guesses)
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """Squared errors at some targets of one iteration, in standard deviations of the real secret.
+
+    Attributes:
+        error: mean over targets and sets. unaided: of an attacker who guesses the mean. real: of one who
+            learns from the reference rows themselves, drawn with replacement.
+        rows: positions of the targets in train.
+    """
+
+    error: float
+    unaided: float
+    real: float
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class IterationResult:
+    """One secret in one iteration; means over its sets.
+
+    Attributes:
+        mab: mean size of effects. chance: the same with the secret shuffled within each set.
+        worst: the largest size in any set. r_squared: adjusted.
+        real_mab, real_r_squared: in sets drawn from the reference rows with replacement.
+        skill: of guesses at real rows. real_skill: the same, learnt from the reference rows themselves.
+        guesses: at targets, by their kind; of kinds that have some.
+        singular: sets in which the other columns were collinear or constant.
+        advantage: how much oftener guesses help with reference rows than with others; NaN where the reference
+            rows are all of train, or leave too few to score guesses on.
+        guarantee: what the accountant says of the fit; None for nothing.
+    """
+
+    mab: float
+    chance: float
+    worst: float
+    r_squared: float
+    real_mab: float
+    real_r_squared: float
+    skill: float
+    real_skill: float
+    guesses: Mapping[str, Guesses]
+    singular: int
+    advantage: float
+    guarantee: PrivacyGuarantee | None
+
+
+def _guess_tests(
+    train: Table,
+    design: attributes.DesignMatrix,
+    secrets: Sequence[Secret],
+    rows: Positions,
+    reference: tuple[Floats, Sequence[Bools]],
+    rng: np.random.Generator,
+) -> list[GuessTest]:
+    """Real rows outside the reference sample, or that sample itself where train leaves too few."""
+    chosen = reference_rows(train.n_rows, rows, _MOST_SCORED, rng) if len(rows) < train.n_rows else rows[:0]
+    outside = len(chosen) >= attributes.FEWEST_SCORED
+    table = train.take(chosen if outside else rows)
+    values = design.encode(table)
+    folds = None if outside else rng.permutation(len(rows)) % attributes.FOLDS
+    tests = []
+    for secret, held in zip(secrets, reference[1], strict=True):
+        present = secret.coding.present(table)
+        people = SecretRows.of(values, present, secret)
+        if folds is None:
+            inside = SecretRows.of(reference[0], held, secret, Scaling.of(values[present]))
+            tests.append(GuessTest(people, inside=inside))
+        else:
+            tests.append(GuessTest(people, folds[present]))
+    return tests
+
+
+def _result(
+    learnt: Sequence[FittedAttack],
+    real: Sequence[FittedAttack],
+    guesses: Mapping[str, Guesses],
+    test: GuessTest,
+    real_skill: float,
+    guarantee: PrivacyGuarantee | None,
+) -> IterationResult:
+    mab, chance = np.mean([found.sizes.mean(axis=0) for found in learnt], axis=0)
+    return IterationResult(
+        mab=float(mab),
+        chance=float(chance),
+        worst=max(float(found.sizes[:, 0].max()) for found in learnt),
+        r_squared=float(np.mean([found.r_squared for found in learnt])),
+        real_mab=float(np.mean([found.sizes[:, 0].mean() for found in real])),
+        real_r_squared=float(np.mean([found.r_squared for found in real])),
+        skill=float(np.mean([test.skill(found) for found in learnt])),
+        real_skill=real_skill,
+        guesses=guesses,
+        singular=sum(found.singular for found in learnt),
+        advantage=float(np.mean([test.advantage(found) for found in learnt])),
+        guarantee=guarantee,
+    )
 
 
 @dataclass(frozen=True)
@@ -97,13 +290,13 @@ class SecretResult:
     """
 
     name: str
-    iterations: tuple[game.IterationResult, ...]
+    iterations: tuple[IterationResult, ...]
     associated: bool
     explained: bool
     level: float
     suppression: int
 
-    def of(self, pick: Callable[[game.IterationResult], float]) -> Floats:
+    def of(self, pick: Callable[[IterationResult], float]) -> Floats:
         """One number of each iteration, shape (m,)."""
         return np.array([pick(r) for r in self.iterations])
 
@@ -125,14 +318,14 @@ class SecretResult:
 
     def mab(self, level: float) -> measurement.Measurement:
         """Beside that of the same sets with the secret shuffled."""
-        found, chance = self.of(lambda r: r.mab), self.of(lambda r: r.chance)
-        around = mean_interval(chance, self.level)
-        null = measurement.Reference(float(chance.mean()), "the same tables with the secret shuffled", around)
-        return self._mean(MAB, found, level, null)
+        chance = mean_estimate(self.of(lambda r: r.chance), self.level)
+        shuffled = "the same tables with the secret shuffled"
+        null = measurement.Reference(chance.value, shuffled, chance.interval)
+        return self._at(MAB, mean_estimate(self.of(lambda r: r.mab), level), null)
 
     def mr2(self, level: float) -> measurement.Measurement:
         """Beside 0."""
-        return self._mean(MR2, self.of(lambda r: r.r_squared), level, _NONE_EXPLAINED)
+        return self._at(MR2, mean_estimate(self.of(lambda r: r.r_squared), level), _NONE_EXPLAINED)
 
     def retained(self, level: float) -> Iterator[measurement.Measurement]:
         """Where real rows teach anything."""
@@ -141,28 +334,27 @@ class SecretResult:
         found, real = self.of(lambda r: r.skill), self.of(lambda r: r.real_skill)
         turned = math.copysign(1.0, found.mean())  # who knows one secret can turn such guesses round
         interval = ratio_interval(turned * found, real, level)
-        yield self._at(attributes.RETAINED, abs(found.mean()) / real.mean(), interval, _NONE_RETAINED)
+        ratio = measurement.Estimate(float(abs(found.mean()) / real.mean()), interval)
+        yield self._at(attributes.RETAINED, ratio, _NONE_RETAINED)
 
     def others(self) -> Iterator[measurement.Measurement]:
         """What describes the attack and is not judged."""
-        yield self._mean(REAL_MAB, self.of(lambda r: r.real_mab), self.level)
+        yield self._at(REAL_MAB, mean_estimate(self.of(lambda r: r.real_mab), self.level))
         if self.explained:
-            yield self._mean(REAL_MR2, self.of(lambda r: r.real_r_squared), self.level)
-        yield self._at(WCAB, float(self.of(lambda r: r.worst).max()))
+            yield self._at(REAL_MR2, mean_estimate(self.of(lambda r: r.real_r_squared), self.level))
+        yield self._at(WCAB, measurement.Estimate(float(self.of(lambda r: r.worst).max())))
         if self.advantages is not None:
-            yield self._mean(ADVANTAGE, self.advantages, self.level, _NO_MORE)
+            yield self._at(ADVANTAGE, mean_estimate(self.advantages, self.level), _NO_MORE)
         for targets, guesses in self.guesses().items():
             if _many(guesses, self.suppression):
                 yield from self._errors(targets, guesses)
 
-    def _errors(self, setting: str, guesses: Sequence[game.Guesses]) -> Iterator[measurement.Measurement]:
+    def _errors(self, setting: str, guesses: Sequence[Guesses]) -> Iterator[measurement.Measurement]:
         """Mean squared errors over iterations that had targets, beside that of guessing the mean: learnt from
         the sets (MSE_S), and from real rows (MSE_R)."""
-        requested, achieved = game.TARGETS * len(self.iterations), sum(len(g.rows) for g in guesses)
-        unaided, error, real = (
-            measurement.Estimate(float(values.mean()), mean_interval(values, self.level))
-            for values in np.array([(g.unaided, g.error, g.real) for g in guesses]).T
-        )
+        requested, achieved = TARGETS * len(self.iterations), sum(len(g.rows) for g in guesses)
+        of_guesses = np.array([(g.unaided, g.error, g.real) for g in guesses]).T
+        unaided, error, real = (mean_estimate(values, self.level) for values in of_guesses)
         mean = measurement.Reference(unaided.value, "guesses of the mean alone", unaided.interval)
         for quantity, found in ((MSE, error), (REAL_MSE, real)):
             yield quantity.at(
@@ -174,9 +366,9 @@ class SecretResult:
                 reference=mean,
             )
 
-    def guesses(self) -> dict[str, list[game.Guesses]]:
+    def guesses(self) -> dict[str, list[Guesses]]:
         """Guesses of the iterations that had targets, by kind of target."""
-        found: dict[str, list[game.Guesses]] = {"outlying targets": [], "random targets": []}
+        found: dict[str, list[Guesses]] = {"outlying targets": [], "random targets": []}
         for result in self.iterations:
             for kind, guesses in result.guesses.items():
                 found.setdefault(kind, []).append(guesses)
@@ -195,24 +387,19 @@ class SecretResult:
             lines=box_lines(groups),
         )
 
-    def _mean(
-        self,
-        quantity: measurement.Quantity,
-        values: Floats,
-        level: float,
-        reference: measurement.Reference | None = None,
-    ) -> measurement.Measurement:
-        return self._at(quantity, float(values.mean()), mean_interval(values, level), reference)
-
     def _at(
         self,
         quantity: measurement.Quantity,
-        value: float,
-        interval: measurement.Interval | None = None,
+        found: measurement.Estimate,
         reference: measurement.Reference | None = None,
     ) -> measurement.Measurement:
-        found, n = measurement.Estimate(value, interval), len(self.iterations)
+        n = len(self.iterations)
         return quantity.at(found, column=self.name, n=n, n_minimum=FEWEST_ITERATIONS, reference=reference)
+
+
+def mean_estimate(values: Floats, level: float) -> measurement.Estimate:
+    """The mean over iterations, shape (m,)."""
+    return measurement.Estimate(float(values.mean()), mean_interval(values, level))
 
 
 def measured(
@@ -286,7 +473,7 @@ def remarks(results: Sequence[SecretResult], n_sets: int) -> Iterator[str]:
             )
 
 
-def _many(guesses: Sequence[game.Guesses], suppression: int) -> bool:
+def _many(guesses: Sequence[Guesses], suppression: int) -> bool:
     """True when enough people stand behind the errors: a mean over few would give their values away."""
     return len(guesses) > 1 and len({row for g in guesses for row in g.rows}) >= suppression
 
@@ -383,8 +570,7 @@ class AttributeGame:
         n, secrets, notes = subject.train.n_rows, attacked.secrets, list(attacked.notes)
         if n < self.reference:
             notes.append(f"reference samples are all {n} training rows, since there are no {self.reference}")
-        sizes = game.GameSizes(self.reference, self.sets, self.rows, self.tail, self.achilles)
-        played = partial(game.play, subject, context, attacked.design, secrets, sizes)
+        played = partial(self._play, subject, context, attacked.design, secrets)
         iterations = context.map("iteration", played, list(enumerate(context.rng.spawn(self.iterations))))
         with single_threaded_algebra():
             tied = [attributes.associated(subject, attacked.design, s, context.seed) for s in secrets]
@@ -404,3 +590,73 @@ class AttributeGame:
             (*(r.boxes() for r in results), *advantages_below(results)),
             (*notes, *remarks(results, self.sets * self.iterations)),
         )
+
+    def _play(
+        self,
+        subject: Subject,
+        context: RunContext,
+        design: attributes.DesignMatrix,
+        secrets: Sequence[Secret],
+        turn: tuple[int, np.random.Generator],
+    ) -> list[IterationResult]:
+        """One result for each secret, in the iteration of that number with that generator.
+
+        What the attacker has, fit included, depends on the plan's seed and the iteration alone, so that the
+        candidates of a sweep meet the same reference rows; only the sets are drawn from the generator.
+        """
+        iteration, rng = turn
+        shared = child_rng(context.seed, attributes.STREAM, str(iteration))
+        rows = reference_rows(subject.train.n_rows, (), self.reference, shared)
+        reference = subject.train.released_only().take(rows)
+        with single_threaded_algebra():  # here, since it holds for one process
+            fitted = fit_shared(FitRecipe.of(subject), reference, as_int_seed(shared), context)
+            values = design.encode(reference)
+            present = [secret.coding.present(reference) for secret in secrets]
+            targets = [self._targets(reference, secret, shared) for secret in secrets]
+            # As many real sets, drawn from the reference with replacement.
+            again = [shared.integers(len(values), size=self.rows) for _ in range(self.sets)]
+            real = [
+                [
+                    FittedAttack.learnt(SecretRows.of(values[some], held[some], secret), secret)
+                    for some in again
+                ]
+                for held, secret in zip(present, secrets, strict=True)
+            ]
+            tests = _guess_tests(subject.train, design, secrets, rows, (values, present), shared)
+            made: list[list[FittedAttack]] = [[] for _ in secrets]
+            for _ in range(self.sets):
+                table = draw(fitted.model, self.rows, reference.schema, rng)
+                encoded = design.encode(table)
+                for found, secret in zip(made, secrets, strict=True):
+                    people = SecretRows.of(encoded, secret.coding.present(table), secret)
+                    found.append(FittedAttack.learnt(people, secret, rng))
+            of_holder = Scaling.of(values)
+            results = []
+            for i, secret in enumerate(secrets):
+                guesses = {}
+                for kind, chosen in targets[i].items():
+                    if len(chosen):
+                        asked = SecretRows.of(values[chosen], present[i][chosen], secret, of_holder)
+                        error, of_real = (
+                            float(np.mean([np.mean(attack.errors(asked)) for attack in attacks[i]]))
+                            for attacks in (made, real)
+                        )
+                        unaided = float(np.mean(asked.answers**2 @ asked.weights))
+                        guesses[kind] = Guesses(error, unaided, of_real, tuple(rows[chosen].tolist()))
+                taught = tests[i].taught(values, present[i], secret)
+                results.append(_result(made[i], real[i], guesses, tests[i], taught, fitted.guarantee))
+        return results
+
+    def _targets(self, reference: Table, secret: Secret, rng: np.random.Generator) -> dict[str, Positions]:
+        """Positions of targets in the reference, by their kind; none lacks its secret."""
+        column = reference.schema[secret.name]
+        present = np.flatnonzero(~reference.missing(secret.name))
+        outlying = outlying_rows(reference, column, self.tail)
+        found = {
+            kind: np.sort(rng.choice(rows, min(TARGETS, len(rows)), replace=False))
+            for kind, rows in (("outlying targets", outlying), ("random targets", present))
+        }
+        if self.achilles:
+            features = reference.schema.features
+            found["achilles targets"] = most_isolated(reference, features, present, TARGETS, rng)
+        return found
