@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from synth_audit.audits.fidelity import coverage
-from synth_audit.audits.fidelity.coverage import (
-    Support,
-    bootstrap_weights,
-    squared_radii,
-    strangers,
-    tamed,
-)
+from synth_audit.audits.fidelity.coverage import Support, bootstrap_weights, squared_radii, strangers, tamed
 from synth_audit.neighbours.coordinates import Coordinates
 
 pytestmark = pytest.mark.usefixtures("two_threads")

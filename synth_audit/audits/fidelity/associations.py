@@ -9,20 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.audits._declarations import at_least, distance
+from synth_audit.audits._declarations import at_least, descriptive, distance
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.encode.cells import ColumnCells, readable_pairs, told_pairs
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import (
-    Direction,
-    Estimate,
-    Findings,
-    Interval,
-    MeasurementId,
-    Quantity,
-    Series,
-)
+from synth_audit.findings.measurement import Estimate, Findings, Interval, MeasurementId, Quantity, Series
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats import association as kernel
 from synth_audit.stats.association import JackknifeRows
@@ -107,10 +99,10 @@ MUTUAL_INFORMATION = distance(
     help="Over all pairs; sees relations of any shape, and those of missing values, which are a cell.",
 )
 
-NO_ASSOCIATION = distance(
+NO_ASSOCIATION = descriptive(
     "no_association",
     "Mean difference of a release whose columns are independent",
-    direction=Direction.NEUTRAL,
+    unit="distance",
     help="Mean strength of the real associations. A release with such a difference has kept none of them.",
 )
 

@@ -19,15 +19,7 @@ from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import over_blocks, single_threaded_algebra
-from synth_audit.findings.measurement import (
-    Direction,
-    Estimate,
-    Findings,
-    Interval,
-    MeasurementId,
-    Quantity,
-    Series,
-)
+from synth_audit.findings.measurement import Estimate, Findings, Interval, MeasurementId, Series
 from synth_audit.neighbours.coordinates import Coordinates, add_unlike, drawn_in, small_codes
 from synth_audit.neighbours.search import Nearest, most_queries, nearest, nearest_other
 from synth_audit.plugins.audit import AuditInfo, Subject
@@ -54,10 +46,10 @@ AUPRC = merit(
     help="Near 1 only where both are.",
 )
 
-AUTHENTICITY = Quantity(
+AUTHENTICITY = merit(
     "authenticity",
     "Authenticity",
-    direction=Direction.HIGHER,
+    unit="share",
     help="Synthetic rows farther from their nearest training row than that one's own neighbour is; a copy "
     "has 0. More than control rows reach is no merit: rows that are nowhere near are authentic too.",
 )

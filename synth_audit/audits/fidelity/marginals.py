@@ -16,15 +16,7 @@ from synth_audit.audits.fidelity import _shared_cells as dist
 from synth_audit.audits.fidelity._reference import Found, measured_together
 from synth_audit.audits.fidelity._shared_cells import SharedCells, SortedPair, shared_cells, tellable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import (
-    Direction,
-    Estimate,
-    Findings,
-    Interval,
-    MeasurementId,
-    Quantity,
-    Series,
-)
+from synth_audit.findings.measurement import Estimate, Findings, Interval, MeasurementId, Quantity, Series
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.attack_success import worst_estimate
 from synth_audit.stats.distributions import SortedNumbers, cell_codes, tellable_cells
@@ -84,10 +76,10 @@ CHI_SQUARE = descriptive(
     "fresh real rows do not get 0 either: no measure of distance.",
 )
 
-MARGINAL_DISTANCE = distance(
+MARGINAL_DISTANCE = descriptive(
     "marginal_distance",
     "Marginal distance",
-    direction=Direction.NEUTRAL,
+    unit="distance",
     help="Mean over columns of the Kolmogorov–Smirnov distance (numbers) and 1 − p of χ² (labels). It grows "
     "with the number of rows; kept for comparison with published figures.",
 )

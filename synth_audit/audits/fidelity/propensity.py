@@ -17,15 +17,7 @@ from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded, single_threaded_algebra
 from synth_audit.execution.seeds import as_int_seed
-from synth_audit.findings.measurement import (
-    Direction,
-    Estimate,
-    Findings,
-    Interval,
-    MeasurementId,
-    Quantity,
-    Series,
-)
+from synth_audit.findings.measurement import Estimate, Findings, Interval, MeasurementId, Quantity, Series
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats import roc
 from synth_audit.stats.regression import SMALLEST, Scaling
@@ -51,11 +43,10 @@ SMALLEST_LEAF, LEAVES, MOST_BINS = 20, 15, 255
 SHUFFLED_ROWS = 10_000
 """Rows scored in each fold to learn what its columns give away, whatever their number."""
 
-C2ST_AUROC = Quantity(
+C2ST_AUROC = descriptive(  # less is better down to ½, and worse from there on: the copies of train
     "c2st_auroc",
     "How well trees tell the release from real rows (AUROC)",
     unit="score",
-    direction=Direction.NEUTRAL,  # less is better down to ½, and worse from there on: the copies of train
     help="0.5 cannot be told apart, 1 can always be. Well below 0.5 the release repeats training rows.",
 )
 

@@ -15,14 +15,7 @@ from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import over_blocks
-from synth_audit.findings.measurement import (
-    Findings,
-    IntervalEstimate,
-    Measurement,
-    Quantity,
-    Reference,
-    SampleCounts,
-)
+from synth_audit.findings.measurement import Findings, IntervalEstimate, Quantity, Reference, SampleCounts
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.proportions import Proportion
@@ -120,7 +113,7 @@ class MembershipDataOnly:
         rng.permutation(subject.synthetic.n_rows)  # keeps the draws, and so the numbers, of earlier versions
         scores = _tree_scores(subject, tested, others_of_pool, self.max_learnt, self.n_trees, rng)
         n = len(tested[0])
-        return Findings(tuple(_measured(scores[:n], scores[n:], subject.level)))
+        return _measured(scores[:n], scores[n:], subject.level)
 
 
 def _pool(
@@ -174,7 +167,7 @@ def _tree_scores(
     return found
 
 
-def _measured(members: Floats, others: Floats, level: float) -> list[Measurement]:
+def _measured(members: Floats, others: Floats, level: float) -> Findings:
     """AUC, recall and precision; no precision where nobody is named."""
     m, n = len(members), len(others)
     hits, alarms = int(np.sum(members > 0)), int(np.sum(others > 0))
@@ -189,7 +182,7 @@ def _measured(members: Floats, others: Floats, level: float) -> list[Measurement
     ]
     if hits + alarms:
         found.append(PRECISION.at(precision(hits, m, alarms, n, level), reference=guessing, **counts))
-    return found
+    return Findings(tuple(found))
 
 
 def tree_share(

@@ -7,18 +7,11 @@ import math
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Integers, Positions
-from synth_audit.audits._declarations import excess_over_control
+from synth_audit.audits._declarations import excess_over_control, merit
 from synth_audit.audits._targets import drawn
 from synth_audit.encode.codes import codes
 from synth_audit.encode.encoded import Encoded
-from synth_audit.findings.measurement import (
-    Direction,
-    Interval,
-    Measurement,
-    Quantity,
-    Reference,
-    SampleCounts,
-)
+from synth_audit.findings.measurement import Interval, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.neighbours.gower import Mixed, nearly_copied
 from synth_audit.neighbours.search import Nearest, nearest, nearest_but, nearest_other
 from synth_audit.plugins.audit import Subject
@@ -44,10 +37,10 @@ EPSILON_LOSS = excess_over_control(
     help="0: training rows are no nearer to the release than strangers are; 1: every one of them is.",
 )
 
-NNAA = Quantity(
+NNAA = merit(
     "nnaa",
     "Nearest-neighbour adversarial accuracy",
-    direction=Direction.HIGHER,
+    unit="share",
     proportional=False,  # what a poor generator adds hides what copies take away
     help="0.5: release and train mix like two samples; below: copies; above: easily told apart.",
 )
