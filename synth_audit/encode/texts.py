@@ -37,7 +37,12 @@ _BLOCK = 200
 """Texts that are compared at once."""
 
 _MOST_KEPT = 2**17
-"""Vectors that are kept in a process: 8 MiB, and as much again for the hashes of their texts."""
+"""Vectors that are kept in a process: some 30 MiB with the hashes of their texts."""
+
+_KEPT: dict[bytes, Floats32] = {}
+"""Vectors of texts met before, by the hash of each; all go when there is no room for more."""
+
+_KEEPING = threading.Lock()
 
 LEAST_READ = 0.9
 """Share of distinct labels that a convention must read."""
@@ -112,7 +117,19 @@ def ngram_vectors(texts: Sequence[str]) -> Floats32:
     Args:
         texts: in standard form.
     """
-    return _KEPT.vectors([text[:_LONGEST_TEXT] for text in texts])
+    cut = [text[:_LONGEST_TEXT] for text in texts]
+    keys = [hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest() for text in cut]
+    with _KEEPING:
+        new = {key: text for key, text in zip(keys, cut, strict=True) if key not in _KEPT}
+        if len(_KEPT) + len(new) > _MOST_KEPT:
+            _KEPT.clear()
+            new = dict(zip(keys, cut, strict=True))
+        if new:
+            _KEPT.update(zip(new, _made(list(new.values())), strict=True))
+        found: Floats32 = np.array([_KEPT[key] for key in keys], np.float32).reshape(-1, WIDTH)
+        if len(_KEPT) > _MOST_KEPT:
+            _KEPT.clear()
+    return found
 
 
 def greatest_similarity(texts: Sequence[str], others: Sequence[str]) -> Floats32:
@@ -132,44 +149,8 @@ def greatest_similarity(texts: Sequence[str], others: Sequence[str]) -> Floats32
     return found
 
 
-class _KeptVectors:
-    """Vectors of texts met before, by the hash of each; all go when there is no room for more."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._place: dict[bytes, int] = {}
-        self._vectors = np.empty((0, WIDTH), dtype=np.float32)
-        self._lock = threading.Lock()
-
-    def vectors(self, texts: Sequence[str]) -> Floats32:
-        """Vectors of cut texts, made where they are not known."""
-        keys = [_digest(text) for text in texts]
-        with self._lock:
-            new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._place}
-            if len(self._place) + len(new) > self._most:
-                new = dict(zip(keys, texts, strict=True))
-                self._place, self._vectors = {}, self._vectors[:0]
-            place, known = self._place, self._vectors
-            if new:
-                place = place | {key: len(place) + i for i, key in enumerate(new)}
-                known = np.concatenate([known, _made(list(new.values()))])
-            if len(place) <= self._most:
-                self._place, self._vectors = place, known
-        found: Floats32 = known[[place[key] for key in keys]]
-        return found
-
-
-_KEPT = _KeptVectors(_MOST_KEPT)
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).digest()
-
-
 def _made(texts: Sequence[str]) -> Floats32:
     """Each vector depends on its own text alone, whatever stands beside it."""
-    if not texts:
-        return np.empty((0, WIDTH), dtype=np.float32)
     counted = _counted(texts)
     directions = np.random.default_rng(_SEED).standard_normal((_BUCKETS, WIDTH)).astype(np.float32)
     vectors = np.asarray(counted @ directions, dtype=np.float32)

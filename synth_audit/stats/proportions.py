@@ -14,6 +14,9 @@ from synth_audit.stats.resampling import critical_value
 METHOD = "wilson"
 """What every interval that rests on that of a proportion is called after."""
 
+NOTHING_SEEN = f"{METHOD}, for nothing seen"
+"""What an interval of the width of :func:`unseen_share` is called."""
+
 SOURCE = "Wilson 1927"
 """Where it is from, for readers of a report."""
 
@@ -60,11 +63,6 @@ def middle_and_half_width(successes: float, n: float, level: float) -> tuple[flo
 def unseen_share(n: float, level: float) -> float:
     """The largest share that the interval leaves possible for what none of n trials showed."""
     return proportion_interval(0, n, level).high
-
-
-def nothing_seen() -> str:
-    """What an interval of the width of :func:`unseen_share` is called."""
-    return f"{METHOD}, for nothing seen"
 
 
 def joined() -> str:

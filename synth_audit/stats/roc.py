@@ -10,7 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats
 from synth_audit.findings.measurement import Interval, IntervalEstimate
-from synth_audit.stats.proportions import nothing_seen, unseen_share
+from synth_audit.stats.proportions import NOTHING_SEEN, unseen_share
 from synth_audit.stats.resampling import critical_value
 
 
@@ -145,7 +145,7 @@ def cross_fitted_interval(folds: Sequence[PlacementValues], level: float) -> Int
         return Interval(value - half, value + half, level, "delong, doubled for shared rows")
     rows = min(sum(len(f.members) for f in folds), sum(len(f.others) for f in folds))
     room = unseen_share(rows, level)
-    return Interval(value - room, value + room, level, nothing_seen())
+    return Interval(value - room, value + room, level, NOTHING_SEEN)
 
 
 def _crossing(apart: Callable[[float], float], outer: float, inner: float) -> float:

@@ -32,7 +32,7 @@ _DIGITS_128 = 38
 _EXPECTED = "numbers, text, booleans, dates or times"
 _YEARS = (date.min, date.max)
 _EPOCH = date(1970, 1, 1)
-_PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+_PER_DAY = {"day": 1, "s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 _OWN_EXTENSIONS = {"arrow.json", "arrow.uuid"}
 """Of Arrow's own, those whose values are what they are stored as."""
 
@@ -109,14 +109,28 @@ def _plain(name: str, values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     try:
         values.validate(full=True)
     except pa.ArrowException:  # its text may hold a value
-        raise _contradicts(name, values.type, where) from None
+        what = "text that is not UTF-8" if is_text(value_type(values.type)) else "values that are none of it"
+        raise DataError(
+            f"column {name!r} does not hold what its type {values.type} says: {what}, or damage",
+            where=where,
+            expected="values of the type that the table declares",
+            fix="write the table again where it comes from; text in another encoding takes decoding there",
+        ) from None
     try:
         found = _converted(values)
     except pa.ArrowException:
         raise _unknown(name, values.type, "Arrow makes no plain values of it", where) from None
-    _refuse_zone(name, found.type, where)
-    _refuse_far_dates(name, found, where)
-    _refuse_infinite(name, found, where)
+    if pa.types.is_timestamp(found.type) and found.type.tz:
+        _refuse_unknown_zone(name, found.type, where)
+    if is_datetime(found.type):
+        _refuse_far_dates(name, found, where)
+    if pa.types.is_floating(found.type) and pc.any(pc.is_inf(found)).as_py():
+        raise DataError(
+            f"column {name!r} holds infinite values",
+            where=where,
+            expected="finite numbers; missing values as null",
+            fix="replace infinities by a finite value or by null at the source",
+        )
     return found
 
 
@@ -177,19 +191,7 @@ def _converted(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(spelt, _plain_type(kind.value_type)).dictionary_encode()
 
 
-def _contradicts(name: str, kind: pa.DataType, where: str) -> DataError:
-    what = "text that is not UTF-8" if is_text(value_type(kind)) else "values that are none of it"
-    return DataError(
-        f"column {name!r} does not hold what its type {kind} says: {what}, or damage",
-        where=where,
-        expected="values of the type that the table declares",
-        fix="write the table again where it comes from; text in another encoding takes decoding there",
-    )
-
-
-def _refuse_zone(name: str, kind: pa.DataType, where: str) -> None:
-    if not (pa.types.is_timestamp(kind) and kind.tz):
-        return
+def _refuse_unknown_zone(name: str, kind: pa.DataType, where: str) -> None:
     try:
         pc.hour(pa.scalar(0, pa.int64()).cast(kind))
     except pa.ArrowInvalid:
@@ -202,13 +204,10 @@ def _refuse_zone(name: str, kind: pa.DataType, where: str) -> None:
 
 
 def _refuse_far_dates(name: str, values: pa.ChunkedArray, where: str) -> None:
-    if not is_datetime(values.type):
-        return
-    whole = values.cast(pa.int32()) if pa.types.is_date32(values.type) else values.cast(pa.int64())
-    ends = pc.min_max(whole).as_py()
-    per_day = _PER_DAY[values.type.unit] if pa.types.is_timestamp(values.type) else 1
-    if pa.types.is_date64(values.type):
-        per_day = _PER_DAY["ms"]
+    kind = values.type
+    ends = pc.min_max(values.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64())).as_py()
+    unit = kind.unit if pa.types.is_timestamp(kind) else "ms" if pa.types.is_date64(kind) else "day"
+    per_day = _PER_DAY[unit]
     first, last = ((day - _EPOCH).days for day in _YEARS)
     if ends["min"] is None or (ends["min"] >= first * per_day and ends["max"] < (last + 1) * per_day):
         return
@@ -218,18 +217,6 @@ def _refuse_far_dates(name: str, values: pa.ChunkedArray, where: str) -> None:
         expected="dates that a calendar has",
         fix="put null for those that mean none, such as infinity, where the table comes from",
     )
-
-
-def _refuse_infinite(name: str, values: pa.ChunkedArray, where: str) -> None:
-    if not pa.types.is_floating(values.type):
-        return
-    if pc.any(pc.is_inf(values)).as_py():
-        raise DataError(
-            f"column {name!r} holds infinite values",
-            where=where,
-            expected="finite numbers; missing values as null",
-            fix="replace infinities by a finite value or by null at the source",
-        )
 
 
 def _exact(values: pa.ChunkedArray) -> bool:

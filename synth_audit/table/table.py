@@ -15,15 +15,8 @@ import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Floats, Labels, Positions
 from synth_audit.errors import DataError
-from synth_audit.table.arrow import (
-    Place,
-    PlacedRows,
-    index_columns,
-    is_text,
-    kept,
-    regular_floats,
-    value_type,
-)
+from synth_audit.table import arrow
+from synth_audit.table.arrow import Place, PlacedRows
 from synth_audit.table.content_hash import content_hash, content_order, fingerprint, row_digests
 from synth_audit.table.schema import Column, Schema, nominal, quantitative, schema_from_plain, schema_to_plain
 from synth_audit.table.storage_types import plain, refuse_inexact, refuse_inexact_labels
@@ -172,7 +165,7 @@ class Table:
         Raises:
             DataError: the file cannot be written.
         """
-        rows = kept(self.batches(), folder)
+        rows = arrow.kept(self.batches(), folder)
         return Table.at(rows.place, self.schema, self.known_fingerprint) if rows.place else self
 
     @property
@@ -237,7 +230,7 @@ def read_table(
     data = whole if isinstance(given, Table) else plain(whole, where=where)
     optional = {c.name for c in schema if not c.released} if partial else set()
     known = set(schema.names)
-    left_out = index_columns(data.column_names, known)
+    left_out = arrow.index_columns(data.column_names, known)
     held = dict.fromkeys(n for n in data.column_names if n not in left_out)
     lacking = [n for n in schema.names if n not in held and n not in optional]
     extra = [n for n in held if n not in known]
@@ -303,7 +296,7 @@ def assemble(schema: Schema, columns: Mapping[str, Floats | Labels]) -> Table:
 
 def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedArray:
     # An instant is spelt otherwise than its text, so that a copy would look like a new value.
-    text = is_text(value_type(column.storage))
+    text = arrow.is_text(arrow.value_type(column.storage))
     other = text and pa.types.is_temporal(values.type) and not pa.types.is_date32(values.type)
     if other or not column.kind.allows(values.type):
         raise DataError(
@@ -312,7 +305,7 @@ def _checked(column: Column, values: pa.ChunkedArray, where: str) -> pa.ChunkedA
             expected=f"{column.kind} values, as in train",
             fix=f"convert {column.name!r} in {where}, or declare its kind in the plan",
         )
-    return regular_floats(values) if pa.types.is_floating(values.type) else values
+    return arrow.regular_floats(values) if pa.types.is_floating(values.type) else values
 
 
 def save_table(table: Table, folder: Path, name: str) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.fidelity.coverage import Coverage
-from synth_audit.audits.fidelity.coverage.balls import (
+from synth_audit.audits.fidelity.coverage import (
+    Coverage,
     Curves,
     RowsInSpace,
     authenticity,
@@ -295,7 +295,7 @@ def test_a_part_of_the_rows_gives_the_precision_of_all():
 def test_the_interval_of_scores_grows_where_rows_are_few():
     rng = np.random.default_rng(16)
     both = pair(rng.normal(size=(500, 2)), np.zeros((2, 2)))
-    found = scored(Curves.of(both), both.least, resampled(both, 500, 100, rng), 0.95)
+    found = scored(Curves.of(both), both, resampled(both, 500, 100, rng), 0.95)
     z = 1.959964
     assert found["alpha_precision"].interval.high - found["alpha_precision"].value >= z**2 / (2 + z**2) - 1e-6
 
@@ -335,7 +335,7 @@ def test_intervals_of_scores_hold_their_level(case):
     held = []
     for _ in range(200):
         both = pair(real(n), draw(m, rng))
-        found = scored(Curves.of(both), both.least, resampled(both, 5000, 100, rng), 0.95).values()
+        found = scored(Curves.of(both), both, resampled(both, 5000, 100, rng), 0.95).values()
         held.append([e.interval.low <= t <= e.interval.high for e, t in zip(found, truth, strict=True)])
     assert np.mean(held, axis=0).min() >= 0.89
 

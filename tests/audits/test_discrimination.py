@@ -27,10 +27,10 @@ def test_alike_tables_are_not_told_apart_and_different_ones_are():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1000, 4))
     alike = told(x[:500], x[500:])
-    assert covers(cross_fitted_interval(alike.folds, 0.95), 0.5)
+    assert covers(cross_fitted_interval(alike[0], 0.95), 0.5)
     moved = told(x[:500], x[500:] + np.array([1.0, 0, 0, 0]))
-    assert mean_auroc(moved.folds) > 0.7
-    lost = [mean_auroc(folds) for folds in moved.lost]
+    assert mean_auroc(moved[0]) > 0.7
+    lost = [mean_auroc(folds) for folds in moved[1]]
     assert lost[0] > 0.15 > 5 * max(lost[1:])
 
 
@@ -39,30 +39,30 @@ def test_dependence_between_columns_is_seen():
     z = rng.normal(size=1000)
     together = np.column_stack([z, z + 0.3 * rng.normal(size=1000)])
     apart = np.column_stack([rng.permutation(column) for column in together.T])
-    assert mean_auroc(told(together, apart).folds) > 0.8
+    assert mean_auroc(told(together, apart)[0]) > 0.8
 
 
 def test_a_copy_scores_below_a_coin():
     x = np.random.default_rng(0).normal(size=(400, 4))
-    assert mean_auroc(told(x, x).folds) < 0.45
+    assert mean_auroc(told(x, x)[0]) < 0.45
 
 
 def test_tables_that_never_meet_leave_an_interval():
     x = np.random.default_rng(0).normal(size=(200, 2))
     found = told(x[:100], x[100:] + 100)
-    assert mean_auroc(found.folds) == 1
-    around = cross_fitted_interval(found.folds, 0.95)
+    assert mean_auroc(found[0]) == 1
+    around = cross_fitted_interval(found[0], 0.95)
     assert around.low == pytest.approx(1 - 1.96**2 / (100 + 1.96**2), abs=1e-3)
     few = told(x[:10], x[10:20], n_folds=5)  # too few for a leaf, so all scores are ties
-    assert mean_auroc(few.folds) == 0.5
-    assert covers(cross_fitted_interval(few.folds, 0.95), 0.6)
+    assert mean_auroc(few[0]) == 0.5
+    assert covers(cross_fitted_interval(few[0], 0.95), 0.6)
 
 
 def test_more_columns_than_rows_to_shuffle():
     x = np.random.default_rng(0).normal(size=(60, 80))
     found = told(x[:40], x[40:], n_folds=2, n_trees=3)
-    assert len(found.lost) == 80
-    assert all(len(folds) == 2 for folds in found.lost)
+    assert len(found[1]) == 80
+    assert all(len(folds) == 2 for folds in found[1])
 
 
 def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads():
@@ -73,7 +73,7 @@ def test_the_same_seed_gives_the_same_bits_for_any_number_of_threads():
     for threads in (1, 2):
         with threadpool_limits(threads):
             found.append(told(x[:200], x[200:], n_trees=5))
-    for one, two in zip(found[0].folds, found[1].folds, strict=True):
+    for one, two in zip(found[0][0], found[1][0], strict=True):
         assert np.array_equal(one.members, two.members)
 
 
@@ -104,7 +104,7 @@ def test_intervals_cover_a_coin_between_alike_tables(n, m, discrete):
     for seed in range(150):
         x = rng.integers(0, 2, (n + m, 3)).astype(float) if discrete else rng.normal(size=(n + m, 5))
         made = discriminate(features(x[:n], x[n:], discrete), n, 5, 8, np.random.default_rng(seed))
-        held.append(covers(cross_fitted_interval(made.folds, 0.95), 0.5))
-        lost += [covers(cross_fitted_interval(folds, 0.95), 0.0) for folds in made.lost]
+        held.append(covers(cross_fitted_interval(made[0], 0.95), 0.5))
+        lost += [covers(cross_fitted_interval(folds, 0.95), 0.0) for folds in made[1]]
     assert np.mean(held) >= 0.92
     assert np.mean(lost) >= 0.92

@@ -52,7 +52,7 @@ def test_every_column_that_varies_has_variance_one_in_train():
         by_column[owner] = by_column.get(owner, 0.0) + variance
     assert by_column == pytest.approx(dict.fromkeys(["x", "gaps", "label", "maybe", "flag", "when"], 1.0))
     assert len(frame.owners) == 1 + 2 + 3 + 3 + 2 + 1
-    assert frame.n_numeric == 3
+    assert len(frame.numbers) == 3
 
 
 def test_coordinates_by_hand():
@@ -120,5 +120,5 @@ def test_missing_in_another_table_only_takes_a_coordinate():
 
 def test_a_column_missing_or_one_value_tells_by_being_missing():
     frame, [train] = frame_of({"x": [7.0, np.nan, 7.0, np.nan], "k": ["a", "b", "a", "a"]})
-    assert frame.n_numeric == 0
+    assert len(frame.numbers) == 0
     np.testing.assert_allclose(dense(frame, train)[:, 0], [0, 2, 0, 2])

@@ -8,14 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from synth_audit.audits.fidelity.coverage import balls
-from synth_audit.audits.fidelity.coverage.balls import (
-    Support,
-    bootstrap_weights,
-    squared_radii,
-    strangers,
-    tamed,
-)
+from synth_audit.audits.fidelity import coverage
+from synth_audit.audits.fidelity.coverage import Support, bootstrap_weights, squared_radii, strangers, tamed
 from synth_audit.neighbours.coordinates import Coordinates
 
 pytestmark = pytest.mark.usefixtures("two_threads")
@@ -32,7 +26,7 @@ def one_hot(codes, used):
 
 @pytest.mark.parametrize("few", [1, 64])
 def test_radii_are_those_of_one_hot_rows(few, monkeypatch):
-    monkeypatch.setattr(balls, "_FEW_LABELS", few)
+    monkeypatch.setattr(coverage, "_FEW_LABELS", few)
     rng = np.random.default_rng(0)
     rows, reference = (points(rng.normal(size=(n, 3)), rng.integers(-1, 4, (n, 2))) for n in (20, 30))
     weights = rng.dirichlet(np.ones(30), size=4)
@@ -219,7 +213,7 @@ def test_blocks_do_not_change_an_answer(monkeypatch):
     rng = np.random.default_rng(6)
     made, train = (points(rng.integers(0, 3, (n, 2)).astype(float)) for n in (60, 50))
     whole = strangers(made, train, np.random.default_rng(0))
-    monkeypatch.setattr(balls, "_BLOCK", 70)
+    monkeypatch.setattr(coverage, "_BLOCK", 70)
     parts = strangers(made, train, np.random.default_rng(0))
     assert np.array_equal(whole[1], parts[1])
     assert np.array_equal(whole[0], parts[0])

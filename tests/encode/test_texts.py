@@ -15,7 +15,6 @@ from synth_audit.encode.texts import (
     WIDTH,
     Composite,
     Reading,
-    _KeptVectors,
     _made,
     greatest_similarity,
     ngram_vectors,
@@ -63,14 +62,15 @@ def test_vectors_have_length_one_and_are_the_same_beside_any_other():
 def test_the_vector_of_a_text_is_made_once_as_long_as_there_is_room(monkeypatch):
     made = []
     monkeypatch.setattr(ngrams, "_made", lambda texts: made.append(list(texts)) or _made(texts))
-    kept = _KeptVectors(3)
-    first = kept.vectors([NOTE, OTHERS[0], NOTE])
+    monkeypatch.setattr(ngrams, "_MOST_KEPT", 3)
+    monkeypatch.setattr(ngrams, "_KEPT", {})
+    first = ngram_vectors([NOTE, OTHERS[0], NOTE])
     assert np.array_equal(first, _made([NOTE, OTHERS[0], NOTE]))
-    assert np.array_equal(kept.vectors([OTHERS[1], NOTE]), _made([OTHERS[1], NOTE]))
-    assert np.array_equal(kept.vectors([OTHERS[0]]), first[1:2])
+    assert np.array_equal(ngram_vectors([OTHERS[1], NOTE]), _made([OTHERS[1], NOTE]))
+    assert np.array_equal(ngram_vectors([OTHERS[0]]), first[1:2])
     assert made == [[NOTE, OTHERS[0]], [OTHERS[1]]]
-    assert np.array_equal(kept.vectors(OTHERS), _made(OTHERS))  # more than there is room for
-    assert np.array_equal(kept.vectors([NOTE]), first[:1])
+    assert np.array_equal(ngram_vectors(OTHERS), _made(OTHERS))  # more than there is room for
+    assert np.array_equal(ngram_vectors([NOTE]), first[:1])
     assert made[2:] == [OTHERS, [NOTE]]
 
 

@@ -8,11 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from synth_audit.audits.published.closest_record import (
-    bootstrap_privacy_score,
-    closest_share,
-    privacy_score,
-)
+from synth_audit.audits.published.closest_record import bootstrap_privacy_score, closest_share, privacy_score
 from synth_audit.findings.measurement import BOX_LINES, Series
 from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.search import nearest

@@ -8,13 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from synth_audit.execution.seeds import as_int_seed
-from synth_audit.findings.measurement import (
-    Estimate,
-    Measurement,
-    MeasurementId,
-    Quantity,
-    Reference,
-)
+from synth_audit.findings.measurement import Estimate, Measurement, MeasurementId, Quantity, Reference
 from synth_audit.plugins.audit import Subject
 from synth_audit.table.table import Table
 

@@ -14,7 +14,7 @@ from synth_audit.encode.codes import codes
 from synth_audit.encode.kinds import number_kind
 from synth_audit.findings.measurement import Interval
 from synth_audit.stats.distributions import SortedNumbers, cell_codes, tellable_cells
-from synth_audit.stats.proportions import nothing_seen
+from synth_audit.stats.proportions import NOTHING_SEEN
 from synth_audit.stats.resampling import normal_interval
 from synth_audit.table.resolution import ValueGrid
 from synth_audit.table.schema import Column
@@ -354,4 +354,4 @@ def distance_interval(value: float, draws: Floats, level: float, room: float) ->
     interval = normal_interval(value, draws, level)
     if interval.high > interval.low:
         return interval
-    return Interval(value - room, value + room, level, nothing_seen())
+    return Interval(value - room, value + room, level, NOTHING_SEEN)

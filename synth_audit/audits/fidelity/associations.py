@@ -9,27 +9,18 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.audits._declarations import at_least, distance
+from synth_audit.audits._declarations import at_least, descriptive, distance
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.encode.cells import ColumnCells, readable_pairs, told_pairs
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import (
-    Direction,
-    Estimate,
-    Findings,
-    Interval,
-    MeasurementId,
-    Quantity,
-    Series,
-)
+from synth_audit.findings.measurement import Estimate, Findings, Interval, MeasurementId, Quantity, Series
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats import association as kernel
-from synth_audit.stats.association import JackknifeRows
 from synth_audit.table.table import Table
 
 N_GROUPS = 20
-"""Jackknife groups of rows, each left out once."""
+"""Jackknife groups of rows, each left out once: their spread is known to 16 %, by ``1 / √(2 · 19)``."""
 
 _LABELS = 10
 """A number column with at most this many values in train is a label, as in the paper's tool (SynthEval)."""
@@ -38,7 +29,7 @@ _DECIMALS = 2
 """The paper prints two. No small count follows from the difference of a few pairs rounded so."""
 
 MOST_COLUMNS = 40
-"""Columns of a picture at most."""
+"""Columns of a picture at most: the names of more cannot be read beside its rows."""
 
 DIGITS = 2
 """Decimals of a picture: enough to see, too few to work values out from."""
@@ -107,10 +98,10 @@ MUTUAL_INFORMATION = distance(
     help="Over all pairs; sees relations of any shape, and those of missing values, which are a cell.",
 )
 
-NO_ASSOCIATION = distance(
+NO_ASSOCIATION = descriptive(
     "no_association",
     "Mean difference of a release whose columns are independent",
-    direction=Direction.NEUTRAL,
+    unit="distance",
     help="Mean strength of the real associations. A release with such a difference has kept none of them.",
 )
 
@@ -253,7 +244,7 @@ class AssociationMatrices:
     information: Jackknifed
 
     @classmethod
-    def of(cls, rows: JackknifeRows, numeric: Bools) -> AssociationMatrices:
+    def of(cls, rows: kernel.JackknifeRows, numeric: Bools) -> AssociationMatrices:
         """Measure all pairs of columns."""
         counts = kernel.contingency(rows)
         shares = kernel.variance_shares(rows, np.flatnonzero(~numeric))
@@ -432,11 +423,9 @@ def _compared(
     mixed = (train.mixed, other.mixed)
     norm = norm_gap(*mixed, pairs, level)
     found = {DIFFERENCE.id(): mean_gap(*mixed, pairs, level)}
-    share = lost_share(train.mixed, norm, pairs)
-    if share is not None:
+    if (share := lost_share(train.mixed, norm, pairs)) is not None:
         found[LOST.id()] = share
-    found[FROBENIUS.id()] = norm
-    number = scale.numeric
+    found[FROBENIUS.id()], number = norm, scale.numeric
     both, neither = np.logical_and.outer(number, number), np.logical_and.outer(~number, ~number)
     for quantity, sides, told in (
         (MUTUAL_INFORMATION, (train.information, other.information), cell_pairs),

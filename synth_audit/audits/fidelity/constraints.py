@@ -16,13 +16,7 @@ from synth_audit.audits.fidelity._reference import Found, measured
 from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import (
-    Estimate,
-    Findings,
-    Measurement,
-    MeasurementId,
-    Quantity,
-)
+from synth_audit.findings.measurement import Estimate, Findings, Measurement, MeasurementId, Quantity
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.attack_success import worst_estimate

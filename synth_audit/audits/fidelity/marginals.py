@@ -16,15 +16,7 @@ from synth_audit.audits.fidelity import _shared_cells as dist
 from synth_audit.audits.fidelity._reference import Found, measured_together
 from synth_audit.audits.fidelity._shared_cells import SharedCells, SortedPair, shared_cells, tellable
 from synth_audit.execution.context import RunContext
-from synth_audit.findings.measurement import (
-    Direction,
-    Estimate,
-    Findings,
-    Interval,
-    MeasurementId,
-    Quantity,
-    Series,
-)
+from synth_audit.findings.measurement import Estimate, Findings, Interval, MeasurementId, Quantity, Series
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.attack_success import worst_estimate
 from synth_audit.stats.distributions import SortedNumbers, cell_codes, tellable_cells
@@ -84,10 +76,10 @@ CHI_SQUARE = descriptive(
     "fresh real rows do not get 0 either: no measure of distance.",
 )
 
-MARGINAL_DISTANCE = distance(
+MARGINAL_DISTANCE = descriptive(
     "marginal_distance",
     "Marginal distance",
-    direction=Direction.NEUTRAL,
+    unit="distance",
     help="Mean over columns of the Kolmogorov–Smirnov distance (numbers) and 1 − p of χ² (labels). It grows "
     "with the number of rows; kept for comparison with published figures.",
 )
@@ -156,10 +148,9 @@ class Marginals:
             beside = ResampledTables.of(subject, tables, self.n_bootstrap, seed)
             by_column = {}
             for column in subject.features:
-                found = beside.compared(column, self.cells)
-                by_column[column.name] = found.distances
-                pictures[column.name] = picture(column, subject, found.cells)
-                still.extend([column.name] * (not found.varies))
+                by_column[column.name], cells, varies = beside.compared(column, self.cells)
+                pictures[column.name] = picture(column, subject, cells)
+                still.extend([column.name] * (not varies))
             return [
                 _estimates(subject, table, {name: d[i] for name, d in by_column.items()})
                 for i, table in enumerate(tables)
@@ -177,22 +168,6 @@ class Distance(NamedTuple):
 
     value: float
     draws: Floats | None
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnFound:
-    """What there is to say of one column.
-
-    Attributes:
-        distances: of each table from train, by quantity; ``marginal_distance`` is the column's part of that
-            mean. Those that would tell of somebody are left out.
-        cells: of train, of control where it is there, and of the tables to compare.
-        varies: for numbers, whether enough real rows differ from the most frequent one.
-    """
-
-    distances: tuple[dict[str, Distance], ...]
-    cells: SharedCells
-    varies: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,23 +193,29 @@ class ResampledTables:
             drawn.append(dist.Resamples.of(table.n_rows, n_draws, rng))
         return cls(subject, tuple(tables), of_train, tuple(drawn))
 
-    def compared(self, column: Column, most_cells: int) -> ColumnFound:
+    def compared(
+        self, column: Column, most_cells: int
+    ) -> tuple[tuple[dict[str, Distance], ...], SharedCells, bool]:
         """Compare one column of every table with train.
 
         Cells are joined until enough real rows lie in each; where that leaves one, they are not compared.
+
+        Returns:
+            Distances of each table from train, by quantity; ``marginal_distance`` is the column's part of
+            that mean. Those that would tell of somebody are left out. Then the cells of train, of control
+            where it is there, and of the tables; and whether numbers vary enough to be told.
         """
         real, fewest = self.subject.real, self.subject.suppression
         tables = [*real, *self.tables]
         cells = shared_cells(tables, real, column, most=most_cells, fewest=fewest)
         found = self._of_cells(column, cells, len(real))
         if not quantitative([column]):
-            return ColumnFound(found, cells)
+            return found, cells, True
         numbers = [SortedNumbers.of(t.numbers(column.name)) for t in real]
-        varies = varies_enough(numbers, self.subject.suppression)
-        if varies:
-            own = (self._of_numbers(column.name, i, numbers[0], most_cells) for i in range(len(found)))
-            found = tuple(known | more for known, more in zip(found, own, strict=True))
-        return ColumnFound(found, cells, varies)
+        if not varies_enough(numbers, fewest):
+            return found, cells, False
+        own = (self._of_numbers(column.name, i, numbers[0], most_cells) for i in range(len(found)))
+        return tuple(known | more for known, more in zip(found, own, strict=True)), cells, True
 
     def _of_cells(self, column: Column, cells: SharedCells, n_real: int) -> tuple[dict[str, Distance], ...]:
         fewest = self.subject.suppression
@@ -249,15 +230,8 @@ class ResampledTables:
         for table, codes, drawn in zip(self.tables, cells.codes[n_real:], self.drawn, strict=True):
             rows = numbers[codes]
             q, of_q = dist.shares(rows, k), drawn.shares(rows % fold, fold)
-            found.append(
-                {
-                    quantity.name: Distance(float(apart(p, q)), apart(of_p, of_q))
-                    for quantity, apart in (
-                        (TOTAL_VARIATION, dist.total_variation),
-                        (HELLINGER, dist.hellinger),
-                    )
-                }
-            )
+            apart = {TOTAL_VARIATION.name: dist.total_variation, HELLINGER.name: dist.hellinger}
+            found.append({k: Distance(float(of(p, q)), of(of_p, of_q)) for k, of in apart.items()})
             if nominal([column]):
                 tested = Distance(float(dist.inverted_chi_square(q, p, table.n_rows)), None)
                 found[-1] |= {"chi_square": tested, "marginal_distance": tested}

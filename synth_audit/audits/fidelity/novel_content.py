@@ -47,9 +47,6 @@ FREE_TEXT = "free text"
 CHANCE = 0.01
 """Of an honest release being refused here: half for all cells together, half for single columns."""
 
-_NOTHING_USUAL = (Aspect.FORM,)
-"""Of which not one cell is let pass."""
-
 _WHAT: Mapping[Aspect, tuple[str, str]] = {
     Aspect.LABEL: (
         "labels that neither train nor the plan has",
@@ -64,10 +61,7 @@ _WHAT: Mapping[Aspect, tuple[str, str]] = {
         "find out where it comes from, and write labels as train does",
     ),
     Aspect.CONSTANT: ("other values than the one of train", "keep it constant, or leave the column out"),
-    Aspect.RESOLUTION: (
-        "finer digits or times than train has",
-        "round it as train is rounded",
-    ),
+    Aspect.RESOLUTION: ("finer digits or times than train has", "round it as train is rounded"),
     Aspect.RANGE: ("numbers far beyond those of train", "clip it, or declare its `bounds`"),
     Aspect.MISSING: ("missing values, of which train has none", "fill them, or leave the column out"),
 }
@@ -235,12 +229,8 @@ class _Release:
         by_cells = chance_of_more(cells, usual_cells, self.n_rows, self.n_train)
         return min(by_cells, self._chance(rows, usual)) < CHANCE / 4
 
-    def noticed(self, name: str) -> bool:
-        """Whether a column holds anything new at all."""
-        return any(n.rows.any() for n in self.novelties[name])
-
     def _more(self, novelty: Novelty, chance: float) -> bool:
-        if novelty.aspect in _NOTHING_USUAL:
+        if novelty.aspect is Aspect.FORM:  # of which not one cell is let pass
             return bool(novelty.rows.any())
         return self._chance(novelty.rows, novelty.usual) < chance
 
@@ -303,7 +293,8 @@ def _notes(
             yield f"column {name!r} holds {what}: {fix}"
     for name, why in text.items():
         yield f"column {name!r} {why}"
-    some = [name for name in release.novelties if name not in flagged and release.noticed(name)]
+    noticed = [name for name, of in release.novelties.items() if any(n.rows.any() for n in of)]
+    some = [name for name in noticed if name not in flagged]
     if set(some) - set(text):
         named = ", ".join(map(repr, some))
         yield (

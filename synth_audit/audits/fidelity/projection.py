@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -298,25 +299,6 @@ def cells_shown(counts: Counts, fewest: int) -> Bools:
 
 
 @dataclass(frozen=True, eq=False)
-class _ColumnPart:
-    """One column.
-
-    Attributes:
-        number: place of the coordinate of its numbers. centre, scale: of that coordinate.
-        vocabulary: labels of train. labels: coordinate of each, of other labels, and of no value.
-        missing: coordinate of no number.
-    """
-
-    column: Column
-    number: int = NOWHERE
-    centre: float = 0.0
-    scale: float = 1.0
-    vocabulary: Vocabulary | None = None
-    labels: Positions | None = None
-    missing: int = NOWHERE
-
-
-@dataclass(frozen=True, eq=False)
 class StandardisedCoordinates:
     """Coordinates in which every column that varies in train has total variance 1 there.
 
@@ -327,15 +309,16 @@ class StandardisedCoordinates:
     with columns instead of labels weighing the same.
 
     Attributes:
+        numbers: what reads each of the first coordinates off a table.
+        places: what reads, for a column, the place of the one indicator that each row has.
         weights: value of each indicator, 0 for numbers, and 0 for the place of nothing at the end.
         owners: name of the column of each coordinate.
-        n_numeric: how many of the first coordinates are those of numbers.
     """
 
-    parts: tuple[_ColumnPart, ...]
+    numbers: tuple[Callable[[Table], Floats], ...]
+    places: tuple[Callable[[Table], Positions], ...]
     weights: Floats
     owners: tuple[str, ...]
-    n_numeric: int
 
     @classmethod
     def of(cls, tables: Sequence[Table], columns: Sequence[Column], most: int) -> StandardisedCoordinates:
@@ -344,89 +327,76 @@ class StandardisedCoordinates:
         Args:
             most: coordinates to keep to where possible, by counting rarer labels among the others.
         """
-        varying = [c for c in columns if varies(tables[0], c)]
-        numeric = [(c, *centre_and_scale(tables[0].numbers(c.name))) for c in quantitative(varying)]
-        numeric.sort(key=lambda scaled: not np.isfinite(scaled[2]))
-        n_numeric = sum(bool(np.isfinite(scale)) for *_, scale in numeric)
-        places = [(c.name, 0.0) for c, *_ in numeric[:n_numeric]]
-        parts = [_numeric_part(tables, *c, i, n_numeric, places) for i, c in enumerate(numeric)]
+        train, varying = tables[0], [c for c in columns if varies(tables[0], c)]
+        scaled = {c.name: centre_and_scale(train.numbers(c.name)) for c in quantitative(varying)}
+        owned: Owned = [(name, 0.0) for name, (_, scale) in scaled.items() if np.isfinite(scale)]
+        numbers, places = [], []
+        for name in sorted(scaled, key=lambda name: not np.isfinite(scaled[name][1])):
+            centre, scale = scaled[name]
+            # With a share m of missing values the numbers have variance 1 − m, the indicator m (1 − m).
+            absent = float(train.missing(name).mean())
+            root = float(np.sqrt((1 - absent) * (np.isfinite(scale) + absent)))
+            if np.isfinite(scale):
+                numbers.append(partial(_standardised, name, centre, scale * root))
+            if any(t.n_missing(name) for t in tables):
+                places.append(partial(_gaps, name, _added(owned, name, 1 / root)))
         discrete = nominal(varying)
-        sizes = [len(Vocabulary.of(c.name, tables[0]).labels) for c in discrete]
-        kept = labels_that_fit(sizes, most - len(places), max(sizes, default=1))
-        parts += [p for c in discrete if (p := _discrete_part(tables, c, kept, places)) is not None]
-        weights = np.array([*(weight for _, weight in places), 0.0])
-        return cls(tuple(parts), weights, tuple(name for name, _ in places), n_numeric)
+        sizes = [len(Vocabulary.of(c.name, train).labels) for c in discrete]
+        kept = labels_that_fit(sizes, most - len(owned), max(sizes, default=1))
+        places += [p for c in discrete if (p := _label_places(tables, c.name, kept, owned)) is not None]
+        weights = np.array([*(weight for _, weight in owned), 0.0])
+        return cls(tuple(numbers), tuple(places), weights, tuple(name for name, _ in owned))
 
     def read(self, table: Table) -> CoordinateRows:
         """A table in these coordinates."""
-        numbers = np.zeros((table.n_rows, self.n_numeric))
-        places = np.full((table.n_rows, len(self.parts)), NOWHERE, dtype=np.int32)
-        for j, part in enumerate(self.parts):
-            if part.vocabulary is not None:
-                assert part.labels is not None
-                places[:, j] = part.labels[part.vocabulary.places(table)]
-                continue
-            values = table.numbers(part.column.name)
-            missing = np.isnan(values)
-            places[missing, j] = part.missing
-            if part.number != NOWHERE:
-                with np.errstate(over="ignore"):  # infinitely far is far
-                    scaled = np.clip((values - part.centre) / part.scale, -_FAR, _FAR)
-                numbers[:, part.number] = np.where(missing, 0.0, scaled)
-        return CoordinateRows(numbers, places, self.weights)
+        numbers = [np.empty((table.n_rows, 0)), *(read(table) for read in self.numbers)]
+        places = [np.empty((table.n_rows, 0)), *(read(table) for read in self.places)]
+        return CoordinateRows(
+            np.column_stack(numbers), np.column_stack(places).astype(np.int32), self.weights
+        )
 
 
-Places = list[tuple[str, float]]
+Owned = list[tuple[str, float]]
 """Of each coordinate the column, and the value of its indicator; 0 for a number."""
 
 
-def _added(places: Places, name: str, weight: float) -> int:
+def _added(owned: Owned, name: str, weight: float) -> int:
     """The place of one more coordinate, that is ``weight`` or 0."""
-    places.append((name, weight))
-    return len(places) - 1
+    owned.append((name, weight))
+    return len(owned) - 1
 
 
-def _numeric_part(
-    tables: Sequence[Table],
-    column: Column,
-    centre: float,
-    scale: float,
-    i: int,
-    n: int,
-    places: Places,
-) -> _ColumnPart:
-    """With a share m of missing values: the numbers have variance 1 − m, the indicator m (1 − m)."""
-    absent = float(tables[0].missing(column.name).mean())
-    root = float(np.sqrt((1 - absent) * ((i < n) + absent)))
-    gaps = any(t.missing(column.name).any() for t in tables)
-    return _ColumnPart(
-        column,
-        number=i if i < n else NOWHERE,
-        centre=centre,
-        scale=scale * root,
-        missing=_added(places, column.name, 1 / root) if gaps else NOWHERE,
-    )
+def _standardised(name: str, centre: float, scale: float, table: Table) -> Floats:
+    with np.errstate(over="ignore"):  # infinitely far is far
+        scaled = np.clip((table.numbers(name) - centre) / scale, -_FAR, _FAR)
+    return np.nan_to_num(scaled, nan=0.0)
 
 
-def _discrete_part(tables: Sequence[Table], column: Column, kept: int, places: Places) -> _ColumnPart | None:
+def _gaps(name: str, place: int, table: Table) -> Positions:
+    return np.where(table.missing(name), place, NOWHERE)
+
+
+def _label_places(
+    tables: Sequence[Table], name: str, kept: int, owned: Owned
+) -> Callable[[Table], Positions] | None:
     """None where nothing but labels too rare to tell apart remains."""
-    vocabulary = Vocabulary.of(column.name, tables[0]).by_frequency(tables[0])
-    counts = vocabulary.counts(tables[0])
+    train = tables[0]
+    vocabulary = Vocabulary.of(name, train).by_frequency(train)
+    counts = vocabulary.counts(train)
     frequent = most_frequent(counts, kept)
     merged = not frequent.all() or any((vocabulary.places(t) == len(counts)).any() for t in tables[1:])
-    gaps = any(t.n_missing(column.name) for t in tables)
-    n = tables[0].n_rows
-    shares = np.array([*counts[frequent], counts[~frequent].sum(), n - counts.sum()]) / n
+    shares = np.array([*counts[frequent], counts[~frequent].sum(), train.n_missing(name)]) / train.n_rows
     total = 1 - float(shares @ shares)
     if total < _FLAT:
         return None
     weight = 1 / float(np.sqrt(total))
-    labels = np.full(len(counts) + 2, NOWHERE, dtype=np.intp)
-    labels[:-2][frequent] = [_added(places, column.name, weight) for _ in range(int(frequent.sum()))]
-    others = _added(places, column.name, weight) if merged else NOWHERE
-    labels[:-2][~frequent] = others
-    labels[-2:] = others, _added(places, column.name, weight) if gaps else NOWHERE
-    return _ColumnPart(column, vocabulary=vocabulary, labels=labels)
+    places = np.full(len(counts) + 2, NOWHERE, dtype=np.intp)
+    places[:-2][frequent] = [_added(owned, name, weight) for _ in range(int(frequent.sum()))]
+    places[-2] = _added(owned, name, weight) if merged else NOWHERE
+    places[:-2][~frequent] = places[-2]
+    if any(t.n_missing(name) for t in tables):
+        places[-1] = _added(owned, name, weight)
+    return lambda table: places[vocabulary.places(table)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -481,12 +451,12 @@ class Projection:
         subject = sampled(subject, self.most_rows, rng)
         tables = [subject.train, subject.synthetic, *subject.real[1:]]
         frame = StandardisedCoordinates.of(tables, subject.features, self.most_coordinates)
-        if len(frame.parts) < 2:
+        if len(set(frame.owners)) < 2:
             raise NotApplicable("fewer than two columns vary in train, so no directions can be told apart")
         train = Moments.of(frame.read(subject.train), rng)
         compare = _compared(frame, train, self.n_bootstrap, subject.level, rng)
         found = measured(subject, compare, self.info.quantities, rng)
-        series, notes = _Pictures(subject, frame, train).drawn()
+        series, notes = _pictures(subject, frame, train)
         return Findings(tuple(replace(m, n_requested=n) for m in found), series, (*notes, *read))
 
 
@@ -494,7 +464,7 @@ def _compared(
     frame: StandardisedCoordinates, train: Moments, n_draws: int, level: float, rng: np.random.Generator
 ) -> Compare:
     """A comparison of both quantities in every view; all share train's components and its resamples."""
-    n = frame.n_numeric
+    n = len(frame.numbers)
     views: dict[str, CovarianceView] = {"": lambda c: c}
     if n >= 2:
         views[NUMERIC] = lambda c: correlation(c[:n, :n])
@@ -520,55 +490,44 @@ def _compared(
     return compare
 
 
-@dataclass(frozen=True, eq=False)
-class _Pictures:
-    """Shares of rows over train's first two components."""
-
-    subject: Subject
-    frame: StandardisedCoordinates
-    train: Moments
-
-    def drawn(self) -> tuple[tuple[Series, ...], tuple[str, ...]]:
-        """One density for each table on the same cells, and what is to be known of them."""
-        axes, carried = plane(self.train)
-        notes = [_made_of(self.frame, axes[:, i], float(carried[i]), i) for i in range(2)]
-        n, fewest = self.subject.train.n_rows, self.subject.suppression
-        n_cells = min(_MOST_CELLS, math.isqrt(n // (_ROWS_PER_CELL * max(fewest, 1))))
-        cut = max(_CUT, fewest / n)
-        if n_cells < _FEWEST_CELLS or cut > _MOST_CUT:
-            return (), (*notes, "Train has too few rows for a picture of where they lie.")
-        read, centre = self.frame.read, self.train.mean
-        where = positions(read(self.subject.train), axes, centre)
-        across, up = (edges(where[:, i], n_cells, cut) for i in range(2))
-        if across is None or up is None:
-            return (), (*notes, "Nearly all rows of train lie on one line, so there is no picture of them.")
-        places = {"train": where}
-        if self.subject.control is not None:
-            places["control"] = positions(read(self.subject.control), axes, centre)
-        places["synthetic"] = positions(read(self.subject.synthetic), axes, centre)
-        counts = {name: cell_counts(p, across, up) for name, p in places.items()}
-        outside = {name: len(p) - int(counts[name].sum()) for name, p in places.items()}
-        series = tuple(
-            self._density(name, counts[name], len(places[name]), (across, up), carried) for name in places
+def _pictures(
+    subject: Subject, frame: StandardisedCoordinates, train: Moments
+) -> tuple[tuple[Series, ...], tuple[str, ...]]:
+    """One density of rows over train's first two components for each table, on the same cells, and notes."""
+    axes, carried = plane(train)
+    notes = [_made_of(frame, axes[:, i], float(carried[i]), i) for i in range(2)]
+    n, fewest = subject.train.n_rows, subject.suppression
+    n_cells = min(_MOST_CELLS, math.isqrt(n // (_ROWS_PER_CELL * max(fewest, 1))))
+    cut = max(_CUT, fewest / n)
+    if n_cells < _FEWEST_CELLS or cut > _MOST_CUT:
+        return (), (*notes, "Train has too few rows for a picture of where they lie.")
+    tables = {"train": subject.train, "control": subject.control, "synthetic": subject.synthetic}
+    places = {
+        name: positions(frame.read(table), axes, train.mean)
+        for name, table in tables.items()
+        if table is not None
+    }
+    across, up = (edges(places["train"][:, i], n_cells, cut) for i in range(2))
+    if across is None or up is None:
+        return (), (*notes, "Nearly all rows of train lie on one line, so there is no picture of them.")
+    series, outside = [], {}
+    for name, where in places.items():
+        counts = cell_counts(where, across, up)
+        outside[name] = len(where) - int(counts.sum()), len(where)
+        shares = np.where(cells_shown(counts, fewest), counts / len(where), math.nan)
+        labels = (f"{_ORDINALS[i]} component ({_percent(carried[i])} of variance)" for i in (0, 1))
+        x, lines = tuple(_centres(across)), zip(_centres(up), shares, strict=True)
+        series.append(
+            Series(
+                MeasurementId("", "projection", name),
+                "Where rows lie on train's first two components",
+                "density",
+                *labels,
+                x,
+                {f"{y:g}": tuple(row.tolist()) for y, row in lines},
+            )
         )
-        return series, (*notes, _outside(outside, {k: len(p) for k, p in places.items()}, fewest))
-
-    def _density(
-        self, name: str, counts: Counts, n: int, edges: tuple[Floats, Floats], carried: Floats
-    ) -> Series:
-        told = cells_shown(counts, self.subject.suppression)
-        shares = np.where(told, counts / n, math.nan)
-        across, up = (_centres(e) for e in edges)
-        first, second = (f"{_ORDINALS[i]} component ({_percent(carried[i])} of variance)" for i in (0, 1))
-        return Series(
-            id=MeasurementId("", "projection", name),
-            title="Where rows lie on train's first two components",
-            kind="density",
-            x_label=first,
-            y_label=second,
-            x=tuple(across),
-            lines={f"{y:g}": tuple(row.tolist()) for y, row in zip(up, shares, strict=True)},
-        )
+    return tuple(series), (*notes, _outside(outside, fewest))
 
 
 def _centres(edges: Floats) -> list[float]:
@@ -589,11 +548,11 @@ def _made_of(frame: StandardisedCoordinates, axis: Floats, carried: float, i: in
     )
 
 
-def _outside(outside: dict[str, int], rows: dict[str, int], fewest: int) -> str:
-    """How many rows the picture leaves out; a few real ones are not counted out."""
+def _outside(outside: Mapping[str, tuple[int, int]], fewest: int) -> str:
+    """How many rows of all of each table the picture leaves out; a few real ones are not counted out."""
     shares = [
-        f"{_percent(n / rows[name])} of {name}" if n >= fewest else f"fewer than {fewest} rows of {name}"
-        for name, n in outside.items()
+        f"{_percent(n / rows)} of {name}" if n >= fewest else f"fewer than {fewest} rows of {name}"
+        for name, (n, rows) in outside.items()
     ]
     return f"Outside the picture lie {', '.join(shares)}."
 

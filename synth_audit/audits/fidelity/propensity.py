@@ -11,21 +11,13 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._declarations import at_least, descriptive
-from synth_audit.audits.fidelity._reference import measured, sampling_note
+from synth_audit.audits.fidelity._reference import Found, measured, sampling_note
 from synth_audit.encode.codes import by_frequency, codes, labels_that_fit
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded, single_threaded_algebra
 from synth_audit.execution.seeds import as_int_seed
-from synth_audit.findings.measurement import (
-    Direction,
-    Estimate,
-    Findings,
-    Interval,
-    MeasurementId,
-    Quantity,
-    Series,
-)
+from synth_audit.findings.measurement import Estimate, Findings, Interval, MeasurementId, Quantity, Series
 from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats import roc
 from synth_audit.stats.regression import SMALLEST, Scaling
@@ -45,18 +37,16 @@ _RIDGE = 1e-6
 _MOST_STEPS, _CLOSE = 200, 1e-12
 """Steps of Newton's method, and the gradient at which it ends."""
 
-
 SMALLEST_LEAF, LEAVES, MOST_BINS = 20, 15, 255
 """Rows in a leaf, leaves of a tree, and values it tells apart; fewer where no leaf could hold so few rows."""
 
 SHUFFLED_ROWS = 10_000
 """Rows scored in each fold to learn what its columns give away, whatever their number."""
 
-C2ST_AUROC = Quantity(
+C2ST_AUROC = descriptive(  # less is better down to ½, and worse from there on: the copies of train
     "c2st_auroc",
     "How well trees tell the release from real rows (AUROC)",
     unit="score",
-    direction=Direction.NEUTRAL,  # less is better down to ½, and worse from there on: the copies of train
     help="0.5 cannot be told apart, 1 can always be. Well below 0.5 the release repeats training rows.",
 )
 
@@ -98,7 +88,9 @@ FEWEST_ROWS = 10
 _POINTS = 20
 """Steps of the pictured curves, fewer where train is small."""
 _RELEASE, _CONTROL = "the release", "control rows"
-Found = dict[MeasurementId, Estimate]
+
+Curve = tuple[Floats, int]
+"""Share of so many real rows that score at least as high as each row of a table, shape (m,)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,23 +252,13 @@ class TreeFeatures:
     bins: int
 
 
-@dataclass(frozen=True, eq=False)
-class Discriminated:
-    """What trees made of two tables.
-
-    Attributes:
-        folds: placement values of held-out rows, fold by fold, the second table's being the members.
-        lost: for each column, what they lose when its values are shuffled, in a part of the held-out
-            rows; by fold.
-    """
-
-    folds: tuple[PlacementValues, ...]
-    lost: tuple[tuple[PlacementValues, ...], ...]
+Folds = Sequence[PlacementValues]
+"""Placement values of held-out rows, fold by fold, the second table's being the members."""
 
 
 def discriminate(
     features: TreeFeatures, n_first: int, n_folds: int, n_trees: int, rng: np.random.Generator
-) -> Discriminated:
+) -> tuple[Folds, list[Folds]]:
     """Cross-fit gradient-boosted trees on the rows of two tables, of which ``n_first`` are the first's.
 
     Folds hold equal parts of either table. Twins of a held-out row may be among the rows that its trees were
@@ -284,6 +266,10 @@ def discriminate(
 
     Args:
         n_folds: at least 2, and at most half of the rows of the smaller table.
+
+    Returns:
+        What they told, and for each column what they lose of it when its values are shuffled, in a part of
+        the held-out rows.
     """
     second = np.arange(len(features.values)) >= n_first
     sizes = n_first, len(second) - n_first
@@ -295,7 +281,7 @@ def discriminate(
         [whole] = _placement_values(model, features.values[np.concatenate(held_out)][None], len(held_out[0]))
         found.append(whole)
         lost.append(_lost(model, features.values, held_out, rng))
-    return Discriminated(tuple(found), tuple(zip(*lost, strict=True)))
+    return found, list(zip(*lost, strict=True))
 
 
 def _grown(features: TreeFeatures, second: Bools, rows: Bools, n_trees: int, seed: int) -> Any:
@@ -383,15 +369,14 @@ class Propensity:
         """Tell the release, and control rows as its reference, from training rows."""
         if min(subject.train.n_rows, subject.synthetic.n_rows) < FEWEST_ROWS:
             raise NotApplicable(f"a model needs at least {FEWEST_ROWS} rows of train and of the release")
-        curves: list[_Curve] = []
+        curves: list[Curve] = []
 
         def compare(table: Table, rng: np.random.Generator) -> Found:
             """Both models on a table and train; nothing where the table has too few rows for one."""
             if table.n_rows < FEWEST_ROWS:
                 return {}
             tables = [t.sample(self.most_rows, rng) for t in (subject.train, table)]
-            found = self._by_trees(tables, subject, rng, curves)
-            return found | _by_logistic(tables, subject)
+            return {**self._by_trees(tables, subject, rng, curves), **_by_logistic(tables, subject)}
 
         taken = min(subject.synthetic.n_rows, self.most_rows)
         found = [
@@ -405,22 +390,21 @@ class Propensity:
         return Findings(tuple(found), (_picture(pictured, subject),), notes)
 
     def _by_trees(
-        self, tables: Sequence[Table], subject: Subject, rng: np.random.Generator, curves: list[_Curve]
+        self, tables: Sequence[Table], subject: Subject, rng: np.random.Generator, curves: list[Curve]
     ) -> Found:
         """Area, what each column gives away, and the curve for the picture, added to ``curves``."""
         first, second = (t.n_rows for t in tables)
         features = tree_features(tables, subject.features)
         folds = min(self.folds, first // 2, second // 2)
-        told = discriminate(features, first, folds, self.trees, rng)
-        placed = told.folds
-        curves.append(_Curve(1 - np.concatenate([f.members for f in placed]), first))
+        placed, columns = discriminate(features, first, folds, self.trees, rng)
+        curves.append((1 - np.concatenate([f.members for f in placed]), first))
         found = {C2ST_AUROC.id(): _area(placed, subject.level)}
-        lost = {c.name: _area(x, subject.level) for c, x in zip(subject.features, told.lost, strict=True)}
+        lost = {c.name: _area(x, subject.level) for c, x in zip(subject.features, columns, strict=True)}
         worst_first = sorted(lost.items(), key=lambda item: -item[1].value)
         return found | {GIVEAWAY.id(column=name): estimate for name, estimate in worst_first}
 
 
-def _area(folds: Sequence[roc.PlacementValues], level: float) -> Estimate:
+def _area(folds: Folds, level: float) -> Estimate:
     return Estimate(roc.mean_auroc(folds), roc.cross_fitted_interval(folds, level))
 
 
@@ -440,24 +424,16 @@ def _by_logistic(tables: Sequence[Table], subject: Subject) -> Found:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class _Curve:
-    """Share of ``n_real`` real rows that score at least as high as each row of a table, shape (m,)."""
-
-    reached: Floats
-    n_real: int
-
-
-def _picture(curves: Mapping[str, _Curve], subject: Subject) -> Series:
+def _picture(curves: Mapping[str, Curve], subject: Subject) -> Series:
     """ROC curves, in steps of at least as many real rows as may be told of, control rows counted so too."""
-    n_real = min(c.n_real for c in curves.values())
+    n_real = min(n for _, n in curves.values())
     steps = max(1, min(_POINTS, n_real // subject.suppression))
     grid = np.arange(steps + 1) / steps
     lines = {}
-    for label, curve in curves.items():
-        counts = np.searchsorted(np.sort(curve.reached), grid, side="right")
+    for label, (reached, _) in curves.items():
+        counts = np.searchsorted(np.sort(reached), grid, side="right")
         unit = subject.suppression if label == _CONTROL else 1
-        told = counts[:-1] // unit * unit / len(curve.reached)
+        told = counts[:-1] // unit * unit / len(reached)
         lines[label] = (*told.tolist(), 1.0)
     return Series(
         id=MeasurementId("", "roc"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,14 +15,7 @@ from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import over_blocks
-from synth_audit.findings.measurement import (
-    Findings,
-    IntervalEstimate,
-    Measurement,
-    Quantity,
-    Reference,
-    SampleCounts,
-)
+from synth_audit.findings.measurement import Findings, IntervalEstimate, Quantity, Reference, SampleCounts
 from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.proportions import Proportion
@@ -115,70 +109,57 @@ class MembershipDataOnly:
         members, others = (
             most_queries(most, subject.synthetic.n_rows) for most in (self.max_members, self.max_others)
         )
-        people = _TestedRows.of(subject, members, others, self.max_reference, rng)
+        tested, others_of_pool = _pool(subject, members, others, self.max_reference, rng)
         rng.permutation(subject.synthetic.n_rows)  # keeps the draws, and so the numbers, of earlier versions
-        scores = _tree_scores(subject, people, self.max_learnt, self.n_trees, rng)
-        n = len(people.members)
-        return Findings(tuple(_measured(scores[:n], scores[n:], subject.level)))
+        scores = _tree_scores(subject, tested, others_of_pool, self.max_learnt, self.n_trees, rng)
+        n = len(tested[0])
+        return _measured(scores[:n], scores[n:], subject.level)
 
 
-@dataclass(frozen=True, eq=False)
-class _TestedRows:
-    """Real rows: the tested ones and the others of the pool, as positions in their tables, ascending.
-
-    Attributes:
-        members, others: rows of train and of control that are tested.
-        train, control: the other rows of train and of control in the pool.
-    """
-
-    members: Positions
-    others: Positions
-    train: Positions
-    control: Positions
-
-    def __len__(self) -> int:
-        return len(self.members) + len(self.others)
-
-    @classmethod
-    def of(
-        cls, subject: Subject, most_members: int, most_others: int, beside: int, rng: np.random.Generator
-    ) -> _TestedRows:
-        """Draw the rows to test, and at most ``beside`` others."""
-        train, control = subject.real
-        n_train, n_control = train.n_rows, control.n_rows
-        if n_control < _FEWEST_CONTROL:
-            raise NotApplicable(f"fewer than {_FEWEST_CONTROL} control rows to tell from training rows")
-        if n_train < 2 or subject.synthetic.n_rows < 2:
-            raise NotApplicable("fewer than two training or synthetic rows")
-        members = different_people(train, most_members, rng)
-        others = different_people(control, most_others, rng)
-        if len(others) < min(_FEWEST_CONTROL, most_others):
-            raise NotApplicable(f"fewer than {_FEWEST_CONTROL} control people to tell from those of train")
-        left = [np.setdiff1d(np.arange(n), x) for n, x in ((n_train, members), (n_control, others))]
-        some = drawn(np.arange(len(left[0]) + len(left[1])), beside, rng)
-        of_train = some < len(left[0])
-        return cls(members, others, left[0][some[of_train]], left[1][some[~of_train] - len(left[0])])
+def _pool(
+    subject: Subject, most_members: int, most_others: int, beside: int, rng: np.random.Generator
+) -> tuple[Sequence[Positions], Sequence[Positions]]:
+    """Rows of train and of control to test, and at most ``beside`` others; each ascending."""
+    train, control = subject.real
+    if control.n_rows < _FEWEST_CONTROL:
+        raise NotApplicable(f"fewer than {_FEWEST_CONTROL} control rows to tell from training rows")
+    if train.n_rows < 2 or subject.synthetic.n_rows < 2:
+        raise NotApplicable("fewer than two training or synthetic rows")
+    tested = [different_people(train, most_members, rng), different_people(control, most_others, rng)]
+    if len(tested[1]) < min(_FEWEST_CONTROL, most_others):
+        raise NotApplicable(f"fewer than {_FEWEST_CONTROL} control people to tell from those of train")
+    left = [np.setdiff1d(np.arange(t.n_rows), x) for t, x in zip(subject.real, tested, strict=True)]
+    n = len(left[0])
+    some = drawn(np.arange(n + len(left[1])), beside, rng)
+    return tested, [left[0][some[some < n]], left[1][some[some >= n] - n]]
 
 
 def _tree_scores(
-    subject: Subject, people: _TestedRows, most_learnt: int, n_trees: int, rng: np.random.Generator
+    subject: Subject,
+    tested: Sequence[Positions],
+    others: Sequence[Positions],
+    most_learnt: int,
+    n_trees: int,
+    rng: np.random.Generator,
 ) -> Floats:
     """Share of trees that take a tested row for a release row, beyond that in equally dense places.
+
+    Args:
+        tested, others: of train and of control, which are the pool together.
 
     Returns:
         Shape (tested rows,), those of train first, in [-1, 1]; higher for likelier training rows.
     """
     learnt = drawn(np.arange(subject.synthetic.n_rows), most_learnt, rng)
-    asked = (people.members, people.train), (people.others, people.control)
-    rows = [*map(np.concatenate, asked), learnt]
+    rows = [*map(np.concatenate, zip(tested, others, strict=True)), learnt]
     tables = [*subject.real, subject.synthetic]
     train, control, made = Encoded(tables, subject.features, subject.real).ranks(rows)
-    m, o = len(people.members), len(people.others)
+    m, o = map(len, tested)
     pool = np.concatenate([train[:m], control[:o], train[m:], control[o:]])
     second = rng.permutation(len(pool)) < len(pool) // 2
-    found = np.empty(len(people))
+    found = np.empty(m + o)
     for half in (second, ~second):
-        judged = np.flatnonzero(half[: len(people)])
+        judged = np.flatnonzero(half[: m + o])
         reference = drawn(np.flatnonzero(~half), min(most_learnt, _MOST_REFERENCE), rng)
         seed = int(rng.integers(2**31))
         share = tree_share(pool[judged], made, pool[reference], -(-n_trees // 2), seed)
@@ -186,7 +167,7 @@ def _tree_scores(
     return found
 
 
-def _measured(members: Floats, others: Floats, level: float) -> list[Measurement]:
+def _measured(members: Floats, others: Floats, level: float) -> Findings:
     """AUC, recall and precision; no precision where nobody is named."""
     m, n = len(members), len(others)
     hits, alarms = int(np.sum(members > 0)), int(np.sum(others > 0))
@@ -201,7 +182,7 @@ def _measured(members: Floats, others: Floats, level: float) -> list[Measurement
     ]
     if hits + alarms:
         found.append(PRECISION.at(precision(hits, m, alarms, n, level), reference=guessing, **counts))
-    return found
+    return Findings(tuple(found))
 
 
 def tree_share(

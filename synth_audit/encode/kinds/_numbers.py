@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Codes, Floats, Labels
+from synth_audit.table import resolution as grids
 from synth_audit.table.arrow import decimals_of, numbers_of
 from synth_audit.table.kind import (
     Bounds,
@@ -24,14 +25,7 @@ from synth_audit.table.kind import (
     Precision,
     Scale,
 )
-from synth_audit.table.resolution import (
-    TIME_UNITS,
-    Resolution,
-    ValueGrid,
-    decimal_grids,
-    resolution_of,
-    time_grids,
-)
+from synth_audit.table.resolution import Resolution, ValueGrid
 from synth_audit.table.rules import read_value
 from synth_audit.table.storage_types import MOST_EXACT
 
@@ -170,7 +164,7 @@ class Numbers(Kind):
 
     def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
         """Multiples of a power of ten, or of 2, 2.5, 5 or 25 of it; thirds and the like."""
-        return resolution_of(self.plain(values), decimal_grids(), single=is_single(values.type))
+        return grids.resolution_of(self.plain(values), grids.decimal_grids(), single=is_single(values.type))
 
     def declared_resolution(self, precision: Precision) -> Resolution:
         """A step."""
@@ -214,15 +208,15 @@ class TimedNumbers(Numbers):
 
     def resolution(self, values: pa.ChunkedArray) -> Resolution | None:
         """Years, months, days, hours, minutes, seconds and their parts."""
-        return resolution_of(self.plain(values), time_grids(), decimal=False)
+        return grids.resolution_of(self.plain(values), grids.time_grids(), decimal=False)
 
     def edge_grids(self, edges: Floats) -> Iterable[ValueGrid]:
         """Units of time and parts of an hour, none too fine to be read."""
         span = float(edges[-1] - edges[0])
-        return [grid for grid in reversed(time_grids()) if grid.step >= span / 1000]
+        return [grid for grid in reversed(grids.time_grids()) if grid.step >= span / 1000]
 
     def declared_resolution(self, precision: Precision) -> Resolution:
         """A unit of time."""
         if not isinstance(precision, str):
             raise TypeError(f"a {self.name} column has a unit of time as its precision")
-        return Resolution(TIME_UNITS[precision])
+        return Resolution(grids.TIME_UNITS[precision])

@@ -13,12 +13,11 @@ from synth_audit.audits.published.closest_record import (
     bootstrap_privacy_score,
     closest_share,
     distance_ratio,
-    independent_number,
-    part_nearer,
     privacy_score,
     score_of,
     threshold,
 )
+from synth_audit.audits.published.closest_record.neighbour_measures import independent_number, part_nearer
 from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.search import Nearest, nearest
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.published.membership_data_only import MembershipDataOnly, _TestedRows
+from synth_audit.audits.published.membership_data_only import MembershipDataOnly, _pool
 from synth_audit.errors import NotApplicable
 
 AUDIT = MembershipDataOnly(n_trees=30)
@@ -77,11 +77,11 @@ def test_nobody_named_has_no_precision(subject_of, measure):
 def test_the_rows_of_the_pool_are_drawn_once(subject_of):
     rng = np.random.default_rng(11)
     subject = subject_of(people(60, rng), people(50, rng), people(40, rng))
-    chosen = _TestedRows.of(subject, 20, 30, 25, rng)
-    assert (len(chosen.members), len(chosen.others)) == (20, 30)
-    assert len(np.unique(np.concatenate([chosen.members, chosen.train]))) == 20 + len(chosen.train)
-    assert len(np.unique(np.concatenate([chosen.others, chosen.control]))) == 30 + len(chosen.control)
-    assert len(chosen.train) + len(chosen.control) == 25
+    tested, others = _pool(subject, 20, 30, 25, rng)
+    assert [len(x) for x in tested] == [20, 30]
+    for asked, beside in zip(tested, others, strict=True):
+        assert len(np.unique(np.concatenate([asked, beside]))) == len(asked) + len(beside)
+    assert sum(map(len, others)) == 25
 
 
 def test_a_tiny_control_is_not_applicable(subject_of, measure):

@@ -13,13 +13,7 @@ import numpy as np
 from synth_audit.arrays import Floats, Positions
 from synth_audit.audits._declarations import at_least, excess_over_control, risk_over_control, share, some_of
 from synth_audit.audits._targets import drawn
-from synth_audit.audits.published.closest_record import neighbour_measures
-from synth_audit.audits.published.closest_record.neighbour_measures import (
-    Fellows,
-    independent_number,
-    part_nearer,
-    worth,
-)
+from synth_audit.audits.published.closest_record import neighbour_measures as measures
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.encode.encoded import Encoded
 from synth_audit.execution.context import RunContext
@@ -45,9 +39,6 @@ Distance = Literal["euclidean", "gower", "embedding"]
 
 DISTANCES: tuple[Distance, ...] = ("euclidean", "gower", "embedding")
 
-FEWEST_ROWS = 100
-"""Fewer synthetic rows than this decide nothing."""
-
 SHARE = Quantity(
     "share",
     "Synthetic rows nearer to train than to control",
@@ -69,8 +60,6 @@ SHARE_P_VALUE = Quantity(
     help="Chance of so large a share if the release were independent of train.",
 )
 
-QUANTITIES = (SHARE, SHARE_EXCESS, SHARE_P_VALUE)
-
 _INDEPENDENT = "a release that is independent of the split"
 
 PRIVACY_SCORE = risk_over_control(
@@ -91,7 +80,7 @@ MEDIAN_DCR = Quantity(
     "Median distance to the closest record, normalised",
     unit="ratio",
     direction=Direction.HIGHER,
-    range=(0.0, float("inf")),
+    range=(0.0, math.inf),
     proportional=False,
     help="Median distance of the release to train over the median distance within train.",
 )
@@ -124,7 +113,7 @@ def score_of(close: float, limit: Threshold, alpha: float) -> float:
         At most 1; NaN where a full copy cannot be told from chance (every control row is a duplicate).
     """
     most = (1.0 if limit.distance > 0 else limit.tie_part) / alpha
-    return (close / alpha - 1) / (most - 1) if most > 1 + 1e-9 else float("nan")
+    return (close / alpha - 1) / (most - 1) if most > 1 + 1e-9 else math.nan
 
 
 def privacy_score(synthetic: Floats, control: Floats, alpha: float) -> float:
@@ -188,9 +177,9 @@ def closest_share(to_train: Nearest, to_control: Nearest, n_train: int) -> Propo
     Several synthetic rows may share one nearest real row and then count as one draw, so the number
     of independent draws is ``n² / Σ_r w_r²`` with w_r the synthetic rows whose nearest row is r.
     """
-    in_train = part_nearer(to_train, to_control)
+    in_train = measures.part_nearer(to_train, to_control)
     whose = np.where(in_train >= 0.5, to_train.index, n_train + to_control.index)
-    return worth(in_train, independent_number(whose))
+    return measures.worth(in_train, measures.independent_number(whose))
 
 
 def distance_ratio(found: Nearest) -> Floats:
@@ -239,7 +228,7 @@ def shares(
         reference = Reference(null - origin, _INDEPENDENT)
         value = found.share - origin
         measured.append(
-            quantity.at(value, interval=interval, n=n, n_minimum=FEWEST_ROWS, reference=reference)
+            quantity.at(value, interval=interval, n=n, n_minimum=measures.FEWEST_ROWS, reference=reference)
         )
     z = (found.share - null) / math.sqrt(null * (1 - null) / found.trials)
     return [*measured, SHARE_P_VALUE.at(NormalDist().cdf(-z), n=n)]
@@ -321,10 +310,12 @@ class ClosestRecord:
         ),
         quantities=(
             PRIVACY_SCORE,
-            *QUANTITIES,
+            SHARE,
+            SHARE_EXCESS,
+            SHARE_P_VALUE,
             NNDR,
             MEDIAN_DCR,
-            *neighbour_measures.QUANTITIES,
+            *measures.QUANTITIES,
         ),
         risk="membership",
         needs=(Need.CONTROL,),
@@ -343,17 +334,14 @@ class ClosestRecord:
     def run(self, subject: Subject, context: RunContext) -> Findings:
         """Search neighbours among all train and control rows for at most ``max_queries`` rows each."""
         rng = context.rng
-        found, series, notes = list[Measurement](), list[Series](), list[str]()
+        by_distance = [self._in_space(name, subject, rng, context) for name in self.distances]
+        found = [m for of_one in by_distance for m in of_one.measurements]
         within_train = most_queries(self.max_within, subject.train.n_rows)
-        for name in self.distances:
-            by_distance = self._in_space(name, subject, rng, context)
-            found += by_distance.measurements
-            series += by_distance.series
-            notes += by_distance.notes
-        found += neighbour_measures.identifiability(subject, within_train, rng)
-        found += neighbour_measures.adversarial_accuracy(subject, within_train, rng)
-        found += neighbour_measures.hits(subject, self.max_compared, rng)
-        return Findings(tuple(found), tuple(series), tuple(notes))
+        found += measures.identifiability(subject, within_train, rng)
+        found += measures.adversarial_accuracy(subject, within_train, rng)
+        found += measures.hits(subject, self.max_compared, rng)
+        pictures = (s for of_one in by_distance for s in of_one.series)
+        return Findings(tuple(found), tuple(pictures), tuple(n for x in by_distance for n in x.notes))
 
     def _in_space(
         self, name: Distance, subject: Subject, rng: np.random.Generator, context: RunContext
@@ -370,7 +358,7 @@ class ClosestRecord:
             return Findings((score,))
         share = shares(to_train, nearest(made, control), len(train), len(control), level)
         asked = drawn(np.arange(n_train), most_queries(self.max_within, n_train), rng)
-        within = nearest_other(train, asked, Fellows.of(subject.train).whose)
+        within = nearest_other(train, asked, measures.persons_of(subject.train))
         medians, notes = self._medians(to_train, real, within.first, level, rng)
         curve = distance_curve(to_train, real, subject.suppression)
         return Findings((score, *share, *medians), (curve,), notes)
@@ -400,7 +388,7 @@ class ClosestRecord:
             setting=setting,
             interval=Interval(*ends, level, f"bootstrap and {counted.method}"),
             n=len(made),
-            n_minimum=FEWEST_ROWS,
+            n_minimum=measures.FEWEST_ROWS,
             reference=Reference(0.0, "a release that is independent of the training rows"),
         )
 

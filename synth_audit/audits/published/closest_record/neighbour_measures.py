@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Integers, Positions
-from synth_audit.audits._declarations import excess_over_control
+from synth_audit.audits._declarations import excess_over_control, merit
 from synth_audit.audits._targets import drawn
 from synth_audit.encode.codes import codes
 from synth_audit.encode.encoded import Encoded
-from synth_audit.findings.measurement import (
-    Direction,
-    Interval,
-    Measurement,
-    Quantity,
-    Reference,
-    SampleCounts,
-)
+from synth_audit.findings.measurement import Interval, Measurement, Quantity, Reference, SampleCounts
 from synth_audit.neighbours.gower import Mixed, nearly_copied
 from synth_audit.neighbours.search import Nearest, nearest, nearest_but, nearest_other
 from synth_audit.plugins.audit import Subject
@@ -46,10 +37,10 @@ EPSILON_LOSS = excess_over_control(
     help="0: training rows are no nearer to the release than strangers are; 1: every one of them is.",
 )
 
-NNAA = Quantity(
+NNAA = merit(
     "nnaa",
     "Nearest-neighbour adversarial accuracy",
-    direction=Direction.HIGHER,
+    unit="share",
     proportional=False,  # what a poor generator adds hides what copies take away
     help="0.5: release and train mix like two samples; below: copies; above: easily told apart.",
 )
@@ -117,44 +108,29 @@ def independent_number(nearest_row: Positions, own: Positions | None = None) -> 
     return len(group) ** 2 / float(np.sum(weights**2))
 
 
-@dataclass(frozen=True, eq=False)
-class Fellows:
-    """The rows of a table as fellows of one another, and of strangers.
+def persons_of(table: Table) -> Integers | None:
+    """The number of the person of each row, shape (n,); None where every row is a person.
 
-    Somebody's other rows are no fellows: who comes three times resembles nobody as much as oneself, and a
+    Somebody's other rows are not looked at: who comes three times resembles nobody as much as oneself, and a
     copy of one visit would seem far beside the other two.
-
-    Attributes:
-        whose: number of the person of each row, shape (n,); None where every row is a person.
     """
+    return persons(table) if key_columns(table.schema) else None
 
-    whose: Integers | None
 
-    @classmethod
-    def of(cls, table: Table, rows: Positions | None = None) -> Self:
-        """Those among some rows of a table, or all."""
-        if not key_columns(table.schema):
-            return cls(None)
-        whose = persons(table)
-        return cls(whose if rows is None else whose[rows])
+def _of_strangers(
+    queries: Mixed, table: Mixed, whose: Integers | None, one: int | None, rng: np.random.Generator
+) -> Nearest:
+    """The nearest row of each query, of as many as a row of the table has beside its own person's.
 
-    def of_members(self, table: Mixed, rows: Positions) -> Nearest:
-        """The nearest fellow of rows of the table; infinitely far where there is none."""
-        return nearest_other(table, rows, self.whose)
-
-    def of_strangers(
-        self, queries: Mixed, table: Mixed, one: int | None, rng: np.random.Generator
-    ) -> Nearest:
-        """The nearest row of each query, of as many as a row of the table has fellows.
-
-        Args:
-            one: position of a row that nobody looks at where every row is a person. Elsewhere each query does
-                without the rows of a person of its own, drawn by a row of theirs.
-        """
-        if self.whose is None:
-            return nearest(queries, table, but=one)
-        without = self.whose[rng.integers(len(table), size=len(queries))]
-        return nearest_but(queries, table, without, self.whose)
+    Args:
+        whose: of :func:`persons_of`.
+        one: position of a row that nobody looks at where every row is a person. Elsewhere each query does
+            without the rows of a person of its own, drawn by a row of theirs.
+    """
+    if whose is None:
+        return nearest(queries, table, but=one)
+    without = whose[rng.integers(len(table), size=len(queries))]
+    return nearest_but(queries, table, without, whose)
 
 
 def most_independent(table: Table, rows: Positions) -> float:
@@ -182,13 +158,13 @@ def identifiability(subject: Subject, max_rows: int, rng: np.random.Generator) -
     train, queries, synthetic = encoded.mixed_by_range(
         [None, strangers, None], [1 / h if h else 0.0 for h in told]
     )
-    fellows = Fellows.of(subject.train)
-    among, to_release = fellows.of_members(train, rows), nearest(train.take(rows), synthetic)
+    whose = persons_of(subject.train)
+    among, to_release = nearest_other(train, rows, whose), nearest(train.take(rows), synthetic)
     exposed = to_release.first < among.first
     n = independent_number(_nearest_row(among, to_release, len(train)), rows)
     known = worth(exposed, min(n, most_independent(subject.train, rows)))
     found = nearest(queries, synthetic)
-    known_found = fellows.of_strangers(queries, train, _one(len(train), rng), rng)
+    known_found = _of_strangers(queries, train, whose, _one(len(train), rng), rng)
     n = independent_number(_nearest_row(known_found, found, len(train)))
     base = worth(found.first < known_found.first, min(n, most_independent(tables[1], strangers)))
     sizes = len(rows), len(strangers)
@@ -269,16 +245,14 @@ def _accuracy(
     t, queries, s = encoded.mixed_by_range(
         [_unless_all(cut[0], n_train), strangers, _unless_all(cut[1], n_made)]
     )
-    of_train, of_release = Fellows.of(encoded.train, cut[0]), Fellows(None)
+    whose = persons_of(encoded.train)
+    whose = None if whose is None else whose[cut[0]]
     shares = []
-    for fellows, own, other, one in (
-        (of_train, t, s, one_of_release),
-        (of_release, s, t, one_of_train),
-    ):
-        among, across = fellows.of_members(own, rows), nearest(own.take(rows), other, but=one)
+    for own, other, of_own, one in ((t, s, whose, one_of_release), (s, t, None, one_of_train)):
+        among, across = nearest_other(own, rows, of_own), nearest(own.take(rows), other, but=one)
         shares.append(_nearer(among, across, m, rows))
     to_release = nearest(queries, s, but=one_of_release)
-    to_train = of_train.of_strangers(queries, t, one_of_train, rng)
+    to_train = _of_strangers(queries, t, whose, one_of_train, rng)
     return (shares[0], shares[1], _nearer(to_train, to_release, m)), len(rows)
 
 

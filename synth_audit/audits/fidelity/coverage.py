@@ -1,36 +1,72 @@
-"""Train and another table in one space: balls that hold a share of a sample, and what lies inside them."""
+"""Does the release lie where the real rows are typical, reach all of them, and consist of new rows?
+
+Rows lie in balls around the centre of a sample, each of which holds a share of it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
+from synth_audit.audits._declarations import at_least, merit, some_of
+from synth_audit.audits.fidelity._reference import Found, measured_together, sampling_note
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import over_blocks, single_threaded_algebra
-from synth_audit.findings.measurement import Estimate, Interval, MeasurementId, Series
+from synth_audit.findings.measurement import Estimate, Findings, Interval, MeasurementId, Series
 from synth_audit.neighbours.coordinates import Coordinates, add_unlike, drawn_in, small_codes
-from synth_audit.neighbours.search import Nearest, nearest, nearest_other
-from synth_audit.plugins.audit import Subject
+from synth_audit.neighbours.search import Nearest, most_queries, nearest, nearest_other
+from synth_audit.plugins.audit import AuditInfo, Subject
 from synth_audit.stats.proportions import Proportion, unseen_share
 from synth_audit.stats.resampling import critical_value
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 
-DECIMALS = 9
-"""Squared radii are rounded to this, so that radii which are equal in exact arithmetic compare as equal."""
+ALPHA_PRECISION = merit(
+    "alpha_precision",
+    "α-precision",
+    help="1: each ball around the real centre holds as many synthetic rows as real; 0: none, or all.",
+)
+
+BETA_RECALL = merit(
+    "beta_recall",
+    "β-recall",
+    help="1: each ball around the synthetic centre holds as many real rows as synthetic; 0: none, or all.",
+)
+
+AUPRC = merit(
+    "auprc",
+    "α-precision times β-recall",
+    help="Near 1 only where both are.",
+)
+
+AUTHENTICITY = merit(
+    "authenticity",
+    "Authenticity",
+    unit="share",
+    help="Synthetic rows farther from their nearest training row than that one's own neighbour is; a copy "
+    "has 0. More than control rows reach is no merit: rows that are nowhere near are authentic too.",
+)
+
+_MANY_DOUBLES = 0.01
+"""Share of training rows with a double from which on a reader is told."""
+
+_DECIMALS = 9
+"""Of squared radii, so that radii which are equal in exact arithmetic compare as equal. Far above rounding,
+as no coordinate lies far beyond ten, and far below any difference that counts."""
 
 _BLOCK = 2**21
 """Distances held at a time by one thread: 16 MiB."""
 
 _FEW_LABELS = 64
-"""Up to so many labels in a column, a matrix product is faster than counting for each set of weights."""
+"""Up to so many labels in a column, a matrix product is faster than counting for each set of weights: with
+eight in half of the time, with 64 in as much."""
 
 _NOISE = 1e-12
 """Rounding of a squared distance computed from products, relative to the squared norms."""
@@ -44,6 +80,164 @@ _GRID = np.arange(1, 50) / 50
 
 CONTROL = "control rows"
 """Label of the curve of control rows in pictures."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coverage:
+    """Compares how train and the release lie around each other's centre.
+
+    With r_α the radius around train's mean within which the share α of train lies, ``P_α`` = share of the
+    release within r_α and ``alpha_precision = 1 − 2 ∫ |P_α − α| dα``. ``beta_recall`` is the same with roles
+    swapped: the share R_β of train in the ball around the release's mean that holds the share β of the
+    release. ``auprc = alpha_precision · beta_recall``. ``authenticity`` = share of synthetic rows that are
+    farther from their nearest training row than that row is from its nearest other training row.
+
+    A row is seen from the mean of the rows but itself, and rows on a ball's edge count in part: a copy scores
+    1, 1, 1 and 0 exactly. The programme of Alaa et al. differs in the recall: there a real row is covered
+    where its nearest synthetic row is in that ball and nearer than the nearest other real row.
+
+    All are in [0, 1]. The first three have an interval from the Bayesian bootstrap of both tables, centre and
+    radii included, for the number at this many rows: noise alone pulls equal distributions down to about
+    ``1 − 0.63 √(1/n + 1/m)``, control rows as well. Authenticity has that of a share, the training rows
+    as given, of which rows with one nearest training row are a cluster.
+
+    Fields:
+        spaces: ``features`` (without a setting), standardised and one-hot, and ``embedding``, the contrastive
+            embedding, which takes minutes.
+        embedding_settings: how the network of the embedding is built and trained.
+        most_rows: rows of a table, drawn at random where it has more, that lie in balls and span them.
+        max_queries: at most this many rows, drawn at random, are asked for authenticity, all of train being
+            searched.
+        max_resampled: the bootstrap weights at most this many rows of each table, drawn at random, as
+            if they were all.
+        n_bootstrap: draws behind the intervals.
+
+    Raises:
+        NotApplicable: no column varies in train, or the embedding has too little to learn from.
+
+    Source: Alaa et al. 2022; TableDiffusion thesis, section 6.8.3; TVineSynth, appendix I.
+    """
+
+    spaces: tuple[SpaceName, ...] = ("features",)
+    embedding_settings: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    most_rows: int = 100_000
+    max_queries: int = 3000
+    max_resampled: int = 5000
+    n_bootstrap: int = 200
+
+    info: ClassVar[AuditInfo] = AuditInfo(
+        title="Typical, covered and new rows",
+        question="Do synthetic rows lie where real ones are typical, do they cover all of them, and are "
+        "they new rows?",
+        threat_model="Someone who studies typical or unusual cases would miss some, or be shown what does "
+        "not exist.",
+        not_covered="What the distance from a centre does not show, such as relations between columns: "
+        "shuffled columns may score well. Authenticity is no promise of privacy: rows near several "
+        "similar people, or true in a single secret column, count as new.",
+        quantities=(ALPHA_PRECISION, BETA_RECALL, AUPRC, AUTHENTICITY),
+        risk="fidelity",
+        cost="seconds",
+        source="Alaa et al. 2022; TableDiffusion thesis, section 6.8.3; TVineSynth, appendix I",
+    )
+
+    def __post_init__(self) -> None:
+        some_of(self, "spaces", SPACES)
+        if "features" not in self.spaces:
+            raise ValueError("spaces must hold features")
+        at_least(self, max_queries=1, most_rows=100, max_resampled=100, n_bootstrap=100)
+
+    def run(self, subject: Subject, context: RunContext) -> Findings:
+        """Compare the release, and control rows as its reference, with train in every space."""
+        seen: list[dict[SpaceName, Curves]] = []
+        varying = Encoded([subject.train], subject.features).varying
+        if not varying:
+            raise NotApplicable("no column varies in train, so that there is no centre to be near to")
+        with context.keeping() as keeping:  # or the embedding would be learnt anew for every table
+            settings = self.embedding_settings
+            spaces = [AnchoredSpace(s, subject, varying, settings, keeping) for s in self.spaces]
+
+            def compare(tables: Sequence[Table], seed: int) -> list[Found]:
+                found = [_Compared({}, {}, np.random.default_rng(seed)) for _ in tables]
+                for space in spaces:
+                    self._compare(space, tables, found)
+                seen.extend(x.curves for x in found)
+                return [x.estimates for x in found]
+
+            measurements = measured_together(subject, compare, self.info.quantities, context.rng)
+        n = subject.synthetic.n_rows
+        asked = min(most_queries(self.max_queries, subject.train.n_rows), n)
+        counted = (
+            replace(m, n_requested=asked, n_achieved=asked)
+            if m.id.quantity == AUTHENTICITY.name
+            else replace(m, n_achieved=min(self.most_rows, n))
+            for m in measurements
+        )
+        # The release is compared first, control rows next; a third may be a part of the first.
+        labels = ("synthetic rows", CONTROL)[: len(subject.real)]
+        pictures = [
+            picture
+            for s in self.spaces
+            for picture in curves(dict(zip(labels, (c[s] for c in seen), strict=False)), subject, _setting(s))
+        ]
+        read = sampling_note(subject, self.most_rows, "All but authenticity is read from")
+        return Findings(tuple(counted), tuple(pictures), (*_doubles(subject), *read))
+
+    def _compare(self, space: AnchoredSpace, tables: Sequence[Table], found: Sequence[_Compared]) -> None:
+        """Add what each table shows in a space; all are asked of the same rows of train, put there once."""
+        train, level = space.subject.train, space.subject.level
+        most, asked = most_queries(self.max_queries, train.n_rows), list[Table]()
+        pairs = list[tuple[Coordinates, Coordinates]]()
+        for table, one in zip(tables, found, strict=True):
+            known, part = (t.sample(self.most_rows, one.draws) for t in (train, table))
+            pair = space.rows(known, part)
+            one.curves[space.name] = Curves.of(pair)
+            drawn = resampled(pair, self.max_resampled, self.n_bootstrap, one.draws)
+            one.add(space.name, scored(one.curves[space.name], pair, drawn, level))
+            if known is train:
+                pairs.append((pair.other, pair.train))
+            else:
+                asked.append(part.sample(most, one.draws))
+        if asked:
+            *others, every = space.coordinates([*asked, train])
+            pairs = [(other, every) for other in others]
+        for one, (other, every) in zip(found, pairs, strict=True):
+            made = drawn_part(other, most, one.draws)
+            one.add(space.name, {AUTHENTICITY.name: authenticity(made, every, level, one.draws)})
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """What one table showed so far.
+
+    Attributes:
+        draws: the table's own, moved by no other table.
+    """
+
+    estimates: dict[MeasurementId, Estimate]
+    curves: dict[SpaceName, Curves]
+    draws: np.random.Generator
+
+    def add(self, space: SpaceName, estimates: Mapping[str, Estimate]) -> None:
+        """Keep estimates by quantity as those of a space."""
+        self.estimates.update({MeasurementId("", n, _setting(space)): e for n, e in estimates.items()})
+
+
+def _setting(space: SpaceName) -> str:
+    return "" if space == "features" else space
+
+
+def _doubles(subject: Subject) -> tuple[str, ...]:
+    """A note where enough training rows have a double for authenticity to mean something else."""
+    [groups] = Encoded([subject.train], subject.features).groups()
+    sizes = np.bincount(groups)[groups]
+    n = int(np.count_nonzero(sizes > 1))
+    share = n / len(groups)
+    if share < _MANY_DOUBLES or n < subject.suppression:
+        return ()
+    return (
+        f"about {share:.0%} of the training rows have a double: a synthetic row that equals one is not "
+        "authentic, although it may point at nobody, and a row that is merely near one always is",
+    )
 
 
 def tamed(rows: Coordinates) -> Coordinates:
@@ -75,7 +269,7 @@ def squared_radii(rows: Coordinates, reference: Coordinates, weights: Floats | N
         squared += _of_labels(rows, reference, weights)
     squared += np.einsum("ij,ij->i", rows.numbers, rows.numbers)
     squared += np.einsum("ij,ij->i", centres, centres)[:, None]
-    rounded: Floats = squared.clip(min=0.0).round(DECIMALS)
+    rounded: Floats = squared.clip(min=0.0).round(_DECIMALS)
     return rounded
 
 
@@ -245,11 +439,6 @@ class RowsInSpace:
     train_met: Bools
     other_met: Bools
 
-    @property
-    def least(self) -> int:
-        """Rows of the smaller table."""
-        return min(len(self.train), len(self.other))
-
 
 @dataclass(frozen=True, eq=False)
 class Curves:
@@ -265,9 +454,8 @@ class Curves:
         A row moves the mean towards itself. With many columns and few rows this is so strong that no control
         row would come as near. A row that also occurs in the reference, as in a copy, is treated as there.
         """
-        return cls(
-            _balls(pair.train, pair.other, pair.other_met), _balls(pair.other, pair.train, pair.train_met)
-        )
+        sides = (pair.train, pair.other, pair.other_met), (pair.other, pair.train, pair.train_met)
+        return cls(*(_balls(*side) for side in sides))
 
     @property
     def scores(self) -> Floats:
@@ -277,31 +465,28 @@ class Curves:
 
 
 def _balls(home: Coordinates, away: Coordinates, met: Bools) -> Support:
-    n = len(home)
-    others_only = (n / max(n - 1, 1)) ** 2
+    others_only = (len(home) / max(len(home) - 1, 1)) ** 2
     [inside], [outside] = squared_radii(home, home), squared_radii(away, home)
     return Support.of(inside * others_only, np.where(met, outside * others_only, outside))
 
 
-def scored(curves: Curves, least: int, drawn: Floats, level: float) -> dict[str, Estimate]:
+def scored(curves: Curves, pair: RowsInSpace, drawn: Floats, level: float) -> dict[str, Estimate]:
     """The three scores, each ``± z · standard deviation of the draws``.
 
     Noise pulls a score below 1, and resampling pulls it there again: ends of the draws could miss the value
     itself. A half-width is at least what a share u of rows could change, the most that the interval
-    of a proportion leaves possible for rows of which none was seen among n.
+    of a proportion leaves possible for rows of which none was seen among those of the smaller table.
 
     Args:
-        least: n, rows of the smaller table. drawn: of :func:`resampled`.
+        drawn: of :func:`resampled`.
     """
-    z = critical_value(level)
-    unseen = unseen_share(least, level)
-    precision, recall, product = curves.scores
-    narrowest = unseen * np.array([1.0, 1.0, precision + recall + unseen])
-    half = np.maximum(z * drawn.std(axis=0, ddof=1), narrowest)
-    names = ("alpha_precision", "beta_recall", "auprc")
+    unseen = unseen_share(min(len(pair.train), len(pair.other)), level)
+    narrowest = unseen * np.array([1.0, 1.0, curves.scores[:2].sum() + unseen])
+    half = np.maximum(critical_value(level) * drawn.std(axis=0, ddof=1), narrowest)
+    quantities = (ALPHA_PRECISION, BETA_RECALL, AUPRC)
     return {
-        name: Estimate(float(v), Interval(float(v - h), float(v + h), level, "bootstrap standard error"))
-        for name, v, h in zip(names, (precision, recall, product), half, strict=True)
+        q.name: Estimate(v, Interval(v - h, v + h, level, "bootstrap standard error"))
+        for q, v, h in zip(quantities, curves.scores.tolist(), half.tolist(), strict=True)
     }
 
 
@@ -358,16 +543,6 @@ class AnchoredSpace:
     varying: Sequence[Column]
     settings: EmbeddingSettings
     context: RunContext
-
-    @classmethod
-    def on(
-        cls, name: SpaceName, subject: Subject, settings: EmbeddingSettings, context: RunContext
-    ) -> AnchoredSpace:
-        """Raises ``NotApplicable`` where no column varies in train."""
-        varying = Encoded([subject.train], subject.features).varying
-        if not varying:
-            raise NotApplicable("no column varies in train, so that there is no centre to be near to")
-        return cls(name, subject, varying, settings, context)
 
     def rows(self, known: Table, other: Table) -> RowsInSpace:
         """Rows of train and of another table, and which of them stand in both."""
