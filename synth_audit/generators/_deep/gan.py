@@ -205,8 +205,7 @@ class GanRun:
     def scores(self, asked: torch.Tensor) -> torch.Tensor:
         """Of made rows."""
         noise = networks.normal((len(asked), self.noise), self.draws, self.device)
-        scores: torch.Tensor = self.generator(torch.cat([noise, asked], dim=1))
-        return scores
+        return self.generator(torch.cat([noise, asked], dim=1))
 
     def rows(self, scores: torch.Tensor, asked: torch.Tensor) -> torch.Tensor:
         """Made rows, and behind each what was asked for."""

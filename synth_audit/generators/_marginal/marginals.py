@@ -125,8 +125,7 @@ class CellMerging:
 
     def counts(self, counts: Floats, column: int) -> Floats:
         """Counts of a column's cells as counts of its merged ones."""
-        found: Floats = np.bincount(self.merged[column], counts, self.sizes[column]).astype(np.float64)
-        return found
+        return np.bincount(self.merged[column], counts, self.sizes[column]).astype(np.float64)
 
     def drawn(self, codes: Codes, rng: np.random.Generator) -> Codes:
         """A cell for each merged one, shape (n, d)."""

@@ -103,8 +103,7 @@ class Program:
                 fix=self.fix,
             )
         try:
-            found: pa.Table = self._file("synthetic").read(self.folder.path)
-            return found
+            return self._file("synthetic").read(self.folder.path)
         finally:
             made.unlink(missing_ok=True)
 
