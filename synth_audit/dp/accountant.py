@@ -368,20 +368,6 @@ class Accountant:
         """What may be claimed of everything drawn from the fit; None for the reason in :attr:`why_none`."""
         if self.why_none:
             return None
-        total = self.spent()
-        return PrivacyGuarantee(
-            unit=self.unit,
-            neighbouring=self.neighbouring,
-            epsilon=total.epsilon,
-            delta=total.delta,
-            accountant=total.accountant,
-            mechanisms=self.mechanisms,
-            assumptions=self._all_assumptions(),
-            not_protected=NOT_PROTECTED,
-        )
-
-    def _all_assumptions(self) -> tuple[str, ...]:
-        """What the spendings themselves assume, then what was recorded."""
         kinds = {record.mechanism for record in self._records}
         each = (
             "each row is protected on its own; entities with several rows are not"
@@ -391,7 +377,17 @@ class Accountant:
         of_kinds = ((Mechanism.POISSON_SUBSAMPLED_GAUSSIAN, _POISSON), (Mechanism.CONCENTRATED, _FILTER))
         own = [text for kind, text in of_kinds if kind in kinds]
         fixed = [_FIXED] if len(self._records) > 1 else []
-        return (each, *own, *fixed, _FLOATS, _ELSEWHERE, *self._assumptions)
+        total = self.spent()
+        return PrivacyGuarantee(
+            unit=self.unit,
+            neighbouring=self.neighbouring,
+            epsilon=total.epsilon,
+            delta=total.delta,
+            accountant=total.accountant,
+            mechanisms=self.mechanisms,
+            assumptions=(each, *own, *fixed, _FLOATS, _ELSEWHERE, *self._assumptions),
+            not_protected=NOT_PROTECTED,
+        )
 
     def _spend(self, mechanism: Mechanism, what: str, count: int, **parameters: float) -> None:
         what = self._within + what

@@ -231,7 +231,9 @@ def _divergences(record: MechanismRecord, neighbouring: Neighbouring, orders: Fl
         case Mechanism.POISSON_SUBSAMPLED_GAUSSIAN:
             event = dp.GaussianDpEvent(_positive(record.noise_multiplier) / size)
             if neighbouring is Neighbouring.ADD_OR_REMOVE:
-                event = dp.PoissonSampledDpEvent(_any_drawn(record), event)
+                rate = _positive(record.sampling_rate)
+                any_drawn = 1.0 if rate == 1 else -math.expm1(record.rows * math.log1p(-rate))
+                event = dp.PoissonSampledDpEvent(any_drawn, event)
         case Mechanism.LAPLACE:
             event = dp.LaplaceDpEvent(_positive(record.noise_multiplier) / size)
         case Mechanism.APPROXIMATE:
@@ -240,12 +242,6 @@ def _divergences(record: MechanismRecord, neighbouring: Neighbouring, orders: Fl
             return _pure_divergences(record, size, orders)
     found: Floats = rdp.RdpAccountant(orders).compose(event).rdp
     return found
-
-
-def _any_drawn(record: MechanismRecord) -> float:
-    """Probability that a batch holds any of the unit's rows."""
-    rate = _positive(record.sampling_rate)
-    return 1.0 if rate == 1 else -math.expm1(record.rows * math.log1p(-rate))
 
 
 def _pure_divergences(record: MechanismRecord, size: int, orders: Floats) -> Floats:

@@ -110,7 +110,8 @@ class MechanismRecord:
     def __post_init__(self) -> None:
         for name in ("noise_multiplier", "sampling_rate", "epsilon", "delta"):
             value: float | None = getattr(self, name)
-            if (value is not None) != (name in _PARAMETERS[self.mechanism]) or not _in_range(name, value):
+            wanted, (least, most) = name in _PARAMETERS[self.mechanism], _RANGES[name]
+            if (value is not None) != wanted or not (value is None or least < value <= most):
                 raise PluginError(
                     f"the {self.mechanism} mechanism cannot be accounted for",
                     where=f"{name} of {self.what!r}",
@@ -151,10 +152,3 @@ class PrivacyGuarantee:
     def covers_entities(self) -> bool:
         """True when the promise is made to whole entities, however many rows they have."""
         return self.unit is Unit.ENTITY
-
-
-def _in_range(name: str, value: float | None) -> bool:
-    if value is None:
-        return True
-    least, most = _RANGES[name]
-    return least < value <= most

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats32, Positions
-from synth_audit.generators._deep.gan import PENALTY, Conditions, activated, settled, steepness
+from synth_audit.generators._deep.gan import PENALTY, AskedGan, Conditions, GanRun, Wanted, steepness
 from synth_audit.generators._deep.lazily import functional, networks, torch
 from synth_audit.generators._deep.network_model import OpenNetwork
 from synth_audit.generators._deep.training import Training, changing_parts
@@ -22,12 +22,9 @@ _BLOCKS = 2
 _DECAY = 1e-6
 """Decay of the generator's weights."""
 
-_COUNTS = "counts"
-"""Name of the counts of labels among the weights of a model."""
-
 
 @dataclass(frozen=True, kw_only=True)
-class Ctgan(OpenNetwork):
+class Ctgan(AskedGan, OpenNetwork):
     """A Wasserstein GAN that is asked for rows with a given label of a given column.
 
     While it learns labels are asked for by the logarithm of their counts, so that rare ones are learnt; when
@@ -55,6 +52,7 @@ class Ctgan(OpenNetwork):
     learning_rate: Size = 2e-4
     pack: Count = 1
     averaging: Share = 0.998
+    reach: ClassVar[float] = 1.0
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="CTGAN",
         summary="Conditional Wasserstein GAN trained by sampling; no privacy guarantee.",
@@ -75,16 +73,8 @@ class Ctgan(OpenNetwork):
         """
         return CtganTraining(training, self).run()
 
-    def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        """``n`` row vectors, asked for by labels as often as train has them."""
-        learnt = dict(weights)
-        conditions = Conditions.kept(learnt.pop(_COUNTS), layout)
-        given = conditions.asked(n, rng)
-        network = networks.with_weights(self.generator(layout, conditions), learnt)
-        return settled(networks.drawn_in_blocks(network, n, self.noise, rng, given), layout, rng)
 
-
-class CtganTraining:
+class CtganTraining(GanRun):
     """One run of training: a step of the critic, then one of the generator, and again.
 
     In each step a column of labels and one of its labels are drawn for every row of the batch. The generator
@@ -97,87 +87,54 @@ class CtganTraining:
     """
 
     def __init__(self, training: Training, settings: Ctgan) -> None:
-        self.training, self.settings, self.layout = training, settings, training.layout
-        self.rng, self.device, self.rows = training.rng, training.device, training.rows
-        self.conditions = Conditions.of(training.vectors, self.layout)
-        self.draws = networks.generator_from(self.rng)
+        super().__init__(training, settings, Conditions.of(training.vectors, training.layout))
+        self.settings, self.pack = settings, settings.pack
         self.having = _rows_by_label(training.vectors, self.layout)
         self.generator = training.built(lambda: settings.generator(self.layout, self.conditions))
         self.mean = deepcopy(self.generator)
-        packed = settings.pack * (self.layout.width + self.conditions.width)
+        packed = self.pack * (self.layout.width + self.conditions.width)
         self.critic = training.built(lambda: networks.Critic(packed, settings.hidden))
         self.of_generator = networks.adam(self.generator, settings.learning_rate, weight_decay=_DECAY)
         self.of_critic = networks.adam(self.critic, settings.learning_rate)
 
     def run(self) -> Weights:
         """The running mean of the generator's weights, and the counts of labels."""
-        pack = self.settings.pack
         for step in self.training.taken("critic", changing_parts(self), self.settings):
-            size = max(1, len(self.training.sample()) // pack) * pack
+            size = max(1, len(self.training.sample()) // self.pack) * self.pack
             self._teach_critic(size)
-            lost = self._teach_generator(size)
+            lost = self.teach_generator(size)
             networks.averaged(self.mean, self.generator, self.settings.averaging, step)
             self.training.done(step, lost)
-        return {**networks.as_arrays(self.mean), _COUNTS: self.conditions.counts.astype(np.float32)}
+        return self.weights(self.mean)
 
     def _teach_critic(self, size: int) -> None:
-        column, label, asked = self._asked(size)
+        (column, label), asked = self.asked(size)
         with torch.no_grad():
-            made = torch.cat([self._made(asked), asked], dim=1)
+            made = self.rows(self.scores(asked), asked)
         order = self.rng.permutation(size)  # packs of real rows hold other conditions than those made
         real = torch.cat([self._real(column[order], label[order]), asked[torch.as_tensor(order)]], dim=1)
-        loss = self._judged(made).mean() - self._judged(real).mean()
-        penalty = steepness(self._judged, real, made, self.draws, self.settings.pack)
+        loss = self.judged(made).mean() - self.judged(real).mean()
+        penalty = steepness(self.judged, real, made, self.draws, self.pack)
         networks.follow(self.of_critic, loss + PENALTY * penalty)
-
-    def _teach_generator(self, size: int) -> float:
-        column, label, asked = self._asked(size)
-        scores = self._scores(asked)
-        made = torch.cat([activated(scores, self.layout, self.draws), asked], dim=1)
-        loss = -self._judged(made).mean()
-        if self.conditions.width:
-            loss = loss + self._missed(scores, column, label)
-        return networks.follow(self.of_generator, loss)
-
-    def _judged(self, rows: torch.Tensor) -> torch.Tensor:
-        """Scores of packs; rows that follow one another are one pack."""
-        packs = rows.reshape(len(rows) // self.settings.pack, -1)
-        return self.critic.judged(packs, self.draws)
-
-    def _asked(self, size: int) -> tuple[Positions, Positions, torch.Tensor]:
-        """What is asked for, and as vectors."""
-        if not self.conditions.width:
-            nothing = np.zeros(size, dtype=np.intp)
-            return nothing, nothing, torch.zeros((size, 0), device=self.device)
-        column, label = self.conditions.chosen(size, self.rng, logs=True)
-        vectors = self.conditions.vectors(column, label)
-        return column, label, torch.as_tensor(vectors, device=self.device)
 
     def _real(self, column: Positions, label: Positions) -> torch.Tensor:
         """Real rows that have the labels."""
         if not self.having:
-            found = self.rng.integers(0, len(self.rows), len(column))
+            found = self.rng.integers(0, len(self.training.rows), len(column))
         else:
             groups = (self.having[j][k] for j, k in zip(column, label, strict=True))
             found = np.array([group[self.rng.integers(len(group))] for group in groups])
-        return self.rows[torch.as_tensor(found, device=self.device)]
+        return self.training.rows[torch.as_tensor(found, device=self.device)]
 
-    def _scores(self, asked: torch.Tensor) -> torch.Tensor:
-        noise = networks.normal((len(asked), self.settings.noise), self.draws, self.device)
-        scores: torch.Tensor = self.generator(torch.cat([noise, asked], dim=1))
-        return scores
-
-    def _made(self, asked: torch.Tensor) -> torch.Tensor:
-        return activated(self._scores(asked), self.layout, self.draws)
-
-    def _missed(self, scores: torch.Tensor, column: Positions, label: Positions) -> torch.Tensor:
+    def missed(self, scores: torch.Tensor, asked: torch.Tensor, wanted: Wanted) -> torch.Tensor:
         """Mean cross-entropy of the labels that were asked for."""
+        column, label = wanted
         lost = scores.new_zeros(())
         for j, place in enumerate(self.layout.choices):
             here = np.flatnonzero(column == j)
             start, stop = self.layout.slices[place]
-            asked = torch.as_tensor(label[here], device=self.device)
-            lost = lost + functional.cross_entropy(scores[here, start:stop], asked, reduction="sum")
+            own = torch.as_tensor(label[here], device=self.device)
+            lost = lost + functional.cross_entropy(scores[here, start:stop], own, reduction="sum")
         return lost / len(scores)
 
 

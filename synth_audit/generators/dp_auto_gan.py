@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from synth_audit.generators._deep.gan import BLOCKS, REACH, Conditions, GanTraining, PrivateTraining
+from synth_audit.generators._deep.gan import (
+    BLOCKS,
+    NOT_ASKED,
+    REACH,
+    Conditions,
+    GanTraining,
+    PrivateTraining,
+)
 from synth_audit.generators._deep.lazily import functional, networks, nn, torch
 from synth_audit.generators._deep.network_model import RowsToLearn, bought
 from synth_audit.generators._deep.training import Training
@@ -57,12 +64,12 @@ class DpAutoGan(GanTraining):
         decoder = rows.bought_training("autoencoder", coding, self.clip).run(self.learn_decoder)
 
         def decoding() -> nn.Sequential:
-            generator = self.generator(rows.layout, None)
+            generator = self.generator(rows.layout, NOT_ASKED)
             networks.with_weights(generator.decoder, decoder)
             return generator
 
         def play(training: Training) -> Weights:
-            return PrivateTraining(training, self, training.built(decoding), None).run()
+            return PrivateTraining(training, self, training.built(decoding), NOT_ASKED).run()
 
         return rows.bought_training("train", judging, self.clip).run(play)
 
@@ -90,7 +97,7 @@ class DpAutoGan(GanTraining):
         encoder = networks.perceptron(layout.width, self.hidden, self.latent).append(nn.Tanh())
         return networks.chain(encoder=encoder, decoder=self._decoder(layout))
 
-    def generator(self, layout: RowLayout, conditions: Conditions | None) -> nn.Sequential:
+    def generator(self, layout: RowLayout, conditions: Conditions) -> nn.Sequential:
         """From noise to the scores of a row, by a code and a decoder that stays as it is."""
         codes = networks.ResidualNet(self.noise, self.latent, self.hidden, BLOCKS)
         decoder = self._decoder(layout).requires_grad_(False)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from synth_audit.generators._deep.gan import Conditions, GanTraining
+from synth_audit.generators._deep.gan import NOT_ASKED, Conditions, GanTraining
 from synth_audit.generators._deep.network_model import RowsToLearn
 from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, Part, Weight
@@ -55,10 +55,10 @@ class DpCtgan(GanTraining):
 
         A row is in one label of each column, so that the noise grows with the root of columns.
         """
-        (noise, steps), conditions = bought, None
+        (noise, steps), conditions = bought, NOT_ASKED
         if rows.layout.choices:
             conditions = Conditions.of(rows.vectors, rows.layout)
-        if conditions is not None and noise is not None:
+        if conditions.width and noise is not None:
             scale = noise * len(rows.layout.choices) ** 0.5
             counts = conditions.counts + rows.context.noise.gaussian(scale, conditions.counts.shape)
             conditions = Conditions(conditions.starts, np.maximum(counts, 1.0))  # each can be asked for

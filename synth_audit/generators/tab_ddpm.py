@@ -179,5 +179,4 @@ def kept_shares(levels: int) -> Floats:
     t = np.arange(levels + 1) / levels
     raw = np.cos((t + _OFFSET) / (1 + _OFFSET) * np.pi / 2) ** 2
     steps = np.maximum(raw[1:] / raw[:-1], 1 - _MOST_NOISE)
-    shares: Floats = np.concatenate([[1.0], np.cumprod(steps)])
-    return shares
+    return np.concatenate([[1.0], np.cumprod(steps)])

@@ -198,8 +198,7 @@ class LinearScore:
 
     def of(self, features: Floats) -> Floats:
         """Scores of runs, shape (n,)."""
-        scores: Floats = _expanded(features, self.middle, self.spread) @ self.weights
-        return scores
+        return _expanded(features, self.middle, self.spread) @ self.weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,8 +337,7 @@ def _hope(right: Floats, made: Floats, n: int, tested: int, delta: float, sides:
     half = np.sqrt(squared * share * (1 - share) / made + (squared / (2 * made)) ** 2)
     least = (centre - half) / (1 + squared / made)
     extra = sides * delta * n / (2 * made)
-    hoped: Floats = np.log(np.maximum(least - extra, 1e-12) / np.maximum(1 - least, 1e-12))
-    return hoped
+    return np.log(np.maximum(least - extra, 1e-12) / np.maximum(1 - least, 1e-12))
 
 
 def _expanded(features: Floats, middle: Floats, spread: Floats) -> Floats:

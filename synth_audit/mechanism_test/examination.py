@@ -409,27 +409,29 @@ def _told(rule: ThresholdRule) -> str:
 
 def _answered(found: MechanismResult) -> MechanismResult:
     """The answer that follows from the numbers."""
-    claimed, sure = found.claim.epsilon, found.epsilon_at_least or 0.0
+    claimed, sure, shown = found.claim.epsilon, found.epsilon_at_least or 0.0, found.epsilon_shown or 0.0
+    sureness = f"{100 * found.level_shown:g} % confidence"
+    answer = ClaimAnswer.VIOLATED
     if sure > claimed:
         reason = f"ε is at least {sure:.3g}, not {claimed:.4g} (an error of at most {1 - found.level:.3g})"
-        return replace(found, answer=ClaimAnswer.VIOLATED, reason=reason)
-    if found.findings:
-        return replace(found, answer=ClaimAnswer.VIOLATED, reason=found.findings[0].what)
-    if found.largest <= claimed:
+    elif found.findings:
+        reason = found.findings[0].what
+    elif found.largest <= claimed:
+        answer = ClaimAnswer.NOT_TESTABLE
         reason = (
             f"{found.tested:,} tested runs cannot show more than ε = {found.largest:.3g}; at least "
             f"{found.runs_to_refute:,} are needed to refute {claimed:.4g}"
         )
-        return replace(found, answer=ClaimAnswer.NOT_TESTABLE, reason=reason)
-    shown, sureness = found.epsilon_shown or 0.0, f"{100 * found.level_shown:g} % confidence"
-    if shown > claimed:
+    elif shown > claimed:
+        answer = ClaimAnswer.DOUBTFUL
         reason = f"at {sureness} ε is at least {shown:.3g}, more than is claimed; more runs would decide"
-        return replace(found, answer=ClaimAnswer.DOUBTFUL, reason=reason)
-    if shown >= TIGHT * claimed:
+    elif shown >= TIGHT * claimed:
+        answer = ClaimAnswer.TIGHT
         reason = f"tight to {100 * shown / claimed:.0f} %: ε is at least {shown:.3g} ({sureness})"
-        return replace(found, answer=ClaimAnswer.TIGHT, reason=reason)
-    reason = (
-        f"ε is at least {shown:.3g} of {claimed:.4g} ({sureness}); "
-        f"these runs could have shown {found.largest:.3g}"
-    )
-    return replace(found, answer=ClaimAnswer.NOT_REFUTED, reason=reason)
+    else:
+        answer = ClaimAnswer.NOT_REFUTED
+        reason = (
+            f"ε is at least {shown:.3g} of {claimed:.4g} ({sureness}); "
+            f"these runs could have shown {found.largest:.3g}"
+        )
+    return replace(found, answer=answer, reason=reason)

@@ -412,17 +412,24 @@ Part = Annotated[float, Within(math.ulp(0), math.nextafter(1, 0), "above 0 and b
 
 
 class CheckedSettings:
-    """A dataclass whose numbers lie within what their annotations say.
+    """A dataclass whose numbers lie within what their annotations say; None is none.
+
+    Attributes:
+        where: the key of the plan under which they stand.
 
     Raises:
         PlanError: a number does not.
     """
 
+    where: ClassVar[str] = "generator"
+
     def __post_init__(self) -> None:
         for name, hint in get_type_hints(type(self), include_extras=True).items():
             for within in getattr(hint, "__metadata__", ()):
-                if not within.least <= (value := getattr(self, name)) <= within.most:
-                    raise PlanError(f"{name} is {value:g}", where=f"generator.{name}", expected=within.words)
+                value = getattr(self, name)
+                if value is not None and not within.least <= value <= within.most:
+                    where = f"{self.where}.{name}"
+                    raise PlanError(f"{name} is {value:g}", where=where, expected=within.words)
 
 
 # What follows a generator or a model may have or leave out; without it the default holds.

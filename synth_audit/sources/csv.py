@@ -96,7 +96,11 @@ class Csv(OnDisk):
         import pyarrow.csv as pc
 
         with replaced(self.path, base, "CSV") as (path, temporary):
-            pc.write_csv(_plain(data), temporary, pc.WriteOptions(delimiter=self.delimiter))
+            # The writer knows neither dictionaries nor decimals.
+            plain = (decoded(values) for values in data.columns)
+            columns = [x.cast(pa.string()) if pa.types.is_decimal(x.type) else x for x in plain]
+            data = pa.table(columns, names=data.column_names)
+            pc.write_csv(data, temporary, pc.WriteOptions(delimiter=self.delimiter))
         return str(path)
 
     def _parse(self, path: Path) -> pa.Table:
@@ -179,10 +183,3 @@ def _comments(first: pa.ChunkedArray, path: Path) -> int:
         file.seek(-min(_LAST, path.stat().st_size), os.SEEK_END)
         last = file.read().rstrip().splitlines()[-1]
     return count if last.startswith(_COMMENT.encode()) else 0
-
-
-def _plain(data: pa.Table) -> pa.Table:
-    """The table with dictionary and decimal columns as values the writer knows."""
-    plain = (decoded(values) for values in data.columns)
-    columns = [x.cast(pa.string()) if pa.types.is_decimal(x.type) else x for x in plain]
-    return pa.table(columns, names=data.column_names)

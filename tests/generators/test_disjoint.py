@@ -339,8 +339,8 @@ def test_a_shortfall_is_told_with_what_to_do(related, validation, message):
     ("settings", "message"),
     [
         ({"validation": {"share": 0.2}}, "nothing to validate"),
-        ({"join": "validated", "validation": {"share": 0}}, "share is out of range"),
-        ({"join": "validated", "validation": {"oversampling": 0.5}}, "oversampling is out of range"),
+        ({"join": "validated", "validation": {"share": 0}}, "share is 0"),
+        ({"join": "validated", "validation": {"oversampling": 0.5}}, "oversampling is 0.5"),
         ({"join": "validated", "validation": {"treshold": 0.5}}, "treshold"),
         ({"join": "validated", "validation": {"validator": "oracle"}}, "validator"),
         ({"join": "sorted"}, "join"),

@@ -296,7 +296,7 @@ def test_when_we_are_killed_the_program_ends(tmp_path):
     words = [sys.executable, "-c", naps]
     code = (
         f"from pathlib import Path; from synth_audit.generators.external.program import _run; "
-        f"_run({words!r}, Path({str(tmp_path)!r}), 600)"
+        f"_run({words!r}, Path({str(tmp_path)!r}), 600, shown=False, where='')"
     )
     parent = subprocess.Popen([sys.executable, "-c", code])
     until = time.monotonic() + 60

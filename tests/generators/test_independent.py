@@ -61,15 +61,6 @@ def test_declared_bounds_hold(rng):
     assert values.max() <= 1
 
 
-def test_the_same_generator_gives_the_same_rows(mixed):
-    model = Independent().fit(mixed, FitContext(rng=np.random.default_rng(0)))
-    again = Independent().fit(mixed, FitContext(rng=np.random.default_rng(5)))
-    rows = [m.sample(50, np.random.default_rng(1)).data for m in (model, model, again)]
-    assert rows[0].equals(rows[1])
-    assert rows[0].equals(rows[2])
-    assert not rows[0].equals(model.sample(50, np.random.default_rng(2)).data)
-
-
 def test_one_row_and_identifiers(rng):
     train = make_table({"id": ["k"], "x": [1.5], "t": [None], "c": ["a"]}, id={"role": "identifier"})
     got = Independent(minimum_people=1).fit(train, FitContext(rng=rng)).sample(3, rng)

@@ -285,12 +285,3 @@ def test_aim_keeps_its_model_small():
         table, context(table, 20.0)
     )
     assert sum(step.weights.size for step in model.steps) <= 300
-
-
-@ALL
-def test_a_budget_without_delta_is_refused_before_anything_is_bought(name):
-    table = rows(50)
-    handed = replace(context(table), accountant=Accountant(Budget(2.0), unit=Unit.ROW))
-    with pytest.raises(BudgetSpent, match="delta above 0"):
-        made(name, table, handed)
-    assert not handed.accountant.mechanisms

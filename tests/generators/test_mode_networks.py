@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from synth_audit import registry
-from synth_audit.errors import PluginError
 from synth_audit.generators._deep.gan import Conditions
 from synth_audit.generators._deep.networks import as_arrays
 from synth_audit.generators._deep.training import Training
@@ -88,12 +87,6 @@ def test_modes_are_found_and_chosen_by_their_density():
     assert modes.weights[modes.means < 0].sum() == pytest.approx(0.75, abs=0.02)
     chosen = modes.encode(table, rng)[:, 1:].argmax(axis=1)
     assert np.array_equal(modes.means[chosen] < 0, values < 0)
-
-
-@BOTH
-def test_a_loss_that_is_no_number_ends_without_a_model(name, rows):
-    with pytest.raises(PluginError, match="diverged"):
-        fitted(name, rows, learning_rate=1e30)
 
 
 @pytest.mark.parametrize(("settings", "steps"), [({}, 16), ({"batch": 60}, 20), ({"batch": 1}, 1200)])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from synth_audit import registry
-from synth_audit.errors import DataError, PlanError
+from synth_audit.errors import BudgetSpent, DataError, PlanError, PluginError
 
 from .conftest import context, make_table
 
@@ -17,6 +17,9 @@ PRIVATE = (
     *("table_diffusion", "table_diffusion_denoiser"),
     *("dp_wgan", "dpgan", "dp_ctgan", "dp_auto_gan", "pate_gan"),
 )
+PURE = ("priv_bayes", "pate_gan")
+"""Their noise needs no delta."""
+
 OPEN = ("ctgan", "tvae", "tab_ddpm", "attention_ae", "attention_vae", "attention_gan")
 ATTENTION = [{"steps": 0}, {"heads": 3}, {"mixtures": 0}, {"labels_weight": 0}, {"learning_rate": -1}]
 GANS = [{"epochs": 0}, {"batch": 0}, {"learning_rate": 0}, {"hidden": -1}]
@@ -71,11 +74,40 @@ def test_free_text_is_refused_by_name(name):
         quick(name).fit(make_table({"notes": notes, "x": np.arange(60.0)}), context())
 
 
+def declared(n=60):
+    """Of its columns one is declared, and one is not."""
+    bounds = {"kind": "continuous", "bounds": (0, 60), "nullable": False}
+    return make_table(
+        {"x": np.arange(float(n)), "label": ["low", "high"] * (n // 2) + ["low"] * (n % 2)}, x=bounds
+    )
+
+
 @pytest.mark.parametrize("name", [*PRIVATE, *MARGINAL])
 def test_a_domain_that_is_read_off_the_rows_ends_every_claim(name):
-    declared = {"kind": "continuous", "bounds": (0, 60), "nullable": False}
-    table = make_table({"x": np.arange(60.0), "label": ["low", "high"] * 30}, x=declared)
-    handed = context(table, 2.0)
-    quick(name).fit(table, handed)
+    handed = context(declared(), 2.0)
+    quick(name).fit(declared(), handed)
     assert handed.accountant.guarantee() is None
     assert "inferred bounds" in handed.accountant.why_none
+
+
+@pytest.mark.parametrize("name", [name for name in (*PRIVATE, *MARGINAL) if name not in PURE])
+def test_a_budget_without_delta_is_refused_before_anything_is_bought(name):
+    handed = context(declared(), 2.0, delta=0.0)
+    with pytest.raises(BudgetSpent, match="delta above 0"):
+        replace(quick(name), **({} if name in MARGINAL else {"margins": 0.0})).fit(declared(), handed)
+    assert not handed.accountant.mechanisms
+
+
+@pytest.mark.parametrize("name", [*OPEN, "table_diffusion", "table_diffusion_denoiser"])
+@pytest.mark.parametrize("n", [1, 3])
+def test_few_rows_and_a_draw_of_one_row(name, n):
+    assert quick(name).fit(declared(n), context()).sample(1, np.random.default_rng(1)).n_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon"), [*((name, None) for name in (*OPEN, *PRIVATE)), *((name, 2.0) for name in PRIVATE)]
+)
+def test_training_that_diverges_leaves_no_model(name, epsilon):
+    unclipped = {"weight_clip": 1e30} if name == "dpgan" else {}
+    with pytest.raises(PluginError, match="diverged"):
+        replace(quick(name), learning_rate=1e30, **unclipped).fit(declared(), context(declared(), epsilon))

@@ -6,8 +6,6 @@ import pyarrow as pa
 from synth_audit.generators.resample import Resample
 from synth_audit.plugins.generator import FitContext
 
-from .conftest import make_table
-
 
 def test_every_row_is_a_training_row_and_types_survive(mixed, rng):
     model = Resample().fit(mixed, FitContext(rng=rng))
@@ -24,11 +22,3 @@ def test_rows_are_drawn_with_replacement_and_by_the_generator(mixed):
     assert first.data.equals(again.data)
     assert not first.data.equals(other.data)
     assert len(set(first.numbers("seconds"))) < 250
-
-
-def test_identifiers_are_left_out_and_nothing_is_claimed(rng):
-    train = make_table({"id": [1, 2, 3], "x": [0.5, 0.1, 0.2]}, id={"role": "identifier"})
-    context = FitContext(rng=rng)
-    model = Resample().fit(train, context)
-    assert model.sample(5, rng).names == ("x",)
-    assert "copy of a training row" in context.accountant.why_none

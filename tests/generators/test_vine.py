@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -223,20 +221,6 @@ def test_one_fit_serves_every_level_and_is_not_changed(rng):
         full.truncated(0)
 
 
-def test_the_same_generator_gives_the_same_rows(mixed, model):
-    again = Vine().fit(mixed, FitContext(rng=np.random.default_rng(0)))
-    copy = pickle.loads(pickle.dumps(model))  # noqa: S301
-    rows = [m.sample(60, np.random.default_rng(4)).data for m in (model, model, again, copy)]
-    assert all(r.equals(rows[0]) for r in rows[1:])
-    assert not model.sample(60, np.random.default_rng(5)).data.equals(rows[0])
-
-
-def test_train_is_not_changed(mixed, rng):
-    before = mixed.fingerprint
-    Vine(truncation=1).fit(mixed, FitContext(rng=rng))
-    assert type(mixed)(mixed.schema, mixed.data).fingerprint == before
-
-
 def test_declared_bounds_hold_and_categories_stay_known(rng):
     z = np.random.default_rng(0).normal(size=300)
     share = 1 / (1 + np.exp(-3 * z))
@@ -301,11 +285,6 @@ def test_columns_that_are_hardly_ever_present_together(rng):
     train = make_table({n: pa.array(z[:, i], mask=masks[i]) for i, n in enumerate("abc")})
     got = Vine().fit(train, FitContext(rng=rng)).sample(500, rng)
     assert (got.missing("a") ^ got.missing("b")).mean() > 0.9
-
-
-def test_identifiers_are_left_out(rng):
-    train = make_table({"id": range(30), "x": np.arange(30) / 7}, id={"role": "identifier"})
-    assert Vine().fit(train, FitContext(rng=rng)).sample(5, rng).names == ("x",)
 
 
 def test_all_parametric_families_and_empirical_margins(rng):

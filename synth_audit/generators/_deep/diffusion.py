@@ -118,8 +118,7 @@ class DiffusionTraining(ProtectedNetwork):
 def noise_levels(levels: int) -> Floats:
     """``√β_t`` for t = 1 … T; the last is 1."""
     t = np.arange(1, levels + 1)
-    scales: Floats = np.sqrt((1 - np.cos(np.pi * t / levels)) / 2)
-    return scales
+    return np.sqrt((1 - np.cos(np.pi * t / levels)) / 2)
 
 
 def row_losses(

@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.generators._deep.lazily import functional, networks, nn, torch
-from synth_audit.generators._deep.network_model import ProtectedNetwork
+from synth_audit.generators._deep.network_model import NetworkGenerator, ProtectedNetwork
 from synth_audit.generators._deep.training import Training, changing_parts
 from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import Count, Rate, Share, Size
@@ -32,7 +32,11 @@ BLOCKS = 2
 _NEAR = 1e-3
 """Rows that are nearer to one another are taken to be as far apart as this."""
 
+Wanted: TypeAlias = tuple[Positions, Positions]
+"""Of each row the column, and its label, that it is asked for; shapes (n,)."""
+
 _COUNTS = "counts"
+"""Name of the counts of labels among the weights of a model."""
 
 
 def activated(
@@ -112,6 +116,8 @@ class Conditions:
     @classmethod
     def kept(cls, counts: Floats32, layout: RowLayout) -> Conditions:
         """With counts that were kept among the weights of a model."""
+        if not len(counts):
+            return NOT_ASKED
         nobody = np.zeros((0, layout.width), dtype=np.float32)
         return cls(cls.of(nobody, layout).starts, counts.astype(np.float64))
 
@@ -120,7 +126,7 @@ class Conditions:
         """Labels of all columns."""
         return self.starts[-1]
 
-    def chosen(self, n: int, rng: np.random.Generator, *, logs: bool) -> tuple[Positions, Positions]:
+    def chosen(self, n: int, rng: np.random.Generator, *, logs: bool) -> Wanted:
         """A column for each of ``n`` rows, all alike, and one of its labels, by their counts or the logarithm
         of these, so that rare labels are learnt; shapes (n,)."""
         column = rng.integers(0, len(self.starts) - 1, n)
@@ -143,8 +149,88 @@ class Conditions:
         return self.vectors(*self.chosen(n, rng, logs=False)) if self.width else None
 
 
+NOT_ASKED = Conditions((0,), np.zeros(0))
+"""Of a generator that is asked for nothing."""
+
+
+class AskedGan(NetworkGenerator):
+    """A GAN whose generator may be asked for labels.
+
+    Attributes:
+        noise: dimensions of the generator's input. reach: of its numbers, see :func:`activated`.
+    """
+
+    noise: int
+    reach: ClassVar[float] = REACH
+
+    def generator(self, layout: RowLayout, conditions: Conditions) -> nn.Module:
+        """From noise and what is asked for to the scores of a row."""
+        raise NotImplementedError
+
+    def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
+        """``n`` row vectors, asked for by labels as often as the conditions have them."""
+        learnt = dict(weights)
+        conditions = Conditions.kept(learnt.pop(_COUNTS), layout)
+        given = conditions.asked(n, rng)
+        network = networks.with_weights(self.generator(layout, conditions), learnt)
+        return settled(networks.drawn_in_blocks(network, n, self.noise, rng, given), layout, rng, self.reach)
+
+
+class GanRun:
+    """One run of training: a generator of rows that are asked for, and a critic that judges packs of them."""
+
+    generator: nn.Module
+    critic: networks.Critic
+    of_generator: torch.optim.Optimizer
+    pack = 1
+
+    def __init__(self, training: Training, settings: AskedGan, conditions: Conditions) -> None:
+        self.training, self.conditions = training, conditions
+        self.layout, self.device, self.rng = training.layout, training.device, training.rng
+        self.noise, self.reach = settings.noise, settings.reach
+        self.draws = networks.generator_from(self.rng)
+
+    def weights(self, network: nn.Module) -> Weights:
+        """Those of a generator, and the counts of labels."""
+        return {**networks.as_arrays(network), _COUNTS: self.conditions.counts.astype(np.float32)}
+
+    def asked(self, size: int) -> tuple[Wanted, torch.Tensor]:
+        """What so many rows are asked for, and as vectors."""
+        if not self.conditions.width:
+            nothing = np.zeros(size, dtype=np.intp)
+            return (nothing, nothing), torch.zeros((size, 0), device=self.device)
+        wanted = self.conditions.chosen(size, self.rng, logs=True)
+        return wanted, torch.as_tensor(self.conditions.vectors(*wanted), device=self.device)
+
+    def scores(self, asked: torch.Tensor) -> torch.Tensor:
+        """Of made rows."""
+        noise = networks.normal((len(asked), self.noise), self.draws, self.device)
+        return self.generator(torch.cat([noise, asked], dim=1))
+
+    def rows(self, scores: torch.Tensor, asked: torch.Tensor) -> torch.Tensor:
+        """Made rows, and behind each what was asked for."""
+        return torch.cat([activated(scores, self.layout, self.draws, self.reach), asked], dim=1)
+
+    def judged(self, rows: torch.Tensor) -> torch.Tensor:
+        """Scores of packs; rows that follow one another are one pack."""
+        return self.critic.judged(rows.reshape(len(rows) // self.pack, -1), self.draws)
+
+    def teach_generator(self, size: int) -> float:
+        """Take a step on so many made rows, whose loss is returned."""
+        wanted, asked = self.asked(size)
+        scores = self.scores(asked)
+        loss = -self.judged(self.rows(scores, asked)).mean()
+        if self.conditions.width:
+            loss = loss + self.missed(scores, asked, wanted)
+        return networks.follow(self.of_generator, loss)
+
+    def missed(self, scores: torch.Tensor, asked: torch.Tensor, wanted: Wanted) -> torch.Tensor:
+        """Mean cross-entropy of the labels that were asked for."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True, kw_only=True)
-class GanTraining(ProtectedNetwork):
+class GanTraining(AskedGan, ProtectedNetwork):
     """How generator and critic are built and trained.
 
     A method that has more makes settings of them: ``penalty``, the weight of the critic's Lipschitz penalty,
@@ -179,46 +265,31 @@ class GanTraining(ProtectedNetwork):
     penalty = 0.0
     weight_clip = math.inf
 
-    def generator(self, layout: RowLayout, conditions: Conditions | None) -> nn.Module:
+    def generator(self, layout: RowLayout, conditions: Conditions) -> nn.Module:
         """From noise and what is asked for to the scores of a row, each row by itself."""
-        if conditions is None or not conditions.width:
+        if not conditions.width:
             return networks.ResidualNet(self.noise, layout.width, self.hidden, BLOCKS)
         return networks.AskedNet(self.noise, conditions.width, layout.width, self.hidden, BLOCKS)
 
-    def learn(self, training: Training, conditions: Conditions | None = None) -> Weights:
+    def learn(self, training: Training, conditions: Conditions = NOT_ASKED) -> Weights:
         """The generator's weights, and the counts of labels; ``training``'s steps are the critic's.
 
         Args:
-            conditions: how often a label is asked for; not counted on rows without protection. None for a
-                generator that is not asked.
+            conditions: how often a label is asked for; not counted on rows without protection.
         """
         generator = training.built(lambda: self.generator(training.layout, conditions))
-        weights = PrivateTraining(training, self, generator, conditions).run()
-        if conditions is None:
-            return weights
-        return {**weights, _COUNTS: conditions.counts.astype(np.float32)}
-
-    def draw(self, weights: Weights, layout: RowLayout, n: int, rng: np.random.Generator) -> Floats32:
-        """``n`` row vectors, asked for by labels as often as the conditions have them."""
-        learnt = dict(weights)
-        counts = learnt.pop(_COUNTS, None)
-        conditions = None if counts is None else Conditions.kept(counts, layout)
-        given = None if conditions is None else conditions.asked(n, rng)
-        network = networks.with_weights(self.generator(layout, conditions), learnt)
-        return settled(networks.drawn_in_blocks(network, n, self.noise, rng, given), layout, rng, REACH)
+        return PrivateTraining(training, self, generator, conditions).run()
 
 
-class PrivateTraining:
-    """One run of training."""
+class PrivateTraining(GanRun):
+    """The critic sees real rows by protected gradients."""
 
     def __init__(
-        self, training: Training, settings: GanTraining, generator: nn.Module, conditions: Conditions | None
+        self, training: Training, settings: GanTraining, generator: nn.Module, conditions: Conditions
     ) -> None:
-        self.training, self.settings = training, settings
-        self.layout, self.device, self.rng = training.layout, training.device, training.rng
-        self.draws, self.generator = networks.generator_from(self.rng), generator
-        self.conditions = conditions if conditions is not None and conditions.width else None
-        width = self.layout.width + (0 if self.conditions is None else self.conditions.width)
+        super().__init__(training, settings, conditions)
+        self.settings, self.generator = settings, generator
+        width = self.layout.width + conditions.width
         self.critic = training.built(lambda: networks.Critic(width, settings.hidden, settings.dropout))
         self.of_generator = networks.adam(generator, settings.generator_rate)
         self.of_critic = networks.adam(self.critic, settings.learning_rate)
@@ -231,18 +302,15 @@ class PrivateTraining:
             # Under a budget the generator's loss is judged: it follows from noised gradients alone.
             judged = lost if training.noise is None else 0.0
             if (step + 1) % turn == 0 or step + 1 == training.steps:
-                judged += self._teach_generator()
+                judged += self.teach_generator(self.settings.batch)
             training.done(step, lost, judged)
-        return networks.as_arrays(self.generator)
+        return self.weights(self.generator)
 
     def _teach_critic(self, real: torch.Tensor) -> float:
-        if self.conditions is not None:
-            asked = self._own_labels(real)
-            real = torch.cat([real, asked], dim=1)
-        else:
-            asked = real.new_zeros((len(real), 0))
+        asked = self._own_labels(real) if self.conditions.width else real.new_zeros((len(real), 0))
+        real = torch.cat([real, asked], dim=1)
         with torch.no_grad():
-            made = torch.cat([self._made(asked)[1], asked], dim=1)
+            made = self.rows(self.scores(asked), asked)
         pairs = (real, made, self.critic.kept(len(real), self.draws).to(self.device))
 
         def losses(*pairs: torch.Tensor) -> torch.Tensor:
@@ -256,35 +324,16 @@ class PrivateTraining:
                     w.clamp_(-most, most)
         return lost
 
-    def _teach_generator(self) -> float:
-        size = self.settings.batch
-        asked = torch.zeros((size, 0), device=self.device)
-        if self.conditions is not None:
-            column, label = self.conditions.chosen(size, self.rng, logs=True)
-            asked = torch.as_tensor(self.conditions.vectors(column, label), device=self.device)
-        scores, rows = self._made(asked)
-        lost = -self.critic.judged(torch.cat([rows, asked], dim=1), self.draws).mean()
-        if self.conditions is not None:
-            lost = lost + self._missed(scores, asked, self.conditions)
-        return networks.follow(self.of_generator, lost)
-
-    def _missed(self, scores: torch.Tensor, asked: torch.Tensor, conditions: Conditions) -> torch.Tensor:
+    def missed(self, scores: torch.Tensor, asked: torch.Tensor, wanted: Wanted) -> torch.Tensor:
         """Mean cross-entropy of the labels that were asked for."""
         lost = scores.new_zeros(())
-        for (start, stop), place in zip(pairwise(conditions.starts), self.layout.choices, strict=True):
+        for (start, stop), place in zip(pairwise(self.conditions.starts), self.layout.choices, strict=True):
             chances = functional.log_softmax(scores[:, slice(*self.layout.slices[place])], dim=1)
             lost = lost - (chances * asked[:, start:stop]).sum()
         return lost / len(scores)
 
-    def _made(self, asked: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Scores and rows, one for each row that is asked for."""
-        noise = networks.normal((len(asked), self.settings.noise), self.draws, self.device)
-        scores: torch.Tensor = self.generator(torch.cat([noise, asked], dim=1))
-        return scores, activated(scores, self.layout, self.draws, REACH)
-
     def _own_labels(self, real: torch.Tensor) -> torch.Tensor:
         """What each real row answers: its label in a column chosen at random, one-hot among all labels."""
-        assert self.conditions is not None
         starts = self.conditions.starts
         column = self.rng.integers(0, len(starts) - 1, len(real))
         of_column = np.repeat(np.arange(len(starts) - 1), np.diff(starts))

@@ -439,10 +439,9 @@ class _Shuffled:
         self.n, self.size, self.rng = n, size, rng
         self.order, self.place = rng.permutation(n), 0
 
-    def state(self) -> dict[str, Positions]:
+    def state(self) -> dict[str, Any]:
         """The order of rows, how many of them were drawn, and how many are at a time."""
-        counts = {"place": self.place, "size": self.size}
-        return {"order": self.order, **{name: np.array(n, dtype=np.intp) for name, n in counts.items()}}
+        return {"order": self.order, "place": self.place, "size": self.size}
 
     def restore(self, state: Mapping[str, Positions]) -> None:
         """Be as when ``state`` was taken."""

@@ -62,8 +62,7 @@ def generator_from(rng: np.random.Generator) -> torch.Generator:
 
 def normal(shape: tuple[int, ...], draws: torch.Generator, device: str | torch.device) -> torch.Tensor:
     """Standard normal numbers, on a device."""
-    drawn: torch.Tensor = torch.randn(shape, generator=draws).to(device)
-    return drawn
+    return torch.randn(shape, generator=draws).to(device)
 
 
 def as_arrays(network: nn.Module) -> Weights:
@@ -181,8 +180,7 @@ class ResidualNet(nn.Module):
         """Shape (n, width) to (n, out)."""
         for block in self.blocks:
             x = block(x)
-        out: torch.Tensor = self.out(x)
-        return out
+        return self.out(x)
 
 
 class AskedNet(nn.Module):
@@ -198,8 +196,7 @@ class AskedNet(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Shape (n, noise + asked) to (n, out)."""
         heard = self.heard(x[:, self.noise :])
-        out: torch.Tensor = self.made(torch.cat([x[:, : self.noise], heard], dim=1))
-        return out
+        return self.made(torch.cat([x[:, : self.noise], heard], dim=1))
 
 
 class Critic(nn.Module):
@@ -223,13 +220,11 @@ class Critic(nn.Module):
         """Shape (…, width), and of ``kept`` (…, 2, hidden), to (…, 1)."""
         for i, layer in enumerate(self.layers):
             x = functional.leaky_relu(layer(x), _LEAK) * kept[..., i, :]
-        out: torch.Tensor = self.out(x)
-        return out
+        return self.out(x)
 
     def judged(self, rows: torch.Tensor, draws: torch.Generator) -> torch.Tensor:
         """Scores of rows under a dropout of their own, shape (n, 1)."""
-        scores: torch.Tensor = self(rows, self.kept(len(rows), draws).to(rows.device))
-        return scores
+        return self(rows, self.kept(len(rows), draws).to(rows.device))
 
 
 class Teachers(nn.Module):
@@ -271,8 +266,7 @@ class TimedNet(nn.Module):
         """Shape (n, width), and levels 1 … T of shape (n,), to (n, width)."""
         speeds = torch.exp(-np.log(1e4) * torch.arange(_TIME // 2, device=x.device) / (_TIME // 2))
         angles = (1000 * t / self.levels)[:, None] * speeds
-        out: torch.Tensor = self.out(self.row(x) + self.time(torch.cat([angles.cos(), angles.sin()], dim=1)))
-        return out
+        return self.out(self.row(x) + self.time(torch.cat([angles.cos(), angles.sin()], dim=1)))
 
 
 class LabelSlices(nn.Module):
@@ -358,8 +352,7 @@ class AttentionBlock(nn.Module):
         """Shape (b, length, width); along the length all attend to all."""
         at = self.before(x)
         x = x + self.attention(at, at, at, need_weights=False)[0]
-        out: torch.Tensor = x + self.perceptron(self.between(x))
-        return out
+        return x + self.perceptron(self.between(x))
 
 
 class AttentionEncoder(nn.Module):
@@ -379,8 +372,7 @@ class AttentionEncoder(nn.Module):
         """Shape (n, layout's width) to (n, width)."""
         tokens = self.columns(self.tokens(rows))
         tokens = self.rows(tokens.transpose(0, 1)).transpose(0, 1)
-        code: torch.Tensor = self.code(tokens.flatten(1))
-        return code
+        return self.code(tokens.flatten(1))
 
 
 class ColumnHeads(nn.Module):

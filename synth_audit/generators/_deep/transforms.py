@@ -144,8 +144,7 @@ class QuantileTransform:
         share = np.clip((values - distinct[below]) / width, 0, 1)
         between = last[below] + share * (first[above] - last[below])
         within = first[below] + places * (last - first)[below]
-        ranks: Floats = np.where(values <= distinct[below], within, between) / (len(self.quantiles) - 1)
-        return ranks
+        return np.where(values <= distinct[below], within, between) / (len(self.quantiles) - 1)
 
     def decode(self, vectors: Floats32) -> Floats:
         """Within the bounds."""

@@ -125,8 +125,7 @@ class CellMerging:
 
     def counts(self, counts: Floats, column: int) -> Floats:
         """Counts of a column's cells as counts of its merged ones."""
-        found: Floats = np.bincount(self.merged[column], counts, self.sizes[column]).astype(np.float64)
-        return found
+        return np.bincount(self.merged[column], counts, self.sizes[column]).astype(np.float64)
 
     def drawn(self, codes: Codes, rng: np.random.Generator) -> Codes:
         """A cell for each merged one, shape (n, d)."""
@@ -358,6 +357,17 @@ def estimated_total(measured: Sequence[Measured]) -> float:
     return max(1.0, float(np.average(sums, weights=1 / np.array(variances))))
 
 
+@dataclass(frozen=True, eq=False)
+class _State:
+    """Potentials, the marginals that follow, and the loss with its slope by each measured table."""
+
+    potentials: Mapping[Attributes, Floats]
+    marginals: Sequence[Floats]
+    measured: Mapping[Attributes, Floats]
+    value: float
+    slopes: Mapping[Attributes, Floats]
+
+
 def fitted(
     tree: JunctionTree,
     measured: Sequence[Measured],
@@ -377,17 +387,36 @@ def fitted(
         tolerance: ends when 20 steps improve the loss by a smaller share.
         tell: called before each step, to end what takes too long.
     """
-    loss = _MarginalLoss.of(tree, measured)
-    known = {} if start is None else start.potentials
-    potentials = {r: known.get(r, np.zeros(counts.shape)) for r, counts in loss.counts.items()}
-    state = loss.state(potentials, total)
-    largest = max(float(weight.max()) for weight in loss.weights.values())
+    cliques = tree.cliques
+    counts: dict[Attributes, Floats] = {}
+    weights: dict[Attributes, Floats] = {}
+    for one in measured:  # tables measured several times as their mean, weighted by precision
+        r, weight = one.attributes, one.deviation**-2
+        known = weights.get(r, np.zeros(()))
+        weights[r] = known + weight
+        counts[r] = (counts.get(r, np.zeros(())) * known + weight * one.counts) / weights[r]
+    holders = {r: holder for r in counts if (holder := tree.holder(r)) is not None}
+
+    def followed(potentials: Mapping[Attributes, Floats]) -> _State:
+        sums = [np.zeros([tree.sizes[a] for a in clique]) for clique in cliques]
+        for r, values in potentials.items():
+            sums[holders[r]] += _spread(values, cliques[holders[r]], r)
+        marginals = _calibrated(tree, sums, total)
+        measured = {r: _summed(marginals[i], cliques[i], r) for r, i in holders.items()}
+        off = {r: found - counts[r] for r, found in measured.items()}
+        slopes = {r: weights[r] * x for r, x in off.items()}
+        value = sum(float(np.vdot(slopes[r], x)) / 2 for r, x in off.items())
+        return _State(potentials, marginals, measured, value, slopes)
+
+    begun = {} if start is None else start.potentials
+    state = followed({r: begun.get(r, np.zeros(values.shape)) for r, values in counts.items()})
+    largest = max(float(weight.max()) for weight in weights.values())
     step, before = 1.0 / (largest * max(total, 1.0)), state.value  # small enough for any of the tables
     for done in range(1, iterations + 1):
         tell()
         for tried in range(_MOST_TRIED):  # until the loss falls by enough of what the slope promises
             further = {r: p - step * state.slopes[r] for r, p in state.potentials.items()}
-            moved = loss.state(further, total)
+            moved = followed(further)
             promised = sum(
                 float(np.vdot(slope, state.measured[r] - moved.measured[r]))
                 for r, slope in state.slopes.items()
@@ -401,53 +430,6 @@ def fitted(
                 break
             before = state.value
     return GraphicalModel(tree, tuple(state.marginals), state.potentials)
-
-
-@dataclass(frozen=True, eq=False)
-class _State:
-    """Potentials, the marginals that follow, and the loss with its slope by each measured table."""
-
-    potentials: Mapping[Attributes, Floats]
-    marginals: Sequence[Floats]
-    measured: Mapping[Attributes, Floats]
-    value: float
-    slopes: Mapping[Attributes, Floats]
-
-
-@dataclass(frozen=True, eq=False)
-class _MarginalLoss:
-    """Squared error of marginals; of every measured table what was counted, its weight, and its clique."""
-
-    tree: JunctionTree
-    counts: Mapping[Attributes, Floats]
-    weights: Mapping[Attributes, Floats]
-    holders: Mapping[Attributes, int]
-
-    @classmethod
-    def of(cls, tree: JunctionTree, measured: Sequence[Measured]) -> _MarginalLoss:
-        """Tables measured several times as their mean, weighted by precision."""
-        counts: dict[Attributes, Floats] = {}
-        weights: dict[Attributes, Floats] = {}
-        for one in measured:
-            r, weight = one.attributes, one.deviation**-2
-            known = weights.get(r, np.zeros(()))
-            weights[r] = known + weight
-            counts[r] = (counts.get(r, np.zeros(())) * known + weight * one.counts) / weights[r]
-        holders = {r: holder for r in counts if (holder := tree.holder(r)) is not None}
-        return cls(tree, counts, weights, holders)
-
-    def state(self, potentials: Mapping[Attributes, Floats], total: float) -> _State:
-        """What follows from potentials."""
-        cliques = self.tree.cliques
-        sums = [np.zeros([self.tree.sizes[a] for a in clique]) for clique in cliques]
-        for r, values in potentials.items():
-            sums[self.holders[r]] += _spread(values, cliques[self.holders[r]], r)
-        marginals = _calibrated(self.tree, sums, total)
-        measured = {r: _summed(marginals[i], cliques[i], r) for r, i in self.holders.items()}
-        off = {r: found - self.counts[r] for r, found in measured.items()}
-        slopes = {r: self.weights[r] * x for r, x in off.items()}
-        value = sum(float(np.vdot(slopes[r], x)) / 2 for r, x in off.items())
-        return _State(potentials, marginals, measured, value, slopes)
 
 
 def _calibrated(tree: JunctionTree, beliefs: list[Floats], total: float) -> list[Floats]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 from pydantic import ConfigDict
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.encode.codes import Vocabulary
-from synth_audit.errors import DataError, PlanError
+from synth_audit.errors import DataError
 from synth_audit.execution.executor import single_threaded
 from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.generators.disjoint.partition import WHERE, Groups
-from synth_audit.plugins.generator import TrainingCourse
+from synth_audit.plugins.generator import CheckedSettings, Count, Rate, Share, TrainingCourse, Within
 from synth_audit.stats.distributions import tellable_cells
 from synth_audit.stats.roc import auroc
 from synth_audit.table.kind import NumberPart
@@ -256,7 +256,7 @@ def _candidates(name: ValidatorName, seed: int) -> list[tuple[Any, Mapping[str, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Validation:
+class Validation(CheckedSettings):
     """How joins are validated.
 
     Attributes:
@@ -273,32 +273,16 @@ class Validation:
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+    where: ClassVar[str] = f"{WHERE}.validation"
 
     validator: ValidatorName = "random_forest"
     tuned: bool = True
-    threshold: float | None = None
-    share: float = 0.1
-    decay: float = 0.1
-    patience: int = 20
-    rounds: int = 200
-    oversampling: float = 3.0
-
-    def __post_init__(self) -> None:
-        within = {
-            "threshold": self.threshold is None or 0 <= self.threshold <= 1,
-            "share": 0 < self.share <= 1,
-            "decay": 0 <= self.decay < 1,
-            "patience": self.patience >= 1,
-            "rounds": self.rounds >= 1,
-            "oversampling": 1 <= self.oversampling <= 100,
-        }
-        if wrong := [name for name, right in within.items() if not right]:
-            raise PlanError(
-                f"{wrong[0]} is out of range",
-                where=f"{WHERE}.validation.{wrong[0]}",
-                expected="threshold 0 to 1, share above 0 to 1, decay 0 to below 1, patience and rounds 1 or "
-                "more, oversampling 1 to 100",
-            )
+    threshold: Annotated[float | None, Within(0, 1, "0 to 1")] = None
+    share: Rate = 0.1
+    decay: Share = 0.1
+    patience: Count = 20
+    rounds: Count = 200
+    oversampling: Annotated[float, Within(1, 100, "1 to 100")] = 3.0
 
 
 @dataclass(frozen=True, eq=False)

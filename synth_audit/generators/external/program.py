@@ -77,10 +77,6 @@ class Program:
         hand_over(train, self._file("train"), self.folder.path)
         self._place("train").chmod(0o600)  # a source writes for all to read
 
-    def copy_to(self, folder: Path) -> None:
-        """Copy the training rows and what the program keeps of its fit."""
-        shutil.copytree(self.folder.path, folder, dirs_exist_ok=True)
-
     def run(self, rows: int, seed: int) -> pa.Table:
         """What the program writes when it is asked for ``rows`` rows.
 
@@ -90,7 +86,12 @@ class Program:
         made = self._place("synthetic")
         made.unlink(missing_ok=True)
         values = (self._place("train"), made, rows, seed, self.folder.path / "model", self._columns)
-        status = self._status(self._filled(values))
+        first, *words = self.command
+        for mark, value in zip(PLACEHOLDERS, values, strict=True):
+            words = [word.replace(mark, str(value)) for word in words]
+        with TemporaryDirectory(dir=self.folder.path, ignore_cleanup_errors=True) as empty:
+            start = Path(empty) if self.base is None else self.base
+            status = _run([first, *words], start, self.timeout, shown=self.shown, where=self.where)
         if status != 0:
             raise DataError(
                 f"the program ended with exit status {status}", where=self.where, expected="0", fix=self.fix
@@ -103,23 +104,9 @@ class Program:
                 fix=self.fix,
             )
         try:
-            found: pa.Table = self._file("synthetic").read(self.folder.path)
-            return found
+            return self._file("synthetic").read(self.folder.path)
         finally:
             made.unlink(missing_ok=True)
-
-    def _status(self, words: list[str]) -> int:
-        """Run it where it starts; what it leaves in a folder of its own to start in goes."""
-        if self.base is not None:
-            return _run(words, self.base, self.timeout, shown=self.shown, where=self.where)
-        with TemporaryDirectory(dir=self.folder.path, ignore_cleanup_errors=True) as start:
-            return _run(words, Path(start), self.timeout, shown=self.shown, where=self.where)
-
-    def _filled(self, values: tuple[Any, ...]) -> list[str]:
-        first, *words = self.command
-        for mark, value in zip(PLACEHOLDERS, values, strict=True):
-            words = [word.replace(mark, str(value)) for word in words]
-        return [first, *words]
 
     @property
     def _columns(self) -> Path:
@@ -190,7 +177,7 @@ class ProgramModel:
         """Write the schema, and the private folder with its training rows and what the program learnt."""
         base = "" if self.program.base is None else str(self.program.base)
         write_model(folder, (self.schema, base))
-        self.program.copy_to(folder / "program")
+        shutil.copytree(self.program.folder.path, folder / "program", dirs_exist_ok=True)
 
 
 def columns_of(schema: Schema) -> dict[str, dict[str, Any]]:
@@ -227,7 +214,7 @@ def _end_with_caller() -> Callable[[], None] | None:
     return settle
 
 
-def _run(words: list[str], start: Path, timeout: float, *, shown: bool = False, where: str = _COMMAND) -> int:
+def _run(words: list[str], start: Path, timeout: float, *, shown: bool, where: str) -> int:
     """The exit status; with the program, or at an interruption or a timeout, all that it started ends."""
     quiet = subprocess.DEVNULL
     said = sys.stderr if shown else quiet

@@ -209,7 +209,9 @@ class RecipeEnvironment:
     @classmethod
     def of(cls, recipe: Recipe) -> RecipeEnvironment:
         """Where the environment of a recipe is, whether made or not; other packages, another folder."""
-        return cls(recipe, _home() / f"{recipe.name}-{recipe.digest}")
+        data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
+        home = Path(os.environ.get(HOME) or Path(data) / "synth-audit" / "recipes").absolute()
+        return cls(recipe, home / f"{recipe.name}-{recipe.digest}")
 
     @property
     def interpreter(self) -> Path:
@@ -322,13 +324,6 @@ def _version(python: Path) -> str:
     except OSError:
         return ""
     return "" if done.returncode else done.stdout.strip()
-
-
-def _home() -> Path:
-    if named := os.environ.get(HOME):
-        return Path(named).absolute()
-    data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
-    return Path(data) / "synth-audit" / "recipes"
 
 
 def as_recipes_see(train: Table) -> Table:
