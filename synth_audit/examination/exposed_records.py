@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,9 @@ from synth_audit.table.schema import Column, nominal
 
 Exposures = Sequence[Exposure]
 """What the audits said of exposed records, stamped with their names."""
+
+_Cohort = tuple[str, Bools, Bools]
+"""A category, and masks over train and control that show its rows."""
 
 FEWEST_TRIED = 30
 """A category with fewer attacked rows on either side says nothing about its people."""
@@ -130,21 +133,12 @@ def as_measurements(subgroups: Sequence[Subgroup]) -> dict[str, tuple[Measuremen
     return made
 
 
-@dataclass(frozen=True, eq=False)
-class _Cohort:
-    """The rows of one category, as masks over train and control."""
-
-    category: str
-    train: Bools
-    control: Bools
-
-
 def _cohorts(column: Column, subject: Subject) -> list[_Cohort]:
     known = Vocabulary.of(column.name, subject.train, exact=True)
     train = known.places(subject.train)
     control = known.places(subject.control) if subject.control else np.empty(0, dtype=np.int64)
     return [
-        _Cohort(label, train == i, control == i)
+        (label, train == i, control == i)
         for i, label in enumerate(known.labels)
         if (train == i).sum() >= subject.suppression
     ]
@@ -155,29 +149,29 @@ def _worst(exposure: Exposure, column: str, cohorts: Sequence[_Cohort], subject:
     if len(tried) < 2:
         return None
     corrected = corrected_level(subject.level, len(tried))
-    risks = [(cohort, int(train.trials), risk(train, control, corrected)) for cohort, train, control in tried]
-    cohort, n, worst = max(risks, key=lambda r: r[2].value)
+    risks = [(name, int(train.trials), risk(train, control, corrected)) for name, train, control in tried]
+    category, n, worst = max(risks, key=lambda r: r[2].value)
     method = f"{worst.interval.method}, corrected for {len(tried)} categories"
     low, high = (max(getattr(r.interval, end) for _, _, r in risks) for end in ("low", "high"))
     interval = Interval(low, high, subject.level, method)
     found = WORST_SUBGROUP.derived(exposure.measurement, column)
-    return Subgroup(found, cohort.category, n, worst.value, interval)
+    return Subgroup(found, category, n, worst.value, interval)
 
 
 def _tried(
     e: Exposure, cohorts: Sequence[_Cohort], suppression: int
-) -> Iterator[tuple[_Cohort, Proportion, Proportion]]:
+) -> Iterator[tuple[str, Proportion, Proportion]]:
     """Categories attacked often enough, with their tallies of train and control.
 
     A risk times its number of rows is a count: hits and misses are held to the suppression limit too.
     """
     fewest = max(FEWEST_TRIED, suppression)
-    for cohort in cohorts:
-        train = _tally(e.train_tried, e.train_hit, cohort.train)
-        control = _tally(e.control_tried, e.control_hit, cohort.control)
+    for category, in_train, in_control in cohorts:
+        train = _tally(e.train_tried, e.train_hit, in_train)
+        control = _tally(e.control_tried, e.control_hit, in_control)
         shown = min(train.successes, train.trials - train.successes) >= suppression
         if shown and min(train.trials, control.trials) >= fewest:
-            yield cohort, train, control
+            yield category, train, control
 
 
 def _tally(tried: Positions, hit: Positions, inside: Bools) -> Proportion:

@@ -56,8 +56,23 @@ def approve(
         until=until.isoformat(),
         note=note.strip(),
     )
-    _refuse_unfit(unsigned, now)
-    _refuse_stranger(unsigned, release_choice(evidence))
+    if not unsigned.by or len(unsigned.by) > 200 or not unsigned.by.isprintable():
+        raise PlanError("the approver's name is none", where="--by", expected="one line of text")
+    if len(unsigned.note) > _LONGEST_NOTE or not unsigned.note.isprintable():
+        raise PlanError("the note is no line of text", where="--note", expected=f"{_LONGEST_NOTE} letters")
+    if expired(until, now):
+        raise PlanError("the approval would be over already", where="--until", expected="today or later")
+    choice = release_choice(evidence)
+    if choice is not None and choice.approvers and choice.approvers.get(unsigned.by) != unsigned.key:
+        known = (
+            "this person with another key" if unsigned.by in choice.approvers else "no approver of this name"
+        )
+        raise PlanError(
+            f"the plan names {known}",
+            where="release.approvers",
+            expected=f"one of {', '.join(sorted(choice.approvers))}, each with the key that the plan has",
+            fix=f"have the plan's owner write `{unsigned.by}: {unsigned.key}` there, and run the audit again",
+        )
     approval = unsigned.signed_with(private)
     if fault := fault_of(approval, evidence, now):
         raise DataError(f"the approval would not count: {fault}", where=str(found.file), fix=_CLOCK)
@@ -177,27 +192,6 @@ def _refuse_turned_clock(journal: Journal | None, now: datetime) -> None:
     known = [e.created for e in journal.audits] + [r.time for r in journal.releases] if journal else []
     if any(_time(text) > now for text in known if text):
         raise _refusal("the clock of this machine lies before what the journal holds", _CLOCK)
-
-
-def _refuse_unfit(approval: Approval, now: datetime) -> None:
-    if not approval.by or len(approval.by) > 200 or not approval.by.isprintable():
-        raise PlanError("the approver's name is none", where="--by", expected="one line of text")
-    if len(approval.note) > _LONGEST_NOTE or not approval.note.isprintable():
-        raise PlanError("the note is no line of text", where="--note", expected=f"{_LONGEST_NOTE} letters")
-    if expired(approval.last_day, now):
-        raise PlanError("the approval would be over already", where="--until", expected="today or later")
-
-
-def _refuse_stranger(approval: Approval, choice: ReleaseChoice | None) -> None:
-    if choice is None or not choice.approvers or choice.approvers.get(approval.by) == approval.key:
-        return
-    known = choice.approvers.get(approval.by)
-    raise PlanError(
-        "the plan names this person with another key" if known else "the plan names no approver of this name",
-        where="release.approvers",
-        expected=f"one of {', '.join(sorted(choice.approvers))}, each with the key that the plan has",
-        fix=f"have the plan's owner write `{approval.by}: {approval.key}` there, and run the audit again",
-    )
 
 
 def _refusal(what: str, fix: str) -> ReleaseRefused:

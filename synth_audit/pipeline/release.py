@@ -198,7 +198,9 @@ def release_target(plan: Plan) -> Target:
             expected="a source that can also write, such as duckdb or parquet",
             fix="name another `release` in the plan",
         )
-    if _replaces_source(plan, target):
+    source: object = None if plan.source is None else plan.build_source()
+    there = target.place(plan.base)
+    if isinstance(source, Locatable) and source.place(plan.base)[: len(there)] == there:
         raise PlanError(
             "the release would replace the source itself",
             where="release",
@@ -206,17 +208,6 @@ def release_target(plan: Plan) -> Target:
             fix="name another file or table under `release`",
         )
     return target
-
-
-def _replaces_source(plan: Plan, target: Target) -> bool:
-    """True when the source lies at or within the place that a release would write to."""
-    if plan.source is None:
-        return False
-    source = plan.build_source()
-    if not isinstance(source, Locatable):
-        return False
-    there = target.place(plan.base)
-    return source.place(plan.base)[: len(there)] == there
 
 
 def refuse_columns_of_target(plan: Plan, schema: Schema) -> None:

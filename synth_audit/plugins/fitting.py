@@ -246,22 +246,19 @@ def fit_shared(recipe: FitRecipe, train: Table, seed: int, context: RunContext) 
     Raises:
         PluginError: the generator failed.
     """
-    fitted = _fit_shared(recipe, train, seed, context)
+    generator = recipe.generator
+    if isinstance(generator, generators.Truncatable):
+        whole, level = generator.untruncated(), generator.truncation
+        fitted = _kept_fit(replace(recipe, generator=whole), train, seed, context)
+        if level is not None:
+            with untrusted():
+                model = cast("generators.TruncatableModel", fitted.model).truncated(level)
+            fitted = replace(fitted, model=model)
+    else:
+        fitted = _fit(recipe, train, seed, context)
     if not recipe.coarsening:
         return fitted
     return replace(fitted, model=CoarsenedModel(fitted.model, recipe.coarsening))
-
-
-def _fit_shared(recipe: FitRecipe, train: Table, seed: int, context: RunContext) -> Fitted:
-    generator = recipe.generator
-    if not isinstance(generator, generators.Truncatable):
-        return _fit(recipe, train, seed, context)
-    whole, level = generator.untruncated(), generator.truncation
-    fitted = _kept_fit(replace(recipe, generator=whole), train, seed, context)
-    if level is None:
-        return fitted
-    with untrusted():
-        return replace(fitted, model=cast("generators.TruncatableModel", fitted.model).truncated(level))
 
 
 def _kept_fit(recipe: FitRecipe, train: Table, seed: int, context: RunContext) -> Fitted:

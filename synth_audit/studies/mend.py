@@ -234,14 +234,9 @@ class Refused:
     made: MadeCandidate
 
     @property
-    def gates(self) -> tuple[GateResult, ...]:
-        """The blocking gates that did not pass."""
-        return self.evidence.gates.held
-
-    @property
     def hopeless(self) -> tuple[str, ...]:
-        """Those that no coarsening can move."""
-        return _hopeless(self.gates)
+        """The blocking gates that did not pass and that no coarsening can move."""
+        return _hopeless(self.evidence.gates.held)
 
     def record(self, tries: int) -> MendRecord:
         """What is known before anything is tried, of which there are at most so many.
@@ -255,7 +250,7 @@ class Refused:
             table=self.evidence.table,
             plan_sha256=self.evidence.plan_sha256,
             train=train,
-            refused_by=tuple(g.gate for g in self.gates),
+            refused_by=tuple(g.gate for g in self.evidence.gates.held),
             hopeless=self.hopeless,
             total_variation=_utility(self.evidence),
             tries_counted=counted or ledger.choice(train=train, candidates=1 + tries),
@@ -329,9 +324,10 @@ def _judged(refused: Refused, spec: CoarsenSpec, context: RunContext) -> Evidenc
     suite, salt = load_suite(plan.gates, plan.base), refused.made.salt
     begin_attempt(refused.workspace, plan=plan.digest, candidate=candidate, suite=suite.sha256)
     every = stages.audits_of(plan, suite)
-    wanted = {g.measurement.audit for g in refused.gates if g.measurement} | {_UTILITY.audit}
+    held = refused.evidence.gates.held
+    wanted = {g.measurement.audit for g in held if g.measurement} | {_UTILITY.audit}
     few = {name: audit for name, audit in every.items() if name in wanted}
-    refusing = {g.gate for g in refused.gates}
+    refusing = {g.gate for g in held}
     for audits in (few, every) if few else (every,):
         found = stages.examine(
             plan, subject, refused.made.making.generator, context, salt, draws=salt, audits=audits
