@@ -13,12 +13,7 @@ from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.plugins.audit import Status
 from synth_audit.report import words
 from synth_audit.report.chapters import unmeasured
-from synth_audit.report.gates import (
-    GateView,
-    counted_share,
-    gates_of,
-    train_people,
-)
+from synth_audit.report.gates import GateView, counted_share, gates_of, train_people
 from synth_audit.report.known_answer import DETECTION_LIMIT, detection_limits
 from synth_audit.store.evidence import Evidence
 from synth_audit.text import listed, shortened
