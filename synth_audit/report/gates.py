@@ -36,17 +36,7 @@ _UNUSABLE = re.compile(lacking.UNUSABLE)
 _SAID_ABOVE = ("Do not release this table. ", "Weigh this before releasing. ")
 """How advice begins that the verdict and the sign of its gate give already."""
 
-NO_GATE = "No gate decides about this table, and without one nothing may leave."
 
-_CHECKED = {
-    "expect_table_columns_to_match_set": "has the declared columns and no others",
-    "expect_column_values_to_be_in_type_list": "holds values of its kind",
-    "expect_column_values_to_be_between": "lies within its declared bounds",
-    "expect_column_values_to_be_in_set": "holds only its declared categories",
-    "expect_column_values_to_not_be_null": "has no missing values",
-    "expect_cells_as_full_as_in_train": "has hardly more missing cells than train",
-}
-"""What an expectation on the table asks for."""
 _MOST_TITLES = 3
 """Gates named in one sentence; the report lists them all."""
 
@@ -497,7 +487,7 @@ def tally(gates: Sequence[GateView]) -> str:
     """How the deciding gates ended, and which advice was not met."""
     results = [g.result.result for g in gates if g.result.blocking]
     if not results:
-        return NO_GATE
+        return words.NO_GATE
     total = words.counted(len(results), "deciding gate")
     if len(results) == 1:
         parts = [f"The only deciding gate {words.ENDINGS[results[0]]}"]
@@ -532,4 +522,4 @@ def check_sentence(check: TableCheck) -> str:
     kind, kwargs = str(part["type"]), part["kwargs"]
     about = f"Column {kwargs['column']}" if "column" in kwargs else "The table"
     plain = kind.removeprefix("expect_").removeprefix("column_").replace("_", " ")
-    return f"{about}: {_CHECKED.get(kind, plain)}"
+    return f"{about}: {words.CHECKED.get(kind, plain)}"

@@ -29,13 +29,6 @@ _MOST_TRENDS = 12
 _MOST_AUDITS = 30
 """Audits in one chart, the newest."""
 
-STATES = {
-    "released": "Released",
-    "pass": "Passed, not released",
-    "fail": "Failed",
-    "open": words.RESULT_WORDS[Result.INSUFFICIENT],
-}
-
 
 Point = tuple[GateResult, PastAudit]
 """A gate in one audit."""
@@ -98,7 +91,7 @@ def render_index(histories: Sequence[TableHistory], base: Path) -> str:
         "index.html.j2",
         extra_style=_filters([key for key, _ in tables]),
         tables=tables,
-        states=STATES,
+        states=words.STATES,
         state=_state,
         states_of=lambda history: dict.fromkeys(_state(a) for a in reversed(history.audits)),
         sign=lambda audit: verdict_sign(audit.evidence) if audit.sound else sign_of(Result.INSUFFICIENT),
@@ -117,7 +110,7 @@ def refuse_no_index(path: Path) -> None:
 
 def _filters(keys: Sequence[str]) -> str:
     """One rule for each choice: what is chosen hides all else; names of tables stand in no rule."""
-    choices = [("state", state) for state in STATES] + [("table", key) for key in keys]
+    choices = [("state", state) for state in words.STATES] + [("table", key) for key in keys]
     return "\n".join(
         f'body:has(#{name} option[value="{key}"]:checked) .entry:not(.{key}) {{ display: none; }}'
         for name, key in choices
@@ -125,7 +118,7 @@ def _filters(keys: Sequence[str]) -> str:
 
 
 def _state(audit: PastAudit) -> str:
-    """A key of :data:`STATES`."""
+    """A key of :data:`words.STATES`."""
     if not audit.sound:
         return "open"
     return "released" if audit.released else svg.RESULT_CLASSES[audit.evidence.verdict]
