@@ -247,7 +247,7 @@ class Case:
 
     @property
     def evidence(self) -> Evidence:
-        return read_evidence(self.workspace.evidence)
+        return read_evidence(self.workspace.newest.evidence)
 
     @property
     def synthetic(self) -> pa.Table:

@@ -22,7 +22,7 @@ from synth_audit.plan.plan import Plan
 from synth_audit.plugins.source import Locatable, Selective, Target, without_transport
 from synth_audit.store.approvals import approvals_in
 from synth_audit.store.evidence import Evidence, SplitRecord, TableRecord
-from synth_audit.store.evidence_store import EvidenceStore, evidence_store
+from synth_audit.store.evidence_store import EvidenceStore, drop_rows, evidence_store
 from synth_audit.store.files import read_parquet, write_parquet
 from synth_audit.store.journal import OpenJournal, open_journal, read_journal
 from synth_audit.store.locate import released_evidence, releases_of
@@ -123,7 +123,7 @@ def release(plan: Plan, workspace: Workspace, synthetic: pa.Table) -> ReleaseRec
         before = journal.now.released
         previous = journal.now.previous if before is None or before.digest == evidence.digest else before
         where = _write(target, plan, leaving, journal, store, evidence, previous)
-        store.drop_rows(journal.now)
+        drop_rows(workspace.home, journal.now)
     return ReleaseRecord(where, evidence.tables["synthetic"], tuple(about_formulas(plan, synthetic)))
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
 
 from synth_audit.errors import DataError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from synth_audit.pipeline.verify import Check
-    from synth_audit.store.evidence import Evidence
-    from synth_audit.store.locate import LocatedEvidence
-    from synth_audit.store.workspace import Workspace
+from synth_audit.pipeline.verify import Check
+from synth_audit.store.evidence import Evidence
+from synth_audit.store.files import read_plain, refuse_unusable, write_bytes
+from synth_audit.store.locate import LocatedEvidence, checked_evidence, locate_newest, release_before
+from synth_audit.store.reports import keep_certificate_hash, read_marks, report_as_filed
+from synth_audit.store.workspace import Workspace
 
 __all__ = [
     "certificate_of",
@@ -45,8 +44,6 @@ def write_report(workspace: Workspace) -> Path:
 
     A report that is there stays as it is: it may have been signed.
     """
-    from synth_audit.store.locate import locate_newest
-
     return file_report(locate_newest(workspace))
 
 
@@ -56,8 +53,6 @@ def file_report(found: LocatedEvidence) -> Path:
     Raises:
         DataError: the evidence was altered, another report is there, or it cannot be written.
     """
-    from synth_audit.store.locate import checked_evidence
-
     path = found.put_report(render_report(checked_evidence(found)).encode())
     file_certificate(found)
     return path
@@ -69,10 +64,7 @@ def certificate_of(found: LocatedEvidence) -> str:
     Raises:
         DataError: the evidence was altered.
     """
-    from datetime import UTC, datetime
-
     from synth_audit.report.certificate import render_certificate
-    from synth_audit.store.locate import checked_evidence, release_before
 
     evidence = checked_evidence(found)
     previous = release_before(found.workspace, evidence.digest) if found.workspace else None
@@ -85,9 +77,6 @@ def file_certificate(found: LocatedEvidence) -> Path:
     Raises:
         DataError: the evidence was altered, a file that is no page of ours is there, or it cannot be written.
     """
-    from synth_audit.store.files import write_bytes
-    from synth_audit.store.reports import keep_certificate_hash
-
     content = certificate_of(found).encode()
     refuse_other_file(found.certificate)
     keep_certificate_hash(found, content)
@@ -103,9 +92,6 @@ def refuse_other_file(
         option: of the command, to name another file.
         known: recognises a page of this kind by its content; by the marks of a report if left out.
     """
-    from synth_audit.store.files import read_plain, refuse_unusable
-    from synth_audit.store.reports import read_marks
-
     refuse_unusable(path)
     try:
         page = read_plain(path).decode(errors="replace")
@@ -122,43 +108,30 @@ def refuse_other_file(
         )
 
 
-def page_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
+def page_check(evidence: Evidence, found: LocatedEvidence) -> Iterator[Check]:
     """Whether report and certificate beside the evidence are its own to the last byte; nothing without them.
 
     The sentences of another build may be others. A page that it wrote is compared with the hash recorded in
     the restricted folder; without one it cannot be checked here.
     """
-    return (*_report_check(evidence, found), *_certificate_check(evidence, found))
-
-
-def _certificate_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
-    from synth_audit.pipeline.verify import Check
     from synth_audit.report.certificate import check_certificate
-    from synth_audit.store.files import read_plain
-
-    what = "certificate"
-    try:
-        content = read_plain(found.certificate)
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        return (Check(what, False, f"it cannot be read ({type(error).__name__})"),)
-    same, told = check_certificate(evidence, content.decode(errors="replace"), found)
-    return (Check(what, same, told),)
-
-
-def _report_check(evidence: Evidence, found: LocatedEvidence) -> tuple[Check, ...]:
-    from synth_audit.pipeline.verify import Check
     from synth_audit.report.page import check_page
-    from synth_audit.store.reports import report_as_filed
 
     what = "pictures and sentences of the report"
     content = None if found.folder is None else found.filed().report
-    if content is None:
-        return ()
-    same = check_page(evidence, content.decode(errors="replace"))
-    if same is not None:
-        return (Check(what, same, "rendered anew and compared byte for byte"),)
-    filed = report_as_filed(found, content)
-    how = {True: "; its bytes are as they were filed", False: ", or somebody who altered it", None: ""}
-    return (Check(what, filed, f"another build wrote it{how[filed]}"),)
+    if content is not None:
+        same = check_page(evidence, content.decode(errors="replace"))
+        told = "rendered anew and compared byte for byte"
+        if same is None:
+            same = report_as_filed(found, content)
+            told = "another build wrote it" + ("; its bytes are as they were filed" if same else "")
+            told += ", or somebody who altered it" if same is False else ""
+        yield Check(what, same, told)
+    try:
+        page = read_plain(found.certificate).decode(errors="replace")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        yield Check("certificate", False, f"it cannot be read ({type(error).__name__})")
+        return
+    yield Check("certificate", *check_certificate(evidence, page, found))

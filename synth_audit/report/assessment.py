@@ -13,12 +13,7 @@ from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.plugins.audit import Status
 from synth_audit.report import words
 from synth_audit.report.chapters import unmeasured
-from synth_audit.report.gates import (
-    GateView,
-    counted_share,
-    gates_of,
-    train_people,
-)
+from synth_audit.report.gates import GateView, counted_share, gates_of, train_people
 from synth_audit.report.known_answer import DETECTION_LIMIT, detection_limits
 from synth_audit.store.evidence import Evidence
 from synth_audit.text import listed, shortened
@@ -36,20 +31,6 @@ _MOST_NOTES = 2
 
 _MOST_LETTERS = 80
 """Letters of a text of the plan within a paragraph; the scope shows it whole."""
-
-_AIMS = {
-    "singling out": "to single out people",
-    "linkability": "to join partial records",
-    "inference": "to guess secrets",
-    "membership": "to find out who was in the training set",
-}
-"""What an adversary is after, by criterion."""
-
-_UNTRIED = (
-    "Attacks that were not tried. A number says what these attacks found, not what no attack could find."
-)
-
-NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True)
@@ -274,7 +255,7 @@ def not_measured(evidence: Evidence, risks: Sequence[ResidualRisk]) -> tuple[str
         *([leaks] if hidden else ()),
         *silent[:_MOST_NAMED],
         *([more] if len(silent) > _MOST_NAMED else ()),
-        _UNTRIED,
+        words.UNTRIED,
     )
 
 
@@ -303,7 +284,7 @@ def _limited(text: str) -> str:
 
 def _assumed(risks: Sequence[ResidualRisk], review: Mapping[str, Any]) -> Iterator[str]:
     yield "An adversary holds the release and knows true facts about people."
-    aims = [_AIMS[r.answer.criterion] for r in risks if r.answer.state is not AnswerState.NOT_TESTED]
+    aims = [words.AIMS[r.answer.criterion] for r in risks if r.answer.state is not AnswerState.NOT_TESTED]
     yield f"The adversary tries {listed(aims)}." if aims else "No attack on people was part of this run."
     yield f"Recipient: {_plain(review, 'recipient')}. Environment: {_plain(review, 'environment')}."
 
@@ -311,12 +292,12 @@ def _assumed(risks: Sequence[ResidualRisk], review: Mapping[str, Any]) -> Iterat
 def _tried(evidence: Evidence) -> Iterator[str]:
     attacks: dict[str, list[str]] = {}
     for o in evidence.outcomes:
-        if o.info is not None and o.info.risk in _AIMS and o.status is Status.MEASURED:
+        if o.info is not None and o.info.risk in words.AIMS and o.status is Status.MEASURED:
             attacks.setdefault(o.info.risk, []).append(f"“{shortened(o.info.title, _MOST_LETTERS)}”")
     if not attacks:
         yield "No attack gave a result."
         return
-    for criterion in _AIMS:
+    for criterion in words.AIMS:
         named = attacks.get(criterion, [])
         more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
         if named:
@@ -346,7 +327,7 @@ def _residual(evidence: Evidence, risks: Sequence[ResidualRisk], review: Mapping
         yield "No mathematical guarantee limits what the release reveals: attacks not tried may find more."
     yield f"Owner: {_plain(review, 'owner')}. Reviewer: {_plain(review, 'reviewer')}."
     on = review.get("review_on")
-    yield f"Next review: {words.moment(str(on)) if on else NOT_STATED}."
+    yield f"Next review: {words.moment(str(on)) if on else words.NOT_STATED}."
 
 
 def _measures(evidence: Evidence, review: Mapping[str, Any]) -> list[str]:
@@ -365,4 +346,4 @@ def _measures(evidence: Evidence, review: Mapping[str, Any]) -> list[str]:
 
 
 def _plain(review: Mapping[str, Any], key: str) -> str:
-    return shortened(str(review.get(key) or NOT_STATED), _MOST_LETTERS).rstrip(".")
+    return shortened(str(review.get(key) or words.NOT_STATED), _MOST_LETTERS).rstrip(".")

@@ -42,22 +42,6 @@ _OF_THE_TABLE = {
     *("generator", "rows", "privacy", "release", "review", "seed"),
 }
 """Keys of a plan that no audit measures by, or that have a place of their own in certificate and annex."""
-_SCOPE = {
-    "purpose": "Purpose",
-    "recipient": "Recipient",
-    "environment": "Environment",
-    "controller": "Controller",
-    "legal_basis": "Legal basis",
-    "special_categories": "Special categories of data",
-    "owner": "Owner",
-    "contact": "Contact",
-    "reviewer": "Reviewer",
-    "review_on": "Next review",
-    "valid_until": "Valid until",
-    "reports": "Reports of the same people, at most",
-}
-_DAYS = {"review_on": "the review is due", "valid_until": "expired"}
-"""Keys of days, and what is said once they are over."""
 
 _VALUES = "values"
 """What gates on the form of values are about: a forgotten rounding breaks the contract and is new content."""
@@ -127,7 +111,7 @@ def certificate_view(
     risks = remaining.residual_risks(evidence, previous)
     stopped = () if alerts else _by_cause(evidence)
     reasons = (verdict.explanation,) if alerts else _reasons(evidence, risks, stopped)
-    over = {key for key in _DAYS if _is_over(_review(evidence).get(key), today)}
+    over = {key for key in words.DAYS if _is_over(_review(evidence).get(key), today)}
     signatures = tuple((a, _doubt(a, evidence), _is_over(a.until, today)) for a in approvals)
     passed = not alerts and evidence.verdict is Result.PASS
     marks = {**audit_marks(evidence), WRITTEN_BY: build_version()}
@@ -147,7 +131,7 @@ def certificate_view(
         "steps": tuple(dict.fromkeys(filter(None, (c.first.next_step for c in stopped))))[:_MOST_STEPS],
         "not_measured": remaining.not_measured(evidence, risks),
         "scope": _scope(evidence, over),
-        "unstated": _unstated(evidence, [key for key in _SCOPE if key != "reports"]),
+        "unstated": _unstated(evidence, [key for key in words.SCOPE if key != "reports"]),
         "criteria": risks,
         "train_people": judged.train_people(evidence),
         "found_from": remaining.found_from(evidence),
@@ -259,17 +243,17 @@ def _about(gate: GateView, risks: Mapping[str, str]) -> str:
 
 def _scope(evidence: Evidence, over: set[str]) -> tuple[Fact, ...]:
     stated = {key: str(value) for key, value in _review(evidence).items() if value}
-    told = {key: words.moment(text) if key in _DAYS else text for key, text in stated.items()}
+    told = {key: words.moment(text) if key in words.DAYS else text for key, text in stated.items()}
     return tuple(
-        Fact(label, told[key], _DAYS[key] if key in over else "")
-        for key, label in _SCOPE.items()
+        Fact(label, told[key], words.DAYS[key] if key in over else "")
+        for key, label in words.SCOPE.items()
         if key in told
     )
 
 
 def _unstated(evidence: Evidence, keys: Iterable[str]) -> str:
     """Those of these keys that the plan does not state, as the page calls them; empty where it states all."""
-    missing = [_SCOPE[key].lower() for key in keys if not _review(evidence).get(key)]
+    missing = [words.SCOPE[key].lower() for key in keys if not _review(evidence).get(key)]
     return f"Not stated in the plan: {', '.join(missing)}." if missing else ""
 
 
@@ -418,7 +402,7 @@ def _measured(demand: Mapping[str, Any], evidence: Evidence, said: Mapping[str, 
     if where := said.get(demand.get("section", "")):
         return True, where
     keys, review = demand.get("review", ()), _review(evidence)
-    assert set(keys) <= set(_SCOPE)
+    assert set(keys) <= set(words.SCOPE)
     if keys and all(review.get(key) for key in keys):
         return True, "Page 2: scope"
     if keys:

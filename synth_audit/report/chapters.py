@@ -227,11 +227,7 @@ def worst_first(group: Iterable[Measurement]) -> list[Measurement]:
     return sorted(group, key=harm)
 
 
-_SILENT = (
-    "No audit of this run says which training records it got right, so nothing is known of single records."
-)
 _MOST_NAMES = 6
-_LEAD = "Which training records are most at risk, and is that more than chance?"
 
 
 class Fact(NamedTuple):
@@ -260,17 +256,8 @@ UNPLACED = Risk(
     "Audits that could not be placed",
     "These audits could not be loaded here, so their section is not known.",
 )
-ASKED = {
-    "singling out": "Can somebody use the synthetic table to describe exactly one person of the real one?",
-    "linkability": "Can somebody use the synthetic table to link two records of the same person?",
-    "inference": "Can somebody who knows part of a person's record learn a secret from the synthetic table?",
-    "membership": "Can somebody find out that a person's record was among those the generator learnt from?",
-    "fidelity": "Does the synthetic table look like the real one?",
-    "utility": "Does work done with the synthetic table give the results that the real one would give?",
-}
-"""Questions that audits answer, by what they are about."""
 
-RISKS = (TABLE, *(Risk(name, name.capitalize(), question) for name, question in ASKED.items()))
+RISKS = (TABLE, *(Risk(name, name.capitalize(), question) for name, question in words.ASKED.items()))
 
 
 @dataclass(frozen=True)
@@ -358,7 +345,7 @@ def _group(
 ) -> Group:
     answer = next((a for a in asked if a.criterion == risk.name), None)
     why = answer.reason if answer else ""
-    if risk.name in ASKED and not any(has_numbers(a.outcome) for a in audits):
+    if risk.name in words.ASKED and not any(has_numbers(a.outcome) for a in audits):
         why = "the audits for it gave no result" if audits else "the plan has no audit for it"
     return Group(risk, gates, audits, words.sentence(why), answer)
 
@@ -377,7 +364,7 @@ def exposed_records(evidence: Evidence) -> dict[str, Any] | None:
     titles = {o.audit: o.info.title if o.info else o.audit for o in evidence.outcomes}
     known = bool(records.groups)
     return {
-        "lead": _LEAD if known else _SILENT,
+        "lead": words.RECORDS_AT_RISK if known else words.NO_RECORDS,
         "likely": words.bare_number(LIKELY),
         "facts": _record_facts(evidence) if known else (),
         "groups": _groups(records.groups, titles, evidence.suppression),
@@ -473,4 +460,4 @@ def guarantee_section(
 def unmeasured(evidence: Evidence) -> tuple[str, ...]:
     """Kinds of usefulness of which nothing is known; the criteria about people stand by themselves."""
     measured = {o.info.risk for o in evidence.outcomes if o.info is not None and has_numbers(o)}
-    return tuple(r.title for r in RISKS if r.name in ASKED and r.name not in (*CRITERIA, *measured))
+    return tuple(r.title for r in RISKS if r.name in words.ASKED and r.name not in (*CRITERIA, *measured))

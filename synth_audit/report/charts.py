@@ -20,7 +20,6 @@ from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import svg, words
 from synth_audit.report.panels import PANELS
 from synth_audit.report.svg import WIDTH, Axes, Cells, LineStyle, Picture, Plot, result_mark
-from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.text import clean
 from synth_audit.verdict.criteria import ANSWERS
@@ -369,7 +368,7 @@ def _told(gate: GateResult, unit: str) -> str:
         parts.append(f"interval {words.interval(gate.low, gate.high, unit, places)}")
     if limit := words.limits(gate.minimum, gate.maximum, unit):
         parts.append(f"limit {limit}")
-    return words.sentence(", ".join((*parts, f"result: {RESULT_WORDS[gate.result].lower()}")))
+    return words.sentence(", ".join((*parts, f"result: {words.RESULT_WORDS[gate.result].lower()}")))
 
 
 def drawing(gate: GateResult, unit: str, width: float, anchor: str) -> str:
@@ -455,7 +454,7 @@ def suite_overview_svg(
         unit = units.get(gate.measurement.whole, "") if gate.measurement else ""
         if i:
             body += svg.line(8, y - 3, width - 8, y - 3, rule=True)
-        word = RESULT_WORDS[gate.result] + ("" if gate.blocking else " (advisory)")
+        word = words.RESULT_WORDS[gate.result] + ("" if gate.blocking else " (advisory)")
         body += result_mark(gate.result, 20, y + 28, 8)
         body += svg.text(38, y + 24, svg.fitted(gate.title, label - 50, 13), size=13, weight="600")
         body += svg.text(38, y + 42, word, size=12, muted=True)
@@ -466,8 +465,8 @@ def suite_overview_svg(
         body += svg.element("g", content, transform=f"translate({label:g} {y:g})")
     if not gates:
         body += svg.text(12, row / 2, "The suite has no gates.", muted=True)
-    tally = [f"{RESULT_WORDS[r]}: {n}" for r in Result if (n := sum(g.result is r for g in gates))]
-    listed = [f"{g.title}: {RESULT_WORDS[g.result].lower()}" for g in gates[:40]]
+    tally = [f"{words.RESULT_WORDS[r]}: {n}" for r in Result if (n := sum(g.result is r for g in gates))]
+    listed = [f"{g.title}: {words.RESULT_WORDS[g.result].lower()}" for g in gates[:40]]
     return svg.document(
         width,
         height,

@@ -9,21 +9,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from synth_audit.findings.measurement import (
-    OF_SUBGROUP,
-    PEOPLE,
-    ROWS,
-    SECRETS,
-    Measurement,
-    MeasurementId,
-    is_share,
-)
+from synth_audit.findings import measurement as units
+from synth_audit.findings.measurement import Measurement, MeasurementId, is_share
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import svg, words
 from synth_audit.report.charts import gate_picture, units_of
-from synth_audit.report.svg import RESULT_CLASSES, result_mark
-from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import gate_marks
 from synth_audit.text import listed
@@ -45,17 +36,7 @@ _UNUSABLE = re.compile(lacking.UNUSABLE)
 _SAID_ABOVE = ("Do not release this table. ", "Weigh this before releasing. ")
 """How advice begins that the verdict and the sign of its gate give already."""
 
-NO_GATE = "No gate decides about this table, and without one nothing may leave."
 
-_CHECKED = {
-    "expect_table_columns_to_match_set": "has the declared columns and no others",
-    "expect_column_values_to_be_in_type_list": "holds values of its kind",
-    "expect_column_values_to_be_between": "lies within its declared bounds",
-    "expect_column_values_to_be_in_set": "holds only its declared categories",
-    "expect_column_values_to_not_be_null": "has no missing values",
-    "expect_cells_as_full_as_in_train": "has hardly more missing cells than train",
-}
-"""What an expectation on the table asks for."""
 _MOST_TITLES = 3
 """Gates named in one sentence; the report lists them all."""
 
@@ -184,7 +165,7 @@ class GateView:
     @property
     def found_in_people(self) -> str:
         """The same with its number of training people, ``(163 to 200 of 395 people)``, where it has one."""
-        if self.unusable or self.share is None or self.share.unit != PEOPLE:
+        if self.unusable or self.share is None or self.share.unit != units.PEOPLE:
             return self.found
         return f"{self.found} ({counted_share(self.share, self.evidence)})"
 
@@ -194,8 +175,8 @@ class GateView:
         m = self.measured
         if m is None or not is_share(m.unit) or not m.finite or not beyond_chance(m, self.evidence):
             return None
-        alike = (x for x in self.evidence.measurements if x.id.audit == m.id.audit and x.unit == PEOPLE)
-        people = (x for x in alike if m.unit == ROWS and not x.id.derived_from and x.id == x.id.whole)
+        alike = (x for x in self.evidence.measurements if x.id.audit == m.id.audit and x.unit == units.PEOPLE)
+        people = (x for x in alike if m.unit == units.ROWS and not x.id.derived_from and x.id == x.id.whole)
         return next((x for x in people if x.finite), m)
 
     @property
@@ -216,9 +197,11 @@ class GateView:
         about = self.result.measurement
         if about is None or about.column:
             return ""
-        if self.unit == SECRETS:
-            alike = [m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == PEOPLE]
-            guessed = [m for m in alike if m.id.column and not m.id.derived_from and m.finite]
+        if self.unit == units.SECRETS:
+            alike = [
+                m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == units.PEOPLE
+            ]
+            guessed = [m for m in alike if m.unit == units.PEOPLE and not m.id.derived_from and m.finite]
             secrets = dict.fromkeys(m.id.column for m in sorted(guessed, key=lambda m: -m.value))
             return f"Secrets: {first_few([*secrets], COLUMNS_SHOWN)}." if secrets else ""
         hit = next((g.columns for g in self.evidence.records.groups if g.id.audit == about.audit), ())
@@ -234,7 +217,7 @@ class GateView:
     @property
     def told(self) -> str:
         """The same behind its result."""
-        return f"{RESULT_WORDS[self.result.result]}: {self.sentence}"
+        return f"{words.RESULT_WORDS[self.result.result]}: {self.sentence}"
 
     @property
     def limit(self) -> str:
@@ -393,9 +376,9 @@ def counted_share(m: Measurement, evidence: Evidence) -> str:
 
     How many people a subgroup has is suppressed.
     """
-    if m.unit == OF_SUBGROUP:
+    if m.unit == units.OF_SUBGROUP:
         return "of those in one subgroup"
-    if m.unit != PEOPLE:
+    if m.unit != units.PEOPLE:
         noun = m.unit.partition(" of ")[2]
         return f"{words.cut_share(m)} of the {noun}" if noun else words.cut_share(m)
     rows, span = train_people(evidence), m.interval
@@ -437,7 +420,8 @@ def _indirect(about: MeasurementId | None) -> int:
 
 def sign_of(result: Result) -> Sign:
     """Shape, word and class of a result."""
-    return Sign(RESULT_CLASSES[result], RESULT_WORDS[result], _icon(result_mark(result, 12, 12, 9)))
+    mark = _icon(svg.result_mark(result, 12, 12, 9))
+    return Sign(svg.RESULT_CLASSES[result], words.RESULT_WORDS[result], mark)
 
 
 def verdict_sign(evidence: Evidence) -> Sign:
@@ -490,11 +474,11 @@ def two_answers(evidence: Evidence) -> tuple[VerdictQuestion, VerdictQuestion]:
     if fit is Fitness.NOT_TESTED:
         detail = "No gate on usefulness decides it, or its audits were not part of this run."
     kinds = {Fitness.YES: Result.PASS, Fitness.NO: Result.FAIL}
-    kind = RESULT_CLASSES[kinds.get(fit, Result.INSUFFICIENT)]
+    kind = svg.RESULT_CLASSES[kinds.get(fit, Result.INSUFFICIENT)]
     if fit is Fitness.YES and safe is Result.FAIL:  # a refusal praises nothing
         kind, detail = "", "Usefulness is not why the table is refused."
     return (
-        VerdictQuestion("Safe to release", safe.answer, RESULT_CLASSES[safe]),
+        VerdictQuestion("Safe to release", safe.answer, svg.RESULT_CLASSES[safe]),
         VerdictQuestion("Fit for purpose", str(fit), kind, detail),
     )
 
@@ -503,7 +487,7 @@ def tally(gates: Sequence[GateView]) -> str:
     """How the deciding gates ended, and which advice was not met."""
     results = [g.result.result for g in gates if g.result.blocking]
     if not results:
-        return NO_GATE
+        return words.NO_GATE
     total = words.counted(len(results), "deciding gate")
     if len(results) == 1:
         parts = [f"The only deciding gate {words.ENDINGS[results[0]]}"]
@@ -538,4 +522,4 @@ def check_sentence(check: TableCheck) -> str:
     kind, kwargs = str(part["type"]), part["kwargs"]
     about = f"Column {kwargs['column']}" if "column" in kwargs else "The table"
     plain = kind.removeprefix("expect_").removeprefix("column_").replace("_", " ")
-    return f"{about}: {_CHECKED.get(kind, plain)}"
+    return f"{about}: {words.CHECKED.get(kind, plain)}"

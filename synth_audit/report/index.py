@@ -15,8 +15,6 @@ from synth_audit.report.assessment import nearest_first
 from synth_audit.report.certificate import counting_approvals, wanted_approvals
 from synth_audit.report.gates import gates_of, obstacles, sign_of, verdict_sign
 from synth_audit.report.page import page
-from synth_audit.report.svg import RESULT_CLASSES, Panel, result_mark
-from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.locate import PastAudit, TableHistory
 from synth_audit.verdict.criteria import AnswerState, answers
 
@@ -30,13 +28,6 @@ _MOST_TRENDS = 12
 
 _MOST_AUDITS = 30
 """Audits in one chart, the newest."""
-
-STATES = {
-    "released": "Released",
-    "pass": "Passed, not released",
-    "fail": "Failed",
-    "open": RESULT_WORDS[Result.INSUFFICIENT],
-}
 
 
 Point = tuple[GateResult, PastAudit]
@@ -78,7 +69,7 @@ def _point(point: Point, x: float, y: svg.Linear) -> str:
         out = svg.line(x, y(gate.low), x, y(gate.high), width=2)
     if audit.released is not None:
         out += svg.line(x - 5, _BOTTOM + 4, x + 5, _BOTTOM + 4, width=3)
-    return out + result_mark(gate.result, x, y(gate.value), 5)
+    return out + svg.result_mark(gate.result, x, y(gate.value), 5)
 
 
 def _told(point: Point, unit: str) -> str:
@@ -86,7 +77,7 @@ def _told(point: Point, unit: str) -> str:
     known = gate.low is not None and gate.high is not None
     span = f" ({words.interval(gate.low, gate.high, unit)})" if known else ""  # type: ignore[arg-type]
     out = ", released" if audit.released is not None else ""
-    return f"{words.number(gate.value, unit)}{span}, {RESULT_WORDS[gate.result].lower()}{out}"
+    return f"{words.number(gate.value, unit)}{span}, {words.RESULT_WORDS[gate.result].lower()}{out}"
 
 
 def render_index(histories: Sequence[TableHistory], base: Path) -> str:
@@ -100,7 +91,7 @@ def render_index(histories: Sequence[TableHistory], base: Path) -> str:
         "index.html.j2",
         extra_style=_filters([key for key, _ in tables]),
         tables=tables,
-        states=STATES,
+        states=words.STATES,
         state=_state,
         states_of=lambda history: dict.fromkeys(_state(a) for a in reversed(history.audits)),
         sign=lambda audit: verdict_sign(audit.evidence) if audit.sound else sign_of(Result.INSUFFICIENT),
@@ -119,7 +110,7 @@ def refuse_no_index(path: Path) -> None:
 
 def _filters(keys: Sequence[str]) -> str:
     """One rule for each choice: what is chosen hides all else; names of tables stand in no rule."""
-    choices = [("state", state) for state in STATES] + [("table", key) for key in keys]
+    choices = [("state", state) for state in words.STATES] + [("table", key) for key in keys]
     return "\n".join(
         f'body:has(#{name} option[value="{key}"]:checked) .entry:not(.{key}) {{ display: none; }}'
         for name, key in choices
@@ -127,10 +118,10 @@ def _filters(keys: Sequence[str]) -> str:
 
 
 def _state(audit: PastAudit) -> str:
-    """A key of :data:`STATES`."""
+    """A key of :data:`words.STATES`."""
     if not audit.sound:
         return "open"
-    return "released" if audit.released else RESULT_CLASSES[audit.evidence.verdict]
+    return "released" if audit.released else svg.RESULT_CLASSES[audit.evidence.verdict]
 
 
 def _reason(audit: PastAudit) -> str:
@@ -156,7 +147,7 @@ def _link(path: Path | None, *, base: Path) -> str:
     return "" if path is None else Path(os.path.relpath(path.absolute(), base.absolute())).as_posix()
 
 
-def _trends(history: TableHistory, key: str) -> tuple[Panel, ...]:
+def _trends(history: TableHistory, key: str) -> tuple[svg.Panel, ...]:
     """Deciding gates of the newest audit, those nearest to their limits first."""
     sound = [a for a in history.audits if a.sound][-_MOST_AUDITS:]
     if len(sound) < 2:
@@ -166,5 +157,5 @@ def _trends(history: TableHistory, key: str) -> tuple[Panel, ...]:
     for i, gate in enumerate(nearest_first(deciding)[:_MOST_TRENDS], 1):
         points = [(g, a) for a in sound for g in a.evidence.gates.results if g.gate == gate.result.gate]
         drawing = trend_svg(points, title=gate.result.title, unit=gate.unit, anchor=f"{key}-{i}")
-        panels.append(Panel(f"{gate.sentence}.", Markup(drawing)))  # noqa: S704  (built from escaped parts)
+        panels.append(svg.Panel(f"{gate.sentence}.", Markup(drawing)))  # noqa: S704  (built from escaped parts)
     return tuple(panels)

@@ -8,14 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from synth_audit import registry
+from synth_audit.findings import sensitivity
 from synth_audit.findings.measurement import Measurement
-from synth_audit.findings.sensitivity import (
-    LEAK_EQUIVALENT,
-    LEAK_NAMES,
-    LeakName,
-    Sensitivity,
-    SensitivityCurve,
-)
 from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.report import words
@@ -26,10 +20,10 @@ DETECTION_LIMIT = "detection_limit"
 """The quantity by which an audit states from which share of the people on it finds a class of leak."""
 
 
-def leak_name(limit: Measurement) -> LeakName:
+def leak_name(limit: Measurement) -> sensitivity.LeakName:
     """The class of leak that a detection limit is about."""
     setting = limit.id.setting
-    return LEAK_NAMES.get(setting, LeakName(setting.replace("_", " ").capitalize()))
+    return sensitivity.LEAK_NAMES.get(setting, sensitivity.LeakName(setting.replace("_", " ").capitalize()))
 
 
 class SensitivityLine(NamedTuple):
@@ -60,7 +54,7 @@ class MeasurementSensitivity:
     """
 
     outcome: AuditOutcome
-    response: SensitivityCurve
+    response: sensitivity.SensitivityCurve
     title: str
     measurement: Measurement | None
     restated: Measurement | None
@@ -80,7 +74,7 @@ class MeasurementSensitivity:
     @property
     def sees(self) -> bool:
         """True when it tells a full copy from new people."""
-        return self.response.sensitivity is Sensitivity.SENSITIVE
+        return self.response.sensitivity is sensitivity.Sensitivity.SENSITIVE
 
     @property
     def least(self) -> float | None:
@@ -194,11 +188,11 @@ def _unknown(evidence: Evidence) -> str:
 
 
 def _sensitivity(
-    outcome: AuditOutcome, response: SensitivityCurve, gates: tuple[GateView, ...]
+    outcome: AuditOutcome, response: sensitivity.SensitivityCurve, gates: tuple[GateView, ...]
 ) -> MeasurementSensitivity:
     measurement = next((m for m in outcome.measurements if m.id == response.id), None)
     declared = outcome.info.quantities if outcome.info else ()
-    copies = (m for m in outcome.measurements if m.id.quantity == LEAK_EQUIVALENT.name)
+    copies = (m for m in outcome.measurements if m.id.quantity == sensitivity.LEAK_EQUIVALENT.name)
     return MeasurementSensitivity(
         outcome=outcome,
         response=response,
@@ -210,7 +204,7 @@ def _sensitivity(
     )
 
 
-def _rests_on(gate: GateView, response: SensitivityCurve, outcome: AuditOutcome) -> bool:
+def _rests_on(gate: GateView, response: sensitivity.SensitivityCurve, outcome: AuditOutcome) -> bool:
     """True when the gate judges the measurement itself or what is derived from it."""
     about = gate.result.measurement
     if about is None:
@@ -292,7 +286,7 @@ def sharpness(evidence: Evidence) -> str:
     return f"{line.text} {line.warning}".strip()
 
 
-def detection_limits(evidence: Evidence) -> dict[LeakName, float]:
+def detection_limits(evidence: Evidence) -> dict[sensitivity.LeakName, float]:
     """Share of the training people by class of leak; 1 where none is established."""
     stated = (m for m in evidence.measurements if m.id.quantity == DETECTION_LIMIT and m.id.setting)
     return {leak_name(m): m.value for m in stated if m.finite}

@@ -21,7 +21,6 @@ from synth_audit.report.gates import Sign, sign_of
 from synth_audit.report.page import page
 from synth_audit.report.panels import correlation_scale, matrix_svg
 from synth_audit.report.svg import WIDTH, Cells, Picture, result_mark
-from synth_audit.report.words import RESULT_WORDS
 from synth_audit.store.files import write_text
 from synth_audit.studies.calibration import Calibration, Curve
 from synth_audit.studies.frontier import ERROR, CandidateResult, Correlations, FrontierRecord, Number
@@ -182,7 +181,7 @@ def _describe(dots: Sequence[Dot], privacy: Axis, utility: Axis) -> str:
     parts = [f"{privacy.title} across, {utility.title} up; better is to the right and up"]
     for d in dots[:12]:
         p, u = words.number(d.privacy, privacy.unit), words.number(d.utility, utility.unit)
-        word = RESULT_WORDS[d.result].lower()
+        word = words.RESULT_WORDS[d.result].lower()
         parts.append(f"{d.label}: privacy {p}, utility {u}, {word}{', chosen' if d.chosen else ''}")
     if len(dots) > 12:
         parts.append(f"and {len(dots) - 12} more candidates")

@@ -1,4 +1,8 @@
-"""Numbers, intervals, limits and dates as a reader sees them, also beside those of the last release."""
+"""The words of the report: sentences, numbers, limits and dates as a reader sees them.
+
+A translation begins here. Pages have theirs in ``reports_templates/``, gates in ``expectations/``, and insufficient
+evidence in ``verdict/insufficient_evidence.py``.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +28,75 @@ _HEADLINES = {
 ENDINGS = {Result.FAIL: "failed", Result.INSUFFICIENT: lacking.ENDED, Result.PASS: "passed"}
 """How gates ended, behind their number."""
 _UNFIT = "This synthetic table may be released, but it is not fit for purpose."
+
+NO_GATE = "No gate decides about this table, and without one nothing may leave."
+
+CHECKED = {
+    "expect_table_columns_to_match_set": "has the declared columns and no others",
+    "expect_column_values_to_be_in_type_list": "holds values of its kind",
+    "expect_column_values_to_be_between": "lies within its declared bounds",
+    "expect_column_values_to_be_in_set": "holds only its declared categories",
+    "expect_column_values_to_not_be_null": "has no missing values",
+    "expect_cells_as_full_as_in_train": "has hardly more missing cells than train",
+}
+"""What an expectation on the table asks for."""
+
+NO_RECORDS = (
+    "No audit of this run says which training records it got right, so nothing is known of single records."
+)
+
+RECORDS_AT_RISK = "Which training records are most at risk, and is that more than chance?"
+
+ASKED = {
+    "singling out": "Can somebody use the synthetic table to describe exactly one person of the real one?",
+    "linkability": "Can somebody use the synthetic table to link two records of the same person?",
+    "inference": "Can somebody who knows part of a person's record learn a secret from the synthetic table?",
+    "membership": "Can somebody find out that a person's record was among those the generator learnt from?",
+    "fidelity": "Does the synthetic table look like the real one?",
+    "utility": "Does work done with the synthetic table give the results that the real one would give?",
+}
+"""Questions that audits answer, by what they are about."""
+
+AIMS = {
+    "singling out": "to single out people",
+    "linkability": "to join partial records",
+    "inference": "to guess secret columns",
+    "membership": "to find out who was in the training set",
+}
+"""What an adversary is after, by criterion."""
+
+UNTRIED = (
+    "Attacks that were not tried. A number says what these attacks found, not what no attack could find."
+)
+
+NOT_STATED = "not stated"
+
+SCOPE = {
+    "purpose": "Purpose",
+    "recipient": "Recipient",
+    "environment": "Environment",
+    "controller": "Controller",
+    "legal_basis": "Legal basis",
+    "special_categories": "Special categories of data",
+    "owner": "Owner",
+    "contact": "Contact",
+    "reviewer": "Reviewer",
+    "review_on": "Next review",
+    "valid_until": "Valid until",
+    "reports": "Reports of the same people, at most",
+}
+"""How a certificate calls the keys of the plan's review."""
+
+DAYS = {"review_on": "the review is due", "valid_until": "expired"}
+"""Keys of days, and what is said once they are over."""
+
+STATES = {
+    "released": "Released",
+    "pass": "Passed, not released",
+    "fail": "Failed",
+    "open": RESULT_WORDS[Result.INSUFFICIENT],
+}
+"""States of audits in the index."""
 
 NOT_COMPUTED = "not computed"
 _BARE_UNITS = frozenset(

@@ -16,16 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    TypeAdapter,
-    WithJsonSchema,
-    with_config,
-)
+import pydantic
 
 from synth_audit.build import build_version
 from synth_audit.dp.accountant import PrivacyAccount
@@ -33,14 +24,8 @@ from synth_audit.dp.guarantee import MechanismRecord
 from synth_audit.errors import DataError, MeasurementNameError, PluginError
 from synth_audit.execution.seeds import Salt
 from synth_audit.files import load_json
+from synth_audit.findings import sensitivity
 from synth_audit.findings.measurement import Measurement, MeasurementId, Series, read, read_scoped
-from synth_audit.findings.sensitivity import (
-    ExposedGroup,
-    PlantedLeaks,
-    RecordView,
-    SensitivityCurve,
-    Subgroup,
-)
 from synth_audit.findings.verdict import Fitness, GateReport, GateResults, Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.store.files import read_plain, write_text
@@ -236,7 +221,7 @@ def installed_versions() -> Mapping[str, str]:
     return found
 
 
-_BETWEEN_STAGES = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+_BETWEEN_STAGES = pydantic.ConfigDict(extra="forbid", ser_json_inf_nan="strings")
 """Holds for the records within a record too. Not strict, since NaN and infinity are written as text."""
 
 
@@ -268,7 +253,7 @@ class _StageRecord:
             ) from None
 
 
-@with_config(_BETWEEN_STAGES)
+@pydantic.with_config(_BETWEEN_STAGES)
 @dataclass(frozen=True)
 class SplitRecord(_StageRecord):
     """What the split stage did, and under which salt.
@@ -291,7 +276,7 @@ class SplitRecord(_StageRecord):
     stage: ClassVar[str] = "split"
 
 
-@with_config(_BETWEEN_STAGES)
+@pydantic.with_config(_BETWEEN_STAGES)
 @dataclass(frozen=True)
 class SyntheticRecord(_StageRecord):
     """What the generator stage did, and on which train rows."""
@@ -355,8 +340,8 @@ class Evidence:
     verdict: Result
     fitness: Fitness = Fitness.NOT_TESTED
     salt_commitment: str = ""
-    planting: PlantedLeaks = field(default_factory=PlantedLeaks)
-    records: RecordView = field(default_factory=RecordView)
+    planting: sensitivity.PlantedLeaks = field(default_factory=sensitivity.PlantedLeaks)
+    records: sensitivity.RecordView = field(default_factory=sensitivity.RecordView)
     warnings: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     schema_version: str = EVIDENCE_FORMAT
@@ -486,26 +471,26 @@ def _name(text: str) -> MeasurementId:
 
 _Number = Annotated[
     float,
-    BeforeValidator(_number),
-    WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(_NUMBER_WORDS)}]}),
+    pydantic.BeforeValidator(_number),
+    pydantic.WithJsonSchema({"anyOf": [{"type": "number"}, {"enum": list(_NUMBER_WORDS)}]}),
 ]
-_Name = Annotated[str, AfterValidator(_name), PlainSerializer(str, return_type=str)]
+_Name = Annotated[str, pydantic.AfterValidator(_name), pydantic.PlainSerializer(str, return_type=str)]
 
 # Whole numbers that are 0 at least; of the second some may be withheld, and are null then.
 _WHOLE_NUMBERS = {
     Evidence: ("suppression", "attempt"),
     Head: ("lines",),
     TableRecord: ("rows",),
-    PlantedLeaks: ("train_rows", "control_rows", "release_rows"),
-    ExposedGroup: ("train_tried", "control_tried"),
-    Subgroup: ("train_rows",),
-    RecordView: ("train_rows", "control_rows"),
+    sensitivity.PlantedLeaks: ("train_rows", "control_rows", "release_rows"),
+    sensitivity.ExposedGroup: ("train_tried", "control_tried"),
+    sensitivity.Subgroup: ("train_rows",),
+    sensitivity.RecordView: ("train_rows", "control_rows"),
     MechanismRecord: ("count", "rows"),
 }
 _WITHHELD_NUMBERS = {
     ColumnRecord: ("categories",),
-    ExposedGroup: ("train_hit", "control_hit"),
-    RecordView: ("exposed", "control_exposed"),
+    sensitivity.ExposedGroup: ("train_hit", "control_hit"),
+    sensitivity.RecordView: ("exposed", "control_exposed"),
 }
 
 FORM = StrictForm(
@@ -521,15 +506,15 @@ FORM = StrictForm(
         (EarlierAudit, "verdict"): Literal["pass", "fail", "insufficient evidence", ""],
         (TableRecord, "sha256"): Digest | None,
         (GateReport, "suite_sha256"): Digest,
-        (Series, "kind"): Annotated[str, Field(pattern=r"^[a-z][a-z_]*$")],
+        (Series, "kind"): Annotated[str, pydantic.Field(pattern=r"^[a-z][a-z_]*$")],
     },
-    renamed={(SensitivityCurve, "sensitivity"): "sight"},
+    renamed={(sensitivity.SensitivityCurve, "sensitivity"): "sight"},
 )
 """What the dataclasses leave open and the file does not."""
 
 
 @cache
-def _form() -> TypeAdapter[Evidence]:
+def _form() -> pydantic.TypeAdapter[Evidence]:
     """What reads and writes the file."""
     return FORM.adapter(Evidence)
 

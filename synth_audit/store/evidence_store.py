@@ -341,10 +341,6 @@ class EvidenceStore:
         else:
             approvals.seal_path(path).unlink(missing_ok=True)  # one of an older release would not fit
 
-    def drop_rows(self, journal: Journal) -> None:
-        """Delete the rows of candidates whose audit is neither the newest nor that of a release."""
-        drop_rows(self.workspace.home, journal)
-
 
 def evidence_store(workspace: Workspace) -> EvidenceStore:
     """The evidence of a workspace: the one place that says which store keeps it."""

@@ -329,13 +329,15 @@ def delete(path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def write_batches(path: Path, batches: Iterable[pa.Table], *, private: bool = False) -> Path:
-    """Write a Parquet file by batches, in their order, holding one of them at a time; all or nothing.
+def write_parts(path: Path, parts: Iterable[Table]) -> Path:
+    """Write a private Parquet file from the parts of a table, holding one of them at a time; all or nothing.
+
+    Values of dictionaries are written out: one that no row uses would be in the file, and in no audit.
 
     Raises:
-        DataError: there is no batch, they differ in types, or the file could not be written.
+        DataError: there is no part, they differ in types, or the file could not be written.
     """
-    remaining = iter(batches)
+    remaining = (pa.table(list(map(decoded, p.data.columns)), names=p.data.column_names) for p in parts)
     first = [*itertools.islice(remaining, 1)]  # in a list, out of which it goes when it is written
     if not first:
         raise DataError("synthetic has no rows", where=str(path), expected="at least one row")
@@ -347,16 +349,7 @@ def write_batches(path: Path, batches: Iterable[pa.Table], *, private: bool = Fa
             for batch in remaining:
                 file.write_table(_of_types(batch, schema, path))
 
-    return write_atomically(path, write, private=private)
-
-
-def write_parts(path: Path, parts: Iterable[Table]) -> Path:
-    """Write a private Parquet file from the parts of one table; see :func:`write_batches`.
-
-    Values of dictionaries are written out: one that no row uses would be in the file, and in no audit.
-    """
-    plain = (pa.table(list(map(decoded, p.data.columns)), names=p.data.column_names) for p in parts)
-    return write_batches(path, plain, private=True)
+    return write_atomically(path, write, private=True)
 
 
 def _of_types(batch: pa.Table, schema: pa.Schema, path: Path) -> pa.Table:

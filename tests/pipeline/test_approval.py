@@ -183,7 +183,7 @@ def test_a_release_waits_for_approvals_which_change_nothing_of_the_evidence(case
     plan = case.plan.model_copy(update={"release": release})
     evidence = refiled(case, plan)
     root, until = case.workspace.root, date(2999, 1, 1)
-    before = case.workspace.evidence.read_bytes()
+    before = case.workspace.newest.evidence.read_bytes()
     with pytest.raises(ApprovalMissing):
         pipeline.release_synthetic(plan, case.workspace)
     with pytest.raises(PlanError, match="another key"):
@@ -193,7 +193,7 @@ def test_a_release_waits_for_approvals_which_change_nothing_of_the_evidence(case
     for name in ("Ann", "Bo"):
         api.approve(root, by=name, key=folder / f"{name}.pem", until=until, note="teaching")
     api.write_report(root)
-    assert case.workspace.evidence.read_bytes() == before
+    assert case.workspace.newest.evidence.read_bytes() == before
     certificate = case.workspace.newest.certificate.read_text()
     assert "2 of 2 approvals by different people" in certificate
     assert not [c for c in api.verify(root) if c.holds is False]

@@ -107,7 +107,7 @@ def pipeline_measurements(evidence):
 
 
 def plain_of(case):
-    return json.loads(case.workspace.evidence.read_text())
+    return json.loads(case.workspace.newest.evidence.read_text())
 
 
 def test_without_forgery_a_pass_leaves_and_everything_holds(honest):
@@ -182,9 +182,9 @@ EDITS = {
 @pytest.mark.parametrize("edit", sorted(EDITS))
 def test_any_edit_of_the_evidence_in_place(honest, edit):
     old, new = EDITS[edit]
-    text = honest.workspace.evidence.read_text()
+    text = honest.workspace.newest.evidence.read_text()
     assert old in text
-    honest.workspace.evidence.write_text(text.replace(old, new, 1))
+    honest.workspace.newest.evidence.write_text(text.replace(old, new, 1))
     assert told(honest)
     assert refused(honest)
 
@@ -316,7 +316,7 @@ MARKS = {
 @pytest.mark.parametrize("mark", sorted(MARKS))
 def test_marks_of_the_report(honest, mark):
     old, new = MARKS[mark]
-    path = honest.workspace.report
+    path = honest.workspace.newest.report
     text = path.read_text()
     assert old in text
     path.write_text(text.replace(old, new, 1))
@@ -325,7 +325,7 @@ def test_marks_of_the_report(honest, mark):
 
 
 def test_words_of_the_report(honest):
-    path = honest.workspace.report
+    path = honest.workspace.newest.report
     path.write_text(path.read_text().replace("may be released", "must not be released"))
     assert {"files of the audit", "pictures and sentences of the report"} == set(told(honest))
     assert refused(honest)
@@ -347,7 +347,7 @@ def test_what_is_not_a_file_of_its_own(honest, name, how):
 
 
 def test_a_report_that_a_kill_left_unwritten(honest):
-    honest.workspace.report.unlink()
+    honest.workspace.newest.report.unlink()
     found = [c for c in api.verify(honest.workspace.root) if c.what == "files of the audit"]
     assert [(c.holds, c.detail) for c in found] == [
         (False, "not there, as where a run was broken off: report.html")
@@ -389,7 +389,7 @@ def test_a_candidate_of_a_sweep(tmp_path, make_case):
     case = make_case(tmp_path / "case", audits=["exact_match"], frontier=spec)
     api.frontier(case.plan, case.workspace.root)
     good, bad = (case.workspace.candidate(slug) for slug in ("independent", "resample"))
-    plain, pasted = (json.loads(w.evidence.read_text()) for w in (bad, good))
+    plain, pasted = (json.loads(w.newest.evidence.read_text()) for w in (bad, good))
     keys = ("outcomes", "table_checks", "gates", "verdict")
     case = type("Swept", (), {"workspace": bad, "folder": case.folder, "plan": case.plan})
     put(case, plain | {k: pasted[k] for k in keys})
@@ -446,7 +446,7 @@ def test_a_seal_vouches_elsewhere_and_a_release_takes_the_journal_too(honest, mo
 @pytest.mark.parametrize("attack", ["stripped", "other key", "no key", "edited", "of another file", "short"])
 def test_a_seal_that_is_missing_or_wrong(honest, monkeypatch, attack):
     case = sealed(honest, monkeypatch)
-    path = seal_path(case.workspace.evidence)
+    path = seal_path(case.workspace.newest.evidence)
     if attack == "stripped":
         path.unlink()
     elif attack == "other key":

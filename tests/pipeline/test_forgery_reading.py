@@ -31,9 +31,9 @@ def told(place):
 
 def edited(case, path=None):
     """The evidence with another table's name and the digest that belongs to it."""
-    known = parse_evidence(case.workspace.evidence.read_text())
+    known = parse_evidence(case.workspace.newest.evidence.read_text())
     forged = replace(known, table="another").sealed()
-    (path or case.workspace.evidence).write_text(forged.to_json())
+    (path or case.workspace.newest.evidence).write_text(forged.to_json())
     return forged
 
 
@@ -79,7 +79,7 @@ def test_a_pointer_that_is_turned_back_between_two_readings(case, monkeypatch):
 
 def test_forged_evidence_where_earlier_versions_kept_it(case):
     beside = case.workspace.review / "evidence.json"
-    shutil.copy(case.workspace.evidence, beside)
+    shutil.copy(case.workspace.newest.evidence, beside)
     assert told(case.workspace.review) == []
     edited(case, beside)
     assert "entry in the journal" in told(beside)
@@ -89,7 +89,7 @@ def test_forged_evidence_where_earlier_versions_kept_it(case):
 
 
 def test_no_report_is_made_of_forged_evidence(case, tmp_path):
-    case.workspace.report.unlink()
+    case.workspace.newest.report.unlink()
     edited(case)
     for make in (
         lambda: api.write_report(case.workspace.root),
@@ -98,13 +98,13 @@ def test_no_report_is_made_of_forged_evidence(case, tmp_path):
     ):
         with pytest.raises(DataError, match="was altered"):
             make()
-    assert not case.workspace.report.exists()
+    assert not case.workspace.newest.report.exists()
     assert not (tmp_path / "report.html").exists()
 
 
 def test_no_report_is_made_of_evidence_with_another_digest(case, tmp_path):
     lone = tmp_path / "lone.json"
-    plain = json.loads(case.workspace.evidence.read_text())
+    plain = json.loads(case.workspace.newest.evidence.read_text())
     lone.write_text(json.dumps(plain | {"table": "another"}))
     with pytest.raises(DataError, match="was altered"):
         api.render_report(lone)
@@ -120,7 +120,7 @@ def test_evidence_is_taken_as_it_was_filed_or_not_at_all(case):
 
 
 def test_a_pipe_beside_a_file_is_not_waited_for(case, tmp_path, monkeypatch):
-    lone = Path(shutil.copy(case.workspace.evidence, tmp_path / "lone.json"))
+    lone = Path(shutil.copy(case.workspace.newest.evidence, tmp_path / "lone.json"))
     os.mkfifo(tmp_path / "lone.json.hmac")
     # A reader that waits would hang here; a writer that is there already lets it come back empty instead.
     writer = os.open(tmp_path / "lone.json.hmac", os.O_RDWR | os.O_NONBLOCK)
@@ -134,7 +134,7 @@ def test_a_pipe_beside_a_file_is_not_waited_for(case, tmp_path, monkeypatch):
 
 
 def rewritten(case, change):
-    path = case.workspace.measurements
+    path = case.workspace.newest.measurements
     pq.write_table(change(pq.read_table(path)), path)
 
 
@@ -231,7 +231,7 @@ def test_of_a_pointer_turned_back_for_a_moment_the_right_audit_is_shown(case, fa
 
 
 def test_an_older_pass_laid_into_the_review_folder_is_not_its_newest_audit(case):
-    older = case.workspace.evidence.read_bytes()
+    older = case.workspace.newest.evidence.read_bytes()
     enter_fail(case, 2)
     case.workspace.newest_pointer.write_text(to_json(Newest(NEWER)))
     review = case.workspace.review

@@ -22,7 +22,7 @@ from synth_audit.execution.executor import Deadline
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.making import fit_plan, real_tables
 from synth_audit.plugins.generator import BATCH, GeneratorInfo
-from synth_audit.store.files import read_parquet, write_batches
+from synth_audit.store.files import read_parquet, write_parts
 from synth_audit.store.salts import known_salt
 from synth_audit.table.table import Table
 
@@ -168,8 +168,7 @@ def test_a_large_draw_holds_one_batch_at_a_time(toy, tmp_path):
     train = real_tables(case.plan, case.workspace)[0]
     fitted = fit_plan(case.plan, train, known_salt(case.workspace), checkpoint=tmp_path)
     model = Watched(train.schema)
-    written = (batch.data for batch in replace(fitted, model=model).batches())
-    write_batches(tmp_path / "big.parquet", written, private=True)
+    write_parts(tmp_path / "big.parquet", replace(fitted, model=model).batches())
     assert model.sizes == [BATCH, BATCH, 50_000]
     assert max(model.held) == 1, "the batch before, until the next one is there"
     assert model.memory[2] - model.memory[1] < 8 * BATCH / 2, "the writer does not collect them either"

@@ -96,7 +96,7 @@ def leaves(value, path=()):
 
 def test_an_edit_anywhere_breaks_the_digest_and_is_refused(finished):
     assert "altered" in refused(finished, evidence=replace(finished.evidence, seed=99))
-    plain = json.loads(finished.workspace.evidence.read_text())
+    plain = json.loads(finished.workspace.newest.evidence.read_text())
     every = [p for p in leaves(plain) if p[0] not in ("created", "timings", "attempt", "ledger", "earlier")]
     picked = [every[i] for i in np.random.default_rng(0).choice(len(every), 150, replace=False)]
     survived = []
@@ -304,7 +304,7 @@ def test_a_plan_without_a_source_and_a_source_without_a_place_can_release(case, 
 
 
 def test_no_evidence_no_release(case):
-    case.workspace.evidence.unlink()
+    case.workspace.newest.evidence.unlink()
     with pytest.raises(DataError, match="holds no evidence"):
         pipeline.release_synthetic(case.plan, case.workspace)
     shutil.rmtree(case.workspace.review)
@@ -330,8 +330,8 @@ def test_nothing_travels_beside_the_audited_rows(case, canary):
 
 
 def test_evidence_read_from_its_file_is_what_counts(case):
-    text = case.workspace.evidence.read_text()
-    case.workspace.evidence.write_text(text.replace('"verdict": "pass"', '"verdict": "fail"'))
-    assert read_evidence(case.workspace.evidence).verdict is Result.FAIL
+    text = case.workspace.newest.evidence.read_text()
+    case.workspace.newest.evidence.write_text(text.replace('"verdict": "pass"', '"verdict": "fail"'))
+    assert read_evidence(case.workspace.newest.evidence).verdict is Result.FAIL
     with pytest.raises(ReleaseRefused, match="altered"):
         pipeline.release_synthetic(case.plan, case.workspace)

@@ -45,7 +45,7 @@ def test_the_whole_way_ends_in_a_pass(complete):
     assert evidence.tables["train"].rows + evidence.tables["control"].rows == 240
     assert evidence.tables["synthetic"].rows == evidence.tables["train"].rows
     assert evidence.plan_sha256 == complete.plan.digest
-    assert complete.workspace.report.stat().st_size > 1000
+    assert complete.workspace.newest.report.stat().st_size > 1000
 
 
 def test_the_same_plan_and_data_give_the_same_evidence_in_another_place(finished, make_case, tmp_path):
@@ -159,7 +159,7 @@ def test_no_picture_draws_a_small_count(complete):
 
 
 def test_measurements_are_a_flat_table(complete):
-    table = pq.read_table(complete.workspace.measurements)
+    table = pq.read_table(complete.workspace.newest.measurements)
     assert table.column_names == COLUMNS
     assert table.num_rows == len(complete.evidence.measurements)
     rows = {r["id"]: r for r in table.to_pylist()}
@@ -192,10 +192,10 @@ def test_an_audit_without_measurements_keeps_its_row(finished):
 @pytest.mark.parametrize("change", [{"seed": 6}, {"split": {"control": 0.3}}, {"level": 0.9}])
 def test_stages_of_another_plan_are_refused(case, change):
     plan = case.replan(**change)
-    before = case.workspace.evidence.read_bytes()
+    before = case.workspace.newest.evidence.read_bytes()
     error = refusal(pipeline.audit_synthetic, plan, case.workspace)
     assert "the output of the split stage" in error.what
-    assert case.workspace.evidence.read_bytes() == before
+    assert case.workspace.newest.evidence.read_bytes() == before
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ def test_nothing_temporary_is_left(finished):
     hidden = [p for p in finished.folder.rglob("*") if p.name.startswith(".") or p.suffix == ".tmp"]
     assert {p.name for p in hidden} == {".journal.lock", ".in-use.lock", ".gitignore"}
     assert list(finished.workspace.scratch.iterdir()) == []
-    assert json.loads(finished.workspace.evidence.read_text())["table"] == "plan"
+    assert json.loads(finished.workspace.newest.evidence.read_text())["table"] == "plan"
 
 
 def test_a_table_made_before_the_split_is_warned_of(case):

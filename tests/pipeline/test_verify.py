@@ -118,7 +118,7 @@ def test_a_table_that_was_never_audited_does_not_hold(finished):
 
 
 def test_it_works_when_the_plug_ins_are_gone(finished, monkeypatch):
-    text = finished.workspace.evidence.read_text()
+    text = finished.workspace.newest.evidence.read_text()
     for package in registry._PACKAGES:
         monkeypatch.setitem(registry._PACKAGES, package, ())
     registry._built_in.cache_clear()
@@ -138,7 +138,7 @@ def elsewhere(case, tmp_path):
     """The evidence by itself, as it is sent to another machine, and files of all its tables."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
-    shutil.copy(case.workspace.evidence, folder / "evidence-of-people.json")
+    shutil.copy(case.workspace.newest.evidence, folder / "evidence-of-people.json")
     shutil.copy(case.folder / "people.parquet", folder / "source.parquet")
     for name in TABLES[1:]:
         shutil.copy(getattr(case.workspace, name), folder / f"{name}.parquet")

@@ -219,7 +219,8 @@ def test_the_assessment_says_who_what_and_how_many(build: ModuleType) -> None:
     evidence = reviewed(build.passing(), WHOLE_REVIEW)
     assumed, tried, result, residual = (text for _, text in assessment(evidence, residual_risks(evidence)))
     assert (
-        "tries to single out people, to guess secrets and to find out who was in the training set." in assumed
+        "tries to single out people, to guess secret columns and to find out who was in the training set."
+        in assumed
     )
     assert "Recipient: a university. Environment: a protected server." in assumed
     assert "Singling out: “Singling out by predicates”." in tried

@@ -105,7 +105,7 @@ def test_no_module_outside_the_store_knows_where_evidence_lies():
     [
         "from synth_audit.store.workspace import AuditFolder",
         "def f(x):\n    return x.review / 'audits' / 'a'",
-        "where = table.workspace.evidence",
+        "where = table.workspace.newest.evidence",
         "rows = self.workspace.kept_rows(digest)",
     ],
 )

@@ -105,7 +105,7 @@ def test_the_newest_attempt_on_the_same_rows_governs(workspace, evidence, order,
 
 def test_the_same_audit_again_leaves_its_folder_as_it_was(workspace, evidence):
     file(workspace, evidence)
-    path = workspace.evidence
+    path = workspace.newest.evidence
     before = (path.stat().st_mtime_ns, path.read_bytes())
     later = replace(evidence, created="2031-01-01T00:00:00+00:00", timings={})
     assert file(workspace, later) == evidence, "what is filed is what counts"
@@ -173,7 +173,7 @@ def test_links_are_not_followed(workspace, evidence, part):
     path = {
         "audits": workspace.audits,
         "folder": workspace.newest.path,
-        "evidence": workspace.evidence,
+        "evidence": workspace.newest.evidence,
     }[part]
     path.rename(workspace.root / "elsewhere")
     path.symlink_to(workspace.root / "elsewhere")
@@ -185,8 +185,8 @@ def test_links_are_not_followed(workspace, evidence, part):
 
 def test_a_pipe_in_the_folder_does_not_hang(workspace, evidence):
     file(workspace, evidence)
-    workspace.evidence.unlink()
-    os.mkfifo(workspace.evidence)
+    workspace.newest.evidence.unlink()
+    os.mkfifo(workspace.newest.evidence)
     with pytest.raises(DataError, match="cannot be read"):
         FiledAudit.load(workspace.newest)
 

@@ -45,7 +45,7 @@ def filed(case, workspace, days, warning):
     evidence = replace(
         case.evidence, warnings=(warning,), created=made, attempt=attempt, ledger=ledger
     ).sealed()
-    evidence_store(workspace.prepare()).put(evidence, case.workspace.measurements.read_bytes())
+    evidence_store(workspace.prepare()).put(evidence, case.workspace.newest.measurements.read_bytes())
     return evidence.digest
 
 
@@ -64,7 +64,7 @@ def aged_once(finished, tmp_path_factory):
     digests = [filed(case, case.workspace, days, f"{days}") for days in (400, 300, 200, 100)]
     attempt, ledger, _ = begin_attempt(case.workspace, plan="p", candidate="c")
     last = replace(own, warnings=("last",), attempt=attempt, ledger=ledger).sealed()
-    evidence_store(case.workspace).put(last, case.workspace.measurements.read_bytes())
+    evidence_store(case.workspace).put(last, case.workspace.newest.measurements.read_bytes())
     shutil.rmtree(case.workspace.audit(own.digest).path)  # numbered first, though it is as young as the last
     with open_journal(case.workspace) as journal:
         audits = tuple(e for e in journal.now.audits if e.digest != own.digest)
@@ -172,7 +172,7 @@ def test_an_audit_that_is_found_again_is_no_longer_purged(aged):
     text = folder.evidence.read_bytes()
     purge(case.workspace, Retention(keep=1))
     evidence = parse_evidence(text.decode())
-    evidence_store(case.workspace).put(evidence, case.workspace.measurements.read_bytes())
+    evidence_store(case.workspace).put(evidence, case.workspace.newest.measurements.read_bytes())
     assert read_journal(case.workspace).entry(digests[3]).purged == ""
     assert folder.path.is_dir()
 
