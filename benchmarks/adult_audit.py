@@ -53,7 +53,7 @@ def main() -> None:
             command = [Path(sys.executable).with_name("synth-audit"), "audit", *tables, "--out", out]
             code, seconds, peak = run([str(part) for part in command])
             print(f"{name}: exit {code}, {seconds:.0f} s, {peak:.2f} GiB")
-            evidence = json.loads(Workspace(out).evidence.read_text())
+            evidence = json.loads(Workspace(out).newest.evidence.read_text())
             for outcome in evidence["outcomes"]:
                 for m in outcome["measurements"]:
                     found = TypeAdapter(MeasurementId).validate_python(m["id"])

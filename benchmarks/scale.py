@@ -131,7 +131,7 @@ def run(n: int, workers: int, folder: Path, audit: str = "") -> Run:
         (folder / "plan.yaml").write_text(PLAN)
         command += ["run", "plan.yaml"]
     code, seconds, cpu, peak = measured([*command, "--out", str(out), "--workers", str(workers)], folder)
-    timings = json.loads(Workspace(out).evidence.read_text())["timings"]
+    timings = json.loads(Workspace(out).newest.evidence.read_text())["timings"]
     shutil.rmtree(out)
     longest = dict(sorted(timings.items(), key=lambda item: -item[1])[:6])
     return Run(n, audit, code, round(seconds, 1), round(cpu, 1), round(peak, 2), longest)

@@ -45,7 +45,7 @@ def measure(command: list[str], out: Path, label: str) -> str:
         peak = max(peak, resident(str(process.pid)))
         time.sleep(0.1)
     took = f"exit {process.returncode}, {time.perf_counter() - start:.0f} s, {peak / 2**20:.2f} GiB"
-    evidence = json.loads(Workspace(out).evidence.read_text())
+    evidence = json.loads(Workspace(out).newest.evidence.read_text())
     spent = {k: v for k, v in evidence["timings"].items() if k.startswith(("audit.", "known answer."))}
     check = sum(v for k, v in spent.items() if k.startswith("known")) / sum(spent.values())
     errors = sum(o["status"] == "error" for o in evidence["outcomes"])
