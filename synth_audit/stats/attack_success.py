@@ -4,16 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from synth_audit.arrays import Bools
 from synth_audit.findings.measurement import Estimate, Interval, IntervalEstimate
-from synth_audit.stats.proportions import Proportion
 from synth_audit.stats.resampling import critical_value
 
 
-def risk(train: Proportion, control: Proportion, level: float) -> IntervalEstimate:
+class SuccessRate(Protocol):
+    """How often guesses come true, and how surely."""
+
+    @property
+    def trials(self) -> float:
+        """Made; may be 0."""
+
+    def interval(self, level: float) -> Interval:
+        """Of the rate; the whole of [0, 1] without a guess."""
+
+    def centre(self, level: float) -> float:
+        """The middle of the interval of the guesses made."""
+
+
+def risk(train: SuccessRate, control: SuccessRate, level: float) -> IntervalEstimate:
     """Risk of an attack on training rows, beyond its success on rows the generator never saw.
 
     ``R = (r_t − r_c) / (1 − r_c)`` on the middles of their intervals (Giomi et al. 2022; contrastive privacy
