@@ -21,7 +21,7 @@ from synth_audit.table.table import Table
 FEWEST_GUESSES = 100
 """With fewer guesses on either side a success rate may be more than ten points off, which decides nothing."""
 
-_LARGEST_EPSILON = 700.0
+LARGEST_EPSILON = 700.0
 """Of a larger one the exponential overflows, and nothing is promised anyway."""
 
 ISOLATED_FROM = 5
@@ -132,35 +132,43 @@ class AttackerLimit:
             epsilon, delta = of_replacing(epsilon, delta)
         return cls(label, epsilon, delta)
 
-    @property
-    def _factor(self) -> float:
-        return math.exp(min(self.epsilon, _LARGEST_EPSILON))
-
     def most_found(self, false_alarms: float) -> float:
-        """The largest true-positive rate at a rate f of false alarms.
-
-        ``min(1, e^ε f + δ, 1 − e^−ε (1 − δ − f))``. The two tables differ by what the guarantee hides.
-        Concave in ``f``: it holds for a mean over several games too.
-
-        Args:
-            false_alarms: f, in [0, 1].
-
-        Returns:
-            In [f, 1].
-
-        Source: Wasserman & Zhou 2010; Kairouz, Oh & Viswanath 2015.
-        """
-        rising = self._factor * false_alarms + self.delta
-        falling = 1 - (1 - self.delta - false_alarms) / self._factor
-        return min(1.0, rising, falling)
+        """The largest rate of detection at a rate of false alarms."""
+        return most_found(false_alarms, self.epsilon, self.delta)
 
     @property
     def most_advantage(self) -> float:
-        """The largest difference of both rates, ``(e^ε − 1 + 2δ) / (e^ε + 1)``, where those two lines meet.
+        """The largest difference between the two rates."""
+        return most_advantage(self.epsilon, self.delta)
 
-        Source: Kairouz, Oh & Viswanath 2015; Humphries et al. 2023.
-        """
-        return (self._factor - 1 + 2 * self.delta) / (self._factor + 1)
+
+def most_found(false_alarms: float, epsilon: float, delta: float) -> float:
+    """The largest true-positive rate at a rate of false alarms, ``min(1, e^ε f + δ, 1 − e^−ε (1 − δ − f))``.
+
+    The two tables differ by what the guarantee hides. Concave in ``f``: it holds for a mean over several
+    games too.
+
+    Args:
+        false_alarms: f, in [0, 1]. epsilon: at least 0. delta: in [0, 1).
+
+    Returns:
+        In [f, 1].
+
+    Source: Wasserman & Zhou 2010; Kairouz, Oh & Viswanath 2015.
+    """
+    factor = math.exp(min(epsilon, LARGEST_EPSILON))
+    rising = factor * false_alarms + delta
+    falling = 1 - (1 - delta - false_alarms) / factor
+    return min(1.0, rising, falling)
+
+
+def most_advantage(epsilon: float, delta: float) -> float:
+    """The largest difference of both rates, ``(e^ε − 1 + 2δ) / (e^ε + 1)``, where the two lines above meet.
+
+    Source: Kairouz, Oh & Viswanath 2015; Humphries et al. 2023.
+    """
+    factor = math.exp(min(epsilon, LARGEST_EPSILON))
+    return (factor - 1 + 2 * delta) / (factor + 1)
 
 
 def of_replacing(epsilon: float, delta: float) -> tuple[float, float]:
@@ -168,4 +176,4 @@ def of_replacing(epsilon: float, delta: float) -> tuple[float, float]:
 
     Two steps between neighbours: ``(2 ε, (1 + e^ε) δ)``. Source: Dwork & Roth 2014, group privacy.
     """
-    return 2 * epsilon, min(1.0, (1 + math.exp(min(epsilon, _LARGEST_EPSILON))) * delta)
+    return 2 * epsilon, min(1.0, (1 + math.exp(min(epsilon, LARGEST_EPSILON))) * delta)

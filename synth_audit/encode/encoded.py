@@ -341,14 +341,9 @@ class Encoded:
         Args:
             rows: as of :meth:`coordinates`.
             weights: how much each column counts, not negative; all alike if left out.
-
-        Raises:
-            ValueError: another number of weights than columns, or a weight that is negative or not finite.
         """
-        given = np.ones(len(self.columns)) if weights is None else np.asarray(weights, dtype=np.float64)
-        if given.shape != (len(self.columns),) or not np.isfinite(given).all() or (given < 0).any():
-            raise ValueError("weights need one finite number per column, none of them negative")
-        of_column = dict(zip([c.name for c in self.columns], given.tolist(), strict=True))
+        given = [1.0] * len(self.columns) if weights is None else weights
+        of_column = dict(zip([c.name for c in self.columns], given, strict=True))
         kept = [part for part in self._ranged if of_column[part.column.name] > 0]
         return self._mixed(rows, kept, [of_column[part.column.name] for part in kept])
 

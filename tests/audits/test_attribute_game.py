@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from threadpoolctl import threadpool_limits
 
-from synth_audit.audits._targets import AttackerLimit
+from synth_audit.audits._targets import most_advantage
 from synth_audit.audits.privacy.attribute_attack import AttributeAttack
 from synth_audit.audits.privacy.attribute_game import AttributeGame
 from synth_audit.dp.accountant import FitTerms
@@ -159,7 +159,7 @@ def test_the_advantage_is_drawn_beside_what_two_steps_of_the_guarantee_allow(sub
     _, drawn = findings.series
     claimed, promised = drawn.lines.values()
     assert (drawn.x, claimed) == (("secret",), (found["advantage", "secret"].value,))
-    assert promised == pytest.approx((AttackerLimit("", 1.98, 0).most_advantage,), abs=1e-6)
+    assert promised == pytest.approx((most_advantage(1.98, 0),), abs=1e-6)
 
 
 def test_the_most_isolated_people_are_guessed_at_where_asked_for(played):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.fidelity._novelty import FinestDigits
+from synth_audit.audits.fidelity.novel_content import FinestDigits
 from synth_audit.table.resolution import ValueGrid, decimal_grids, resolution_of
 
 WHOLE = np.rint(np.random.default_rng(0).normal(50, 10, 400))

@@ -160,12 +160,6 @@ def test_a_weight_of_nothing_leaves_a_column_out():
     assert exact_distances(rows, rows)[0].tolist() == [0.0, 1.0]
 
 
-@pytest.mark.parametrize("weights", [(1.0,), (1.0, -1.0), (1.0, np.nan), (1.0, np.inf)])
-def test_weights_that_mean_nothing_are_refused(weights):
-    with pytest.raises(ValueError, match="weights"):
-        prepared(pa.table({"x": [0.0, 1.0], "k": ["a", "b"]}), weights=weights)
-
-
 def test_leaving_a_column_out_is_as_never_having_had_it(people):
     table = people(30, 3)
     schema = infer_schema(table)

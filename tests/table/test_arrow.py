@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.fidelity._novelty import Aspect, column_novelties
+from synth_audit.audits.fidelity.novel_content import Aspect, column_novelties
 from synth_audit.encode.encoded import Encoded
 from synth_audit.table.arrow import decimals_of, is_binary, is_text, labels_of, nearest_floats, numbers_of
 from synth_audit.table.schema_inference import infer_schema

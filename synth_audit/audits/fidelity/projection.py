@@ -330,8 +330,7 @@ class StandardisedCoordinates:
         train, varying = tables[0], [c for c in columns if varies(tables[0], c)]
         scaled = {c.name: centre_and_scale(train.numbers(c.name)) for c in quantitative(varying)}
         owned: Owned = [(name, 0.0) for name, (_, scale) in scaled.items() if np.isfinite(scale)]
-        numbers: list[Callable[[Table], Floats]] = []
-        places: list[Callable[[Table], Positions]] = []
+        numbers, places = list[Callable[[Table], Floats]](), list[Callable[[Table], Positions]]()
         for name in sorted(scaled, key=lambda name: not np.isfinite(scaled[name][1])):
             centre, scale = scaled[name]
             # With a share m of missing values the numbers have variance 1 − m, the indicator m (1 − m).
@@ -516,17 +515,16 @@ def _pictures(
         counts = cell_counts(where, across, up)
         outside[name] = len(where) - int(counts.sum()), len(where)
         shares = np.where(cells_shown(counts, fewest), counts / len(where), math.nan)
-        x_label, y_label = (f"{_ORDINALS[i]} component ({_percent(carried[i])} of variance)" for i in (0, 1))
-        x, lines = tuple(_centres(across)), zip(_centres(up), shares, strict=True)
+        first, second = (f"{_ORDINALS[i]} component ({_percent(carried[i])} of variance)" for i in (0, 1))
         series.append(
             Series(
-                MeasurementId("", "projection", name),
-                "Where rows lie on train's first two components",
-                "density",
-                x_label,
-                y_label,
-                x,
-                {f"{y:g}": tuple(row.tolist()) for y, row in lines},
+                id=MeasurementId("", "projection", name),
+                title="Where rows lie on train's first two components",
+                kind="density",
+                x_label=first,
+                y_label=second,
+                x=tuple(_centres(across)),
+                lines={f"{y:g}": tuple(row.tolist()) for y, row in zip(_centres(up), shares, strict=True)},
             )
         )
     return tuple(series), (*notes, _outside(outside, fewest))

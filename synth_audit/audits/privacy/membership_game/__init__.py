@@ -12,7 +12,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.audits._declarations import at_least, different, merit, share, some_of
-from synth_audit.audits._targets import AttackerLimit
+from synth_audit.audits._targets import AttackerLimit, most_advantage
 from synth_audit.audits.privacy.membership_game import shadow_game
 from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet
 from synth_audit.dp.guarantee import PrivacyGuarantee
@@ -270,7 +270,7 @@ def least_gain(epsilon: float, delta: float) -> float:
     From ``Adv ≤ (e^ε − 1 + 2δ) / (e^ε + 1)`` (Kairouz et al. 2015, Humphries et al. 2023), never above the
     ``e^ε − 1`` of Yeom et al. 2018 when δ is 0, and not void for a large ε.
     """
-    return 1 - AttackerLimit("", epsilon, delta).most_advantage
+    return 1 - most_advantage(epsilon, delta)
 
 
 def refuted(headline: Measurement, epsilon: float, delta: float) -> Measurement:
