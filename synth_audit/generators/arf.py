@@ -14,7 +14,7 @@ from synth_audit.encode.univariate import Margin, column_margin
 from synth_audit.generators._model_files import FitsWhole, SavedWhole
 from synth_audit.generators._trees import FEW, Tree, once_for_each_person
 from synth_audit.plugins.fitting import may_leave
-from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, Within
+from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, SettingRange
 from synth_audit.table.table import Table
 
 _ANYWHERE = 0.5, 100.0
@@ -288,7 +288,7 @@ class Arf(FitsWhole):
 
     trees: Count = 20
     minimum_leaf: Count = 20
-    tolerance: Annotated[float, Within(0, 0.5, "0 to 0.5")] = 0.0
+    tolerance: Annotated[float, SettingRange(0, 0.5, "0 to 0.5")] = 0.0
     rounds: Count = 10
     info: ClassVar[GeneratorInfo] = GeneratorInfo(
         title="Adversarial random forest",

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats32
+from synth_audit.generators._deep import torch
 from synth_audit.generators._deep.attention import AttentionTraining, codes_of_rows, kept_weights, named
-from synth_audit.generators._deep.lazily import torch
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import Count, GeneratorInfo

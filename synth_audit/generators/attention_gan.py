@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats32
+from synth_audit.generators._deep import networks, torch
 from synth_audit.generators._deep.attention import AttentionTraining, codes_of_rows, kept_weights, named
 from synth_audit.generators._deep.gan import PENALTY, steepness
-from synth_audit.generators._deep.lazily import networks, torch
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import Count, GeneratorInfo, Size

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats32, Positions
+from synth_audit.generators._deep import functional, networks, torch
 from synth_audit.generators._deep.gan import PENALTY, AskedGan, Conditions, GanRun, Wanted, steepness
-from synth_audit.generators._deep.lazily import functional, networks, torch
 from synth_audit.generators._deep.network_model import OpenNetwork
 from synth_audit.generators._deep.training import Training, changing_parts
 from synth_audit.generators._deep.transforms import RowLayout, Weights

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from synth_audit.generators._deep import functional, networks, nn, torch
 from synth_audit.generators._deep.gan import (
     BLOCKS,
     NOT_ASKED,
@@ -13,7 +14,6 @@ from synth_audit.generators._deep.gan import (
     GanTraining,
     PrivateTraining,
 )
-from synth_audit.generators._deep.lazily import functional, networks, nn, torch
 from synth_audit.generators._deep.network_model import RowsToLearn, bought
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights

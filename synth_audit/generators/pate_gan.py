@@ -12,8 +12,8 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.errors import BudgetSpent
+from synth_audit.generators._deep import functional, networks, nn, torch
 from synth_audit.generators._deep.gan import BLOCKS, REACH, activated, settled
-from synth_audit.generators._deep.lazily import functional, networks, nn, torch
 from synth_audit.generators._deep.network_model import ProtectedNetwork, RowsToLearn
 from synth_audit.generators._deep.training import Part, Training, changing_parts
 from synth_audit.generators._deep.transforms import RowLayout, Weights

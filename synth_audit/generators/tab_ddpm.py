@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32
-from synth_audit.generators._deep.lazily import networks, torch
+from synth_audit.generators._deep import networks, torch
 from synth_audit.generators._deep.network_model import OfNumbers, OpenNetwork
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout, Weights

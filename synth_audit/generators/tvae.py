@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats32
+from synth_audit.generators._deep import functional, networks, torch
 from synth_audit.generators._deep.gan import settled
-from synth_audit.generators._deep.lazily import functional, networks, torch
 from synth_audit.generators._deep.network_model import OpenNetwork
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights

@@ -395,7 +395,7 @@ class Generator(Protocol):
 
 
 @dataclass(frozen=True)
-class Within:
+class SettingRange:
     """What a number among the settings may be, in its annotation; both ends are allowed."""
 
     least: float
@@ -403,12 +403,12 @@ class Within:
     words: str
 
 
-Count = Annotated[int, Within(1, math.inf, "1 or more")]
-Size = Annotated[float, Within(math.ulp(0), sys.float_info.max, "above 0")]
-Weight = Annotated[float, Within(0, sys.float_info.max, "0 or more")]
-Rate = Annotated[float, Within(math.ulp(0), 1, "above 0 to 1")]
-Share = Annotated[float, Within(0, math.nextafter(1, 0), "0 to below 1")]
-Part = Annotated[float, Within(math.ulp(0), math.nextafter(1, 0), "above 0 and below 1")]
+Count = Annotated[int, SettingRange(1, math.inf, "1 or more")]
+Size = Annotated[float, SettingRange(math.ulp(0), sys.float_info.max, "above 0")]
+Weight = Annotated[float, SettingRange(0, sys.float_info.max, "0 or more")]
+Rate = Annotated[float, SettingRange(math.ulp(0), 1, "above 0 to 1")]
+Share = Annotated[float, SettingRange(0, math.nextafter(1, 0), "0 to below 1")]
+Part = Annotated[float, SettingRange(math.ulp(0), math.nextafter(1, 0), "above 0 and below 1")]
 
 
 class CheckedSettings:

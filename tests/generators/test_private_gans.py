@@ -13,6 +13,7 @@ from synth_audit import registry
 from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.dp.mechanisms import Noise
+from synth_audit.generators._deep.gan import NOT_ASKED
 from synth_audit.generators._deep.network_model import on_train
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
@@ -133,7 +134,7 @@ def test_no_seed_of_the_plan_moves_what_training_draws(name, monkeypatch):
 def test_rows_made_for_real_ones_do_not_depend_on_the_batch(name):
     """A layer that mixes rows, as batch normalisation does, would let a row move the gradients of others."""
     layout, chosen = on_train(declared()).layout, generator(name)
-    network = chosen.generator(layout, None).train()
+    network = chosen.generator(layout, NOT_ASKED).train()
     inputs = torch.randn(9, chosen.noise)
     torch.testing.assert_close(network(inputs)[:1], network(inputs[:1]), rtol=1e-5, atol=1e-6)
 

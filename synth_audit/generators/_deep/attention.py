@@ -9,7 +9,7 @@ import numpy as np
 
 from synth_audit.arrays import Floats32
 from synth_audit.errors import PlanError
-from synth_audit.generators._deep.lazily import networks, torch
+from synth_audit.generators._deep import networks, torch
 from synth_audit.generators._deep.network_model import OfNumbers, OpenNetwork
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout, Weights

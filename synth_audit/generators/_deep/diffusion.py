@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32
-from synth_audit.generators._deep.lazily import functional, networks, torch
+from synth_audit.generators._deep import functional, networks, torch
 from synth_audit.generators._deep.network_model import (
     NetworkModel,
     ProtectedNetwork,

@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
-from synth_audit.generators._deep.lazily import functional, networks, nn, torch
+from synth_audit.generators._deep import functional, networks, nn, torch
 from synth_audit.generators._deep.network_model import NetworkGenerator, ProtectedNetwork
 from synth_audit.generators._deep.training import Training, changing_parts
 from synth_audit.generators._deep.transforms import RowLayout, Weights

@@ -12,7 +12,7 @@ import numpy as np
 from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.encode.univariate import number_domain
 from synth_audit.execution.context import one_thread, torch_device
-from synth_audit.generators._deep.lazily import torch
+from synth_audit.generators._deep import torch
 from synth_audit.generators._deep.training import GradientNoise, Kept, Resumption, Training
 from synth_audit.generators._deep.transforms import (
     ColumnTransform,

@@ -19,7 +19,7 @@ from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.errors import PluginError
 from synth_audit.execution.context import one_thread
 from synth_audit.files import replacing
-from synth_audit.generators._deep.lazily import functional, networks, nn, torch
+from synth_audit.generators._deep import functional, networks, nn, torch
 from synth_audit.generators._deep.transforms import RowLayout, Weights
 
 _ROWS = 4096

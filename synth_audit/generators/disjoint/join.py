@@ -17,7 +17,7 @@ from synth_audit.execution.executor import single_threaded
 from synth_audit.execution.seeds import as_int_seed
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.generators.disjoint.partition import WHERE, Groups
-from synth_audit.plugins.generator import CheckedSettings, Count, Rate, Share, TrainingCourse, Within
+from synth_audit.plugins.generator import CheckedSettings, Count, Rate, SettingRange, Share, TrainingCourse
 from synth_audit.stats.distributions import tellable_cells
 from synth_audit.stats.roc import auroc
 from synth_audit.table.kind import NumberPart
@@ -277,12 +277,12 @@ class Validation(CheckedSettings):
 
     validator: ValidatorName = "random_forest"
     tuned: bool = True
-    threshold: Annotated[float | None, Within(0, 1, "0 to 1")] = None
+    threshold: Annotated[float | None, SettingRange(0, 1, "0 to 1")] = None
     share: Rate = 0.1
     decay: Share = 0.1
     patience: Count = 20
     rounds: Count = 200
-    oversampling: Annotated[float, Within(1, 100, "1 to 100")] = 3.0
+    oversampling: Annotated[float, SettingRange(1, 100, "1 to 100")] = 3.0
 
 
 @dataclass(frozen=True, eq=False)
