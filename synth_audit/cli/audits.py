@@ -69,11 +69,9 @@ def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exi
       synth-audit audit train.parquet control.parquet synthetic.parquet --out audit
       synth-audit audit train.csv control.csv synthetic.csv --plan plan.yaml --only exact_match
     """
-    from synth_audit.store.evidence_store import evidence_store
-    from synth_audit.store.workspace import Workspace
-
     evidence = terminal.watched(api.audit, synthetic=synthetic, out=out, **given)
-    terminal.show_evidence(evidence, terminal.files_of(Workspace(out)) if out else [], as_json=as_json)
+    files = terminal.files_of(out) if out else []
+    terminal.show_evidence(evidence, files, as_json=as_json)
     if out is None:
         say("nothing was written; --out FOLDER keeps the report and the evidence", err=True)
         terminal.tell_scratch()
@@ -83,8 +81,8 @@ def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exi
     elif out is None:
         step = f"--out FOLDER writes the table to share; do not share {synthetic} itself"
     else:  # audited rows and values alone, never the audited file
-        table = evidence_store(Workspace(out)).where()["table"]
-        step = f"share {table if table.is_file() else 'what `release` writes'}, not {synthetic}"
+        table = next((file for file in files if file.suffix == ".parquet"), "what `release` writes")
+        step = f"share {table}, not {synthetic}"
     terminal.say_next(step, aside=as_json)
     return code
 

@@ -126,7 +126,7 @@ def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running
 
     workspace = workspace_of(plan, out)
     evidence = terminal.watched(api.run, plan, workspace.root, release=False, **running)
-    terminal.show_evidence(evidence, terminal.files_of(workspace), as_json=as_json)
+    terminal.show_evidence(evidence, terminal.files_of(workspace.root), as_json=as_json)
     code, step = exit_code(evidence), terminal.next_step(evidence, workspace.root, plan)
     if code is Exit.PASS and as_plan(plan).release is not None:
         if no_release:

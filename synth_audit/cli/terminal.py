@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from synth_audit.pipeline.verify import Check
     from synth_audit.report.gates import GateView
     from synth_audit.store.evidence import Evidence
-    from synth_audit.store.workspace import Workspace
 
 T = TypeVar("T")
 
@@ -342,11 +341,12 @@ def say_next(step: str, *, aside: bool = False) -> None:
     say_whole(f"next: {step}", err=aside)
 
 
-def files_of(workspace: Workspace) -> list[Path]:
-    """Certificate, report, evidence and the table to share of the newest audit."""
+def files_of(root: Path) -> list[Path]:
+    """Certificate, report, evidence and the table to share of the newest audit in a workspace."""
     from synth_audit.store.evidence_store import evidence_store
+    from synth_audit.store.workspace import Workspace
 
-    where = evidence_store(workspace).where()
+    where = evidence_store(Workspace(root)).where()
     table = [where["table"]] if where["table"].is_file() else []
     return [where["certificate"], where["report"], where["evidence"], *table]
 

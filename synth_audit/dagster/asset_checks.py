@@ -116,11 +116,8 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
             yield _result(table, check, passed, result.explanation, metadata.gate(result))
         elif check.blocking:  # without any result Dagster tells people that nothing gates the release
             yield _result(table, check, False, "Not judged: what it asks was not measured.", {}, held=False)
-    pages, reasons, (safe, fit) = (
-        metadata.pages(table, evidence),
-        metadata.reasons(evidence),
-        two_answers(evidence),
-    )
+    pages, reasons = metadata.pages(table, evidence), metadata.reasons(evidence)
+    safe, fit = two_answers(evidence)
     answers = [f"{x.label}: {x.answer}." for x in (safe, fit)]
     told = " ".join((*(reasons or ["Pass."])[:1], *answers))
     yield _result(table, WHOLE, evidence.passed, told, metadata.verdict(evidence, pages, reasons))

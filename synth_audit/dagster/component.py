@@ -174,10 +174,8 @@ class AuditedTable(dg.Component):
         """
         table = self.table()
         swept = table.plan.frontier is not None
-        everything, frontier = (
-            dg.AssetSelection.groups(table.key),
-            dg.AssetSelection.assets(table.asset("frontier")),
-        )
+        everything = dg.AssetSelection.groups(table.key)
+        frontier = dg.AssetSelection.assets(table.asset("frontier"))
         job = dg.define_asset_job(
             f"{table.key}_audit",
             selection=everything - frontier if swept else everything,

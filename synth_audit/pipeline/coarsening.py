@@ -14,16 +14,7 @@ from synth_audit.store.evidence import GeneratorRecord, TableRecord
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import table_ledger
 from synth_audit.store.workspace import Workspace
-from synth_audit.table.coarsening import (
-    NO_COARSENING,
-    Coarsening,
-    ColumnRule,
-    Merging,
-    Rounding,
-    holds_label,
-    holds_number,
-    spacing,
-)
+from synth_audit.table import coarsening as rules
 from synth_audit.table.kind import Order
 from synth_audit.table.resolution import ValueGrid
 from synth_audit.table.schema import Column, Schema, nominal, quantitative
@@ -32,7 +23,7 @@ from synth_audit.table.table import Table
 _VOID = "the plan's `coarsen` was chosen on real data, which no accountant has paid for"
 
 
-def coarsening_of(plan: Plan, schema: Schema) -> Coarsening:
+def coarsening_of(plan: Plan, schema: Schema) -> rules.Coarsening:
     """The plan's rules for the columns of a schema.
 
     Args:
@@ -42,11 +33,11 @@ def coarsening_of(plan: Plan, schema: Schema) -> Coarsening:
         PlanError: a rule names no column that is released, or does not suit it, or would do nothing.
     """
     if plan.coarsen is None:
-        return NO_COARSENING
-    return Coarsening({name: _rule(name, spec, schema) for name, spec in plan.coarsen.columns.items()})
+        return rules.NO_COARSENING
+    return rules.Coarsening({name: _rule(name, spec, schema) for name, spec in plan.coarsen.columns.items()})
 
 
-def _rule(name: str, spec: ColumnCoarsening, schema: Schema) -> ColumnRule:
+def _rule(name: str, spec: ColumnCoarsening, schema: Schema) -> rules.ColumnRule:
     column = next((c for c in schema.features if c.name == name), None)
     if column is None:
         raise _wrong(name, "is none that is released", f"one of {', '.join(c.name for c in schema.features)}")
@@ -59,7 +50,7 @@ def _rule(name: str, spec: ColumnCoarsening, schema: Schema) -> ColumnRule:
     return _rounding(column, spec) if spec.of_numbers else _merging(column, spec)
 
 
-def _rounding(column: Column, spec: ColumnCoarsening) -> Rounding:
+def _rounding(column: Column, spec: ColumnCoarsening) -> rules.Rounding:
     moments = column.kind.order is Order.DATES
     for value in (spec.round_to, spec.bottom, spec.top):
         if value is not None and moments != (not isinstance(value, int | float)):
@@ -68,37 +59,37 @@ def _rounding(column: Column, spec: ColumnCoarsening) -> Rounding:
     step = spec.round_to
     grid = None if step is None else span_grid(step) if isinstance(step, str) else ValueGrid.of_step(step)
     low, high = spec.ends
-    rule = Rounding(grid, *(odd if end is None else end for end, odd in ((low, -np.inf), (high, np.inf))))
+    rule = rules.Rounding(grid, -np.inf if low is None else low, np.inf if high is None else high)
     for key, end in (("bottom", low), ("top", high)):
         if end is None:
             continue
         if grid is not None and grid.nearest(np.array([end]))[0] != end:
             raise _wrong(column.name, f"has a {key} that is no multiple of its step", f"{key} on the grid")
-        if not holds_number(column, end):
+        if not rules.holds_number(column, end):
             raise _wrong(
                 column.name, f"is stored as {column.storage}, which cannot hold the {key}", "another"
             )
-    if grid is not None and grid.calendar is None and not holds_number(column, grid.step):
+    if grid is not None and grid.calendar is None and not rules.holds_number(column, grid.step):
         raise _wrong(column.name, f"is stored as {column.storage}, which cannot hold the step", "another")
     if _idle(column, rule):
         raise _wrong(column.name, "has a rule that does nothing", "a step or ends coarser than what is there")
     return rule
 
 
-def _merging(column: Column, spec: ColumnCoarsening) -> Merging:
+def _merging(column: Column, spec: ColumnCoarsening) -> rules.Merging:
     into = column.kind.label_meant(spec.label)
     labels = frozenset(map(column.kind.label_meant, spec.merge))
     known = column.declared_categories
     if known is not None and (odd := sorted(labels - {*known, into})):
         raise _wrong(column.name, f"is declared without {odd[0]!r}, which `merge` names", "declared labels")
-    if not holds_label(column, into):
+    if not rules.holds_label(column, into):
         raise _wrong(
             column.name, f"is stored as {column.storage}, which cannot hold {into!r}", "another `into`"
         )
-    return Merging(into, labels, spec.merge_rarer_than or 0)
+    return rules.Merging(into, labels, spec.merge_rarer_than or 0)
 
 
-def _idle(column: Column, rule: Rounding) -> bool:
+def _idle(column: Column, rule: rules.Rounding) -> bool:
     """Whether no value that the column can have would change."""
     known, ends = column.resolution, column.declared_bounds
     cuts = ends is None or ends[0] < rule.bottom or rule.top < ends[1]
@@ -108,7 +99,7 @@ def _idle(column: Column, rule: Rounding) -> bool:
     calendar = rule.grid.calendar or (known is not None and known.grid.calendar)
     if cut or calendar:
         return not cut and known is not None and known.grid == rule.grid
-    step = max(spacing(column), 0.0 if known is None else known.grid.step)
+    step = max(rules.spacing(column), 0.0 if known is None else known.grid.step)
     several = step * np.array([1.0, 2.0, 3.0, 7.0, 10.0])
     return step > 0 and bool(np.allclose(rule.grid.nearest(several), several, rtol=1e-9, atol=0.0))
 

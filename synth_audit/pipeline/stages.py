@@ -21,16 +21,10 @@ from synth_audit.execution.seeds import Salt
 from synth_audit.files import temporary_folder
 from synth_audit.findings.verdict import Result
 from synth_audit.pipeline import making
+from synth_audit.pipeline import release as releasing
 from synth_audit.pipeline import warnings as notices
 from synth_audit.pipeline.coarsening import coarsening_of, refuse_uncounted, without_void_guarantee
 from synth_audit.pipeline.making import Given
-from synth_audit.pipeline.release import (
-    ReleaseRecord,
-    as_audited,
-    refuse_columns_of_target,
-    release,
-    release_target,
-)
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.audit import Audit, RandomSplit, Subject
 from synth_audit.store.evidence import (
@@ -120,7 +114,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
         clipping = BoundClipping(plan.columns)
         source = making.pull_source(plan, clipping)
         making.refuse_drift(plan, workspace, source.schema)
-        refuse_columns_of_target(plan, source.schema)
+        releasing.refuse_columns_of_target(plan, source.schema)
         coarsening_of(plan, source.schema)  # a mistake in it should show before a fit
         train, control = making.split_source(plan, source, salt)
         if plan.most_reports is not None:  # before a fit, whose privacy would be spent for nothing
@@ -253,7 +247,7 @@ def _to_share(plan: Plan, subject: Subject, evidence: Evidence, salt: Salt) -> p
     if evidence.verdict is not Result.PASS or waits:
         return None
     names = subject.synthetic.names
-    return as_audited(pa.table({n: subject.synthetic.column(n) for n in names}), evidence, salt)
+    return releasing.as_audited(pa.table({n: subject.synthetic.column(n) for n in names}), evidence, salt)
 
 
 def examine(
@@ -341,11 +335,11 @@ def audits_of(plan: Plan, suite: Suite) -> dict[str, Audit]:
     return audits | extra
 
 
-def release_synthetic(plan: Plan, workspace: Workspace) -> ReleaseRecord:
+def release_synthetic(plan: Plan, workspace: Workspace) -> releasing.ReleaseRecord:
     """Release the audited bytes, or refuse; see :func:`synth_audit.pipeline.release.release`."""
     with in_use(workspace) as scratch, temporary_folder(scratch) as folder:
         rows = read_parquet(workspace.synthetic, made_by="synthetic", folder=Path(folder))
-        return release(plan, workspace, rows)
+        return releasing.release(plan, workspace, rows)
 
 
 def produce(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> Evidence:
@@ -389,5 +383,5 @@ def anchored_subject(train: Given, control: Given | None, synthetic: Given, plan
 def preflight(plan: Plan) -> None:
     """A mistake in suite, audits or release should show before a fit, not after it."""
     if plan.release is not None:
-        release_target(plan)
+        releasing.release_target(plan)
     audits_of(plan, load_suite(plan.gates, plan.base))
