@@ -1,7 +1,7 @@
 """The words of the report: sentences, numbers, limits and dates as a reader sees them.
 
-A translation begins here. Pages have theirs in ``reports_templates/``, gates in ``expectations/``, and insufficient
-evidence in ``verdict/insufficient_evidence.py``.
+A translation begins here. Pages have theirs in ``reports_templates/``, gates in ``expectations/``, and
+insufficient evidence in ``verdict/insufficient_evidence.py``.
 """
 
 from __future__ import annotations
