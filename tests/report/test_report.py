@@ -237,27 +237,25 @@ def test_worst_first_knows_both_directions_and_missing_values() -> None:
     assert order(Direction.NEUTRAL) == ["b", "a", "c"]
 
 
-def test_audits_without_a_result_are_prominent(pages: dict[str, str]) -> None:
-    text = Page(pages["undecided"]).text
-    assert "ended in an error and measured nothing. LinAlgError in density_ratio.py, line 81." in text
-    assert "could not be applied and measured nothing. It needs a sensitive column" in text
-    assert "2 audits measured, 1 not applicable, 2 failed" in text
-    assert "ImportError while loading the plug-in." in text
-    assert "Audits that could not be placed" in text
-
-
-def test_what_was_not_measured_is_said(pages: dict[str, str]) -> None:
-    text = Page(pages["passing"]).text
-    assert "All 4 deciding gates passed." in text
-    assert "Singling out: within limit" in text
-    assert "Linkability: not tested No audit for it was part of this run." in text
-    assert "Inference: insufficient evidence Its audit gave no result." in text
-    assert "Not answered: The plan has no audit for it." in text
-    assert "Not answered: The audits for it gave no result." in text
-
-
-def test_too_few_attempts_are_pointed_out(pages: dict[str, str]) -> None:
-    assert "3 of 100 wanted, fewer than the 50 needed" in pages["hostile"]
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        ("undecided", "ended in an error and measured nothing. LinAlgError in density_ratio.py, line 81."),
+        ("undecided", "could not be applied and measured nothing. It needs a sensitive column"),
+        ("undecided", "2 audits measured, 1 not applicable, 2 failed"),
+        ("undecided", "ImportError while loading the plug-in."),
+        ("undecided", "Audits that could not be placed"),
+        ("passing", "All 4 deciding gates passed."),
+        ("passing", "Singling out: within limit"),
+        ("passing", "Linkability: not tested No audit for it was part of this run."),
+        ("passing", "Inference: insufficient evidence Its audit gave no result."),
+        ("passing", "Not answered: The plan has no audit for it."),
+        ("passing", "Not answered: The audits for it gave no result."),
+        ("hostile", "3 of 100 wanted, fewer than the 50 needed"),
+    ],
+)
+def test_what_was_not_measured_is_said(pages: dict[str, str], kind: str, sentence: str) -> None:
+    assert sentence in Page(pages[kind]).text
 
 
 def test_numbers_stand_beside_their_reference(pages: dict[str, str], full_pages: dict[str, str]) -> None:
