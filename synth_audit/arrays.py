@@ -1,7 +1,5 @@
 """Types of arrays, in one place: what they hold is in the name, their shape where they are used."""
 
-from __future__ import annotations
-
 from typing import Any, TypeAlias
 
 import numpy as np

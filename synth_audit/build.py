@@ -1,7 +1,5 @@
 """Which build is at work, and where its suites and templates are."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from functools import cache

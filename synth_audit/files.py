@@ -1,7 +1,5 @@
 """Files: written wholly or not at all, found by the paths that users give; YAML and JSON read strictly."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

@@ -1,7 +1,5 @@
 """Values as bytes that no other values have, and HMAC-SHA256 of many messages under one key."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 

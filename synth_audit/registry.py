@@ -1,7 +1,5 @@
 """Finds plug-ins by file name or entry point, and imports one only when it is asked for."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import pkgutil

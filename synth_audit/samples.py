@@ -1,7 +1,5 @@
 """Sample files for a first audit: made-up patients, and two synthetic versions of them."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

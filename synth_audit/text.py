@@ -1,7 +1,5 @@
 """Text that others wrote, made fit to show: nothing that misleads a terminal or a page, nothing endless."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence

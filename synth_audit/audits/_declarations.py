@@ -1,7 +1,5 @@
 """What audits declare alike: the usual sorts of quantities, and checks of their settings."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """What commands share: arguments and options, the group that `--help` lists by job, and how each ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """Commands that read evidence again: pages, checks and comparisons."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

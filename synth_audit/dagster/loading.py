@@ -5,8 +5,6 @@ about a second. The stages of a table follow one another and share their files, 
 only repeat the imports. Tables run beside each other as separate runs.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import os

@@ -5,8 +5,6 @@ One event when a table was judged, its gates as assertions about the candidate; 
 was refused. They go to one address or into one file.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import uuid

@@ -3,8 +3,6 @@
 A refusal is something that a run found out, not something that broke it. A failure says of what kind it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

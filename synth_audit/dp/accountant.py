@@ -1,7 +1,5 @@
 """The accountant that a fit spends from, the least noise within a budget, and what plan and fit declare."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator

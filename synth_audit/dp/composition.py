@@ -1,7 +1,5 @@
 """Adds mechanisms up: basic composition, Rényi and zero-concentrated privacy, privacy loss distributions."""
 
-from __future__ import annotations
-
 import logging
 import math
 from collections import Counter

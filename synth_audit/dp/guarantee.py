@@ -1,7 +1,5 @@
 """The values of differential privacy: budget, mechanism that spent from it, guarantee that follows."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Noise that buys differential privacy, the exponential mechanism, and a public number of rows a person."""
 
-from __future__ import annotations
-
 import math
 import os
 import random

@@ -1,7 +1,5 @@
 """A scale of numbers that extremes do not move, and the values among them that are labels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

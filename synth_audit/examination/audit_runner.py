@@ -1,7 +1,5 @@
 """Runs audits so that each ends as measured, not applicable or an error, and none can vanish."""
 
-from __future__ import annotations
-
 import math
 import time
 import traceback

@@ -1,7 +1,5 @@
 """Which training records attacks got right: positions for the restricted workspace, rates for the review."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

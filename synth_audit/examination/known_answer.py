@@ -1,7 +1,5 @@
 """The known-answer check: would this instrument have seen a leak in this table, and how small a one?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

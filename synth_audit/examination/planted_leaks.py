@@ -1,7 +1,5 @@
 """Releases and generators with a known leak: copies of training rows among people never seen."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """How work is done: executor, seeds, salt, deadline, cache, progress."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 ExecutorName = Literal["serial", "processes", "dask"]

@@ -1,7 +1,5 @@
 """Workers of a Dask cluster: one that is there already, or one that is started on this machine."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

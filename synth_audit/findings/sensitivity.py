@@ -1,7 +1,5 @@
 """How a measurement answers planted leaks, and what a reviewer may know of groups of exposed records."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple

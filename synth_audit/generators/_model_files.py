@@ -4,8 +4,6 @@ A model is a value: dataclasses of this project, whose fields are numbers, texts
 pyvinecopulib, and dataclasses, sequences and mappings of these again. So no model says how it is written.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass

@@ -1,7 +1,5 @@
 """Tables of counts chosen round by round where the model so far is worst, as far as noise lets it be told."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 from math import pi, sqrt

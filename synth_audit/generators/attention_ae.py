@@ -1,7 +1,5 @@
 """An autoencoder by attention, and a mixture of its codes."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """A variational autoencoder by attention."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """A Bayesian network of low degree by mutual information (DataSynthesizer's model)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Column after column, each drawn from the leaf of a tree on those before it (synthpop's idea)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial

@@ -1,7 +1,5 @@
 """A Wasserstein GAN that is asked for labels, private by noised gradients and noisy counts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """A Wasserstein GAN whose critic sees real rows by clipped and noised gradients alone."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """A Wasserstein GAN with clipped weights, private by noised gradients of its critic."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Every column drawn on its own: the floor of usefulness."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """A tree of pairs of columns, chosen privately, and the distribution of highest entropy for it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """A Bayesian network of low degree, chosen by the exponential mechanism, from counts with Laplace noise."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Rows of train, drawn again: the leak that every audit must see."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Diffusion of mixed tables without protection."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Diffusion that predicts the noise, private by one noised gradient per batch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """What is claimed of a mechanism, and its test: repeated noise, a pilot over all pairs, fresh runs."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Mechanisms that make a table from a table, worst-case neighbours, and scores of what is released."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

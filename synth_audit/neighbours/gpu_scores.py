@@ -1,7 +1,5 @@
 """Scores of a search on a GPU; what they leave to compare is compared exactly as without one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,7 +1,5 @@
 """Who approves what, and whether a release may rest on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The plan's ``coarsen`` for a table at hand: its rules, what a reader is told, and what they void."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

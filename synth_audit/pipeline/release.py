@@ -1,7 +1,5 @@
 """Releases exactly the audited bytes, or refuses; puts an earlier release back, and several together."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

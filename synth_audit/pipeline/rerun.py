@@ -1,7 +1,5 @@
 """Repeats a run from its salt and compares it with its evidence; writes nothing."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress

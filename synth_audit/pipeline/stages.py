@@ -1,7 +1,5 @@
 """The stages in a row. Each reads the values before it from the workspace, so each can run alone."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

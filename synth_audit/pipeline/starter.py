@@ -1,7 +1,5 @@
 """Writes a plan to start from, with roles and rules proposed for a given table."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

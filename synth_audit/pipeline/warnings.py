@@ -1,7 +1,5 @@
 """What a reader must be told: of data, of files, of settings. No values, no small counts."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The contract of a source and of a release target, and how a plan names a connection."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

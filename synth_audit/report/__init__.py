@@ -1,7 +1,5 @@
 """From evidence to one HTML file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What remains for people: by criterion, in four paragraphs of an assessment, and what is not known."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

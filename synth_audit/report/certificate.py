@@ -1,7 +1,5 @@
 """The certificate: two pages for the one who signs, and an annex; the report has all numbers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

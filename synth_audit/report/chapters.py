@@ -3,8 +3,6 @@
 Of an audit a reader sees its question, its numbers, its pictures, and what they do not show.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

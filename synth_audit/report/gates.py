@@ -1,7 +1,5 @@
 """Gates and the verdict in words: what a gate found, and what is allowed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

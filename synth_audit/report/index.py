@@ -1,7 +1,5 @@
 """A page over the audits of many tables: what was found, released and approved, and how numbers moved."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Planted leaks: what saw them, how likely a leak is to show, and what the candidate's numbers amount to."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

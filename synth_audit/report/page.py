@@ -1,7 +1,5 @@
 """One self-contained HTML page from a template, as PDF too, and evidence as a notebook shows it."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

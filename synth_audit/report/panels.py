@@ -3,8 +3,6 @@
 The area of a square is the strength of a correlation (full is positive, hollow negative) or a share of rows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

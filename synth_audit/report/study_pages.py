@@ -1,7 +1,5 @@
 """The pages of a sweep and of a calibration: candidates side by side, and measurements against leaks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

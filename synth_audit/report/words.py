@@ -4,8 +4,6 @@ A translation begins here. Pages have theirs in ``reports_templates/``, gates in
 insufficient evidence in ``verdict/insufficient_evidence.py``.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from datetime import datetime, timedelta

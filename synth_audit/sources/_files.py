@@ -1,7 +1,5 @@
 """What sources share: files and their failures, batches, libraries, names of tables in SQL."""
 
-from __future__ import annotations
-
 import fcntl
 import importlib
 import os

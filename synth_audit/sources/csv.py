@@ -1,7 +1,5 @@
 """Comma-separated text files."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections import deque

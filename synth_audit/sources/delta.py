@@ -1,7 +1,5 @@
 """Delta Lake tables, through their own library."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

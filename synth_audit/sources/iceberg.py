@@ -1,7 +1,5 @@
 """Apache Iceberg tables, through their own library and any catalogue that it knows."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What attacks are worth: success rates of guesses, and the risk that is left when luck is taken out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Protocol

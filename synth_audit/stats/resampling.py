@@ -1,7 +1,5 @@
 """Intervals from bootstrap draws, and of games that are played several times."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import NormalDist

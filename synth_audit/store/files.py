@@ -1,7 +1,5 @@
 """Files and folders that appear whole or not at all, and files that others may have written, read safely."""
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 import os

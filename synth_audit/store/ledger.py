@@ -1,7 +1,5 @@
 """What was ever tried on one table and what was ever spent on it, in one file that only grows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Finds evidence by path, by release, or all of a table, and refuses evidence that was altered."""
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from dataclasses import dataclass

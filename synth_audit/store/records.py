@@ -1,7 +1,5 @@
 """Records as strict JSON, and the two that point to the newest audit and to the released one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass

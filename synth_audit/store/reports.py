@@ -1,7 +1,5 @@
 """Reports that were made of the same people, what they say for machines, and whether pages are unaltered."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

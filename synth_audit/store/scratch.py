@@ -1,7 +1,5 @@
 """What is temporary: where it is made, and that nothing of it outlives a run that was killed."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

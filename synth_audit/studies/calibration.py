@@ -1,7 +1,5 @@
 """The full leaky evaluation: every privacy measurement against the share of copied rows, noise or none."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass

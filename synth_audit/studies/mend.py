@@ -1,7 +1,5 @@
 """Looks for the smallest coarsening with which a refused release would pass, and counts what it tried."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """The candidates of a sweep: which there are, and their numbers, scores and choice side by side."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

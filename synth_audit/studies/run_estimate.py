@@ -1,7 +1,5 @@
 """How long a run will take, from two small ones."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping, Sequence

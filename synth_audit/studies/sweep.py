@@ -1,7 +1,5 @@
 """Tries every candidate of a plan on one split, each in its own workspace, and chooses among what passes."""
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """The content hash of a table: independent of row and column order, aware of types and missing values."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Mapping

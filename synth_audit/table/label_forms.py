@@ -1,7 +1,5 @@
 """When two texts are the same label."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from unicodedata import normalize
 

@@ -5,8 +5,6 @@ types say. Here, and nowhere else, is decided which types are read, as which pla
 they may have.
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from datetime import date
 

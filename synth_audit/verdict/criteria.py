@@ -1,7 +1,5 @@
 """Gates that no suite lists; which questions about people were answered, and whether a release is fit."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

@@ -6,8 +6,6 @@ Importing this module registers ``expect_measurement_to_be_within`` and takes se
 inside the functions that need it.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import warnings

@@ -4,8 +4,6 @@ Gates, reports, certificates, the command line and Dagster take their sentences 
 measurement as it is called.
 """
 
-from __future__ import annotations
-
 HEADLINE = "This synthetic table must not be released yet: the evidence is insufficient."
 MEANING = "The interval reaches both sides of the limit, or no number can be relied on. This is not a pass."
 ENDED = "had insufficient evidence"

@@ -3,8 +3,6 @@
 Measurements as gates see them are also a flat table, for the review folder.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Gate suites: found, read, checked and refused before anything is judged."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import Counter

@@ -1,7 +1,5 @@
 """Compares the release, and the control rows as its reference, with train in one way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 

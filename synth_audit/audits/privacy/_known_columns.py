@@ -1,7 +1,5 @@
 """Columns as adversaries who know some of them compare them, and which of them agree with single rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Linkability: can two partial records of one person be joined through the release?"""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Replicated uniques and DiSCO: what statistical offices read of a release, beside control's numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The membership attack of disjoint generative models: trees that tell release rows from real ones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Recognition: who was in the training set? One engine, and one file for each family of views."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

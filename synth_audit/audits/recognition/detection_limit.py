@@ -20,8 +20,6 @@ from the share g on at which
 With q = 1.64 either term under the root is exact where the other is 0.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

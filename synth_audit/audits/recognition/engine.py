@@ -23,8 +23,6 @@ people. The first finds what many views show a little, and is halved since it va
 finds leaks of so few people that halves hold too few, and leaks that one view alone shows clearly.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

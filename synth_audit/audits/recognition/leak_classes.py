@@ -4,8 +4,6 @@ A class is one function from the cells of the people to the cells of the rows th
 pooled columns alone, so every table has every class of which it has the columns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """People and release as the views see them: pooled, in random order, without a word on sides."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence

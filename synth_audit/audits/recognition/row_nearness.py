@@ -15,8 +15,6 @@ frequent can raise T as well: it says that rows are too near, not by which mista
 Source: nearest neighbours as in Schilling 1986; relative nearness as in NNDR, Lowe 2004.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Do training and control people differ by themselves? One classifier for all questions about two groups."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

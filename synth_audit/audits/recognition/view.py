@@ -1,7 +1,5 @@
 """The contract of a view, and every view's scores of the people."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol

@@ -3,8 +3,6 @@
 And the models by name, and how well their predictions fit the truth in all bootstrap resamples at once.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

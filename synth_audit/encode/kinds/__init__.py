@@ -1,7 +1,5 @@
 """Column kinds: one file each, which derives from what kinds of numbers or of labels have in common."""
 
-from __future__ import annotations
-
 from synth_audit.encode.kinds._labels import TextLabels
 from synth_audit.encode.kinds._numbers import Numbers
 from synth_audit.errors import PluginError

@@ -1,7 +1,5 @@
 """What kinds of labels have in common."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """What kinds of numbers have in common."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """True and false."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Labels without an order."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

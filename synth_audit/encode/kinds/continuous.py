@@ -1,7 +1,5 @@
 """Numbers with a fraction."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

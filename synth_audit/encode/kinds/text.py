@@ -1,7 +1,5 @@
 """Free text."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Times of day."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

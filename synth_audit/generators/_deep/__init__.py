@@ -5,8 +5,6 @@ settings alone and must stay fast, so that no settings file imports torch. With 
 file: its settings, how it learns and how it draws.
 """
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING
 

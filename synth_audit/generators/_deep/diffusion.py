@@ -1,7 +1,5 @@
 """Diffusion of row vectors in a few steps, with private gradients."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal

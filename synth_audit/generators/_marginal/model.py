@@ -1,7 +1,5 @@
 """Bayesian networks of cells, from tables of counts, and how rows are drawn from a model of cells."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations

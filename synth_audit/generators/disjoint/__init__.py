@@ -1,7 +1,5 @@
 """Parts of the columns drawn by generators of their own, and joined."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace

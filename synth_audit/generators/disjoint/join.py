@@ -1,7 +1,5 @@
 """Joins rows of parts by a validator, which tells whether parts belong together; it has seen real rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A synthetic table that was made elsewhere, or by a program that is run here."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

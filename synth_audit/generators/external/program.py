@@ -1,7 +1,5 @@
 """Runs a program that reads training rows from one file and writes synthetic rows to another."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

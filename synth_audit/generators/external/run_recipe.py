@@ -5,8 +5,6 @@ files and numbers of a program of ``external``. Exit status 3: the recipe does n
 5: its draw failed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

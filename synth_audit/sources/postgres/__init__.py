@@ -1,7 +1,5 @@
 """PostgreSQL tables, through ADBC: streamed as Arrow, read in one snapshot, replaced in one transaction."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

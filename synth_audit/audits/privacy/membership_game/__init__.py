@@ -1,7 +1,5 @@
 """Membership inference as a game: does a release reveal whether one person was in the training set?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

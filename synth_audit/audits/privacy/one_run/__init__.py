@@ -1,7 +1,5 @@
 """One run: a proven lower bound on the privacy cost, from the random split and no further fit."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Whom claims are made of, on which side chance put them, and scores that use no side."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

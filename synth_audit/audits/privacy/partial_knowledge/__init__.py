@@ -1,7 +1,5 @@
 """Partial knowledge: does the release give people away to one who knows a few of their values?"""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial

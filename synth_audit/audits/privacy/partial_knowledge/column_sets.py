@@ -1,7 +1,5 @@
 """Which sets of known columns are tried: pairs, larger sets, differences, and columns drawn together."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -5,8 +5,6 @@ of forty is found here by a mixture as of record linkage (Fellegi & Sunter 1969)
 who is in train, so whoever is judged by what it finds may have been looked at.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self

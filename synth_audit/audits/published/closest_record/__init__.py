@@ -1,7 +1,5 @@
 """Distance to the closest record: is the release nearer to its training rows than chance allows?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

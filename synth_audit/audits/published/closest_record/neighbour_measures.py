@@ -1,7 +1,5 @@
 """Whose nearest neighbour is it? Identifiability, adversarial accuracy and near hits, each beside control."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Agreement: does one row agree with the person in more than chance allows, whatever else it holds?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Density: has the release more rows near the person than the population would have?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar

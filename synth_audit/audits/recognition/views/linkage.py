@@ -1,7 +1,5 @@
 """Linkage: match weights that are learned from the release, so that renamed labels are followed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Nearness: is a row nearer to the person than rows and other people usually are?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar

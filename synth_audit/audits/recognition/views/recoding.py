@@ -1,7 +1,5 @@
 """Recoding: does a row agree with the person once both are read in other terms?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Words: does one text share unusually many rare words with the person's?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar

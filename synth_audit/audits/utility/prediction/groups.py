@@ -1,7 +1,5 @@
 """What is lost within each category of a column, and on which columns models lean."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

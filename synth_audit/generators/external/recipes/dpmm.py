@@ -28,8 +28,6 @@ Which columns are constant, and which have missing values, dpmm 0.1.9 reads off 
 seed is handed over: its noise would follow from it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

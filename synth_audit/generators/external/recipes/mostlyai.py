@@ -22,8 +22,6 @@
 The engine keeps its work in the folder it is given.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

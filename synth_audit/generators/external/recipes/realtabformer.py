@@ -36,8 +36,6 @@ was learnt is kept as a pickle, which only this interpreter reads back, from the
 it to.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import shutil

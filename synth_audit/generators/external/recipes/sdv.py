@@ -22,8 +22,6 @@
 reads back, from the private folder that it wrote it to.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

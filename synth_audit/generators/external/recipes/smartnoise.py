@@ -23,8 +23,6 @@ that none of it is read off the table; what is not declared is. No seed is hande
 kept as a pickle, which only this interpreter reads back, from the private folder that it wrote it to.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -22,8 +22,6 @@ labels are a label. What was learnt is kept as a pickle, which only this interpr
 private folder that it wrote it to.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
