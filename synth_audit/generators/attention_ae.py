@@ -1,5 +1,7 @@
 """An autoencoder by attention, and a mixture of its codes."""
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass
 from typing import ClassVar

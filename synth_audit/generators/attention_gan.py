@@ -1,5 +1,7 @@
 """A GAN of the codes of an autoencoder by attention."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,5 +1,7 @@
 """A variational autoencoder by attention."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,5 +1,7 @@
 """A conditional GAN for mixed tables."""
 
+from __future__ import annotations
+
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import ClassVar

@@ -1,5 +1,7 @@
 """A private autoencoder, and a private GAN that draws its codes."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any, ClassVar
 

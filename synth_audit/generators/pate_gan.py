@@ -1,5 +1,7 @@
 """A GAN whose discriminator learns from the noisy votes of teachers, each of which saw other rows."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,5 +1,7 @@
 """Diffusion of mixed tables without protection."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import ClassVar
 

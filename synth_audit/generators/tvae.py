@@ -1,5 +1,7 @@
 """A variational autoencoder for mixed tables."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar

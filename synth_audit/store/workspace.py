@@ -192,6 +192,16 @@ class Workspace:
             )
         return self.audit(pointer.digest)
 
+    @property
+    def evidence(self) -> Path:
+        """The evidence file of the newest audit."""
+        return self.newest.evidence
+
+    @property
+    def report(self) -> Path:
+        """The report of the newest audit."""
+        return self.newest.report
+
     def candidate(self, slug: str) -> Workspace:
         """The workspace of one candidate of a sweep."""
         return Workspace(self.candidates / slug, owner=self, place=f"{self.candidates.name}/{slug}")

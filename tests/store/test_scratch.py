@@ -175,9 +175,9 @@ def test_a_program_is_not_handed_the_key_of_evidence(monkeypatch, tmp_path):
     monkeypatch.setenv("SYNTH_AUDIT_EVIDENCE_KEY", "00" * 32)
     monkeypatch.setenv("WAREHOUSE_PASSWORD", "its own")
     asks = "import os, sys; sys.exit(3 if 'SYNTH_AUDIT_EVIDENCE_KEY' in os.environ else 0)"
-    assert _run([sys.executable, "-c", asks], tmp_path, 60) == 0
+    assert _run([sys.executable, "-c", asks], tmp_path, 60, shown=False, where="x") == 0
     asks = asks.replace("SYNTH_AUDIT_EVIDENCE_KEY", "WAREHOUSE_PASSWORD")
-    assert _run([sys.executable, "-c", asks], tmp_path, 60) == 3
+    assert _run([sys.executable, "-c", asks], tmp_path, 60, shown=False, where="x") == 3
 
 
 RUN = """

@@ -1,5 +1,7 @@
 """Generators by attention over the columns of a row and the rows of a batch: settings, encoder, heads."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,5 +1,7 @@
 """Diffusion of row vectors in a few steps, with private gradients."""
 
+from __future__ import annotations
+
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
@@ -8,10 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Floats32
 from synth_audit.generators._deep import functional, networks, torch
-from synth_audit.generators._deep.network_model import (
-    NetworkModel,
-    ProtectedNetwork,
-)
+from synth_audit.generators._deep.network_model import NetworkModel, ProtectedNetwork
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import Count, FitContext, Rate, Share, Size
