@@ -45,7 +45,12 @@ SAMPLE_PLAN = {
         "purpose": "To show what a reader of this documentation gets",
         "recipient": "Anybody",
         "environment": "A public page",
+        "controller": "The authors of synth-audit",
+        "legal_basis": "None needed: the people are made up",
+        "special_categories": "Health, of people who do not exist",
         "owner": "The authors of synth-audit",
+        "contact": "The issue tracker of synth-audit",
+        "reviewer": "A reader of this page",
     },
 }
 
