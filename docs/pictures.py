@@ -41,6 +41,7 @@ SAMPLES = {"pass": "good", "refusal": "bad"}
 SAMPLE_PLAN = {
     "name": "stroke",
     "columns": {"stroke": {"role": "target"}},
+    "split": {"made_elsewhere": "random"},
     "review": {
         "purpose": "To show what a reader of this documentation gets",
         "recipient": "Anybody",
@@ -51,6 +52,8 @@ SAMPLE_PLAN = {
         "owner": "The authors of synth-audit",
         "contact": "The issue tracker of synth-audit",
         "reviewer": "A reader of this page",
+        "review_on": "2027-10-01",
+        "valid_until": "2027-11-30",
     },
 }
 
@@ -58,9 +61,9 @@ SAMPLE_PLAN = {
 def samples() -> None:
     """Write ``docs/samples/<name>.html`` and ``<name>-certificate.html`` for each name in ``SAMPLES``."""
     with TemporaryDirectory() as made:
-        os.environ["XDG_STATE_HOME"] = made  # an account that has audited nothing before
         files = api.sample(made)
         for name, release in SAMPLES.items():
+            os.environ["XDG_STATE_HOME"] = f"{made}/{name}-account"  # one that has audited nothing before
             out, page = Path(made, name), HERE / "samples" / f"{name}.html"
             api.audit(files["train"], files["control"], files[release], SAMPLE_PLAN, out=out)
             page.parent.mkdir(exist_ok=True)

@@ -196,10 +196,10 @@ class GateView:
         if about is None or about.column:
             return ""
         if self.unit == units.SECRETS:
-            alike = [
+            own = [
                 m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == units.PEOPLE
             ]
-            guessed = [m for m in alike if m.unit == units.PEOPLE and not m.id.derived_from and m.finite]
+            guessed = [m for m in own if m.id.column and m.id.derived_from is None and m.finite]
             secrets = dict.fromkeys(m.id.column for m in sorted(guessed, key=lambda m: -m.value))
             return f"Secrets: {first_few([*secrets], COLUMNS_SHOWN)}." if secrets else ""
         hit = next((g.columns for g in self.evidence.records.groups if g.id.audit == about.audit), ())

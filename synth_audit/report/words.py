@@ -331,7 +331,7 @@ def share_of_people(share: float, evidence: Evidence) -> str:
 
 def found(least: str) -> str:
     """What a detection limit says, given the leak in people."""
-    return f"A leak of {least} would have been found {SURELY}."
+    return f"A leak of {least} would have been found {SURELY}, except rows mixed of two people."
 
 
 def people_interval(low: float, high: float, rows: int, suppression: int) -> str:

@@ -292,6 +292,7 @@ def test_a_finding_names_the_columns_or_secrets_that_evidence_knows(build: Modul
         build.measurement(f"inference.{name}", value, 0.01, column=column, unit=unit)
         for name, column, value, unit in (
             ("overall", "", 0.5, "share of secrets"),
+            ("excess_people", "", 0.9, "share of people"),
             ("risk", "sex", 0.3, "share of people"),
             ("risk", "age", 0.6, "share of people"),
         )

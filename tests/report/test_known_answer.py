@@ -107,7 +107,7 @@ def test_classes_of_leak_are_told_with_their_detection_limits(build: ModuleType)
 
     page = told(limit("", 0.05), limit("near_copies", 0.05), limit("mixtures", 1.0))
     assert "A leak of 5.0 % of the training people (1,954 of 39,084) would have been found with 95 %" in page
-    assert "probability. No detection limit is established for: mixed rows." in page
+    assert "people. No detection limit is established for: mixed rows." in page
     assert "changed a little 5.0 % of the training people (1,954 of 39,084) Mixed rows: parts of" in page
     assert "two people in one row not established" in page
     assert "No detection limit is established." in told(limit("", 1.0))
