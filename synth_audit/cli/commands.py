@@ -203,9 +203,8 @@ def _told(error: Exception) -> int:
                 )
             )
             return Exit.AUDIT_ERROR
-    return terminal.complain_of_unexpected(
-        error
-    )  # its text may hold a cell value, so only kind and place are shown
+    # Its text may hold a cell value, so only kind and place are shown.
+    return terminal.complain_of_unexpected(error)
 
 
 def _show_usage(error: click.ClickException) -> None:
