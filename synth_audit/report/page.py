@@ -146,7 +146,7 @@ def _split(evidence: Evidence) -> str:
         return ""
     review, split = (evidence.plan.get(key) or {} for key in ("review", "split"))
     if split.get("made_elsewhere"):
-        return f" The {review.get('owner') or 'plan'} states that chance alone chose the control set."
+        return f" Chance alone chose the control set, as stated by: {review.get('owner') or 'the plan'}."
     return " Assumed: the control set is a random sample of the same population."
 
 

@@ -574,7 +574,7 @@ def test_it_says_how_the_control_set_came_about(build: ModuleType) -> None:
 
     assert said(name="t").endswith("Assumed: the control set is a random sample of the same population.")
     by_chance = said(name="t", split={"made_elsewhere": "random"}, review={"owner": "registry"})
-    assert by_chance.endswith("The registry states that chance alone chose the control set.")
+    assert by_chance.endswith("Chance alone chose the control set, as stated by: registry.")
     assert "control set" not in said(name="t", source={"path": "t.csv"})
 
 
