@@ -1,7 +1,7 @@
 """Commands that read evidence again: pages, checks and comparisons."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -9,6 +9,9 @@ import synth_audit as api
 from synth_audit.cli import commands, terminal
 from synth_audit.cli.commands import FILE, CommandJob, main
 from synth_audit.cli.terminal import Exit, say, say_json, say_whole, verify_code
+
+if TYPE_CHECKING:
+    from synth_audit.inputs import Running
 
 JOB = CommandJob.INSPECT
 
@@ -92,7 +95,9 @@ def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | No
 @commands.candidate
 @commands.running
 @commands.as_json
-def rerun(plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: Any) -> Exit:
+def rerun(
+    plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: "Unpack[Running]"
+) -> Exit:
     """Repeat a run and compare it with its evidence.
 
     With the salt in restricted/, the split, seeded fits, draws and all measurements come out the same to the
