@@ -24,7 +24,7 @@ from synth_audit.store.approvals import Approval
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.locate import LocatedEvidence, released_evidence
 from synth_audit.store.reports import WRITTEN_BY, Marks, audit_marks, certificate_as_written, read_marks
-from synth_audit.verdict import insufficient_evidence as lacking
+from synth_audit.text import listed
 from synth_audit.verdict.criteria import ANSWERS, CONTRACT, CRITERIA, Answer, AnswerState, answers
 
 COMPARED_WITH = "data-compared-with"
@@ -177,13 +177,12 @@ class Cause:
 
     @property
     def sentence(self) -> str:
-        """What the first found, in people where it counts them, and which others followed."""
+        """What the first found, in people where it counts them, and what the others found."""
         found = finding_of(self.first)
         in_people = self.first.found_in_people if found == self.first.found else found
         text = f"{words.RESULT_WORDS[self.result]}: {in_people}. {self.first.columns}".strip()
         if self.others and self.about != _VALUES:
-            also = "Also failed" if self.result is Result.FAIL else f"Also {lacking.ENDED}"
-            text += f" {also}: {judged.titles(self.others)}."
+            text += f" Also: {judged.first_findings([finding_of(g) for g in self.others])}."
         return text
 
 
@@ -201,7 +200,7 @@ def _closest_call(risks: Sequence[ResidualRisk]) -> Iterator[str]:
     for gate in remaining.nearest_first(deciding)[:1]:
         risk = next(r for r in risks if r.gate is gate)
         found = finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {risk.people}"
-        yield f"Closest to its limit: {found}."
+        yield f"Closest to its limit: {found}. Annex A has the limit and its reason."
 
 
 def _by_cause(evidence: Evidence) -> tuple[Cause, ...]:
@@ -302,20 +301,20 @@ def _waiting(evidence: Evidence, approvals: Sequence[Approval]) -> str:
     return f"{found} of {words.counted(needed, 'approval')} by different people"
 
 
-def _settings(evidence: Evidence) -> str:
+def _settings(evidence: Evidence) -> tuple[str, ...]:
     """The settings of audits and gates that the plan states, and the audits, where it lists them."""
     stated = {key: value for key, value in evidence.plan.items() if key not in _OF_THE_TABLE}
     audits = stated.pop("audits", ())
     found = [f"audits = {', '.join(audit['name'] for audit in audits)}"] if audits else []
-    found += [setting + _meaning(setting.partition(" = ")[0]) for setting in _flat("", stated)]
+    found += [_meaning(setting.partition(" = ")[0]) + setting for setting in _flat("", stated)]
     for audit in audits:
         found += _flat(f"{audit['name']}.", audit.get("config", {}))
     more = f"{words.counted(len(found) - _MOST_SETTINGS, 'more setting')} in the report"
-    return "; ".join([*found[:_MOST_SETTINGS], *([more] * (len(found) > _MOST_SETTINGS))]) or "none"
+    return (*found[:_MOST_SETTINGS], *([more] * (len(found) > _MOST_SETTINGS)))
 
 
 def _meaning(setting: str) -> str:
-    """`` (share of entities kept from the generator)`` for ``split.control``; empty where none is known."""
+    """``Share of entities kept from the generator: `` for ``split.control``; empty where none is known."""
     models: tuple[Any, ...] = (Plan,)
     text = ""
     for key in setting.split("."):
@@ -326,7 +325,7 @@ def _meaning(setting: str) -> str:
             return ""
         text, annotation = fields[key].description or "", fields[key].annotation
         models = (annotation, *get_args(annotation))
-    return f" ({text})" if text else ""
+    return words.sentence(text, end=": ") if text else ""
 
 
 def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -339,18 +338,27 @@ def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class DemandRow:
-    """One demand of a guideline: measured or not, where or why not, and what became of its criterion."""
+    """One demand of a guideline: measured or not, where or why not, and what became of its criteria."""
 
     demand: str
     measured: bool
     where: str
-    answer: Answer | None
+    answers: tuple[Answer, ...]
 
     @property
     def done(self) -> str:
         """``tried`` where it was done without a usable outcome."""
-        open_ = self.answer is not None and self.answer.state is AnswerState.INSUFFICIENT
+        open_ = {a.state for a in self.answers} == {AnswerState.INSUFFICIENT}
         return ("tried" if open_ else "yes") if self.measured else "no"
+
+    @property
+    def outcomes(self) -> Iterator[tuple[str, str]]:
+        """Each state with its kind, and of several criteria those that it is of."""
+        for state in AnswerState:
+            mine = [a for a in self.answers if a.state is state]
+            of = f": {listed([a.criterion for a in mine])}" if len(self.answers) > 1 else ""
+            if mine:
+                yield mine[0].kind, f"{state.capitalize()}{of}"
 
 
 @dataclass(frozen=True)
@@ -380,14 +388,14 @@ def guidelines(evidence: Evidence, said: Mapping[str, str]) -> tuple[Guideline, 
     Args:
         said: by section, where it stands; a section that says nothing is left out.
     """
-    asked = {a.criterion: a for a in answers(evidence.outcomes, evidence.gates.results)}
+    known = answers(evidence.outcomes, evidence.gates.results)
     return tuple(
         Guideline(
             framework["name"],
             framework["source"],
             framework.get("checked", ""),
             tuple(
-                DemandRow(d["demand"], *_measured(d, evidence, said), asked.get(d.get("criterion")))
+                DemandRow(d["demand"], *_measured(d, evidence, said), _asked(d, evidence, known))
                 for d in framework["demands"]
             ),
         )
@@ -410,6 +418,13 @@ def _measured(demand: Mapping[str, Any], evidence: Evidence, said: Mapping[str, 
     if measured:
         return True, f"Report: {', '.join(measured)}"
     return False, demand.get("open", "no audit of this run measures it")
+
+
+def _asked(demand: Mapping[str, Any], evidence: Evidence, known: Iterable[Answer]) -> tuple[Answer, ...]:
+    """The criteria that the audits of a demand are about."""
+    asked = _audits(demand, evidence)
+    about = {o.info.risk for o in evidence.outcomes if o.info is not None and o.audit in asked}
+    return tuple(a for a in known if a.criterion in about | {demand.get("criterion")})
 
 
 def _audits(demand: Mapping[str, Any], evidence: Evidence) -> set[str]:

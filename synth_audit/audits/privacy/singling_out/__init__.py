@@ -325,8 +325,8 @@ def exact_values(trial: PredicateTrial, level: float) -> tuple[list[measurement.
         return found, []
     more = f" and {len(columns) - _NAMED} more" if len(columns) > _NAMED else ""
     return found, [
-        f"columns that leave with exact values of real people: {', '.join(columns[:_NAMED])}{more}. No row "
-        "need be copied for that: a value that one person alone has tells that the person was in train. "
+        f"columns with exact values of real people: {', '.join(columns[:_NAMED])}{more}. A value that only "
+        "one person has shows that this person was in the training set, even where no row is copied. "
         "Round these columns or put their values into coarser classes"
     ]
 
@@ -494,9 +494,7 @@ class SinglingOut:
             betrayed, notes = exact_values(made[UNIVARIATE], level)
             measured += betrayed
         if few := [setting for setting, trial in tried.items() if len(trial) < self.n_minimum]:
-            notes.append(
-                f"{', '.join(few)}: too few unique predicates were found to judge this setting by itself"
-            )
+            notes.append(f"too few descriptions to judge each of these attacks alone: {', '.join(few)}")
         if control.shape[1] < train.shape[1]:
             notes.append(
                 "control is smaller than train: control rows took the place of as many training rows, and "
