@@ -421,10 +421,11 @@ def _measured(demand: Mapping[str, Any], evidence: Evidence, said: Mapping[str, 
 
 
 def _asked(demand: Mapping[str, Any], evidence: Evidence, known: Iterable[Answer]) -> tuple[Answer, ...]:
-    """The criteria that the audits of a demand are about."""
-    asked = _audits(demand, evidence)
-    about = {o.info.risk for o in evidence.outcomes if o.info is not None and o.audit in asked}
-    return tuple(a for a in known if a.criterion in about | {demand.get("criterion")})
+    """The criterion of a demand, or those that its audits are about, if any of them gave a number."""
+    asked = [o for o in evidence.outcomes if o.audit in _audits(demand, evidence)]
+    measured = any(map(has_numbers, asked))
+    about = {demand.get("criterion"), *(o.info.risk for o in asked if o.info and measured)}
+    return tuple(a for a in known if a.criterion in about)
 
 
 def _audits(demand: Mapping[str, Any], evidence: Evidence) -> set[str]:
