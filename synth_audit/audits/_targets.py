@@ -132,15 +132,6 @@ class AttackerLimit:
             epsilon, delta = of_replacing(epsilon, delta)
         return cls(label, epsilon, delta)
 
-    def most_found(self, false_alarms: float) -> float:
-        """The largest rate of detection at a rate of false alarms."""
-        return most_found(false_alarms, self.epsilon, self.delta)
-
-    @property
-    def most_advantage(self) -> float:
-        """The largest difference between the two rates."""
-        return most_advantage(self.epsilon, self.delta)
-
 
 def most_found(false_alarms: float, epsilon: float, delta: float) -> float:
     """The largest true-positive rate at a rate of false alarms, ``min(1, e^ε f + δ, 1 − e^−ε (1 − δ − f))``.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -57,7 +57,16 @@ def sample(folder: Path) -> Exit:
 @commands.out
 @commands.running
 @commands.as_json
-def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exit:
+def audit(
+    train: Path,
+    control: Path,
+    synthetic: Path,
+    plan: Path | None,
+    only: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+    **running: Unpack[commands.Running],
+) -> Exit:
     """Audit a synthetic file made elsewhere.
 
     TRAIN holds the real rows that the generator learned from. CONTROL holds real rows of the same population
@@ -69,7 +78,7 @@ def audit(synthetic: Path, out: Path | None, as_json: bool, **given: Any) -> Exi
       synth-audit audit train.parquet control.parquet synthetic.parquet --out audit
       synth-audit audit train.csv control.csv synthetic.csv --plan plan.yaml --only exact_match
     """
-    evidence = terminal.watched(api.audit, synthetic=synthetic, out=out, **given)
+    evidence = terminal.watched(api.audit, train, control, synthetic, plan, only=only, out=out, **running)
     files = terminal.files_of(out) if out else []
     terminal.show_evidence(evidence, files, as_json=as_json)
     if out is None:
@@ -117,7 +126,7 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
 @commands.out
 @commands.running
 @commands.as_json
-def exposure(plan: Path, out: Path | None, as_json: bool, **running: Any) -> Exit:
+def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[commands.Running]) -> Exit:
     """Attack the releases of a table together.
 
     Several releases may each pass and together still reveal a person. Audited as one table are the current
@@ -148,7 +157,18 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Any) -> Exi
 @commands.out
 @commands.running
 @commands.as_json
-def calibrate(out: Path | None, as_json: bool, **given: Any) -> Exit:
+def calibrate(
+    train: Path,
+    control: Path,
+    plan: Path | None,
+    steps: int,
+    noise: bool,
+    only: tuple[str, ...],
+    seed: int | None,
+    out: Path | None,
+    as_json: bool,
+    **running: Unpack[commands.Running],
+) -> Exit:
     """Show how the privacy audits answer leaks.
 
     Copies of training records are planted in a release of control records, from none to all rows, with and
@@ -158,7 +178,8 @@ def calibrate(out: Path | None, as_json: bool, **given: Any) -> Exit:
     Example:
       synth-audit calibrate train.parquet control.parquet --only closest_record --no-noise --out audit
     """
-    found = terminal.watched(api.calibrate, out=out, **given)
+    settings = {"steps": steps, "noise": noise, "only": only, "seed": seed, "out": out}
+    found = terminal.watched(api.calibrate, train, control, plan, **settings, **running)
     files = [out / "review" / name for name in ("calibration.html", "calibration.json")] if out else []
     if as_json:
         say_json(found)

@@ -1,7 +1,7 @@
 """Commands that read evidence again: pages, checks and comparisons."""
 
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 import click
 
@@ -92,7 +92,9 @@ def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | No
 @commands.candidate
 @commands.running
 @commands.as_json
-def rerun(plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: Any) -> Exit:
+def rerun(
+    plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: "Unpack[commands.Running]"
+) -> Exit:
     """Repeat a run and compare it with its evidence.
 
     With the salt in restricted/, the split, seeded fits, draws and all measurements come out the same to the

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
@@ -81,7 +81,7 @@ def init(
 @commands.plan
 @commands.running
 @commands.as_json
-def estimate(plan: Path, as_json: bool, **running: Any) -> Exit:
+def estimate(plan: Path, as_json: bool, **running: Unpack[commands.Running]) -> Exit:
     """Say how long a run of a plan should take.
 
     Runs it on small parts of its table, of 1,000 and 4,000 rows, and extrapolates. Nothing is kept,
@@ -113,7 +113,9 @@ def estimate(plan: Path, as_json: bool, **running: Any) -> Exit:
 @click.option("--no-release", is_flag=True, help="Stop after the report.")
 @commands.running
 @commands.as_json
-def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Any) -> Exit:
+def run(
+    plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Unpack[commands.Running]
+) -> Exit:
     """Go the whole way for one table.
 
     Pull, split, generate, audit, gate, report and, on a pass, release.
@@ -144,7 +146,9 @@ def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running
 @click.option("--fresh", is_flag=True, help="Pull the source again and keep no candidate of earlier sweeps.")
 @commands.running
 @commands.as_json
-def frontier(plan: Path, out: Path | None, fresh: bool, as_json: bool, **running: Any) -> Exit:
+def frontier(
+    plan: Path, out: Path | None, fresh: bool, as_json: bool, **running: Unpack[commands.Running]
+) -> Exit:
     """Try several generators and choose among those that pass.
 
     Sweeps the settings and generators under `frontier` in the plan; a vine without them climbs its
@@ -239,7 +243,14 @@ def _next_step(found: FrontierRecord, command: str) -> str:
 @click.option("--write", type=FILE, help="Plan file to write on success, in the folder of PLAN.")
 @commands.running
 @commands.as_json
-def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **given: Any) -> Exit:
+def mend(
+    plan: Path,
+    out: Path | None,
+    tries: int,
+    write: Path | None,
+    as_json: bool,
+    **running: Unpack[commands.Running],
+) -> Exit:
     """Find the smallest coarsening that passes, and verify it.
 
     Starts from the newest audit of PLAN, if it was refused for exact values of single columns or for novel
@@ -258,7 +269,7 @@ def mend(plan: Path, out: Path | None, write: Path | None, as_json: bool, **give
     if write is not None:
         api.refuse_mended_place(plan, write)
     workspace = workspace_of(plan, out)
-    found = terminal.watched(api.mend, plan, workspace.root, **given)
+    found = terminal.watched(api.mend, plan, workspace.root, tries=tries, **running)
     if as_json:
         say_json(found)
     else:

@@ -184,11 +184,10 @@ def reasons(evidence: Evidence) -> list[str]:
 
 def _answers(evidence: Evidence) -> dict[str, str]:
     """The verdict, and the two answers behind it."""
-    return {
-        "verdict": str(evidence.verdict),
-        "safe to release": evidence.gates.safe.answer,
-        "fit for purpose": str(evidence.fitness),
-    }
+    from synth_audit.report.gates import two_answers
+
+    answers = {question.label.lower(): question.answer for question in two_answers(evidence)}
+    return {"verdict": str(evidence.verdict), **answers}
 
 
 def pages(table: TableEntry, evidence: Evidence) -> Metadata:

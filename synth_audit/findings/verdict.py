@@ -70,6 +70,7 @@ class GateResult:
         every: all measurements of that quantity were judged.
         bound: what was compared: ``upper`` or ``lower`` end of the interval, ``both``, or the ``value``.
         explanation: why the result is what it is; advice: what to do about it.
+        unusable: why the number decides nothing; empty where it can be used.
         n_needed: attacks or rows that would probably decide an undecided gate.
         fitness: the gate decides whether the release is fit for purpose; it blocks only as :data:`FITNESS`.
     """
@@ -92,6 +93,7 @@ class GateResult:
     maximum: float | None = None
     n_needed: int | None = None
     fitness: bool = False
+    unusable: str = ""
 
     @property
     def measured(self) -> str:

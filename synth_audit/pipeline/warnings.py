@@ -130,13 +130,14 @@ def about_draws(table: TrainingTable | None, salt: Salt) -> Iterator[str]:
     """
     if table is None:
         yield (
-            "this account has no folder to remember the training table in, so that another workspace would "
-            "draw anew; XDG_STATE_HOME names one"
+            "this account has no folder to remember the training table in. In another workspace the audits "
+            "would draw other random numbers; XDG_STATE_HOME names such a folder"
         )
     elif table.salt != salt:
         yield (
-            "this training table was audited in another workspace before; its random draws are repeated, so "
-            f"that nobody can draw until a release passes (commitment {table.salt.commitment[:12]})"
+            "this training table was audited in another workspace before, and audits draw the same random "
+            "numbers here. So no other workspace can make a release pass by chance (commitment "
+            f"{table.salt.commitment[:12]})"
         )
 
 

@@ -309,8 +309,8 @@ class SplitSpec(Section):
     control: float = Field(default=0.2, gt=0, lt=1, description="share of entities kept from the generator")
     made_elsewhere: Literal["random"] | None = Field(
         default=None,
-        description="of train and control that come as files: `random` states that chance alone, entity by "
-        "entity, decided which is which, and that nobody who made the release knew control",
+        description="`random`: train and control come as files, chance alone divided them, entity by entity, "
+        "and those who made the release did not know control",
     )
 
 

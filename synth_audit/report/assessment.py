@@ -71,7 +71,9 @@ class ResidualRisk:
             return ""
         told = f"{words.sentence(finding_of(self.gate))} {self.gate.columns}".strip()
         if self.as_if:
-            told += f" Copying {self.as_if} of the rows would give the same number."
+            told += (
+                f" A release with {self.as_if} of its rows copied, each from another person, gives this too."
+            )
         if self.shows_leaks and not _is_limit(self.gate):
             least = words.people(self.found_from, train_people(self.evidence), self.evidence.suppression)
             told += f" {words.found(f'{least} people or more')}"
@@ -253,6 +255,7 @@ def not_measured(evidence: Evidence, risks: Sequence[ResidualRisk]) -> tuple[str
         *([leaks] if hidden else ()),
         *silent[:_MOST_NAMED],
         *([more] if len(silent) > _MOST_NAMED else ()),
+        *filter(None, [words.identifiers(evidence)]),
         words.UNTRIED,
     )
 

@@ -15,16 +15,14 @@ from synth_audit.plan.plan import Plan
 from synth_audit.report import assessment as remaining
 from synth_audit.report import gates as judged
 from synth_audit.report import words
-from synth_audit.report.assessment import ResidualRisk, finding_of
 from synth_audit.report.chapters import Fact, has_numbers
-from synth_audit.report.gates import GateView, gates_of
 from synth_audit.report.known_answer import sharpness
 from synth_audit.report.page import alerts_of, page, subject_of
 from synth_audit.store.approvals import Approval
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.locate import LocatedEvidence, released_evidence
 from synth_audit.store.reports import WRITTEN_BY, Marks, audit_marks, certificate_as_written, read_marks
-from synth_audit.verdict import insufficient_evidence as lacking
+from synth_audit.text import listed
 from synth_audit.verdict.criteria import ANSWERS, CONTRACT, CRITERIA, Answer, AnswerState, answers
 
 COMPARED_WITH = "data-compared-with"
@@ -172,36 +170,39 @@ class Cause:
 
     result: Result
     about: str
-    first: GateView
-    others: tuple[GateView, ...]
+    first: judged.GateView
+    others: tuple[judged.GateView, ...]
 
     @property
     def sentence(self) -> str:
-        """What the first found, in people where it counts them, and which others followed."""
-        found = finding_of(self.first)
+        """What the first found, in people where it counts them, and what the others found."""
+        found = remaining.finding_of(self.first)
         in_people = self.first.found_in_people if found == self.first.found else found
         text = f"{words.RESULT_WORDS[self.result]}: {in_people}. {self.first.columns}".strip()
         if self.others and self.about != _VALUES:
-            also = "Also failed" if self.result is Result.FAIL else f"Also {lacking.ENDED}"
-            text += f" {also}: {judged.titles(self.others)}."
+            text += f" Also: {judged.first_findings([remaining.finding_of(g) for g in self.others])}."
         return text
 
 
-def _reasons(evidence: Evidence, risks: Sequence[ResidualRisk], stopped: Sequence[Cause]) -> tuple[str, ...]:
+def _reasons(
+    evidence: Evidence, risks: Sequence[remaining.ResidualRisk], stopped: Sequence[Cause]
+) -> tuple[str, ...]:
     """Why the verdict is what it is: what failed or is open, by cause, or what came nearest to a limit."""
     blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
     if stopped or blockers:
         return (*(cause.sentence for cause in stopped), *blockers)
-    return (judged.tally(gates_of(evidence)), *_closest_call(risks))
+    return (judged.tally(judged.gates_of(evidence)), *_closest_call(risks))
 
 
-def _closest_call(risks: Sequence[ResidualRisk]) -> Iterator[str]:
+def _closest_call(risks: Sequence[remaining.ResidualRisk]) -> Iterator[str]:
     """The criterion whose number came nearest to its limit, in people where it counts them."""
     deciding = [r.gate for r in risks if r.gate is not None and r.gate.result.blocking]
     for gate in remaining.nearest_first(deciding)[:1]:
         risk = next(r for r in risks if r.gate is gate)
-        found = finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {risk.people}"
-        yield f"Closest to its limit: {found}."
+        found = (
+            remaining.finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {risk.people}"
+        )
+        yield f"Closest to its limit: {found}. Annex A has the limit and its reason."
 
 
 def _by_cause(evidence: Evidence) -> tuple[Cause, ...]:
@@ -210,7 +211,7 @@ def _by_cause(evidence: Evidence) -> tuple[Cause, ...]:
     Suites list gates from the most direct harm on, and what follows from the same cause is only named.
     """
     risks = {o.audit: o.info.risk for o in evidence.outcomes if o.info is not None}
-    causes: dict[tuple[Result, str], list[GateView]] = {}
+    causes: dict[tuple[Result, str], list[judged.GateView]] = {}
     # What the gate on answers says, each criterion says by itself.
     stopped = [g for g in judged.obstacles(evidence) if g.result.gate != ANSWERS]
     for gate in stopped:
@@ -223,15 +224,15 @@ def _by_cause(evidence: Evidence) -> tuple[Cause, ...]:
     return tuple(found)
 
 
-def _limits(evidence: Evidence) -> tuple[tuple[str, GateView], ...]:
+def _limits(evidence: Evidence) -> tuple[tuple[str, judged.GateView], ...]:
     """Gates on the criteria, then every other that decides, so that none is counted and not listed."""
     listed = [(c, gate) for c in CRITERIA for gate in remaining.gates_on(evidence, c)]
     places = {gate.place for _, gate in listed}
-    others = [g for g in gates_of(evidence) if g.result.blocking and g.place not in places]
+    others = [g for g in judged.gates_of(evidence) if g.result.blocking and g.place not in places]
     return (*listed, *(("other", gate) for gate in others))
 
 
-def _about(gate: GateView, risks: Mapping[str, str]) -> str:
+def _about(gate: judged.GateView, risks: Mapping[str, str]) -> str:
     """What gates of one cause have in common: the criterion, or the form of values."""
     about = gate.result.measurement
     if gate.result.gate == CONTRACT or (about is not None and gate.unit == "flag"):
@@ -302,20 +303,20 @@ def _waiting(evidence: Evidence, approvals: Sequence[Approval]) -> str:
     return f"{found} of {words.counted(needed, 'approval')} by different people"
 
 
-def _settings(evidence: Evidence) -> str:
+def _settings(evidence: Evidence) -> tuple[str, ...]:
     """The settings of audits and gates that the plan states, and the audits, where it lists them."""
     stated = {key: value for key, value in evidence.plan.items() if key not in _OF_THE_TABLE}
     audits = stated.pop("audits", ())
     found = [f"audits = {', '.join(audit['name'] for audit in audits)}"] if audits else []
-    found += [setting + _meaning(setting.partition(" = ")[0]) for setting in _flat("", stated)]
+    found += [_meaning(setting.partition(" = ")[0]) + setting for setting in _flat("", stated)]
     for audit in audits:
         found += _flat(f"{audit['name']}.", audit.get("config", {}))
     more = f"{words.counted(len(found) - _MOST_SETTINGS, 'more setting')} in the report"
-    return "; ".join([*found[:_MOST_SETTINGS], *([more] * (len(found) > _MOST_SETTINGS))]) or "none"
+    return (*found[:_MOST_SETTINGS], *([more] * (len(found) > _MOST_SETTINGS)))
 
 
 def _meaning(setting: str) -> str:
-    """`` (share of entities kept from the generator)`` for ``split.control``; empty where none is known."""
+    """``Share of entities kept from the generator: `` for ``split.control``; empty where none is known."""
     models: tuple[Any, ...] = (Plan,)
     text = ""
     for key in setting.split("."):
@@ -326,7 +327,7 @@ def _meaning(setting: str) -> str:
             return ""
         text, annotation = fields[key].description or "", fields[key].annotation
         models = (annotation, *get_args(annotation))
-    return f" ({text})" if text else ""
+    return words.sentence(text, end=": ") if text else ""
 
 
 def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
@@ -339,18 +340,27 @@ def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class DemandRow:
-    """One demand of a guideline: measured or not, where or why not, and what became of its criterion."""
+    """One demand of a guideline: measured or not, where or why not, and what became of its criteria."""
 
     demand: str
     measured: bool
     where: str
-    answer: Answer | None
+    answers: tuple[Answer, ...]
 
     @property
     def done(self) -> str:
         """``tried`` where it was done without a usable outcome."""
-        open_ = self.answer is not None and self.answer.state is AnswerState.INSUFFICIENT
+        open_ = {a.state for a in self.answers} == {AnswerState.INSUFFICIENT}
         return ("tried" if open_ else "yes") if self.measured else "no"
+
+    @property
+    def outcomes(self) -> Iterator[tuple[str, str]]:
+        """Each state with its kind, and of several criteria those that it is of."""
+        for state in AnswerState:
+            mine = [a for a in self.answers if a.state is state]
+            of = f": {listed([a.criterion for a in mine])}" if len(self.answers) > 1 else ""
+            if mine:
+                yield mine[0].kind, f"{state.capitalize()}{of}"
 
 
 @dataclass(frozen=True)
@@ -380,14 +390,14 @@ def guidelines(evidence: Evidence, said: Mapping[str, str]) -> tuple[Guideline, 
     Args:
         said: by section, where it stands; a section that says nothing is left out.
     """
-    asked = {a.criterion: a for a in answers(evidence.outcomes, evidence.gates.results)}
+    known = answers(evidence.outcomes, evidence.gates.results)
     return tuple(
         Guideline(
             framework["name"],
             framework["source"],
             framework.get("checked", ""),
             tuple(
-                DemandRow(d["demand"], *_measured(d, evidence, said), asked.get(d.get("criterion")))
+                DemandRow(d["demand"], *_measured(d, evidence, said), _asked(d, evidence, known))
                 for d in framework["demands"]
             ),
         )
@@ -410,6 +420,14 @@ def _measured(demand: Mapping[str, Any], evidence: Evidence, said: Mapping[str, 
     if measured:
         return True, f"Report: {', '.join(measured)}"
     return False, demand.get("open", "no audit of this run measures it")
+
+
+def _asked(demand: Mapping[str, Any], evidence: Evidence, known: Iterable[Answer]) -> tuple[Answer, ...]:
+    """The criterion of a demand, or those that its audits are about, if any of them gave a number."""
+    asked = [o for o in evidence.outcomes if o.audit in _audits(demand, evidence)]
+    measured = any(map(has_numbers, asked))
+    about = {demand.get("criterion"), *(o.info.risk for o in asked if o.info and measured)}
+    return tuple(a for a in known if a.criterion in about)
 
 
 def _audits(demand: Mapping[str, Any], evidence: Evidence) -> set[str]:

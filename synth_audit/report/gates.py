@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from synth_audit.findings import measurement as units
 from synth_audit.findings.measurement import Measurement, MeasurementId, is_share
-from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, SURELY
 from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
 from synth_audit.report import svg, words
 from synth_audit.report.charts import gate_picture, units_of
@@ -29,14 +29,12 @@ _RESTATED = re.compile(
     r"(The (whole|value|lower end|upper end)\b|The ([\d.]+ % )?interval,|No interval\b|About\b)"
 )
 """How sentences of an explanation begin that say no more than number, interval and limit beside it."""
-_UNUSABLE = re.compile(lacking.UNUSABLE)
-"""What an explanation says of its number before the reason; that it could not be tested is said already."""
 _SAID_ABOVE = ("Do not release this table. ", "Weigh this before releasing. ")
 """How advice begins that the verdict and the sign of its gate give already."""
 
 
-_MOST_TITLES = 3
-"""Gates named in one sentence; the report lists them all."""
+_MOST_FINDINGS = 3
+"""Gates named in one place; the report lists them all."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +81,9 @@ class GateView:
 
     Attributes:
         place: in the suite, from 1.
-        finding: what the suite says of a finding, with ``{value}`` (in its unit), ``{percent}`` and
-            ``{column}`` (the worst one) in their places; may be empty.
+        finding: what the suite says of a finding, with ``{value}`` (in its unit), ``{percent}``,
+            ``{column}`` (the worst one) and ``{surely}`` (the power of detection limits) in their places; may
+            be empty.
         unit: of the number that was judged. measured: that number, of several the worst.
     """
 
@@ -127,10 +126,10 @@ class GateView:
         if gate.gate == CONTRACT:
             mine = [c for c in self.evidence.table_checks if contract_part(c.key) is not None]
             held, checks = sum(c.met is True for c in mine), words.counted(len(mine), "check")
-            text = f"{held:,} of {checks} of columns, types, bounds and categories hold"
+            text = f"{held:,} of {checks} of {listed(_checked(mine))} hold"
             return text if gate.result is Result.PASS else f"{text}: {gate.explanation.rstrip('.')}"
         if not self._has_number:
-            return words.sentence(self._named(), end="").rstrip(".")
+            return words.sentence(self._named(self.result.explanation), end="").rstrip(".")
         text = self.found
         if gate.maximum is not None:
             text += f"; {self.limit.removeprefix('at most ') if gate.minimum is None else self.limit} allowed"
@@ -151,7 +150,7 @@ class GateView:
             return self.sentence
         text = self.finding or f"{words.name_of(about, self.evidence)}: {{value}}"
         text = text.replace("{value}", self._found_value(self.unit))
-        text = text.replace("{percent}", self._found_value("share"))
+        text = text.replace("{percent}", self._found_value("share")).replace("{surely}", SURELY)
         # The column that a worst number is about: its own, or the one whose number it is.
         alike = (m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == self.unit)
         worst = (m.id.column for m in alike if m.id.column and m.value == self.result.value)
@@ -181,7 +180,7 @@ class GateView:
     def cause(self) -> str:
         """What the explanation says beyond finding, interval and limit; empty where that is nothing."""
         if self.unusable:
-            return words.sentence(_UNUSABLE.sub("", self._named()))
+            return words.sentence(self._named(self.result.unusable))
         told = re.split(r"(?<=\.) (?=[A-Z])", self.explanation)
         new = " ".join(t for t in told if not _RESTATED.match(t))
         return "" if words.sentence(self.sentence) == new else new
@@ -209,8 +208,8 @@ class GateView:
 
     @property
     def unusable(self) -> bool:
-        """True where its number decides nothing, being blind or short: the explanation names it then."""
-        return self.result.result is Result.INSUFFICIENT and self._named() != self.result.explanation
+        """True where its number decides nothing, or there is none."""
+        return bool(self.result.unusable)
 
     @property
     def told(self) -> str:
@@ -290,9 +289,9 @@ class GateView:
         known = gate.measurement is not None and gate.value is not None
         return known and gate.gate not in _FROM_MANY and not self.unusable
 
-    def _named(self) -> str:
-        """The explanation with its measurement called by its titles; it is named where it cannot be used."""
-        about, text = self.result.measurement, self.result.explanation
+    def _named(self, text: str) -> str:
+        """A text with the measurement called by its titles."""
+        about = self.result.measurement
         for x in () if about is None else filter(None, (about, about.derived_from)):
             for outcome in (o for o in self.evidence.outcomes if o.audit == x.audit):
                 audit = f" of “{outcome.info.title}”" if outcome.info else ""
@@ -378,7 +377,9 @@ def counted_share(m: Measurement, evidence: Evidence) -> str:
         return "of those in one subgroup"
     if m.unit != units.PEOPLE:
         noun = m.unit.partition(" of ")[2]
-        return f"{words.cut_share(m)} of the {noun}" if noun else words.cut_share(m)
+        # One person's record has several secrets, of which attempts count the records.
+        asked = f"up to {m.n_achieved:,} " if m.n_achieved and m.unit != units.SECRETS else "the "
+        return f"{words.cut_share(m)} of {asked}{noun}" if noun else words.cut_share(m)
     rows, span = train_people(evidence), m.interval
     if span is None or span.low == span.high:
         found = words.people(m.value, rows, evidence.suppression)
@@ -395,21 +396,20 @@ def beyond_chance(m: Measurement, evidence: Evidence) -> bool:
     return any(low < 0 for low, _ in ranges)
 
 
-def titles(gates: Sequence[GateView]) -> str:
-    """``“Copies are rare” and “People are unknown”``, and how many more there are."""
-    named = [f"“{g.result.title.rstrip('.')}”" for g in gates[:_MOST_TITLES]]
-    if len(gates) > _MOST_TITLES:
-        named.append(f"{len(gates) - _MOST_TITLES} more")
-    return listed(named)
+def first_findings(found: Sequence[str]) -> str:
+    """The first findings as sentences, without the last full stop, and how many more there are."""
+    more = len(found) - _MOST_FINDINGS
+    left = [f"{words.counted(more, 'more gate')} did not pass"] if more > 0 else []
+    return ". ".join([*found[:_MOST_FINDINGS], *left])
 
 
 def missed_advice(gates: Sequence[GateView]) -> str:
-    """Advisory gates that did not pass, by title and without a full stop; empty where all did."""
+    """What advisory gates found that did not pass, without a full stop; empty where all did."""
     missed = [g for g in gates if g.role == "advisory" and g.result.result is not Result.PASS]
     if not missed:
         return ""
     count = words.counted(len(missed), "advisory gate")
-    return f"{count} did not pass, which does not stop a release: {titles(missed)}"
+    return f"{count} did not pass, which does not stop a release: {first_findings([g.found for g in missed])}"
 
 
 def _indirect(about: MeasurementId | None) -> int:
@@ -472,12 +472,12 @@ def two_answers(evidence: Evidence) -> tuple[VerdictQuestion, VerdictQuestion]:
     if fit is Fitness.NOT_TESTED:
         detail = "No gate on usefulness decides it, or its audits were not part of this run."
     kinds = {Fitness.YES: Result.PASS, Fitness.NO: Result.FAIL}
-    kind = svg.RESULT_CLASSES[kinds.get(fit, Result.INSUFFICIENT)]
+    answer, kind = str(fit), svg.RESULT_CLASSES[kinds.get(fit, Result.INSUFFICIENT)]
     if fit is Fitness.YES and safe is Result.FAIL:  # a refusal praises nothing
-        kind, detail = "", "Usefulness is not why the table is refused."
+        answer, kind, detail = "does not count", "", words.COPY_IS_USEFUL
     return (
         VerdictQuestion("Safe to release", safe.answer, svg.RESULT_CLASSES[safe]),
-        VerdictQuestion("Fit for purpose", str(fit), kind, detail),
+        VerdictQuestion("Fit for purpose", answer, kind, detail),
     )
 
 
@@ -507,6 +507,13 @@ def rank(gate: GateView) -> tuple[int, int]:
     return (0 if blocking else 1) + (0 if first else 2), _URGENCY[result]
 
 
+def _checked(checks: Sequence[TableCheck]) -> list[str]:
+    """What checks of the contract are about: ``columns``, ``types``, ``bounds``, in this order."""
+    parts = (contract_part(c.key) for c in checks)
+    kinds = {str(part["type"]) for part in parts if part is not None}
+    return [what for kind, (what, _) in words.CHECKED.items() if kind in kinds]
+
+
 def check_sentence(check: TableCheck) -> str:
     """What was checked: ``Column age: lies within its bounds``; what is no expectation stays as it is."""
     part = contract_part(check.key)
@@ -520,4 +527,4 @@ def check_sentence(check: TableCheck) -> str:
     kind, kwargs = str(part["type"]), part["kwargs"]
     about = f"Column {kwargs['column']}" if "column" in kwargs else "The table"
     plain = kind.removeprefix("expect_").removeprefix("column_").replace("_", " ")
-    return f"{about}: {words.CHECKED.get(kind, plain)}"
+    return f"{about}: {words.CHECKED.get(kind, ('', plain))[1]}"

@@ -11,7 +11,7 @@ from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import refuse_other_file, svg, words
 from synth_audit.report.assessment import nearest_first
 from synth_audit.report.certificate import counting_approvals, wanted_approvals
-from synth_audit.report.gates import gates_of, obstacles, sign_of, verdict_sign
+from synth_audit.report.gates import gates_of, obstacles, sign_of, two_answers, verdict_sign
 from synth_audit.report.page import page
 from synth_audit.store.locate import PastAudit, TableHistory
 from synth_audit.verdict.criteria import AnswerState, answers
@@ -95,6 +95,7 @@ def render_index(histories: Sequence[TableHistory], base: Path) -> str:
         sign=lambda audit: verdict_sign(audit.evidence) if audit.sound else sign_of(Result.INSUFFICIENT),
         reason=_reason,
         unanswered=_unanswered,
+        fit=lambda evidence: two_answers(evidence)[1].answer,
         approvals=_approvals,
         link=partial(_link, base=base),
         trends=_trends,

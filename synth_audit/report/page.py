@@ -20,6 +20,7 @@ from synth_audit.report.charts import series_svg
 from synth_audit.report.gates import check_sentence, gate_views, verdict_view
 from synth_audit.report.known_answer import first_line, known_answer, sensitivities
 from synth_audit.store.evidence import Evidence, Pictures
+from synth_audit.store.evidence_store import SHARED_TABLE
 from synth_audit.store.reports import WRITTEN_BY, audit_marks, read_marks
 from synth_audit.text import clean, shortened
 from synth_audit.verdict import insufficient_evidence as lacking
@@ -31,7 +32,7 @@ _LONGEST = 200_000
 _NAMED = (
     *(words.sentence, words.counted, words.number, words.bare_number, words.of_measurement),
     *(words.percent_level, words.moment, words.day, words.privacy_loss, words.detectable),
-    words.share_of_people,
+    *(words.share_of_people, words.identifiers),
     *(chapters.spread, chapters.reference, chapters.attempts, check_sentence),
 )
 _FILTERS = {
@@ -43,10 +44,10 @@ _FILTERS = {
 """Named functions by which templates read the evidence."""
 
 _SHARED = (
-    " Share the file that synth-audit wrote: it holds the audited rows and values, and nothing else of the "
-    "original file."
+    f" Share the table that synth-audit wrote, {SHARED_TABLE} in the same folder, and not the file that was "
+    "audited. Both hold the same rows, and the audited file may hold more."
 )
-"""Of a release that passed: the file that was audited may hold more than its rows."""
+"""Of a release that passed and was made elsewhere."""
 
 
 def page(template: str, *, extra_style: str = "", **values: object) -> str:
@@ -112,6 +113,7 @@ def report_view(evidence: Evidence) -> dict[str, Any]:
         "verdict": verdict_view(evidence, unmeasured=chapters.unmeasured(evidence), sound=not alerts),
         "sensitivity": first_line(evidence, found),
         "groups": chapters.groups(evidence),
+        "idle": [o.info.title for o in evidence.outcomes if o.status is Status.NOT_APPLICABLE and o.info],
         "known_answer": known_answer(evidence, found),
         "exposed": chapters.exposed_records(evidence),
         "guarantee": chapters.guarantee_section(generator.privacy, evidence.outcomes, generator.training),
@@ -135,7 +137,7 @@ def subject_of(evidence: Evidence) -> str:
     return (
         f"{attempt}A release of {size}, {made}{origin}. "
         f"The fingerprint of its content begins with {(release.sha256 or release.hmac)[:12]}."
-        + (_SHARED if release.sha256 else "")
+        + (_SHARED if release.sha256 and elsewhere else "")
         + _split(evidence)
     )
 

@@ -27,17 +27,20 @@ ENDINGS = {Result.FAIL: "failed", Result.INSUFFICIENT: lacking.ENDED, Result.PAS
 """How gates ended, behind their number."""
 _UNFIT = "This synthetic table may be released, but it is not fit for purpose."
 
+COPY_IS_USEFUL = "The gates on usefulness passed. A copy of the real table passes them, too."
+"""Of the fitness of a refused table, in the place of a yes."""
+
 NO_GATE = "No gate decides about this table, and without one nothing may leave."
 
 CHECKED = {
-    "expect_table_columns_to_match_set": "has the declared columns and no others",
-    "expect_column_values_to_be_in_type_list": "holds values of its kind",
-    "expect_column_values_to_be_between": "lies within its declared bounds",
-    "expect_column_values_to_be_in_set": "holds only its declared categories",
-    "expect_column_values_to_not_be_null": "has no missing values",
-    "expect_cells_as_full_as_in_train": "has hardly more missing cells than train",
+    "expect_table_columns_to_match_set": ("columns", "has the declared columns and no others"),
+    "expect_column_values_to_be_in_type_list": ("types", "holds values of its kind"),
+    "expect_column_values_to_be_between": ("bounds", "lies within its declared bounds"),
+    "expect_column_values_to_be_in_set": ("categories", "holds only its declared categories"),
+    "expect_column_values_to_not_be_null": ("missing values", "has no missing values"),
+    "expect_cells_as_full_as_in_train": ("empty cells", "has hardly more missing cells than train"),
 }
-"""What an expectation on the table asks for."""
+"""What an expectation on the table is about, and what it asks for."""
 
 NO_RECORDS = (
     "No audit of this run says which training records it got right, so nothing is known of single records."
@@ -289,6 +292,14 @@ def moment(iso: str, *, day_only: bool = False) -> str:
     offset = when.utcoffset()
     zone = "" if offset is None else " UTC" if offset == timedelta(0) else f" {when:%z}"
     return f"{day}, {when:%H:%M}{zone}"
+
+
+def identifiers(evidence: Evidence) -> str:
+    """That none was looked for, where the plan declares none."""
+    roles = {role for column in evidence.columns for role in column.roles}
+    if roles & {"identifier", "split_key"}:
+        return ""
+    return "Identifiers: the plan declares no column as one, so the release was not searched for any."
 
 
 def quantity_texts(outcome: AuditOutcome, measurement: MeasurementId) -> tuple[str, str]:

@@ -74,12 +74,12 @@ def own_result(gate: str, result: Result, explanation: str, advice: str = "", **
 
 
 class AnswerState(StrEnum):
-    """What became of a question: it has one of these, never two."""
+    """What became of a question: it has one of these, never two. They are listed in this order."""
 
-    WITHIN = "within limit"
     BEYOND = "beyond limit"
     INSUFFICIENT = "insufficient evidence"
     NOT_TESTED = "not tested"
+    WITHIN = "within limit"
 
 
 @dataclass(frozen=True)
@@ -170,16 +170,11 @@ def _answer(
         return Answer(criterion, AnswerState.BEYOND, advisory=advisory)
     if left := [g for g in deciding if g.result is Result.INSUFFICIENT]:
         reason = lacking.OPEN_GATES.format(gates=listed([f"“{g.title}”" for g in left]))
-        measured = all(map(_usable, left))
+        measured = not any(g.unusable for g in left)
         return Answer(criterion, AnswerState.INSUFFICIENT, reason, measured, advisory)
     if broken := [audit for audit, o in audits.items() if o.status is Status.ERROR]:
         return Answer(criterion, AnswerState.INSUFFICIENT, lacking.BROKEN_OFF.format(audits=listed(broken)))
     return Answer(criterion, AnswerState.WITHIN, advisory=advisory)
-
-
-def _usable(gate: GateResult) -> bool:
-    """Whether its number can be used and is only too uncertain: else its explanation names the number."""
-    return gate.measurement is not None and gate.measurement.name not in gate.explanation
 
 
 def answers_result(

@@ -187,6 +187,7 @@ class Decision:
     Attributes:
         measurement: what was judged; of several the worst.
         outlook: what more evidence would do; empty where it would not help or need not.
+        unusable: why its number decides nothing; empty where it can be used.
     """
 
     result: Result
@@ -198,6 +199,18 @@ class Decision:
     level: float | None = None
     n_needed: int | None = None
     outlook: str = ""
+    unusable: str = ""
+
+    @classmethod
+    def of_nothing(cls, measurement: MeasurementId, why: str, row: Row | None = None) -> Decision:
+        """Insufficient evidence, since the number cannot be used or there is none."""
+        where = f"{measurement.name}{in_brackets(measurement)}"
+        words = lacking.DECIDES_NOTHING.format(where=where, why=why)
+        found = cls(Result.INSUFFICIENT, words, measurement, unusable=why)
+        if row is None:
+            return found
+        needed = row.n_minimum if _short(row) else None
+        return replace(found, value=row.value, low=row.low, high=row.high, level=row.level, n_needed=needed)
 
 
 def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
@@ -218,8 +231,7 @@ def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
     covered = [r for r in rows if limit.applies_to(r.id)]
     ids = sorted({r.id for r in covered}) if limit.every else [limit.measurement]
     if not ids:
-        why = lacking.NOT_REPORTED.format(where=limit.measurement)
-        return Decision(Result.INSUFFICIENT, why, limit.measurement)
+        return Decision.of_nothing(limit.measurement, lacking.NOT_REPORTED)
     found = [_decide_one(limit, [r for r in covered if r.id == x], x) for x in ids]
     worst = max(found, key=lambda d: (_SEVERITY[d.result], _closeness(limit, d)))
     if len(found) == 1:
@@ -251,14 +263,12 @@ def undecided(limit: Limit, decision: Decision, rows: Iterable[Row]) -> Decision
 
 
 def _decide_one(limit: Limit, rows: list[Row], judged: MeasurementId) -> Decision:
-    where = f"{judged.name}{in_brackets(judged)}"
     if len(rows) != 1:
-        found = lacking.REPORTED_TWICE if rows else lacking.NOT_REPORTED
-        return Decision(Result.INSUFFICIENT, found.format(count=len(rows), where=where), judged)
+        why = lacking.REPORTED_TWICE.format(count=len(rows)) if rows else lacking.NOT_REPORTED
+        return Decision.of_nothing(judged, why)
     row = rows[0]
-    if fault := _fault(limit, row, where):
-        needed = row.n_minimum if _short(row) else None
-        return Decision(Result.INSUFFICIENT, fault, judged, row.value, row.low, row.high, row.level, needed)
+    if fault := _fault(limit, row):
+        return Decision.of_nothing(judged, fault, row)
     safe = {side: [side.allows(x) for x in _span(limit, row)] for side in limit.sides}
     results = {
         side: Result.PASS if all(ends) else Result.INSUFFICIENT if any(ends) else Result.FAIL
@@ -283,20 +293,20 @@ def _span(limit: Limit, row: Row) -> tuple[float, float]:
     return min(row.low, row.value), max(row.high, row.value)
 
 
-def _fault(limit: Limit, row: Row, where: str) -> str:
+def _fault(limit: Limit, row: Row) -> str:
     """Why the row cannot be judged at all; empty when it can."""
     numbers = [row.value, *(x for x in (row.low, row.high) if x not in (None, math.inf))]
     if not all(is_finite_number(x) for x in numbers):  # an interval may be open upwards, as a ratio's is
-        return lacking.NOT_FINITE.format(where=where)
+        return lacking.NOT_FINITE
     if _short(row):
-        return lacking.TOO_FEW.format(n=row.n or 0, needed=row.n_minimum, where=where)
+        return lacking.TOO_FEW.format(n=row.n or 0, needed=row.n_minimum)
     if limit.compared != "value" and (row.low is None or row.high is None):
-        return lacking.NO_INTERVAL.format(where=where)
+        return lacking.NO_INTERVAL
     if row.low is not None and row.high is not None and row.low > row.high:
-        return lacking.UPSIDE_DOWN.format(where=where)
+        return lacking.UPSIDE_DOWN
     if row.blind and row.low is not None:  # an exact count, which has no interval, needs no instrument
-        return lacking.BLIND.format(where=where, why=row.blind)
-    return lacking.PASSES_A_COPY.format(where=where) if _passes_a_copy(limit, row) else ""
+        return row.blind
+    return lacking.PASSES_A_COPY if _passes_a_copy(limit, row) else ""
 
 
 def _passes_a_copy(limit: Limit, row: Row) -> bool:

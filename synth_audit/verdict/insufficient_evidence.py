@@ -13,24 +13,20 @@ MORE = "attempts (or control rows, with as many more training rows)"
 """What more evidence is counted in."""
 
 # Why a number decides nothing, from the measurement itself.
-NOT_REPORTED = "No audit reported {where}."
-REPORTED_TWICE = "{count} numbers claim to be {where}."
-NOT_FINITE = "{where} could not be computed: it is not a finite number."
-TOO_FEW = (
-    "Only {n:,} of the {needed:,} attempts that {where} needs could be made, so a low number would mean "
-    "little."
-)
-NO_INTERVAL = "{where} came without a confidence interval, so its uncertainty is unknown."
-UPSIDE_DOWN = "The confidence interval of {where} is upside down."
-BLIND = "{where} is blind here and decides nothing: {why}."
-PASSES_A_COPY = "{where} decides nothing: a full copy of the training rows would pass this limit."
+DECIDES_NOTHING = "{where} decides nothing: {why}."
+NOT_REPORTED = "no audit reported it"
+REPORTED_TWICE = "{count} numbers claim to be it"
+NOT_FINITE = "it is not a finite number"
+TOO_FEW = "only {n:,} of the {needed:,} attempts that it needs could be made"
+NO_INTERVAL = "it came without a confidence interval"
+UPSIDE_DOWN = "its confidence interval is upside down"
+PASSES_A_COPY = "a full copy of the training rows would pass this limit"
+
 STRADDLES = "The {level}interval, {ends}, reaches beyond {limits}, so the evidence is insufficient."
 COARSE = (
     "The smallest leak that would reliably be found is {value}, above the limit {most}. About {needed:,} "
     "control people instead of {n:,}, and training people in proportion, would be enough."
 )
-UNUSABLE = "^.* decides nothing: "
-"""A regular expression of what stands before the reason."""
 
 # Why a measurement is blind.
 NOT_TRIED = "the known-answer check did not try {what}"

@@ -161,10 +161,11 @@ def _measured_result(
     columns = [] if limit.measurement.column else proven_columns(limit.audit, outcomes)
     if decision.result is not Result.PASS and columns:
         explanation += f" Each of these columns proves it alone: {first_few(columns, COLUMNS_SHOWN)}."
+    unusable = decision.unusable
     if decision.value is None:  # the gate's own advice is about a number that is bad, not one that is absent
         why, advice = _absent(limit, outcomes)
         if not any(limit.applies_to(m.id) for m in _measured(outcomes)):
-            explanation = f"{explanation} {why}".strip()
+            explanation, unusable = f"{explanation} {why}", f"{unusable}. {why}"
     else:
         advice = _advice(gate, limit, decision, lost)
     shared = ("result", "measurement", "value", "low", "high", "level", "n_needed")
@@ -179,6 +180,7 @@ def _measured_result(
         bound=limit.compared,
         minimum=limit.minimum,
         maximum=limit.maximum,
+        unusable=unusable,
         **{name: getattr(decision, name) for name in shared},
     )
 

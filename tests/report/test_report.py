@@ -242,7 +242,7 @@ def test_worst_first_knows_both_directions_and_missing_values() -> None:
     [
         ("undecided", "ended in an error and measured nothing. LinAlgError in density_ratio.py, line 81."),
         ("undecided", "could not be applied and measured nothing. It needs a sensitive column"),
-        ("undecided", "2 audits measured, 1 not applicable, 2 failed"),
+        ("undecided", "2 audits measured, 2 failed, 1 not applicable: Inference of a secret"),
         ("undecided", "ImportError while loading the plug-in."),
         ("undecided", "Audits that could not be placed"),
         ("passing", "All 4 deciding gates passed."),

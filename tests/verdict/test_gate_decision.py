@@ -68,9 +68,9 @@ def test_three_results(limit, found, expected):
 @pytest.mark.parametrize(
     ("rows", "says"),
     [
-        ([], "No audit reported"),
-        ([replace(ROW, id=MeasurementId("copies", "other"))], "No audit reported"),
-        ([about("age")], "No audit reported"),
+        ([], "no audit reported it"),
+        ([replace(ROW, id=MeasurementId("copies", "other"))], "no audit reported it"),
+        ([about("age")], "no audit reported it"),
         ([ROW, ROW], "2 numbers claim"),
         ([row(math.nan, 0.0, 0.01)], "not a finite number"),
         ([row(-math.inf, 0.0, 0.01)], "not a finite number"),
@@ -78,8 +78,8 @@ def test_three_results(limit, found, expected):
         ([row(0.01, -math.inf, 0.01)], "not a finite number"),
         ([row(0.01)], "without a confidence interval"),
         ([row(0.01, 0.015, 0.005)], "upside down"),
-        ([replace(ROW, n_minimum=500)], "Only 400 of the 500"),
-        ([replace(ROW, n=None, n_minimum=5)], "Only 0 of the 5"),
+        ([replace(ROW, n_minimum=500)], "only 400 of the 500"),
+        ([replace(ROW, n=None, n_minimum=5)], "only 0 of the 5"),
         ([replace(ROW, n=math.nan, n_minimum=5)], "of the 5 attempts"),  # what an audit of others may say
     ],
 )

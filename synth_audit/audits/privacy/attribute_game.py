@@ -12,7 +12,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._declarations import at_least, descriptive, different, excess_over_control, share
-from synth_audit.audits._targets import AttackerLimit, most_isolated
+from synth_audit.audits._targets import AttackerLimit, most_advantage, most_isolated
 from synth_audit.audits.privacy import _attribute_secrets as attributes
 from synth_audit.audits.privacy._attribute_secrets import Secret, SecretRows
 from synth_audit.dp.guarantee import PrivacyGuarantee
@@ -431,7 +431,7 @@ def advantages_below(results: Sequence[SecretResult]) -> Iterator[measurement.Se
     # The reference has as many rows whoever is in it, so somebody else is in the place of whoever is not.
     promise = AttackerLimit.of(results[0].iterations[0].guarantee, replaced=True)
     if found and promise is not None:
-        most = promise.most_advantage
+        most = most_advantage(promise.epsilon, promise.delta)
         yield measurement.Series(
             id=ADVANTAGE.id(),
             title="Secrets of those learnt from guessed oftener than those of others",

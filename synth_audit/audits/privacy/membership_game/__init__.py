@@ -10,7 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
 from synth_audit.audits._declarations import at_least, different, merit, share, some_of
-from synth_audit.audits._targets import AttackerLimit, most_advantage
+from synth_audit.audits._targets import AttackerLimit, most_advantage, most_found
 from synth_audit.audits.privacy.membership_game import shadow_game
 from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet
 from synth_audit.dp.guarantee import PrivacyGuarantee
@@ -356,7 +356,7 @@ def curves(games: Sequence[Played], suppression: int, promise: AttackerLimit | N
     if lines:
         bound = {}
         if promise is not None:
-            most = (promise.most_found(x) for x in grid)
+            most = (most_found(x, promise.epsilon, promise.delta) for x in grid)
             bound = {promise.label: tuple(most)}
         yield Series(
             id=MeasurementId("", "attackers_curve"),

@@ -397,8 +397,8 @@ class OneRun:
         guarantee, rng = subject.guarantee, context.rng
         if subject.random_split is None:
             raise NotApplicable(
-                "nothing says that chance alone decided who is in train and who in control; where it did, "
-                "the plan may declare `split: {made_elsewhere: random}`"
+                "it is not stated that chance alone divided train and control; where it did, "
+                "state so in the plan (`split: {made_elsewhere: random}`)"
             )
         key = public_key(as_int_seed(rng), "one run")
         single = guarantee is not None and not guarantee.covers_entities
