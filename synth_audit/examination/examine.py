@@ -22,7 +22,6 @@ from synth_audit.findings.sensitivity import REFERENCE_RATIO, PlantedLeaks, Reco
 from synth_audit.plan.sections import KnownAnswerSpec
 from synth_audit.plugins.audit import Audit, AuditOutcome, Leak, Need, Status, Subject
 from synth_audit.table.coarsening import NO_COARSENING
-from synth_audit.table.table import Table
 
 _USEFULNESS = ("fidelity", "utility")
 
@@ -142,16 +141,16 @@ class Examination:
     seconds: Mapping[str, float]
 
 
-def seed_of_draws(release: Table, salt: Salt | None) -> int:
+def seed_of_draws(content: str, salt: Salt | None) -> int:
     """Return the seed of all draws of an examination. No setting of a plan moves it.
 
     Args:
-        release: the candidate; the order of its rows does not matter.
-        salt: of the training table. Without one the seed follows from the release alone and can be predicted.
+        content: hash of the candidate, in which the order of its rows does not matter.
+        salt: of the training table. Without one the seed follows from the content and can be predicted.
     """
     if salt is not None:
         return salt.seed("examination")
-    return public_seed("examination", release.fingerprint)
+    return public_seed("examination", content)
 
 
 def run_examination(

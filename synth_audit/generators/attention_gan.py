@@ -10,13 +10,10 @@ import numpy as np
 from synth_audit.arrays import Floats32
 from synth_audit.generators._deep import networks, torch
 from synth_audit.generators._deep.attention import AttentionTraining, codes_of_rows, kept_weights, named
-from synth_audit.generators._deep.gan import PENALTY, steepness
+from synth_audit.generators._deep.gan import BLOCKS, PENALTY, steepness
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import Count, GeneratorInfo, Size
-
-_BLOCKS = 2
-"""Residual blocks of the generator."""
 
 _STEADY = 1e-3
 """Least deviation of a coordinate of the codes, which are standardised."""
@@ -114,4 +111,4 @@ class AttentionGan(AttentionTraining):
 
     def _net(self) -> networks.ResidualNet:
         """From noise to a standardised code."""
-        return networks.ResidualNet(self.noise, self.width, self.gan_hidden, _BLOCKS)
+        return networks.ResidualNet(self.noise, self.width, self.gan_hidden, BLOCKS)

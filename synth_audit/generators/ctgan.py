@@ -9,15 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats32, Positions
-from synth_audit.generators._deep import functional, networks, torch
-from synth_audit.generators._deep.gan import PENALTY, AskedGan, Conditions, GanRun, Wanted, steepness
+from synth_audit.generators._deep import networks, torch
+from synth_audit.generators._deep.gan import BLOCKS, PENALTY, AskedGan, Conditions, GanRun, steepness
 from synth_audit.generators._deep.network_model import OpenNetwork
 from synth_audit.generators._deep.training import Training, changing_parts
 from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import Count, GeneratorInfo, Share, Size
-
-_BLOCKS = 2
-"""Residual blocks of the generator."""
 
 _DECAY = 1e-6
 """Decay of the generator's weights."""
@@ -64,7 +61,7 @@ class Ctgan(AskedGan, OpenNetwork):
     def generator(self, layout: RowLayout, conditions: Conditions) -> networks.ResidualNet:
         """From noise and what is asked for to the scores of a row."""
         width = self.noise + conditions.width
-        return networks.ResidualNet(width, layout.width, self.hidden, _BLOCKS, by_batch=True)
+        return networks.ResidualNet(width, layout.width, self.hidden, BLOCKS, by_batch=True)
 
     def learn(self, training: Training) -> Weights:
         """The generator's weights, and the counts of labels.
@@ -125,17 +122,6 @@ class CtganTraining(GanRun):
             groups = (self.having[j][k] for j, k in zip(column, label, strict=True))
             found = np.array([group[self.rng.integers(len(group))] for group in groups])
         return self.training.rows[torch.as_tensor(found, device=self.device)]
-
-    def missed(self, scores: torch.Tensor, asked: torch.Tensor, wanted: Wanted) -> torch.Tensor:
-        """Mean cross-entropy of the labels that were asked for."""
-        column, label = wanted
-        lost = scores.new_zeros(())
-        for j, place in enumerate(self.layout.choices):
-            here = np.flatnonzero(column == j)
-            start, stop = self.layout.slices[place]
-            own = torch.as_tensor(label[here], device=self.device)
-            lost = lost + functional.cross_entropy(scores[here, start:stop], own, reduction="sum")
-        return lost / len(scores)
 
 
 def _rows_by_label(rows: Floats32, layout: RowLayout) -> list[list[Positions]]:

@@ -23,7 +23,6 @@ from synth_audit.pipeline.coarsening import coarsening_of
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins import generator as generators
 from synth_audit.plugins import source as sources
-from synth_audit.plugins.audit import Subject
 from synth_audit.plugins.fitting import fit, fit_context
 from synth_audit.plugins.generator import FitContext, Generator, Model
 from synth_audit.registry import config_of
@@ -54,7 +53,7 @@ _DECIMAL_DIGITS = re.compile(r"decimal\d+\(.*?\)")
 """How many digits decimals have follows from their values where a warehouse does not say."""
 
 
-def refuse_seen_control(subject: Subject) -> None:
+def refuse_seen_control(train: Table, control: Table | None) -> None:
     """Stop where control rows occur in train more often than a division at random explains.
 
     Take the rows that occur exactly twice in train and control together. Division at random puts the two into
@@ -67,13 +66,13 @@ def refuse_seen_control(subject: Subject) -> None:
     """
     from scipy.stats import binom  # lazy import: keeps CLI start fast
 
-    if subject.control is None:
+    if control is None:
         return
-    train, control = Encoded([subject.train, subject.control], subject.features).groups()
-    shared = float(np.isin(control, train).mean())
-    n, m = len(train), len(control)
-    size = max(train.max(initial=-1), control.max(initial=-1)) + 1
-    here, there = np.bincount(train, minlength=size), np.bincount(control, minlength=size)
+    known, other = Encoded([train, control], train.schema.features).groups()
+    shared = float(np.isin(other, known).mean())
+    n, m = len(known), len(other)
+    size = max(known.max(initial=-1), other.max(initial=-1)) + 1
+    here, there = np.bincount(known, minlength=size), np.bincount(other, minlength=size)
     pairs = here + there == 2
     divided = 2 * n * m / ((n + m) * (n + m - 1))
     apart = int((pairs & (here == 1)).sum())

@@ -215,7 +215,8 @@ def attempt(
         The evidence as it is filed.
     """
     suite = load_suite(plan.gates, plan.base).sha256
-    candidate = TableRecord.of(subject.synthetic, salt).hmac
+    content = subject.synthetic.fingerprint.encode()
+    candidate = salt.digest(content)
     people = people_behind((subject.train, subject.control), workspace)
     standing = enter_report(people, workspace, plan=plan.digest, candidate=candidate, most=plan.most_reports)
     number, head, earlier = begin_attempt(workspace, plan=plan.digest, candidate=candidate, suite=suite)
@@ -226,8 +227,7 @@ def attempt(
         warnings += tuple(notices.about_draws(table, salt))
         if table is not None:
             draws, ledger = table.salt, table.ledger
-            same = TableRecord.of(subject.synthetic, draws).hmac
-            known = ledger.attempt(plan=plan.digest, candidate=same, suite=suite)
+            known = ledger.attempt(plan=plan.digest, candidate=draws.digest(content), suite=suite)
             earlier = ledger.other_settings(known)
     audited = examine(plan, subject, generator, context, salt, draws=draws, warnings=warnings, **examined)
     listed = tuple(EarlierAudit(a.at, a.plan, a.suite, a.verdict, a.evidence) for a in earlier)
@@ -268,7 +268,7 @@ def examine(
         draws: the salt that the audits draw by; None where none is kept, so that draws can be predicted.
         audits: just these, instead of the plan's and those that its gates need.
     """
-    making.refuse_seen_control(subject)
+    making.refuse_seen_control(subject.train, subject.control)
     suite = load_suite(plan.gates, plan.base)
     check_buildable(suite.on_table)
     warnings += tuple(notices.about_examination(plan, suite, subject, predictable=draws is None))
@@ -280,7 +280,7 @@ def examine(
     withheld = nullable | set(subject.coarsening.rules)
     with temporary_folder(context.scratch) as folder:
         ordered = subject.synthetic.in_content_order().laid_out(Path(folder))
-        seed = seed_of_draws(ordered, draws)
+        seed = seed_of_draws(ordered.fingerprint, draws)
         context = replace(context, seed=seed, deadline=context.deadline.again(), cache=cache)
         examined = replace(subject, synthetic=ordered)
         with context.executor.beside(partial(check_table, suite, ordered)) as checking:

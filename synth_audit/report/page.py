@@ -212,7 +212,8 @@ class ReportNotebookPage:
             measured = outcome.status is Status.MEASURED
             why = "it draws none" if measured else f"{outcome.status}: {outcome.reason}"
             return Pictures.none(f"{audit} has no picture; {why}")
-        return Pictures(series_svg(s, anchor=f"{audit}-{i}") for i, s in enumerate(outcome.series))
+        # Plain text: markup would escape what users put before it.
+        return Pictures(str(series_svg(s, anchor=f"{audit}-{i}")) for i, s in enumerate(outcome.series))
 
 
 def shown(evidence: Evidence) -> Evidence:

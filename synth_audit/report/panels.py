@@ -43,8 +43,8 @@ class PanelKind:
     """
 
     most: Callable[[Sequence[Series]], float]
-    draw: Callable[[Series, float, str, str], str]
-    scale: Callable[[Sequence[Series], float, str], str]
+    draw: Callable[[Series, float, str, str], Markup]
+    scale: Callable[[Sequence[Series], float, str], Markup]
     table: Callable[[Sequence[Series], str], Cells]
     note: str
     narrow: int = 0
@@ -60,16 +60,18 @@ def panels_picture(series: Sequence[Series], kind: PanelKind, anchor: str) -> Pi
     panels = tuple(
         Panel(
             words.sentence(s.id.label, "") or title,
-            Markup(kind.draw(s, most, f"{anchor}-{i}", f"{title}: {s.id.label}")),  # noqa: S704
+            kind.draw(s, most, f"{anchor}-{i}", f"{title}: {s.id.label}"),
         )
         for i, s in enumerate(series, 1)
     )
-    scale = Markup(kind.scale(series, most, f"{anchor}-scale"))  # noqa: S704  (escapes its texts)
+    scale = kind.scale(series, most, f"{anchor}-scale")
     narrow = bool(kind.narrow) and len(series) >= kind.narrow
     return Picture(title, scale, kind.table(series, title), kind.note, panels, narrow)
 
 
-def matrix_svg(names: Sequence[str], values: Matrix, *, anchor: str, title: str, marked: bool = False) -> str:
+def matrix_svg(
+    names: Sequence[str], values: Matrix, *, anchor: str, title: str, marked: bool = False
+) -> Markup:
     """One matrix; every matrix of the same columns has the same scale and the same places.
 
     Args:
@@ -109,7 +111,7 @@ def matrix_svg(names: Sequence[str], values: Matrix, *, anchor: str, title: str,
     return svg.document(WIDTH, _TOP + side + 4, body, anchor=anchor, title=title, description=told)
 
 
-def correlation_scale(anchor: str, *, withheld: bool = False) -> str:
+def correlation_scale(anchor: str, *, withheld: bool = False) -> Markup:
     """What the squares of :func:`matrix_svg` mean, and what is crossed out where something is withheld."""
     body, x, size = "", 2.0, 22.0
     for value in (1.0, 0.5, 0.1, -0.1, -0.5, -1.0):
@@ -199,7 +201,7 @@ def _matrix_table(series: Sequence[Series], title: str) -> Cells:
     return Cells(caption, header, tuple(row[3] for row in rows[:_MOST_PAIRS]))
 
 
-def density_svg(series: Series, most: float, anchor: str, title: str) -> str:
+def density_svg(series: Series, most: float, anchor: str, title: str) -> Markup:
     """One density.
 
     Args:
@@ -261,7 +263,7 @@ def _fullest(series: Iterable[Series]) -> float:
     return max((y for s in series for ys in s.lines.values() for y in ys if svg.drawable(y)), default=0.0)
 
 
-def density_scale(most: float, anchor: str) -> str:
+def density_scale(most: float, anchor: str) -> Markup:
     """What the squares of a density mean, at three round shares, each in the frame of its cell."""
     body, x = "", 2.0
     for share in dict.fromkeys(_round_share(most / part) for part in (1, 5, 25)):
@@ -330,12 +332,12 @@ def _density_table(series: Sequence[Series], title: str) -> Cells:
     return Cells(caption, ("Cell", *(s.id.label or title for s in alike)), tuple(rows))
 
 
-def _draw_matrix(series: Series, _most: float, anchor: str, title: str) -> str:
+def _draw_matrix(series: Series, _most: float, anchor: str, title: str) -> Markup:
     names, values = _matrix(series)
     return matrix_svg(names, values, anchor=anchor, title=title, marked=True)
 
 
-def _matrix_scale(series: Sequence[Series], _most: float, anchor: str) -> str:
+def _matrix_scale(series: Sequence[Series], _most: float, anchor: str) -> Markup:
     withheld = any(math.isnan(v) for s in series for row in s.lines.values() for v in row)
     return correlation_scale(anchor, withheld=withheld)
 

@@ -11,7 +11,6 @@ from synth_audit import api
 from synth_audit.errors import DataError
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.making import refuse_seen_control
-from synth_audit.plugins.audit import Subject
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 from synth_audit.verdict.table_checks import fullness
@@ -33,18 +32,13 @@ def read(*tables):
     return [read_table(t, schema, where="table") for t in tables]
 
 
-def subject(train, control):
-    first, second = read(train, control)
-    return Subject(first, second, first)
-
-
 def test_a_control_drawn_from_train_is_refused():
     train, rng = people(400, 0), np.random.default_rng(1)
     half = train.take(rng.permutation(400)[:200])
     tenth = pa.concat_tables([people(160, 2), train.take(np.arange(40))])
     for control in (train, train.take(rng.permutation(400)), half, tenth):
         with pytest.raises(DataError, match="control rows occur in train"):
-            refuse_seen_control(subject(train, control))
+            refuse_seen_control(*read(train, control))
 
 
 @pytest.mark.parametrize("table", [people, of_two_bits])
@@ -52,12 +46,12 @@ def test_a_control_drawn_from_train_is_refused():
 def test_tables_divided_at_random_are_not(table, seed):
     whole = pa.concat_tables([table(300, seed), table(20, seed)])  # some people twice
     order = np.random.default_rng(seed).permutation(320)
-    refuse_seen_control(subject(whole.take(order[:220]), whole.take(order[220:])))
+    refuse_seen_control(*read(whole.take(order[:220]), whole.take(order[220:])))
 
 
 def test_a_control_that_shares_a_few_rows_is_left_to_the_audits():
     train = people(400, 0)
-    refuse_seen_control(subject(train, pa.concat_tables([people(200, 2), train.take(np.arange(8))])))
+    refuse_seen_control(*read(train, pa.concat_tables([people(200, 2), train.take(np.arange(8))])))
 
 
 def test_the_command_stops_before_any_audit(tmp_path, monkeypatch):

@@ -16,9 +16,6 @@ from synth_audit.generators._deep.transforms import RowLayout, Weights
 from synth_audit.plugins.generator import Count, FitContext, Rate, Share, Size
 from synth_audit.table.table import Table
 
-_BLOCK = 2048
-"""Rows drawn at a time; always as many, so that a row's sums are formed alike wherever it stands."""
-
 Predicted = Literal["noise", "row"]
 """What the network of a diffusion predicts."""
 
@@ -94,19 +91,17 @@ class DiffusionTraining(ProtectedNetwork):
         At level t the network tells the row: ``x̂ = x_t − M(x_t)``, or M itself. What then stays of the noise
         is ``x_{t−1} = x̂ + (√β_{t−1} / √β_t) (x_t − x̂)``.
         """
-        made = np.empty((n, layout.width), dtype=np.float32)
         scales = np.append(0.0, noise_levels(self.levels))
         network = networks.with_weights(self._net(layout), weights)
-        for start in range(0, n, _BLOCK):
-            rows = min(_BLOCK, n - start)
-            x = torch.zeros((_BLOCK, layout.width))
-            x[:rows] = torch.as_tensor(rng.standard_normal((rows, layout.width), dtype=np.float32))
-            x *= self.temperature
+
+        def denoised(x: torch.Tensor) -> torch.Tensor:
+            x = x * self.temperature
             for t in range(self.levels, 0, -1):
                 told = _told(network(x), x, layout, self.target)
                 x = told + float(scales[t - 1] / scales[t]) * (x - told)
-            made[start : start + rows] = x[:rows].numpy()
-        return made
+            return x
+
+        return networks.drawn_in_blocks(denoised, n, layout.width, rng)
 
     def _net(self, layout: RowLayout) -> networks.ResidualNet:
         return networks.ResidualNet(layout.width, layout.width, self.hidden, self.blocks)

@@ -221,12 +221,19 @@ class GanRun:
         scores = self.scores(asked)
         loss = -self.judged(self.rows(scores, asked)).mean()
         if self.conditions.width:
-            loss = loss + self.missed(scores, asked, wanted)
+            loss = loss + self._missed(scores, wanted)
         return networks.follow(self.of_generator, loss)
 
-    def missed(self, scores: torch.Tensor, asked: torch.Tensor, wanted: Wanted) -> torch.Tensor:
+    def _missed(self, scores: torch.Tensor, wanted: Wanted) -> torch.Tensor:
         """Mean cross-entropy of the labels that were asked for."""
-        raise NotImplementedError
+        column, label = wanted
+        lost = scores.new_zeros(())
+        for j, place in enumerate(self.layout.choices):
+            here = np.flatnonzero(column == j)
+            start, stop = self.layout.slices[place]
+            own = torch.as_tensor(label[here], device=self.device)
+            lost = lost + functional.cross_entropy(scores[here, start:stop], own, reduction="sum")
+        return lost / len(scores)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,14 +330,6 @@ class PrivateTraining(GanRun):
                 for w in self.critic.parameters():
                     w.clamp_(-most, most)
         return lost
-
-    def missed(self, scores: torch.Tensor, asked: torch.Tensor, wanted: Wanted) -> torch.Tensor:
-        """Mean cross-entropy of the labels that were asked for."""
-        lost = scores.new_zeros(())
-        for (start, stop), place in zip(pairwise(self.conditions.starts), self.layout.choices, strict=True):
-            chances = functional.log_softmax(scores[:, slice(*self.layout.slices[place])], dim=1)
-            lost = lost - (chances * asked[:, start:stop]).sum()
-        return lost / len(scores)
 
     def _own_labels(self, real: torch.Tensor) -> torch.Tensor:
         """What each real row answers: its label in a column chosen at random, one-hot among all labels."""
