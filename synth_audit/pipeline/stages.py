@@ -40,7 +40,7 @@ from synth_audit.store.files import map_parquet, read_parquet, write_parquet, wr
 from synth_audit.store.ledger import begin_attempt
 from synth_audit.store.reports import enter_report, people_behind, refuse_spent
 from synth_audit.store.salts import TrainingTable, known_salt, workspace_salt
-from synth_audit.store.scratch import fit_checkpoint, held, in_use
+from synth_audit.store.scratch import fit_checkpoint, held, in_use, journaled
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.coarsening import BoundClipping
 from synth_audit.table.schema_inference import infer_schema
@@ -229,11 +229,14 @@ def attempt(
             same = TableRecord.of(subject.synthetic, draws).hmac
             known = ledger.attempt(plan=plan.digest, candidate=same, suite=suite)
             earlier = ledger.other_settings(known)
-    audited = examine(plan, subject, generator, context, salt, draws=draws, warnings=warnings, **examined)
-    listed = tuple(EarlierAudit(a.at, a.plan, a.suite, a.verdict, a.evidence) for a in earlier)
-    found = replace(audited.evidence, attempt=number, ledger=head, earlier=listed)
-    shared = _to_share(plan, subject, found, salt) if rows is None else None
-    evidence = replace(audited, evidence=found).filed(workspace, rows, shared)
+    with journaled(context, workspace, salt) as resuming:
+        audited = examine(
+            plan, subject, generator, resuming, salt, draws=draws, warnings=warnings, **examined
+        )
+        listed = tuple(EarlierAudit(a.at, a.plan, a.suite, a.verdict, a.evidence) for a in earlier)
+        found = replace(audited.evidence, attempt=number, ledger=head, earlier=listed)
+        shared = _to_share(plan, subject, found, salt) if rows is None else None
+        evidence = replace(audited, evidence=found).filed(workspace, rows, shared)
     if ledger is not None:
         ledger.judged(known, verdict=evidence.verdict, evidence=evidence.digest)
     return evidence

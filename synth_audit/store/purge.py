@@ -186,6 +186,7 @@ def purge(
     now = datetime.now(UTC)
     with alone_in(home), open_journal(home) as journal:
         clear_away(home)
+        discard(home.outcomes)
         found = _judged(home, journal.now, retention, sweep, now)
         goes = tuple(item for item in found.goes if only is None or item.name in only)
         held = {d for item in (*found.goes, *found.stays) if item not in goes for d in item.digests}
