@@ -19,6 +19,7 @@ import synth_audit as api
 from synth_audit.dagster import messages, metadata, outcomes
 from synth_audit.dagster.entry import ROLES, MadeElsewhere, TableEntry, fits, pool_of
 from synth_audit.errors import PlanError, SynthAuditError
+from synth_audit.execution import telemetry
 from synth_audit.execution.context import RunContext
 from synth_audit.inputs import run_context
 from synth_audit.plugins.source import read_whole
@@ -122,6 +123,7 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
         outcomes.disown(context)
         try:
             with outcomes.without_values(stage.name, lambda: fits(here, stage.name)):
+                telemetry.switch_on(context.run.run_id)
                 here = table.at(context)
                 told, digest = _left(here, stage, context)
         except outcomes.REFUSED as refusal:  # decided so: the run is well, and skips what hangs on this

@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, PlainSerializer, TypeAdapter
 from synth_audit import registry
 from synth_audit.arrays import Positions
 from synth_audit.errors import OUT_OF_TIME, PROCESS_LOST, NotApplicable, PluginError, ProcessLost
+from synth_audit.execution import telemetry
 from synth_audit.execution.context import RunContext, silent
 from synth_audit.execution.executor import Ending, Executor, Piece
 from synth_audit.findings.measurement import Exposure, Findings
@@ -57,11 +58,16 @@ class AuditTask:
 
 @dataclass(frozen=True, eq=False)
 class TaskResult:
-    """What became of a task; exposures hold positions of real rows and stay apart from the outcome."""
+    """What became of a task; exposures hold positions of real rows and stay apart from the outcome.
+
+    Attributes:
+        rss: most bytes of memory that its process has held.
+    """
 
     outcome: AuditOutcome
     exposures: tuple[Exposure, ...] = ()
     seconds: float = 0.0
+    rss: int = 0
 
 
 def run_audits(
@@ -112,8 +118,11 @@ def run_tasks(tasks: Sequence[AuditTask], context: RunContext) -> tuple[TaskResu
     def end(i: int, result: TaskResult) -> None:
         ended[i] = result
         _journal(tasks[i], result, context)
+        telemetry.audit_ended(tasks[i].title, result.outcome.status, result.seconds, result.rss)
         tell()
 
+    for i, kept in ended.items():
+        telemetry.audit_ended(tasks[i].title, "kept", 0.0, kept.rss)
     tell()
     left = [i for i in order if i not in ended]
     several = [i for i in left if not tasks[i].audit.info.spreads]
@@ -171,7 +180,7 @@ def _run_one(context: RunContext, task: AuditTask) -> TaskResult:
     outcome, findings = _attempt(task, context)
     exposures = findings.exposures if findings else ()
     exposures = tuple(replace(e, measurement=e.measurement.stamped(task.name)) for e in exposures)
-    return TaskResult(outcome, exposures, round(time.perf_counter() - start, 3))
+    return TaskResult(outcome, exposures, round(time.perf_counter() - start, 3), telemetry.peak_memory())
 
 
 def _attempt(task: AuditTask, context: RunContext) -> tuple[AuditOutcome, Findings | None]:
