@@ -40,7 +40,7 @@ _RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 @dataclass
-class Stage:
+class ReportedStage:
     """A stage of a table that is under way.
 
     Attributes:
@@ -58,13 +58,13 @@ class Stage:
 
 _PROCESS = secrets.token_hex(6)
 _RUN: ContextVar[str] = ContextVar("run", default=_PROCESS)
-_STAGE: ContextVar[Stage | None] = ContextVar("stage", default=None)
+_STAGE: ContextVar[ReportedStage | None] = ContextVar("stage", default=None)
 
 
 @contextmanager
-def stage(name: str, table: str) -> Iterator[Stage]:
+def stage(name: str, table: str) -> Iterator[ReportedStage]:
     """Report how a stage ends, and the audits in it as parts of it."""
-    now, start = Stage(_RUN.get(), table, name), time.perf_counter()
+    now, start = ReportedStage(_RUN.get(), table, name), time.perf_counter()
     before = _STAGE.set(now)
     tracer = _tracer()
     # An exception's text may hold a cell value, so the span must not record it.
@@ -141,7 +141,7 @@ def _unusable(variable: str, error: OSError, expected: str) -> PlanError:
     return PlanError(what, where=variable, expected=expected, fix="change the variable, or unset it")
 
 
-def _reported(now: Stage, audit: str, status: str, seconds: float, rss: int) -> dict[str, Any]:
+def _reported(now: ReportedStage, audit: str, status: str, seconds: float, rss: int) -> dict[str, Any]:
     event = {
         "run": now.run,
         "table": now.table,
