@@ -19,6 +19,7 @@ from synth_audit import inputs
 from synth_audit import report as pages
 from synth_audit.dp.guarantee import Neighbouring
 from synth_audit.errors import DataError, PlanError
+from synth_audit.execution import telemetry
 from synth_audit.execution.context import Progress, RunContext
 from synth_audit.execution.seeds import Salt
 from synth_audit.files import load_yaml, temporary_folder
@@ -110,16 +111,18 @@ def audit(
         subject = stages.anchored_subject(rows["train"], rows.get("control"), rows["synthetic"], settled)
         warnings = tuple(_about_file(settled, subject.synthetic, tables["synthetic"]))
         if workspace is None:
-            audited = stages.examine(
-                settled,
-                subject,
-                stages.MADE_ELSEWHERE,
-                context,
-                salt,
-                draws=None,
-                audits=audits,
-                warnings=warnings,
-            )
+            with telemetry.stage("audit", settled.name) as reported:
+                audited = stages.examine(
+                    settled,
+                    subject,
+                    stages.MADE_ELSEWHERE,
+                    context,
+                    salt,
+                    draws=None,
+                    audits=audits,
+                    warnings=warnings,
+                )
+                reported.status = audited.evidence.verdict
             return shown(audited.evidence)
         evidence = stages.attempt(
             settled,
@@ -441,7 +444,7 @@ def release(
     settled, workspace = inputs.place_of(plan, out, candidate)
     if synthetic is None:
         return stages.release_synthetic(settled, workspace)
-    with in_use(workspace):
+    with telemetry.stage("release", settled.name), in_use(workspace):
         return releasing.release(settled, workspace, inputs.as_arrow(synthetic, "synthetic"))
 
 

@@ -19,6 +19,11 @@ def test_no_secret_is_written_into_the_files_and_telemetry_is_off() -> None:
         assert all(value.startswith("${") for value in secrets.values())
     settings = yaml.safe_load((FOLDER / "dagster.yaml").read_text())
     assert settings["telemetry"] == {"enabled": False}
+    assert settings["run_retries"] == {
+        "enabled": True,
+        "max_retries": 2,
+        "retry_on_asset_or_op_failure": False,
+    }
     assert settings["python_logs"] == {"python_log_level": "INFO"}
     assert "DAGSTER_DISABLE_TELEMETRY=1" in (FOLDER / "Dockerfile").read_text()
 

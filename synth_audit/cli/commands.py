@@ -17,7 +17,7 @@ from synth_audit.build import build_version
 from synth_audit.cli import terminal
 from synth_audit.cli.terminal import Exit, OutputFailed, PipeClosed
 from synth_audit.errors import ReleaseRefused, SynthAuditError, may_pass
-from synth_audit.execution import Device, ExecutorName
+from synth_audit.execution import Device, ExecutorName, telemetry
 from synth_audit.text import shortened
 
 if TYPE_CHECKING:
@@ -290,3 +290,4 @@ def main() -> None:
     4 not checkable here (verify, rerun), 5 doubtful (test-mechanism), 75 try again later: a lock, a server
     that does not answer, a full disk.
     """
+    telemetry.switch_on()

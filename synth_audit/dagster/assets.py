@@ -17,8 +17,9 @@ import pyarrow as pa
 
 import synth_audit as api
 from synth_audit.dagster import messages, metadata, outcomes
-from synth_audit.dagster.entry import ROLES, MadeElsewhere, TableEntry, pool_of
+from synth_audit.dagster.entry import ROLES, MadeElsewhere, TableEntry, fits, pool_of
 from synth_audit.errors import PlanError, SynthAuditError
+from synth_audit.execution import telemetry
 from synth_audit.execution.context import RunContext
 from synth_audit.inputs import run_context
 from synth_audit.plugins.source import read_whole
@@ -114,13 +115,15 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
         partitions_def=table.partitions,
         automation_condition=_FOLLOWS if stage.name == "release" else None,
         freshness_policy=fresh if stage.name == "release" else None,
+        retry_policy=outcomes.RETRY if stage.name in ("split", "audit", "release") else None,
         description="\n\n".join(filter(None, [stage.does, table.settings.description])),
     )
     def run_stage(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
         here = table
         outcomes.disown(context)
         try:
-            with outcomes.without_values(stage.name):
+            with outcomes.without_values(stage.name, lambda: fits(here, stage.name)):
+                telemetry.switch_on(context.run.run_id)
                 here = table.at(context)
                 told, digest = _left(here, stage, context)
         except outcomes.REFUSED as refusal:  # decided so: the run is well, and skips what hangs on this

@@ -33,6 +33,9 @@ from synth_audit.verdict.suite import Suite, load_suite, locate
 _LONGEST = "dagster/max_runtime"
 """Dagster's tag for the seconds that a run may take, which its run monitoring watches."""
 
+_RETRIES = "dagster/max_retries"
+"""Dagster's tag for how often a run that was killed is repeated."""
+
 HOME = "SYNTH_AUDIT_HOME"
 """Environment variable: the folder that relative paths start from; the project's root without it."""
 
@@ -247,7 +250,9 @@ class AuditedTable(dg.Component):
     @property
     def _run_tags(self) -> dict[str, str]:
         limit = self.settings.timeout
-        return self.settings.tags | ({} if limit is None else {_LONGEST: str(limit)})
+        # A run that was killed is not repeated where its fit would spend privacy budget once more.
+        once = {} if self.settings.privacy is None else {_RETRIES: "0"}
+        return self.settings.tags | once | ({} if limit is None else {_LONGEST: str(limit)})
 
     def _schedules(
         self, table: TableEntry, job: dg.UnresolvedAssetJobDefinition

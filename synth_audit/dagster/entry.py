@@ -171,13 +171,18 @@ def _fitted(table: TableEntry, stage: str) -> Iterator[Generator]:
     elif plan.generator is not None and stage in ("synthetic", "audit"):
         generator = plan.build_generator()
         needs = needs_of(generator)
-        if stage == "synthetic":
+        # What waits for nothing is not asked about: that loads every audit.
+        if stage == "synthetic" or ((needs.gpu or needs.memory) and fits(table, stage)):
             yield generator
-        elif needs.gpu or needs.memory:  # what waits for nothing is not asked about: that loads every audit
-            from synth_audit.pipeline.stages import audits_of
 
-            if any(Need.GENERATOR in a.info.needs for a in audits_of(plan, table.suite).values()):
-                yield generator
+
+def fits(table: TableEntry, stage: str) -> bool:
+    """Whether a stage fits a generator; an audit does so in games."""
+    if stage != "audit" or table.plan.generator is None:
+        return stage in ("synthetic", "frontier")
+    from synth_audit.pipeline.stages import audits_of
+
+    return any(Need.GENERATOR in a.info.needs for a in audits_of(table.plan, table.suite).values())
 
 
 def refuse_unmarked(plan: Plan, snapshots: Snapshots) -> None:

@@ -3,7 +3,7 @@
 A refusal is something that a run found out, not something that broke it. A failure says of what kind it is.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,11 +36,8 @@ MISMATCH, OUTAGE, INPUT, FAULT = "mismatch", "outage", "input", "fault"
 """What a failure is: what is there is not what was audited, something may be there later, the plan or the
 data are mistaken, or a bug."""
 
-RETRIES, SECONDS = 3, 60.0
-"""How often a stage that met a lock or a lost server is tried again, and after how long."""
-
-_RETRIED = ("split", "release")
-"""Stages that meet servers, and may run twice: neither fits a generator."""
+RETRY = dg.RetryPolicy(max_retries=3, delay=60.0)
+"""How often a stage that met a lock or a lost server is tried again, and after how many seconds."""
 
 
 class GateCheckResult(dg.AssetCheckResult):
@@ -112,12 +109,15 @@ def _grounds(table: TableEntry, stage: str) -> dict[str, Any]:
 
 
 @contextmanager
-def without_values(stage: str) -> Iterator[None]:
+def without_values(stage: str, fits: Callable[[], bool] = lambda: True) -> Iterator[None]:
     """Turn any error but a refusal into a ``Failure`` that shows no cell value.
 
     The project's own errors are written to be shown and keep their text. Of any other error only
     kind and place remain: its text, its cause and its context may quote the data. Only what may be there
     later is tried again, and never a fit, whose second run would spend its privacy budget once more.
+
+    Args:
+        fits: whether the stage fits a generator.
     """
     try:
         yield
@@ -135,10 +135,8 @@ def without_values(stage: str) -> Iterator[None]:
     failure = dg.Failure(
         description=f"{stage}: {told}",
         metadata={"stage": stage, "kind": kind, "error": name},
-        allow_retries=kind == OUTAGE and stage in _RETRIED,
+        allow_retries=kind == OUTAGE and not fits(),
     )
-    if failure.allow_retries:
-        raise dg.RetryRequested(RETRIES, SECONDS) from failure
     raise failure from None
 
 

@@ -5,12 +5,19 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BeforeValidator, PlainSerializer, TypeAdapter
 
 from synth_audit import registry
+from synth_audit.arrays import Positions
 from synth_audit.errors import OUT_OF_TIME, PROCESS_LOST, NotApplicable, PluginError, ProcessLost
+from synth_audit.execution import telemetry
 from synth_audit.execution.context import RunContext, silent
 from synth_audit.execution.executor import Ending, Executor, Piece
 from synth_audit.findings.measurement import Exposure, Findings
@@ -18,6 +25,7 @@ from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.neighbours.gpu_scores import scored_on
 from synth_audit.plugins.audit import Audit, AuditInfo, AuditOutcome, Need, Status, Subject
 from synth_audit.plugins.generator import refits
+from synth_audit.store.evidence import FORM
 from synth_audit.table.schema import Role
 
 _ROUNDING = 1e-9
@@ -36,6 +44,7 @@ class AuditTask:
         title: what a reader sees while it runs.
         stream: names the child generator of its draws, so that no other task moves them.
         counted: what progress counts it among, apart from the others.
+        known_by: everything that its outcome depends on; empty where the outcome is not to be journaled.
     """
 
     name: str
@@ -44,15 +53,21 @@ class AuditTask:
     title: str
     stream: tuple[str, ...]
     counted: str = "audits"
+    known_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class TaskResult:
-    """What became of a task; exposures hold positions of real rows and stay apart from the outcome."""
+    """What became of a task; exposures hold positions of real rows and stay apart from the outcome.
+
+    Attributes:
+        rss: most bytes of memory that its process has held.
+    """
 
     outcome: AuditOutcome
     exposures: tuple[Exposure, ...] = ()
     seconds: float = 0.0
+    rss: int = 0
 
 
 def run_audits(
@@ -83,9 +98,10 @@ def run_tasks(tasks: Sequence[AuditTask], context: RunContext) -> tuple[TaskResu
     """What became of each task, in order; the numbers do not depend on the context's executor.
 
     Audits that spread their own work run one after the other, the others beside one another before them.
+    What the context's journal knows is taken over, and what ends is journaled.
     """
     order = sorted(range(len(tasks)), key=lambda i: tasks[i].audit.info.spreads)
-    ended: dict[int, TaskResult] = {}
+    ended = {i: found for i in order if (found := _journaled(tasks[i], context)) is not None}
 
     def tell(piece: str = "") -> None:
         """Count the audits of the candidate, and those of planted leaks apart from them."""
@@ -99,20 +115,52 @@ def run_tasks(tasks: Sequence[AuditTask], context: RunContext) -> tuple[TaskResu
         if done < total:
             tell(f"{what} {done + 1} of {total}")
 
+    def end(i: int, result: TaskResult) -> None:
+        ended[i] = result
+        _journal(tasks[i], result, context)
+        telemetry.audit_ended(tasks[i].title, result.outcome.status, result.seconds, result.rss)
+        tell()
+
+    for i, kept in ended.items():
+        telemetry.audit_ended(tasks[i].title, "kept", 0.0, kept.rss)
     tell()
-    several = [i for i in order if not tasks[i].audit.info.spreads]
+    left = [i for i in order if i not in ended]
+    several = [i for i in left if not tasks[i].audit.info.spreads]
     alone = partial(_run_one, replace(context, executor=Executor(), progress=silent))
     with context.executor.pieces(
         alone, [tasks[i] for i in several], context.scratch, context.deadline
     ) as ends:
         for position, piece in ends:
             i = several[position]
-            ended[i] = _result(piece, tasks[i], alone)
-            tell()
-    for i in order[len(several) :]:
-        ended[i] = _run_one(replace(context, progress=tell_piece), tasks[i])
-        tell()
+            end(i, _result(piece, tasks[i], alone))
+    for i in left[len(several) :]:
+        end(i, _run_one(replace(context, progress=tell_piece), tasks[i]))
     return tuple(ended[i] for i in range(len(tasks)))
+
+
+@cache
+def _form() -> TypeAdapter[TaskResult]:
+    """Reads and writes a result as the journal keeps it: outcomes as in evidence, positions as lists."""
+    rows = Annotated[
+        Any,
+        BeforeValidator(partial(np.asarray, dtype=np.intp)),
+        PlainSerializer(np.ndarray.tolist, return_type=list[int]),
+    ]
+    return replace(FORM, spelt={**FORM.spelt, Positions: rows}).adapter(TaskResult)
+
+
+def _journaled(task: AuditTask, context: RunContext) -> TaskResult | None:
+    """What an earlier run journaled of a task, which takes no time now; None if nothing can be used."""
+    kept = context.journal.find(*task.known_by) if task.known_by else None
+    return None if kept is None else replace(_form().validate_json(kept), seconds=0.0)
+
+
+def _journal(task: AuditTask, result: TaskResult, context: RunContext) -> None:
+    """Journal a result, but for one that may be another in the next run."""
+    lasting = result.outcome.status is not Status.ERROR and not result.outcome.cut_short
+    if task.known_by and lasting:
+        with suppress(OSError):  # a full disk costs the next run its time, not this one its evidence
+            context.journal.put(*task.known_by, made=_form().dump_json(result, by_alias=True))
 
 
 def _result(piece: Piece[TaskResult], task: AuditTask, run: Callable[[AuditTask], TaskResult]) -> TaskResult:
@@ -132,7 +180,7 @@ def _run_one(context: RunContext, task: AuditTask) -> TaskResult:
     outcome, findings = _attempt(task, context)
     exposures = findings.exposures if findings else ()
     exposures = tuple(replace(e, measurement=e.measurement.stamped(task.name)) for e in exposures)
-    return TaskResult(outcome, exposures, round(time.perf_counter() - start, 3))
+    return TaskResult(outcome, exposures, round(time.perf_counter() - start, 3), telemetry.peak_memory())
 
 
 def _attempt(task: AuditTask, context: RunContext) -> tuple[AuditOutcome, Findings | None]:

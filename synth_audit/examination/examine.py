@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+import inspect
 import math
-import pickle
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -159,25 +159,18 @@ def run_examination(
     """Run every audit on the candidate, and every privacy audit on planted leaks too.
 
     Args:
-        context: its cache holds what several examinations share, such as fits of one vine and the answers to
-            planted leaks, which no candidate has a part in.
+        context: its cache holds what several examinations share, such as fits of one vine; its journal the
+            outcomes, among them answers to planted leaks, which no candidate has a part in.
     """
     with context.keeping() as keeping:
         views = Views.of(subject)
         planted, planting = _planted(audits, views, check, keeping.seed)
         tasks = [replace(t, subject=views.met_by(t.audit)) for t in candidate_tasks(audits, subject)]
-        asked = _asked(planted, subject, check, keeping.seed)
-        kept = keeping.cache.find(*asked)
-        if kept is None:
-            ended = run_tasks([*tasks, *planted], keeping)
-            own, answered = ended[: len(tasks)], ended[len(tasks) :]
-            if not any(e.outcome.cut_short for e in answered):  # another candidate may have more time
-                keeping.cache.put(*asked, made=pickle.dumps(answered))
-        else:
-            own = run_tasks(tasks, keeping)
-            # Pickled: they are our own values in the run's own folder, which nobody else can write to, and no
-            # model is among them. They take no time now.
-            answered = tuple(replace(e, seconds=0.0) for e in pickle.loads(kept))  # noqa: S301
+        tasks += planted
+        if keeping.journal.keeps:
+            tasks = [replace(t, known_by=_known_by(t, subject, check, keeping)) for t in tasks]
+        ended = run_tasks(tasks, keeping)
+    own, answered = ended[: len(audits)], ended[len(audits) :]
     exposures: exposed_records.Exposures = [x for e in own for x in e.exposures]
     subgroups = exposed_records.worst_subgroups(exposures, subject)
     extra = exposed_records.as_measurements(subgroups)
@@ -233,22 +226,29 @@ def _planted(
     return tasks, injector.planted_leaks(shares)
 
 
-def _asked(
-    planted: Sequence[AuditTask], subject: Subject, check: KnownAnswerSpec, seed: int
+def _known_by(
+    task: AuditTask, subject: Subject, check: KnownAnswerSpec, context: RunContext
 ) -> tuple[str, ...]:
-    """Everything that the answers to planted leaks depend on.
+    """Everything that a task's outcome depends on; nothing where the source of its audit cannot be read.
 
-    They rest on the real rows and on the number of synthetic ones, not on what these are, nor on what made
-    them.
+    Answers to planted leaks rest on the real rows and on the number of synthetic ones, not on what these are,
+    nor on what made them.
     """
-    control = subject.control.fingerprint if subject.control else ""
-    asked = [(t.name, type(t.audit).__qualname__, registry.config_of(t.audit), t.stream) for t in planted]
-    split = subject.random_split
-    by_chance = None if split is None else (split.ours, split.apart)
-    rules = repr(sorted(subject.coarsening.rules.items()))
-    circumstances = (subject.synthetic.n_rows, subject.level, subject.suppression, seed, by_chance, rules)
-    inputs = (subject.train.fingerprint, control, repr(subject.schema), check.model_dump_json())
-    return "known answer", *inputs, json.dumps([circumstances, asked])
+    kind, split = type(task.audit), subject.random_split
+    try:
+        code = inspect.getsource(sys.modules[kind.__module__])  # of a plug-in that is being worked on
+    except (OSError, TypeError):
+        return ()
+    circumstances = (
+        (task.name, kind.__qualname__, registry.config_of(task.audit), task.stream, code),
+        [table.ordered_hash for table in subject.real],
+        (subject.schema, subject.level, subject.suppression, subject.column_groups, subject.terms),
+        (subject.synthetic.n_rows, sorted(subject.coarsening.rules.items())),
+        (context.seed, context.device),
+    )
+    planted = (check, split and (split.ours, split.apart))
+    own = (split, subject.guarantee, subject.generator)
+    return "outcome", repr(circumstances), repr(planted if task.subject.planted else own)
 
 
 def _completed(

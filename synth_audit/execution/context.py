@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import hmac
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
@@ -28,6 +29,9 @@ _HERE = Executor()
 EVIDENCE_KEY = "SYNTH_AUDIT_EVIDENCE_KEY"
 """Environment variable of the key that seals evidence; whoever has it can make evidence."""
 
+_SEAL_BYTES = 32
+"""Of HMAC-SHA256."""
+
 
 @dataclass(frozen=True)
 class Cache:
@@ -38,10 +42,12 @@ class Cache:
 
     Attributes:
         scope: part of every key: the commitment to the salt under which the rows were split.
+        secret: seals the results. One that is damaged, or sealed with another secret, counts as missing.
     """
 
     folder: Path | None = None
     scope: str = ""
+    secret: bytes = field(default=b"", repr=False)
 
     @property
     def keeps(self) -> bool:
@@ -61,9 +67,9 @@ class Cache:
         path = self.folder / self._key(inputs)
         with path.with_suffix(".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not path.exists():
-                self.put(*inputs, made=make())
-            return path.read_bytes()
+            if (made := self.find(*inputs)) is None:
+                self.put(*inputs, made=(made := make()))
+            return made
 
     def folder_of(self, *inputs: str, fill: Callable[[Path], bool]) -> Path | None:
         """A folder of files that were made from these inputs; None when they may not be kept.
@@ -88,16 +94,26 @@ class Cache:
             return path
 
     def find(self, *inputs: str) -> bytes | None:
-        """What was made from these inputs before; None if nothing was."""
-        if self.folder is None or not (path := self.folder / self._key(inputs)).exists():
+        """What was made from these inputs before; None if nothing was, or its seal does not hold."""
+        if self.folder is None:
             return None
-        return path.read_bytes()
+        key = self._key(inputs)
+        try:
+            content = (self.folder / key).read_bytes()
+        except OSError:
+            return None
+        seal, made = content[:_SEAL_BYTES], content[_SEAL_BYTES:]
+        return made if hmac.compare_digest(seal, self._seal(key, made)) else None
 
     def put(self, *inputs: str, made: bytes) -> None:
         """Keep what was made from these inputs."""
         if self.folder is not None:
-            with replacing(self.folder / self._key(inputs), private=True) as temporary:
-                temporary.write_bytes(made)
+            key = self._key(inputs)
+            with replacing(self.folder / key, private=True) as temporary:
+                temporary.write_bytes(self._seal(key, made) + made)
+
+    def _seal(self, key: str, made: bytes) -> bytes:
+        return hmac.digest(self.secret, framed([key, made]), "sha256")
 
     def _key(self, inputs: Sequence[str]) -> str:
         return hashlib.sha256(framed([self.scope, *inputs])).hexdigest()
@@ -146,6 +162,7 @@ class RunContext:
         draws: what :attr:`rng` is; None outside an audit.
         executor: where equal pieces of work are done.
         cache: keeps what is costly and shared, for the length of the run.
+        journal: keeps each audit's outcome as it ends, from which a run that was killed goes on.
         progress: told what is under way.
         deadline: when the work must be over.
         device: what networks, and the scores of long searches, are computed on; ``auto`` for a GPU where
@@ -158,6 +175,7 @@ class RunContext:
     draws: np.random.Generator | None = None
     executor: Executor = _HERE
     cache: Cache = _NOTHING_KEPT
+    journal: Cache = _NOTHING_KEPT
     progress: Progress = silent
     deadline: Deadline = NEVER
     device: Device = "cpu"

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from synth_audit import registry
 from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.examination.examine import run_examination, seed_of_draws
+from synth_audit.execution import telemetry
 from synth_audit.execution.context import SERIAL, RunContext
 from synth_audit.execution.seeds import Salt
 from synth_audit.files import temporary_folder
@@ -40,7 +41,7 @@ from synth_audit.store.files import map_parquet, read_parquet, write_parquet, wr
 from synth_audit.store.ledger import begin_attempt
 from synth_audit.store.reports import enter_report, people_behind, refuse_spent
 from synth_audit.store.salts import TrainingTable, known_salt, workspace_salt
-from synth_audit.store.scratch import fit_checkpoint, held, in_use
+from synth_audit.store.scratch import fit_checkpoint, held, in_use, journaled
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.coarsening import BoundClipping
 from synth_audit.table.schema_inference import infer_schema
@@ -108,7 +109,7 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
     """
     preflight(plan)
     salt = workspace_salt(workspace)
-    with in_use(workspace):
+    with telemetry.stage("split", plan.name), in_use(workspace):
         clipping = BoundClipping(plan.columns)
         source = making.pull_source(plan, clipping)
         making.refuse_drift(plan, workspace, source.schema)
@@ -141,7 +142,11 @@ def split_table(plan: Plan, workspace: Workspace) -> SplitRecord:
 def make_synthetic(plan: Plan, workspace: Workspace, context: RunContext = SERIAL) -> SyntheticRecord:
     """Fit the generator on train and draw the candidate, by batches; see :func:`fit_plan`."""
     context = replace(context, scratch=context.scratch or workspace.scratch)
-    with in_use(workspace), temporary_folder(context.scratch) as name:
+    with (
+        telemetry.stage("synthetic", plan.name),
+        in_use(workspace),
+        temporary_folder(context.scratch) as name,
+    ):
         folder, salt = Path(name), known_salt(workspace)
         data = map_parquet(workspace.train, made_by="split", folder=folder)
         train = read_table(data, infer_schema(data, plan.columns, rules=plan.stated_rules), where="train")
@@ -229,11 +234,16 @@ def attempt(
             draws, ledger = table.salt, table.ledger
             known = ledger.attempt(plan=plan.digest, candidate=draws.digest(content), suite=suite)
             earlier = ledger.other_settings(known)
-    audited = examine(plan, subject, generator, context, salt, draws=draws, warnings=warnings, **examined)
-    listed = tuple(EarlierAudit(a.at, a.plan, a.suite, a.verdict, a.evidence) for a in earlier)
-    found = replace(audited.evidence, attempt=number, ledger=head, earlier=listed)
-    shared = _to_share(plan, subject, found, salt) if rows is None else None
-    evidence = replace(audited, evidence=found).filed(workspace, rows, shared)
+    with telemetry.stage("audit", plan.name) as reported, journaled(context, workspace, salt) as resuming:
+        reported.attempt = number
+        audited = examine(
+            plan, subject, generator, resuming, salt, draws=draws, warnings=warnings, **examined
+        )
+        listed = tuple(EarlierAudit(a.at, a.plan, a.suite, a.verdict, a.evidence) for a in earlier)
+        found = replace(audited.evidence, attempt=number, ledger=head, earlier=listed)
+        shared = _to_share(plan, subject, found, salt) if rows is None else None
+        evidence = replace(audited, evidence=found).filed(workspace, rows, shared)
+        reported.status = evidence.verdict
     if ledger is not None:
         ledger.judged(known, verdict=evidence.verdict, evidence=evidence.digest)
     return evidence
@@ -335,7 +345,11 @@ def audits_of(plan: Plan, suite: Suite) -> dict[str, Audit]:
 
 def release_synthetic(plan: Plan, workspace: Workspace) -> releasing.ReleaseRecord:
     """Release the audited bytes, or refuse; see :func:`synth_audit.pipeline.release.release`."""
-    with in_use(workspace) as scratch, temporary_folder(scratch) as folder:
+    with (
+        telemetry.stage("release", plan.name),
+        in_use(workspace) as scratch,
+        temporary_folder(scratch) as folder,
+    ):
         rows = read_parquet(workspace.synthetic, made_by="synthetic", folder=Path(folder))
         return releasing.release(plan, workspace, rows)
 

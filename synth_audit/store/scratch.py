@@ -7,11 +7,15 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from synth_audit.errors import DataError
+from synth_audit.execution.context import Cache, RunContext
+from synth_audit.execution.seeds import Salt
 from synth_audit.files import scratch_in, temporary_folder
 from synth_audit.hashing import framed
+from synth_audit.store.approvals import evidence_key
 from synth_audit.store.evidence import installed_versions
 from synth_audit.store.files import delete, link_or_copy, make_private, making
 from synth_audit.store.journal import private_lock
@@ -129,10 +133,32 @@ def fit_checkpoint(workspace: Workspace, *fit: str) -> Iterator[Path]:
     Raises:
         DataError: the folder cannot be made.
     """
-    known = framed([*fit, *map(str, sorted(installed_versions().items()))])
+    known = framed([*fit, *_versions()])
     folder = workspace.checkpoints / hashlib.sha256(known).hexdigest()[:16]
     with making(folder):
         for private in (workspace.checkpoints, folder):  # of parents that it makes, `mkdir` sets no mode
             private.mkdir(mode=0o700, exist_ok=True)
     yield folder
     shutil.rmtree(workspace.checkpoints, ignore_errors=True)
+
+
+@contextmanager
+def journaled(context: RunContext, workspace: Workspace, salt: Salt) -> Iterator[RunContext]:
+    """The context with a journal of outcomes, which a later run under these versions and keys goes on from.
+
+    The journal is gone when the block ends well. A context that has one already keeps it.
+
+    Raises:
+        DataError: its folder cannot be made, or is open to others; the key for evidence is no key.
+    """
+    if context.journal.keeps:
+        yield context
+        return
+    make_private(workspace.outcomes)
+    secret = hashlib.sha256(framed([salt.key("outcomes"), evidence_key()])).digest()
+    yield replace(context, journal=Cache(workspace.outcomes, "\n".join(_versions()), secret))
+    shutil.rmtree(workspace.outcomes, ignore_errors=True)
+
+
+def _versions() -> list[str]:
+    return [*map(str, sorted(installed_versions().items()))]

@@ -94,6 +94,9 @@ class Workspace:
     checkpoints = PathBelow("restricted/checkpoints")
     """What fits that were broken off would resume from."""
 
+    outcomes = PathBelow("restricted/outcomes", shared=True)
+    """Outcomes of audits that have ended, while the evidence is not filed yet."""
+
     split_record = PathBelow("restricted/split.json")
     """What the split did."""
 

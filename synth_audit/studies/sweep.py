@@ -23,7 +23,7 @@ from synth_audit.store.files import hash_parquet, link_or_copy, new_folder, read
 from synth_audit.store.journal import private_lock
 from synth_audit.store.locate import newest_evidence
 from synth_audit.store.salts import workspace_salt
-from synth_audit.store.scratch import in_use
+from synth_audit.store.scratch import in_use, journaled
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.frontier import Correlations, FrontierRecord, Scales
 from synth_audit.studies.ranking import Candidate, CandidateRun, candidates_of, column_count, ranked
@@ -59,7 +59,10 @@ def sweep(
             old.unlink(missing_ok=True)
         train, _ = real_tables(plan, workspace)
         scales = Scales.of(train, plan.suppression)
-        with replace(context, scratch=workspace.scratch).keeping() as keeping:
+        with (
+            journaled(replace(context, scratch=workspace.scratch), workspace, salt) as resuming,
+            resuming.keeping() as keeping,
+        ):
             course = SweepRun(workspace, salt, splitting, scales, fresh)
             places = (f"{i}/{len(asked)} {e.name}: " for i, e in enumerate(asked, 1))
             tried = [course.run(e, keeping.within(at)) for e, at in zip(asked, places, strict=True)]

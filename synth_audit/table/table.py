@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -79,6 +80,11 @@ class Table:
     def fingerprint(self) -> str:
         """Content hash, the same for any row or column order; see :func:`fingerprint`."""
         return fingerprint(self.data)
+
+    @cached_property
+    def ordered_hash(self) -> str:
+        """SHA-256 of the rows in their order, on which positions and some draws rest."""
+        return hashlib.sha256(row_digests(self.data)).hexdigest()
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column as it is stored."""

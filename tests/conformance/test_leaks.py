@@ -56,7 +56,7 @@ def verdict_of(built, tmp_path_factory):
             some = {name: audits[name] for name in names}
             if limits and "recognition" in some:
                 some["recognition"] = built("recognition", {"detection": True})
-            found = run_examination(some, subject, KnownAnswerSpec(), RunContext(cache=shared))
+            found = run_examination(some, subject, KnownAnswerSpec(), RunContext(journal=shared))
             report = judge(suite if limits else without, found.outcomes, checks)
             if any(g.result is Result.FAIL and g.blocking and g.gate not in BUILT_IN for g in report.results):
                 break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -179,13 +180,37 @@ def test_a_generator_plants_a_partial_leak_too():
     assert len(rows(model.sample(100, rng)) & rows(injector.known)) == 50
 
 
-def test_answers_are_taken_over_where_people_were_divided_in_the_same_way(tmp_path):
-    """Who tossed the coins, and whether equal rows had coins of their own, moves what is found."""
-    context = RunContext(cache=Cache(tmp_path))
-    audits = {"exact_match": registry.build("audit", "exact_match", {})}
-    divisions = (RandomSplit(ours=True), RandomSplit(ours=True, apart=True), RandomSplit(ours=True))
-    kept = []
-    for split in divisions:
-        run_examination(audits, replace(subject_of(), random_split=split), KnownAnswerSpec(), context)
-        kept.append(sum(path.is_file() for path in tmp_path.rglob("*")))
-    assert kept[0] < kept[1] == kept[2]
+NONE = MappingProxyType({})
+
+
+@pytest.mark.parametrize(
+    ("changed", "anew"),
+    [
+        ({}, 0),
+        ({"context": {"seed": 2}}, 5),
+        ({"context": {"device": "auto"}}, 5),
+        ({"subject": {"level": 0.9}}, 5),
+        ({"subject": {"random_split": RandomSplit(ours=True, apart=True)}}, 5),
+        ({"subject": {"random_split": RandomSplit(0.5, ours=True)}}, 2),
+        ({"subject": {"train": subject_of().train.take(np.arange(1000)[::-1])}}, 5),
+        ({"subject": {"synthetic": subject_of().train.released_only()}}, 2),
+        ({"audit": {"cells": 7}}, 1),
+        ({"check": {"small": 0.1}}, 3),
+    ],
+)
+def test_an_outcome_is_taken_over_where_all_that_it_depends_on_is_the_same(changed, anew, tmp_path):
+    """Two audits of the candidate, and one on three planted shares, whose answers do not depend on it."""
+
+    def journaled(subject=NONE, context=NONE, audit=NONE, check=NONE):
+        audits = {
+            "exact_match": registry.build("audit", "exact_match", {}),
+            "marginals": registry.build("audit", "marginals", {"n_bootstrap": 100} | audit),
+        }
+        how = RunContext(journal=Cache(tmp_path), **context)
+        about = replace(subject_of(), **{"random_split": RandomSplit(ours=True)} | subject)
+        run_examination(audits, about, KnownAnswerSpec(**check), how)
+        return sum(1 for _ in tmp_path.iterdir())
+
+    before = journaled()
+    assert before == 5
+    assert journaled(**changed) - before == anew
