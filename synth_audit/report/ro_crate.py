@@ -14,7 +14,9 @@ from synth_audit.pipeline.attestation import Attestation
 from synth_audit.report.dcat import media_type
 from synth_audit.store.approvals import Approval
 
-_CRATE = "https://w3id.org/ro/crate/1.2"
+_CRATE, _OLDER_CRATE = "https://w3id.org/ro/crate/1.2", "https://w3id.org/ro/crate/1.1"
+"""The second is that of workflow crates."""
+
 _FIVE_SAFES = "https://w3id.org/5s-crate/0.4"
 _WORKFLOW_CRATE = "https://w3id.org/workflowhub/workflow-ro-crate/1.0"
 _CHECKS = "https://w3id.org/shp#"
@@ -27,7 +29,7 @@ _METADATA, _ATTESTATION, _WORKFLOW, _SUITE = (
     "workflow/",
     "suite.json",
 )
-_PROJECT, _CONTROLLER, _PROGRAM = "#project", "#controller", "#synth-audit"
+_PROJECT, _CONTROLLER, _PROGRAM, _TERMS = "#project", "#controller", "#synth-audit", "#terms"
 _LANGUAGE = "https://greatexpectations.io/"
 
 Entity = dict[str, Any]
@@ -43,9 +45,9 @@ def ro_crate(attestation: Attestation, approvals: Sequence[Approval], url: str, 
     """
     suite = json.dumps(attestation.evidence.gates.suite, sort_keys=True, ensure_ascii=False)
     payload = {
-        _METADATA: _json(_release_graph(attestation, approvals, url, licence)),
+        _METADATA: _metadata(_CRATE, _release_graph(attestation, approvals, url, licence)),
         _ATTESTATION: attestation.envelope,
-        _WORKFLOW + _METADATA: _json(_suite_graph(attestation, licence)),
+        _WORKFLOW + _METADATA: _metadata(_OLDER_CRATE, _suite_graph(attestation, licence), _WORKFLOW_CRATE),
         _WORKFLOW + _SUITE: suite.encode(),  # its SHA-256 is the one of the attestation
     }
     name = f"{attestation.evidence.digest[:12]}-release"
@@ -98,6 +100,7 @@ def _release_graph(
             approval.signed,
             additionalType=_ref(f"{_CHECKS}SignOff"),
             agent=_ref(_person(approval.by)),
+            instrument=_ref(_TERMS),
             object=[_ref("./"), _ref(_WORKFLOW), _ref(_PROJECT)],
         )
         for approval in approvals
@@ -130,13 +133,13 @@ def _release_graph(
     address = f"urn:synth-audit:{build}"
     controller = review.get("controller") or "A controller that the plan does not name"
     return [
-        _descriptor(_CRATE),
         root,
         release,
         _entity(_ATTESTATION, "File", "Attestation of the audit", encodingFormat="application/vnd.dsse+json"),
         _entity(_WORKFLOW, "Dataset", f"Suite {suite}", conformsTo=_ref(_WORKFLOW_CRATE)),
         _entity(_FIVE_SAFES, "Profile", "Five Safes RO-Crate profile"),
         _entity(licence, "CreativeWork", "Licence of the release"),
+        _entity(_TERMS, "CreativeWork", "Approvals that the plan asks for before a release"),
         _entity(_PROJECT, "Project", review.get("purpose") or root["name"], member=_ref(_CONTROLLER)),
         _entity(_CONTROLLER, "Organization", controller),
         _entity(
@@ -157,7 +160,6 @@ def _suite_graph(attestation: Attestation, licence: str) -> list[Entity]:
     gates = attestation.evidence.gates
     title = f"Suite {gates.suite_name}"
     return [
-        _descriptor(_CRATE, _WORKFLOW_CRATE),
         _entity(
             "./",
             "Dataset",
@@ -180,12 +182,6 @@ def _suite_graph(attestation: Attestation, licence: str) -> list[Entity]:
     ]
 
 
-def _descriptor(*profiles: str) -> Entity:
-    conforms = [_ref(profile) for profile in profiles]
-    about = {"about": _ref("./"), "conformsTo": conforms if len(conforms) > 1 else conforms[0]}
-    return {"@id": _METADATA, "@type": "CreativeWork", **about}
-
-
 def _person(name: str) -> str:
     return f"#person-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
@@ -202,7 +198,14 @@ def _ref(ident: str) -> Entity:
     return {"@id": ident}
 
 
-def _json(graph: list[Entity]) -> bytes:
-    return json.dumps(
-        {"@context": f"{_CRATE}/context", "@graph": graph}, indent=2, ensure_ascii=False
-    ).encode()
+def _metadata(version: str, graph: list[Entity], *profiles: str) -> bytes:
+    """The metadata file of a crate: what describes it, then its entities."""
+    conforms = [_ref(version), *map(_ref, profiles)] if profiles else _ref(version)
+    descriptor = {
+        "@id": _METADATA,
+        "@type": "CreativeWork",
+        "about": _ref("./"),
+        "conformsTo": conforms,
+    }
+    whole = {"@context": f"{version}/context", "@graph": [descriptor, *graph]}
+    return json.dumps(whole, indent=2, ensure_ascii=False).encode()

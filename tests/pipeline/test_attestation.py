@@ -87,7 +87,9 @@ def test_the_check_refuses_what_was_altered(signed, key, released, check, tmp_pa
         assert (code, said.startswith("REFUSED"), why in said) == (1, True, True)
 
 
-def test_a_refusal_names_its_evidence_and_no_hash_of_the_candidate(make_case, make_gate, key, check, tmp_path):
+def test_a_refusal_names_its_evidence_and_no_hash_of_the_candidate(
+    make_case, make_gate, key, check, tmp_path
+):
     case = make_case(tmp_path / "refused")
     case.set_gates(make_gate("copies", "exact_match.excess", -1.0))
     evidence = api.run(case.plan, case.workspace.root)
