@@ -46,6 +46,7 @@ def check(tmp_path):
     """Runs the script of the page without this package."""
     [script] = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert len(script.splitlines()) <= 30
+    assert "import synth_audit" not in script
     (tmp_path / "check.py").write_text(script)
 
     def run(*words):
