@@ -23,6 +23,7 @@ __version__ = VERSION
 __all__ = [
     "__version__",
     "approve",
+    "attest",
     "audit",
     "calibrate",
     "compare",

@@ -4,11 +4,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -30,6 +31,7 @@ from synth_audit.inputs import Frame, PlanLike, Running
 from synth_audit.mechanism_test.examination import Claim, Effort, MechanismResult, examine_claim
 from synth_audit.mechanism_test.subjects import MechanismChoice, claimed_mechanism
 from synth_audit.pipeline import approval, stages
+from synth_audit.pipeline import attestation as attesting
 from synth_audit.pipeline import release as releasing
 from synth_audit.pipeline import rerun as repeating
 from synth_audit.pipeline import verify as checking
@@ -37,7 +39,9 @@ from synth_audit.pipeline.coarsening import refuse_coarsening
 from synth_audit.pipeline.warnings import about_formulas, about_metadata, about_unused_labels
 from synth_audit.plan.plan import Plan, parse_plan
 from synth_audit.report import index, page, study_pages
+from synth_audit.report.dcat import dcat as dcat_of
 from synth_audit.report.page import shown
+from synth_audit.report.ro_crate import ro_crate as ro_crate_of
 from synth_audit.samples import sample as sample
 from synth_audit.sources.csv import Csv
 from synth_audit.sources.parquet import Parquet
@@ -426,6 +430,69 @@ def approve(evidence: str | Path, *, by: str, key: str | Path, until: date, note
     _, path = approval.approve(found, by=by, key=Path(key), until=until, note=note)
     pages.file_certificate(found)
     return path
+
+
+def attest(
+    evidence: str | Path,
+    *,
+    by: str,
+    key: str | Path,
+    to: str | Path,
+    file: str | Path | None = None,
+    ro_crate: str | Path | None = None,
+    dcat: str | Path | None = None,
+    url: str = "",
+    licence: str = "",
+) -> tuple[Path, ...]:
+    """Sign the outcome of an audit, for people without this program; also describe the release.
+
+    Args:
+        evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
+        by: the person who signs. key: file of the private key.
+        to: file to write the attestation to, an in-toto statement in a DSSE envelope.
+        file: the released file, whose rows must be those that passed. None names them by content hash alone.
+        ro_crate: ZIP file to write an RO-Crate to. dcat: file to write DCAT-AP in JSON-LD to.
+        url: where the release is to be had. licence: address of its licence. Both descriptions take them.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        ReleaseRefused: a file is named, and the evidence does not pass, or not about its rows.
+        PlanError: a description lacks the file, its address or its licence.
+        DataError: evidence, file or key cannot be used, or a file to write is there already.
+    """
+    described = ro_crate is not None or dcat is not None
+    addresses = all(address.startswith(("https://", "http://")) for address in (url, licence))
+    if described and not (file is not None and addresses):
+        raise PlanError(
+            "a description of a release takes the released file, its address and that of its licence",
+            where="attest",
+            expected="--file, and --url and --licence that start with https://",
+            fix="`synth-audit attest --help` shows an example",
+        )
+    found, content = locate_evidence(Path(evidence)), None
+    if file is not None:
+        rows = inputs.hash_of(file, "synthetic", {c.name for c in checked_evidence(found).columns})
+        with open(file, "rb") as opened:
+            sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
+        content = attesting.ReleasedFile(Path(file).name, Path(file).stat().st_size, sha256, rows)
+    made = attesting.attest(found, by=by, key=Path(key), file=content)
+    written = {Path(to): made.envelope}
+    if ro_crate is not None:
+        counted = [a for a in found.approvals() if not approval.fault_of(a, made.evidence, datetime.now(UTC))]
+        written[Path(ro_crate)] = ro_crate_of(made, counted, url, licence)
+    if dcat is not None:
+        written[Path(dcat)] = dcat_of(made, url, licence)
+    for path in written:
+        if os.path.lexists(path):
+            raise DataError(
+                "there is a file already",
+                where=str(path),
+                expected="a new file",
+                fix="name another, or move this one away",
+            )
+    return tuple(write_bytes(path, content) for path, content in written.items())
 
 
 def release(

@@ -1,11 +1,11 @@
-"""Commands around a release: sign, release, roll back and purge."""
+"""Commands around a release: sign, attest, release, roll back and purge."""
 
 from __future__ import annotations
 
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -64,6 +64,32 @@ def approve(
             fix="`synth-audit approve --help` shows an example",
         )
     say_whole(str(api.approve(evidence, by=by, key=key, until=until.date(), note=note)))
+    return Exit.PASS
+
+
+@main.command(job=JOB)
+@commands.evidence
+@click.option("--by", metavar="NAME", required=True, help="Who signs.")
+@click.option("--key", type=FILE, required=True, help="The person's private key.")
+@click.option("--to", type=FILE, default=Path("attestation.json"), help="File to write.")
+@click.option("--file", type=FILE, help="The released file, to bind its SHA-256.")
+@click.option("--ro-crate", type=FILE, metavar="ZIP", help="Also describe the release as an RO-Crate.")
+@click.option("--dcat", type=FILE, metavar="JSON", help="Also describe it as DCAT-AP in JSON-LD.")
+@click.option("--url", default="", help="Where the release is to be had.")
+@click.option("--licence", metavar="URL", default="", help="Address of its licence.")
+def attest(evidence: Path, **given: Any) -> Exit:
+    """Sign the outcome of an audit for others.
+
+    EVIDENCE is an evidence file, the folder of an audit, or a workspace, of which the newest audit is meant.
+    Writes an in-toto statement in a DSSE envelope, signed with an Ed25519 key as `approve --new-key` makes.
+    It is checked without this program. A refusal is attested too, without --file.
+
+    \b
+    Example:
+      synth-audit attest tumours-audit --by "Ann Ohm" --key ann.pem --file tumours.parquet
+    """
+    for path in api.attest(evidence, **given):
+        say_whole(f"wrote {path}")
     return Exit.PASS
 
 

@@ -14,7 +14,7 @@ from synth_audit.store.evidence import Evidence
 from synth_audit.store.journal import Journal
 from synth_audit.store.locate import LocatedEvidence, checked_evidence
 
-_LONGEST_NOTE = 1000
+_LONGEST_NOTE, _LONGEST_NAME = 1000, 200
 """Letters."""
 
 _NOT_NAMED = "the plan does not name this person with this key"
@@ -48,14 +48,12 @@ def approve(
     unsigned = Approval(
         digest=evidence.digest,
         table=evidence.table,
-        by=by.strip(),
+        by=signer_name(by),
         key=public_text(private),
         signed=now.isoformat(timespec="seconds"),
         until=until.isoformat(),
         note=note.strip(),
     )
-    if not unsigned.by or len(unsigned.by) > 200 or not unsigned.by.isprintable():
-        raise PlanError("the approver's name is none", where="--by", expected="one line of text")
     if len(unsigned.note) > _LONGEST_NOTE or not unsigned.note.isprintable():
         raise PlanError("the note is no line of text", where="--note", expected=f"{_LONGEST_NOTE} letters")
     if expired(until, now):
@@ -75,6 +73,16 @@ def approve(
     if fault := fault_of(approval, evidence, now):
         raise DataError(f"the approval would not count: {fault}", where=str(found.file), fix=_CLOCK)
     return approval, found.put_approval(approval)
+
+
+def signer_name(by: str) -> str:
+    """The name of a person who signs; raises ``PlanError`` where it is no line of text."""
+    name = by.strip()
+    if not name or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise PlanError(
+            "the signer's name is no line of text", where="--by", expected=f"1 to {_LONGEST_NAME} letters"
+        )
+    return name
 
 
 def release_choice(evidence: Evidence) -> ReleaseChoice | None:

@@ -109,7 +109,7 @@ class Approval:
     @property
     def fingerprint(self) -> str:
         """Enough of the key to compare by eye."""
-        return sha256_of_bytes(self.key.encode())[:16]
+        return key_fingerprint(self.key)
 
     def signed_with(self, key: Ed25519PrivateKey) -> Approval:
         """The same with the signature of a key."""
@@ -210,6 +210,11 @@ def read_key(path: Path) -> Ed25519PrivateKey:
 def public_text(key: Ed25519PrivateKey) -> str:
     """The public key as a plan names it."""
     return KEY_PREFIX + base64.b64encode(key.public_key().public_bytes_raw()).decode()
+
+
+def key_fingerprint(key: str) -> str:
+    """Enough of a public key, as a plan names it, to compare by eye."""
+    return sha256_of_bytes(key.encode())[:16]
 
 
 def _no_key(path: Path, what: str, fix: str = "") -> DataError:
