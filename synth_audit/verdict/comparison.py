@@ -36,7 +36,7 @@ class Change(StrEnum):
     SAME = "unchanged"
     ALIKE = "not distinguishable"
     ALONE = "in one audit only"
-    UNKNOWN = "precision not known"
+    UNKNOWN = "another value, precision not known"
 
 
 def change(now: Measurement, before: Measurement) -> Change:
@@ -146,13 +146,19 @@ class EvidenceComparison:
 
     @property
     def changed(self) -> tuple[GatePair, ...]:
-        """The gates with another result, or a number that can be told from the earlier one."""
+        """The gates with another result, or another number beyond what the intervals explain."""
         return tuple(
             g
             for g in self.gates
-            if g.change in (Change.BETTER, Change.WORSE, Change.CHANGED)
+            if g.change not in (Change.SAME, Change.ALIKE)
             or (g.before and g.before.result) != (g.after and g.after.result)
         )
+
+    @property
+    def rest(self) -> str:
+        """How many gates changed no more than their intervals explain; empty for none."""
+        alike = len(self.gates) - len(self.changed)
+        return f"{alike} gate{'s' * (alike != 1)} without a change beyond their intervals" if alike else ""
 
     def _repr_html_(self) -> str:
         """The caveats, and the gates that changed."""
@@ -162,8 +168,7 @@ class EvidenceComparison:
             {"gate": p.gate, "before": p.told(p.before), "after": p.told(p.after), "change": str(p.change)}
             for p in self.changed
         ]
-        notes = [*self.caveats, f"{len(self.gates) - len(rows)} gates did not change"]
-        told = "".join(f"<p>{escape(note)}</p>" for note in notes)
+        told = "".join(f"<p>{escape(note)}</p>" for note in (*self.caveats, self.rest) if note)
         return f"<p><b>{self.before.verdict} → {self.after.verdict}</b></p>{as_html(rows)}{told}"
 
     def to_frame(self) -> pd.DataFrame:
@@ -208,7 +213,7 @@ def _change(
         if before.result is after.result:
             return Change.SAME
         return Change.BETTER if _RANK[after.result] > _RANK[before.result] else Change.WORSE
-    if before.value == after.value:
+    if before.value == after.value or (math.isnan(before.value) and math.isnan(after.value)):
         return Change.SAME
     ends = [math.nan if x is None else x for x in (after.low, after.high, before.low, before.high)]
     if any(map(math.isnan, ends)):
@@ -217,14 +222,28 @@ def _change(
     return change_of_ends((ends[0], ends[1]), (ends[2], ends[3]), direction or Direction.NEUTRAL)
 
 
+def _other_training_set(before: Evidence, after: Evidence) -> str:
+    """That the training sets differ, or cannot be compared: records agree under one salt only."""
+    one, other = before.tables.get("train"), after.tables.get("train")
+    if one and one == other:
+        return ""
+    sizes = one and other and one.rows == other.rows
+    if sizes and not (before.salt_commitment and before.salt_commitment == after.salt_commitment):
+        return (
+            "their tables were hashed under two salts, so the evidence does not tell whether the training sets "
+            "are the same; other salts may mean other random draws, too"
+        )
+    return "they have two training sets"
+
+
 def _caveats(before: Evidence, after: Evidence) -> tuple[str, ...]:
     found = []
     if before.table != after.table:
         found.append(f"these are audits of two tables, {before.table!r} and {after.table!r}")
     if before.gates.suite_sha256 != after.gates.suite_sha256:
         found.append("they were judged by two suites, whose limits may differ")
-    if before.salt_commitment != after.salt_commitment:
-        found.append("they have two salts: other people were in train")
+    if about_train := _other_training_set(before, after):
+        found.append(about_train)
     if before.level != after.level:
         found.append("their intervals have different levels")
     for which, evidence in (("first", before), ("second", after)):
