@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from synth_audit.build import resource_folder
 from synth_audit.findings.measurement import Direction, Measurement, MeasurementId
-from synth_audit.findings.verdict import GateResult, Result
+from synth_audit.findings.verdict import URGENCY, GateResult
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.suite import Gate, Suite, load_suite
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Ends = tuple[float, float]
-
-_RANK = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
 
 USUAL = "release"
 """The suite that a plan gets when it names none."""
@@ -127,7 +125,7 @@ class GatePair:
 
     @staticmethod
     def told(gate: GateResult | None) -> str:
-        """Result and number of one side: ``fail 0.0213 [0.0101, 0.0342]``."""
+        """Result and number of one side: ``fail 2.1 % [1 % to 3.4 %]``."""
         return "no such gate" if gate is None else f"{gate.result} {gate.measured}".rstrip()
 
 
@@ -212,7 +210,7 @@ def _change(
     if before.value is None or after.value is None:
         if before.result is after.result:
             return Change.SAME
-        return Change.BETTER if _RANK[after.result] > _RANK[before.result] else Change.WORSE
+        return Change.BETTER if URGENCY[after.result] > URGENCY[before.result] else Change.WORSE
     if before.value == after.value or (math.isnan(before.value) and math.isnan(after.value)):
         return Change.SAME
     ends = [math.nan if x is None else x for x in (after.low, after.high, before.low, before.high)]
