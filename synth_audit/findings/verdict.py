@@ -21,6 +21,10 @@ FITNESS = "fitness"
 """Identifier of the gate of suites whose fitness blocks, and the key of a gate that decides fitness."""
 
 
+GATE_ROLES = ("deciding", "fit for purpose", "advisory")
+"""What a gate may be there for: to stop a release, to say whether it is useful, to warn."""
+
+
 class Result(StrEnum):
     """The three ends of a gate, and of the whole verdict."""
 
@@ -100,7 +104,7 @@ class GateResult:
     @property
     def role(self) -> str:
         """What it is there for."""
-        return "deciding" if self.blocking else "fit for purpose" if self.fitness else "advisory"
+        return GATE_ROLES[0 if self.blocking else 1 if self.fitness else 2]
 
     @property
     def measured(self) -> str:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from synth_audit.findings import measurement as units
 from synth_audit.findings.measurement import Measurement, MeasurementId, is_share
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, SURELY
-from synth_audit.findings.verdict import URGENCY, Fitness, GateResult, Result, TableCheck
+from synth_audit.findings.verdict import GATE_ROLES, URGENCY, Fitness, GateResult, Result, TableCheck
 from synth_audit.report import svg, words
 from synth_audit.report.charts import gate_picture, units_of
 from synth_audit.store.evidence import Evidence
@@ -228,12 +228,12 @@ class GateView:
     @property
     def value(self) -> str:
         """The number that was judged."""
-        return words.number(self.result.value, self.unit, self._places())
+        return words.number(self._cut_at_none[0], self.unit, self._places())
 
     @property
     def interval(self) -> str:
-        """Its interval; empty without one."""
-        low, high = self.result.low, self.result.high
+        """Its interval, cut at 0 for a share with an upper limit; empty without one."""
+        _, low, high = self._cut_at_none
         if low is None or high is None:
             return ""
         return words.interval(low, high, self.unit, self._places())
@@ -298,12 +298,17 @@ class GateView:
                     text = text.replace(technical, plain)
         return text
 
+    @property
+    def _cut_at_none(self) -> list[float | None]:
+        """Value and interval: a share less than none is none; a gate that asks for a least has it as it is."""
+        gate = self.result
+        cut = is_share(self.unit) and gate.minimum is None
+        return [max(x, 0.0) if cut and x is not None else x for x in (gate.value, gate.low, gate.high)]
+
     def _found_value(self, unit: str) -> str:
-        """Less than nothing beyond chance is none; a gate that asks for a least value says it as it is."""
-        gate, reference = self.result, self.measured.reference if self.measured else None
-        value, low, high = gate.value, gate.low, gate.high
-        if is_share(unit) and reference is not None and reference.value == 0 and gate.minimum is None:
-            value, low, high = (None if x is None else max(x, 0.0) for x in (value, low, high))
+        """The number as it stands in a sentence, with its interval where that keeps the gate open."""
+        gate = self.result
+        value, low, high = self._cut_at_none
         open_ = gate.result is Result.INSUFFICIENT
         if not value and not open_:
             return words.number(value, unit)
@@ -496,6 +501,12 @@ def tally(gates: Sequence[GateView]) -> str:
     if missed and Result.FAIL not in results:  # beside a refusal, advice is noise
         parts.append(missed)
     return words.sentence(". ".join(parts))
+
+
+def by_role(gates: Sequence[GateView]) -> str:
+    """What gates are there for: ``8 deciding, 2 fit for purpose, 3 advisory``."""
+    roles = [g.role for g in gates]
+    return ", ".join(f"{n} {role}" for role in GATE_ROLES if (n := roles.count(role)))
 
 
 def rank(gate: GateView) -> tuple[int, int]:
