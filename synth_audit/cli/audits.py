@@ -15,7 +15,6 @@ from synth_audit.cli.terminal import Exit, exit_code, say, say_json, say_whole, 
 from synth_audit.errors import PlanError
 
 if TYPE_CHECKING:
-    from synth_audit.inputs import Running
     from synth_audit.mechanism_test.examination import MechanismResult
 
 JOB = CommandJob.AUDIT
@@ -66,7 +65,7 @@ def audit(
     only: tuple[str, ...],
     out: Path | None,
     as_json: bool,
-    **running: Unpack[Running],
+    **running: Unpack[commands.Running],
 ) -> Exit:
     """Audit a synthetic file made elsewhere.
 
@@ -127,7 +126,7 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
 @commands.out
 @commands.running
 @commands.as_json
-def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[Running]) -> Exit:
+def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[commands.Running]) -> Exit:
     """Attack the releases of a table together.
 
     Several releases may each pass and together still reveal a person. Audited as one table are the current
@@ -168,7 +167,7 @@ def calibrate(
     seed: int | None,
     out: Path | None,
     as_json: bool,
-    **running: Unpack[Running],
+    **running: Unpack[commands.Running],
 ) -> Exit:
     """Show how the privacy audits answer leaks.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 from click.shell_completion import CompletionItem
@@ -19,6 +19,9 @@ from synth_audit.cli.terminal import Exit, OutputFailed, PipeClosed
 from synth_audit.errors import ReleaseRefused, SynthAuditError, may_pass
 from synth_audit.execution import Device, ExecutorName
 from synth_audit.text import shortened
+
+if TYPE_CHECKING:
+    from synth_audit.inputs import Running as Running
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

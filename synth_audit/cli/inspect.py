@@ -1,7 +1,7 @@
 """Commands that read evidence again: pages, checks and comparisons."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import click
 
@@ -9,9 +9,6 @@ import synth_audit as api
 from synth_audit.cli import commands, terminal
 from synth_audit.cli.commands import FILE, CommandJob, main
 from synth_audit.cli.terminal import Exit, say, say_json, say_whole, verify_code
-
-if TYPE_CHECKING:
-    from synth_audit.inputs import Running
 
 JOB = CommandJob.INSPECT
 
@@ -96,7 +93,7 @@ def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | No
 @commands.running
 @commands.as_json
 def rerun(
-    plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: "Unpack[Running]"
+    plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: "Unpack[commands.Running]"
 ) -> Exit:
     """Repeat a run and compare it with its evidence.
 

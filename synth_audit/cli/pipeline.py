@@ -21,7 +21,6 @@ from synth_audit.errors import PlanError
 from synth_audit.text import shortened
 
 if TYPE_CHECKING:
-    from synth_audit.inputs import Running
     from synth_audit.studies.frontier import FrontierRecord, Number
     from synth_audit.studies.mend import MendRecord
 
@@ -82,7 +81,7 @@ def init(
 @commands.plan
 @commands.running
 @commands.as_json
-def estimate(plan: Path, as_json: bool, **running: Unpack[Running]) -> Exit:
+def estimate(plan: Path, as_json: bool, **running: Unpack[commands.Running]) -> Exit:
     """Say how long a run of a plan should take.
 
     Runs it on small parts of its table, of 1,000 and 4,000 rows, and extrapolates. Nothing is kept,
@@ -114,7 +113,9 @@ def estimate(plan: Path, as_json: bool, **running: Unpack[Running]) -> Exit:
 @click.option("--no-release", is_flag=True, help="Stop after the report.")
 @commands.running
 @commands.as_json
-def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Unpack[Running]) -> Exit:
+def run(
+    plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Unpack[commands.Running]
+) -> Exit:
     """Go the whole way for one table.
 
     Pull, split, generate, audit, gate, report and, on a pass, release.
@@ -145,7 +146,9 @@ def run(plan: Path, out: Path | None, no_release: bool, as_json: bool, **running
 @click.option("--fresh", is_flag=True, help="Pull the source again and keep no candidate of earlier sweeps.")
 @commands.running
 @commands.as_json
-def frontier(plan: Path, out: Path | None, fresh: bool, as_json: bool, **running: Unpack[Running]) -> Exit:
+def frontier(
+    plan: Path, out: Path | None, fresh: bool, as_json: bool, **running: Unpack[commands.Running]
+) -> Exit:
     """Try several generators and choose among those that pass.
 
     Sweeps the settings and generators under `frontier` in the plan; a vine without them climbs its
@@ -246,7 +249,7 @@ def mend(
     tries: int,
     write: Path | None,
     as_json: bool,
-    **running: Unpack[Running],
+    **running: Unpack[commands.Running],
 ) -> Exit:
     """Find the smallest coarsening that passes, and verify it.
 

@@ -72,7 +72,7 @@ class ResidualRisk:
         told = f"{words.sentence(finding_of(self.gate))} {self.gate.columns}".strip()
         if self.as_if:
             told += (
-                f" A release in which {self.as_if} of the rows copy one person each gives this number, too."
+                f" A release with {self.as_if} of its rows copied, each from another person, gives this too."
             )
         if self.shows_leaks and not _is_limit(self.gate):
             least = words.people(self.found_from, train_people(self.evidence), self.evidence.suppression)

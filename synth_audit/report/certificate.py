@@ -15,9 +15,7 @@ from synth_audit.plan.plan import Plan
 from synth_audit.report import assessment as remaining
 from synth_audit.report import gates as judged
 from synth_audit.report import words
-from synth_audit.report.assessment import ResidualRisk, finding_of
 from synth_audit.report.chapters import Fact, has_numbers
-from synth_audit.report.gates import GateView, gates_of
 from synth_audit.report.known_answer import sharpness
 from synth_audit.report.page import alerts_of, page, subject_of
 from synth_audit.store.approvals import Approval
@@ -172,34 +170,38 @@ class Cause:
 
     result: Result
     about: str
-    first: GateView
-    others: tuple[GateView, ...]
+    first: judged.GateView
+    others: tuple[judged.GateView, ...]
 
     @property
     def sentence(self) -> str:
         """What the first found, in people where it counts them, and what the others found."""
-        found = finding_of(self.first)
+        found = remaining.finding_of(self.first)
         in_people = self.first.found_in_people if found == self.first.found else found
         text = f"{words.RESULT_WORDS[self.result]}: {in_people}. {self.first.columns}".strip()
         if self.others and self.about != _VALUES:
-            text += f" Also: {judged.first_findings([finding_of(g) for g in self.others])}."
+            text += f" Also: {judged.first_findings([remaining.finding_of(g) for g in self.others])}."
         return text
 
 
-def _reasons(evidence: Evidence, risks: Sequence[ResidualRisk], stopped: Sequence[Cause]) -> tuple[str, ...]:
+def _reasons(
+    evidence: Evidence, risks: Sequence[remaining.ResidualRisk], stopped: Sequence[Cause]
+) -> tuple[str, ...]:
     """Why the verdict is what it is: what failed or is open, by cause, or what came nearest to a limit."""
     blockers = tuple(words.sentence(b) for b in evidence.gates.blockers)
     if stopped or blockers:
         return (*(cause.sentence for cause in stopped), *blockers)
-    return (judged.tally(gates_of(evidence)), *_closest_call(risks))
+    return (judged.tally(judged.gates_of(evidence)), *_closest_call(risks))
 
 
-def _closest_call(risks: Sequence[ResidualRisk]) -> Iterator[str]:
+def _closest_call(risks: Sequence[remaining.ResidualRisk]) -> Iterator[str]:
     """The criterion whose number came nearest to its limit, in people where it counts them."""
     deciding = [r.gate for r in risks if r.gate is not None and r.gate.result.blocking]
     for gate in remaining.nearest_first(deciding)[:1]:
         risk = next(r for r in risks if r.gate is gate)
-        found = finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {risk.people}"
+        found = (
+            remaining.finding_of(gate) if risk.share is None else f"{risk.answer.criterion}, {risk.people}"
+        )
         yield f"Closest to its limit: {found}. Annex A has the limit and its reason."
 
 
@@ -209,7 +211,7 @@ def _by_cause(evidence: Evidence) -> tuple[Cause, ...]:
     Suites list gates from the most direct harm on, and what follows from the same cause is only named.
     """
     risks = {o.audit: o.info.risk for o in evidence.outcomes if o.info is not None}
-    causes: dict[tuple[Result, str], list[GateView]] = {}
+    causes: dict[tuple[Result, str], list[judged.GateView]] = {}
     # What the gate on answers says, each criterion says by itself.
     stopped = [g for g in judged.obstacles(evidence) if g.result.gate != ANSWERS]
     for gate in stopped:
@@ -222,15 +224,15 @@ def _by_cause(evidence: Evidence) -> tuple[Cause, ...]:
     return tuple(found)
 
 
-def _limits(evidence: Evidence) -> tuple[tuple[str, GateView], ...]:
+def _limits(evidence: Evidence) -> tuple[tuple[str, judged.GateView], ...]:
     """Gates on the criteria, then every other that decides, so that none is counted and not listed."""
     listed = [(c, gate) for c in CRITERIA for gate in remaining.gates_on(evidence, c)]
     places = {gate.place for _, gate in listed}
-    others = [g for g in gates_of(evidence) if g.result.blocking and g.place not in places]
+    others = [g for g in judged.gates_of(evidence) if g.result.blocking and g.place not in places]
     return (*listed, *(("other", gate) for gate in others))
 
 
-def _about(gate: GateView, risks: Mapping[str, str]) -> str:
+def _about(gate: judged.GateView, risks: Mapping[str, str]) -> str:
     """What gates of one cause have in common: the criterion, or the form of values."""
     about = gate.result.measurement
     if gate.result.gate == CONTRACT or (about is not None and gate.unit == "flag"):
@@ -421,10 +423,11 @@ def _measured(demand: Mapping[str, Any], evidence: Evidence, said: Mapping[str, 
 
 
 def _asked(demand: Mapping[str, Any], evidence: Evidence, known: Iterable[Answer]) -> tuple[Answer, ...]:
-    """The criteria that the audits of a demand are about."""
-    asked = _audits(demand, evidence)
-    about = {o.info.risk for o in evidence.outcomes if o.info is not None and o.audit in asked}
-    return tuple(a for a in known if a.criterion in about | {demand.get("criterion")})
+    """The criterion of a demand, or those that its audits are about, if any of them gave a number."""
+    asked = [o for o in evidence.outcomes if o.audit in _audits(demand, evidence)]
+    measured = any(map(has_numbers, asked))
+    about = {demand.get("criterion"), *(o.info.risk for o in asked if o.info and measured)}
+    return tuple(a for a in known if a.criterion in about)
 
 
 def _audits(demand: Mapping[str, Any], evidence: Evidence) -> set[str]:

@@ -381,7 +381,7 @@ def counted_share(m: Measurement, evidence: Evidence) -> str:
     if m.unit != units.PEOPLE:
         noun = m.unit.partition(" of ")[2]
         # One person's record has several secrets, of which attempts count the records.
-        asked = f"{m.n_achieved:,} " if m.n_achieved and m.unit != units.SECRETS else "the "
+        asked = f"up to {m.n_achieved:,} " if m.n_achieved and m.unit != units.SECRETS else "the "
         return f"{words.cut_share(m)} of {asked}{noun}" if noun else words.cut_share(m)
     rows, span = train_people(evidence), m.interval
     if span is None or span.low == span.high:

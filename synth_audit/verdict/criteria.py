@@ -74,12 +74,12 @@ def own_result(gate: str, result: Result, explanation: str, advice: str = "", **
 
 
 class AnswerState(StrEnum):
-    """What became of a question: it has one of these, never two."""
+    """What became of a question: it has one of these, never two. They are listed in this order."""
 
-    WITHIN = "within limit"
     BEYOND = "beyond limit"
     INSUFFICIENT = "insufficient evidence"
     NOT_TESTED = "not tested"
+    WITHIN = "within limit"
 
 
 @dataclass(frozen=True)

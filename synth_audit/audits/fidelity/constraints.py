@@ -89,7 +89,7 @@ class Constraints:
         rules = declared_rules(subject.schema)
         if not rules:
             raise NotApplicable(
-                "the plan declares no rules, bounds or categories: `synth-audit init` proposes some rules"
+                "the plan declares no rules, bounds or categories. `synth-audit init` proposes some rules"
             )
         tallied: list[_Tallies] = []
 

@@ -77,7 +77,7 @@ EXCESS = declare.excess_over_control(
     unit=measurement.PEOPLE,
     proportional=False,  # a guess that is right by luck is no excess, and luck differs by secret
     help="Share of people in the training data whose secret is guessed rightly beyond what guesses about "
-    "strangers come to, for the worst of several sets of known columns; 0 is none.",
+    "control people come to, for the worst of several sets of known columns; 0 is none.",
 )
 
 RECONSTRUCTION_RISK = declare.descriptive(
@@ -345,7 +345,7 @@ class Inference:
         found = reconstructed(question.judge, rows, question.release[learnt], asked, _TREES, seed)
         train, control = map(question.judge.right, np.split(found, [len(truth[0])]), truth)
         sides = Proportion.of(train), Proportion.of(control)
-        null = measurement.Reference(0.0, "the model knows train people no better than strangers")
+        null = measurement.Reference(0.0, "the model knows train people no better than control people")
         yield from secrecy.risk_and_rates(_RECONSTRUCTED, sides, self.n_attacks, level, question.name, null)
 
     def _overall(self, exposed: Sequence[measurement.Exposure], level: float) -> measurement.Measurement:

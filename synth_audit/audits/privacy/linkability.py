@@ -55,7 +55,7 @@ EXCESS = declare.excess_over_control(
     unit=PEOPLE,
     proportional=False,  # chance joins control too, and how often differs by what the sources hold
     help="Share of people in the training data whose records in two sources are joined beyond what those of "
-    "strangers are, for the worst of several pairs of sources; 0 is none.",
+    "control people are, for the worst of several pairs of sources; 0 is none.",
 )
 
 

@@ -24,7 +24,7 @@ REP_U = Quantity(
     "rep_u",
     "Replicated uniques (RepU)",
     proportional=False,  # depends on the sizes of both tables
-    help="People whose keys are unique in train and unique in the release; read it beside that of strangers.",
+    help="People whose keys are unique in train and in the release; read it with that of control people.",
 )
 
 UNIQUE_IN_ORIGINAL = descriptive(
@@ -37,7 +37,7 @@ DISCO = Quantity(
     "disco",
     "Disclosed by the release, and correctly (DiSCO)",
     proportional=False,
-    help="People whose keys lead to one value in the release, which is theirs; read it beside strangers'.",
+    help="People whose keys lead to one value in the release, theirs; read it with that of control people.",
 )
 
 DISCLOSIVE_IN_ORIGINAL = descriptive(
@@ -130,7 +130,7 @@ class Disclosure:
         ),
         not_covered=(
             "Other keys, rows that are near but not equal in the keys, and values told as likely and not as "
-            "certain. A large number that strangers have too is knowledge of the population."
+            "certain. A large number that control people have too is knowledge of the population."
         ),
         quantities=(REP_U, UNIQUE_IN_ORIGINAL, DISCO, DISCLOSIVE_IN_ORIGINAL),
         risk="inference",

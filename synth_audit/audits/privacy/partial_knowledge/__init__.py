@@ -55,13 +55,13 @@ EXCESS = excess_over_control(
     unit=measurement.PEOPLE,
     proportional=False,  # a claim that is right by luck is no excess, and luck differs by column
     help="Share of people in the training data of whom a further column is claimed rightly, beyond what "
-    "claims about strangers come to; 0 is none.",
+    "claims about control people come to; 0 is none.",
 )
 
 CLAIMED = descriptive(
     "claimed",
     "Training people of whom a claim is made",
-    help="Those as near to the release as the nearest strangers, on whom all nearest rows agree.",
+    help="Those as near to the release as the nearest control people, on whom all nearest rows agree.",
 )
 
 TRAIN_RATE = descriptive(

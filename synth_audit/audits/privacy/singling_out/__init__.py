@@ -33,7 +33,7 @@ RISK = risk_over_control(
     "Singling-out risk",
     unit=measurement.DESCRIPTIONS,
     proportional=False,  # a joined guess at a copied row fits others in train too, unless all of it is copied
-    help="0: guesses single out training rows no more often than strangers; 1: every guess does.",
+    help="0: guesses single out training rows no more often than control people; 1: every guess does.",
 )
 
 WORST = risk_over_control(
@@ -52,7 +52,7 @@ TRAIN_RATE = descriptive(
 
 CONTROL_RATE = descriptive(
     "control_rate",
-    "Guesses that would match exactly one of as many strangers",
+    "Guesses that would match exactly one of as many control people",
     help="From control rows, at the size of the training table.",
 )
 
@@ -80,7 +80,7 @@ PUBLISHED_RISK = descriptive(
 
 EXACT_VALUES = risk_over_control(
     "exact_values",
-    "Values of a column that belong to exactly one training row, beyond strangers",
+    "Values of a column that belong to exactly one training row, beyond control people",
     proportional=False,
     help="Above 0 the column leaves with exact values of real people, whether or not their rows do.",
 )
@@ -354,7 +354,7 @@ def pictured(made: Mapping[str, PredicateTrial]) -> measurement.Series:
         x=tuple(made),
         lines={
             "training rows": tuple(trial.train.share for trial in made.values()),
-            "strangers": tuple(trial.control.share for trial in made.values()),
+            "control people": tuple(trial.control.share for trial in made.values()),
             "without the release": tuple(float(trial.naive.mean()) for trial in made.values()),
         },
     )

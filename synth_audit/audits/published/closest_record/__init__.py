@@ -63,7 +63,7 @@ _INDEPENDENT = "a release that is independent of the split"
 PRIVACY_SCORE = risk_over_control(
     "privacy_score",
     "DCR privacy score",
-    help="0: as close to training rows as strangers are; 1: every row leaked; a little below 0 is harmless.",
+    help="0: as close to training rows as control people are; 1: every row leaked; just below 0 is harmless.",
 )
 NNDR = Quantity(
     "nndr",

@@ -30,9 +30,9 @@ EPSILON = Quantity(
 
 EPSILON_LOSS = excess_over_control(
     "epsilon_identifiability_loss",
-    "Identifiability beyond that of strangers",
+    "Identifiability beyond that of control people",
     proportional=False,  # f / (2 − f) at a share f of copies
-    help="0: training rows are no nearer to the release than strangers are; 1: every one of them is.",
+    help="0: training rows are no nearer to the release than control people are; 1: every one of them is.",
 )
 
 NNAA = merit(
@@ -58,7 +58,7 @@ HITTING_RATE = Quantity(
 
 HITTING_EXCESS = excess_over_control(
     "hitting_excess",
-    "Near copies of training rows beyond those of strangers",
+    "Near copies of training rows beyond those of control people",
     help="Share of training rows with a near copy, less the same share of control rows.",
 )
 
