@@ -300,7 +300,7 @@ class GateView:
 
     @property
     def _cut_at_none(self) -> list[float | None]:
-        """Value and interval: a share less than none is none; a gate that asks for a least has it as it is."""
+        """Value and interval, cut at 0 for a share that has no lower limit."""
         gate = self.result
         cut = is_share(self.unit) and gate.minimum is None
         return [max(x, 0.0) if cut and x is not None else x for x in (gate.value, gate.low, gate.high)]

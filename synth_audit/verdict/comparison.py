@@ -228,8 +228,8 @@ def _other_training_set(before: Evidence, after: Evidence) -> str:
     sizes = one and other and one.rows == other.rows
     if sizes and not (before.salt_commitment and before.salt_commitment == after.salt_commitment):
         return (
-            "their tables were hashed under two salts, so the evidence does not tell whether the training sets "
-            "are the same; other salts may mean other random draws, too"
+            "their tables were hashed under two salts, so the evidence does not tell whether the training "
+            "sets are the same; random draws may differ, too"
         )
     return "they have two training sets"
 

@@ -124,7 +124,7 @@ def test_a_second_audit_under_other_settings_is_listed(plan, second, tmp_path, w
     assert after.intact
     assert parse_evidence(after.to_json()) == after
     for page in (render_report(after), render_certificate(after)):
-        assert "audited under other settings" in page
+        assert "audited with another plan or other gates" in page
     assert all(c.holds is not False for c in api.verify(tmp_path / second))
     assert api.audit(TRAIN, CONTROL, people(5), quick, out=second).earlier == (), "another candidate"
     pq.write_table(SYNTHETIC, "same.parquet")
