@@ -496,8 +496,8 @@ class SinglingOut:
             measured += betrayed
         if few := [setting for setting, trial in tried.items() if len(trial) < self.n_minimum]:
             notes.append(
-                f"fewer than {self.n_minimum} descriptions could be tried by {', '.join(few)}. So few can prove "
-                "a risk, and then count in the worst attack. They cannot show that there is none"
+                f"fewer than {self.n_minimum} descriptions could be tried by {', '.join(few)}. So few can "
+                "prove a risk, and then count in the worst attack. They cannot show that there is none"
             )
         if control.shape[1] < train.shape[1]:
             notes.append(
