@@ -167,15 +167,17 @@ def _accepts(value: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def python_api() -> Iterator[str]:
-    """Signature and docstring of each public function."""
-    yield from ("# Python", "", "`import synth_audit` offers these functions.", "")
+    """Signature and docstring of each public function, and docstring of each public type."""
+    yield from ("# Python", "", "`import synth_audit` offers these functions and types.", "")
     for name in synth_audit.__all__:
-        function = getattr(synth_audit, name)
-        if not callable(function):
+        offered = getattr(synth_audit, name)
+        if not callable(offered):
             continue
-        parameters = [_parameter(p) for p in inspect.signature(function).parameters.values()]
-        yield from (f"## {name}", "", "```text", f"synth_audit.{name}({', '.join(parameters)})", "")
-        yield from (inspect.getdoc(function) or "", "```", "")
+        called = ""
+        if not inspect.isclass(offered):  # nobody makes one of a type
+            called = f"({', '.join(map(_parameter, inspect.signature(offered).parameters.values()))})"
+        yield from (f"## {name}", "", "```text", f"synth_audit.{name}{called}", "")
+        yield from (inspect.getdoc(offered) or "", "```", "")
 
 
 def _parameter(p: inspect.Parameter) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 __all__ = [
+    "Evidence",
+    "Running",
     "__version__",
     "approve",
     "attest",

@@ -27,7 +27,8 @@ from synth_audit.files import load_yaml, temporary_folder
 from synth_audit.findings.verdict import Result
 from synth_audit.generators.external.recipe import RecipeEnvironment, Setting, recipe_named, trial
 from synth_audit.generators.external.recipe import recipes as known_recipes
-from synth_audit.inputs import Frame, PlanLike, Running
+from synth_audit.inputs import Frame, PlanLike
+from synth_audit.inputs import Running as Running
 from synth_audit.mechanism_test.examination import Claim, Effort, MechanismResult, examine_claim
 from synth_audit.mechanism_test.subjects import MechanismChoice, claimed_mechanism
 from synth_audit.pipeline import approval, stages
@@ -47,7 +48,7 @@ from synth_audit.sources.csv import Csv
 from synth_audit.sources.parquet import Parquet
 from synth_audit.store import approvals
 from synth_audit.store import purge as purging
-from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence import Evidence as Evidence
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.files import write_bytes, write_text
 from synth_audit.store.locate import checked_evidence, locate_evidence, table_history
@@ -70,7 +71,7 @@ def audit(
     synthetic: Frame,
     plan: PlanLike | None = None,
     *,
-    only: tuple[str, ...] = (),
+    only: str | tuple[str, ...] = (),
     out: str | Path | None = None,
     **running: Unpack[Running],
 ) -> Evidence:
@@ -138,7 +139,8 @@ def audit(
             audits=audits,
             warnings=warnings,
         )
-    pages.write_report(workspace)
+        context.progress("report and certificate", 0, 0)
+        pages.write_report(workspace)
     return shown(evidence)
 
 
@@ -168,7 +170,8 @@ def run(
     """
     with inputs.at_work(plan, out, running) as (settled, workspace, context):
         evidence = stages.produce(settled, workspace, context)
-    pages.write_report(workspace)
+        context.progress("report and certificate", 0, 0)
+        pages.write_report(workspace)
     if release and settled.release is not None and evidence.verdict is Result.PASS:
         stages.release_synthetic(settled, workspace)
     return shown(evidence)
@@ -180,7 +183,7 @@ def rerun(
     *,
     candidate: str | None = None,
     **running: Unpack[Running],
-) -> tuple[checking.Check, ...]:
+) -> checking.Checks:
     """Repeat a run under the salt of its workspace and compare it with its evidence; nothing is written.
 
     Split, seeded fits and draws and all measurements are made again. What cannot be repeated, such as a table
@@ -198,7 +201,7 @@ def rerun(
         PlanError, DataError, GateError: see their messages for what to do.
     """
     with inputs.at_work(plan, out, running, candidate) as (settled, workspace, context):
-        return repeating.rerun(settled, workspace, context)
+        return checking.Checks(repeating.rerun(settled, workspace, context))
 
 
 def exposure(plan: PlanLike, out: str | Path | None = None, **running: Unpack[Running]) -> Evidence:
@@ -365,7 +368,7 @@ def verify(
     tables: Mapping[str, Frame] | None = None,
     *,
     salt: str | Path | None = None,
-) -> tuple[checking.Check, ...]:
+) -> checking.Checks:
     """Recompute hashes, values against limits and verdict; compare what lies beside the evidence with it.
 
     Args:
@@ -385,12 +388,13 @@ def verify(
     if not isinstance(evidence, (str, Path)):
         if secret is not None:
             checking.refuse_foreign(secret, evidence)
-        return checking.verify(evidence, _hashes(tables, evidence), secret)
+        return checking.Checks(checking.verify(evidence, _hashes(tables, evidence), secret))
     if (purged := checking.purged_check(Path(evidence))) is not None:
-        return (purged,)
+        return checking.Checks([purged])
     found = locate_evidence(Path(evidence))
     known, checks = checking.verify_filed(found, partial(_hashes, tables), secret)
-    return (*checks, *approval.approval_checks(known, found.approvals()), *pages.page_check(known, found))
+    signed = approval.approval_checks(known, found.approvals())
+    return checking.Checks((*checks, *signed, *pages.page_check(known, found)))
 
 
 def _hashes(tables: Mapping[str, Frame] | None, evidence: Evidence) -> dict[str, str]:
@@ -663,7 +667,7 @@ def calibrate(
     *,
     steps: int = 10,
     noise: bool = True,
-    only: tuple[str, ...] = (),
+    only: str | tuple[str, ...] = (),
     seed: int | None = None,
     out: str | Path | None = None,
     **running: Unpack[Running],

@@ -48,21 +48,22 @@ def named_after(table: Frame) -> dict[str, str]:
     return {"name": re.sub(r"[^\w.-]", "_", Path(table).stem)[:200] or "table"}
 
 
-def narrowed(plan: Plan, only: tuple[str, ...], seed: int | None = None) -> Plan:
+def narrowed(plan: Plan, only: str | tuple[str, ...], seed: int | None = None) -> Plan:
     """The plan with another seed and with these of its audits only, where they are given."""
     changed: dict[str, object] = {}
     if seed is not None:
         changed["seed"] = parse_plan({"seed": seed}, where="the seed given").seed
     if only:
+        names = (only,) if isinstance(only, str) else only
         listed = {choice.name: choice for choice in plan.audits}
-        if plan.audits and (strange := sorted(set(only) - set(listed))):
+        if plan.audits and (strange := sorted(set(names) - set(listed))):
             raise PlanError(
                 f"the plan has no audit {strange[0]!r}",
                 where="--only",
                 expected=f"any of {', '.join(listed)}",
                 fix="name one of these, or add it to the plan's audits",
             )
-        chosen = dict.fromkeys(only)  # naming one twice runs it once
+        chosen = dict.fromkeys(names)  # naming one twice runs it once
         changed["audits"] = tuple(listed.get(name, PluginChoice(name=name)) for name in chosen)
     return plan.model_copy(update=changed).located(plan.base).check() if changed else plan
 
@@ -114,7 +115,17 @@ def run_context(plan: Plan, scratch: Path | None = None, **running: Unpack[Runni
 
     Args:
         scratch: where temporary folders are made; the system's place for them if None.
+
+    Raises:
+        PlanError: a setting is unknown, or they do not go together.
     """
+    if unknown := sorted(set(running) - set(Running.__annotations__)):
+        raise PlanError(
+            f"there is no setting {unknown[0]!r} of how the work is done",
+            where=unknown[0],
+            expected=f"any of {', '.join(Running.__annotations__)}",
+            fix="correct the name; `help(synth_audit.Running)` says what each is",
+        )
     progress = running.pop("progress", None)
     # In a notebook a kernel runs this, whose output a browser shows.
     shell = sys.modules.get("IPython")

@@ -166,7 +166,7 @@ def test_only_some_audits(plan):
 def test_only_keeps_an_audits_settings_and_numbers(plan):
     plan |= {"audits": ["exact_match", {"marginals": {"cells": 4}}]}
     whole = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan)
-    part = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, only=("marginals",))
+    part = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, plan, only="marginals")
     assert part.outcomes[0] == whole.outcomes[1]
     assert part.outcomes[0].config["cells"] == 4
 
@@ -329,6 +329,13 @@ def test_an_audit_that_runs_out_of_time_passes_no_gate(plan):
     patient = synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, hurried, deadline=600)
     assert patient.verdict is Result.PASS
     assert patient.plan_sha256 == again.plan_sha256
+
+
+def test_an_unknown_setting_of_the_work_is_told_with_those_that_there_are():
+    with pytest.raises(PlanError, match="no setting 'verbose'") as error:
+        synth_audit.audit(TRAIN, CONTROL, SYNTHETIC, verbose=True)
+    assert error.value.expected == f"any of {', '.join(synth_audit.Running.__annotations__)}"
+    assert "progress" in error.value.expected
 
 
 def test_a_notebook_shows_progress_in_one_line(capsys, monkeypatch):

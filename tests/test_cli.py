@@ -121,7 +121,7 @@ def test_the_demo_without_dagster_says_what_to_install(monkeypatch):
 def test_a_pass_is_released(home):
     result = invoke("run", "plan.yaml", "--out", "out")
     assert "PASS: This synthetic table may be released." in result.stdout
-    assert "  ✓ 2 deciding gates passed\n" in result.stdout
+    assert "  ✓ 2 gates passed: 2 deciding\n" in result.stdout
     assert result.stdout.endswith("next: synth-audit report out --open\n")
     assert "  within limit: singling out\n" in result.stdout
     assert "  not tested: linkability (no audit for it was part of this run)" in result.stdout
@@ -393,7 +393,7 @@ def test_a_real_process_is_quiet_without_a_terminal(home):
     program = [sys.executable, "-c", "from synth_audit.cli import main; main(prog_name='synth-audit')"]
     done = subprocess.run([*program, "run", "plan.yaml"], check=False, capture_output=True, text=True)
     assert done.returncode == 0
-    spoken = re.compile(r"\d+ s: .*, \d+ of \d+ done")  # where the machine is slow
+    spoken = re.compile(r"\d+ s: \w+.*")  # where the machine is slow
     assert all(map(spoken.fullmatch, done.stderr.splitlines()))
     assert "\x1b" not in done.stdout
     assert "\r" not in done.stdout
@@ -469,7 +469,7 @@ def test_comparing_two_audits(home):
     invoke("run", "plan.yaml", "--no-release")
     invoke("run", "plan.yaml", "--out", "out", "--no-release")
     said = invoke("compare", "plan-audit", "out").stdout
-    assert "gates did not change" in said
+    assert "without a change beyond their intervals; --all" in said
     assert said.rstrip().endswith("pass → pass")
     every = json.loads(invoke("compare", "plan-audit", "out", "--json").stdout)
     assert {"gate", "change", "value_before", "value_after"} <= set(every[0])

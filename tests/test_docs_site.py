@@ -36,7 +36,7 @@ def test_the_site_is_whole_and_fetches_nothing(tmp_path):
     plan = (tmp_path / "reference/plan.html").read_text(encoding="utf-8")
     assert all(f"<code>{key}</code>" in plan for key in Plan.model_json_schema(by_alias=True)["properties"])
     python = (tmp_path / "reference/python.html").read_text(encoding="utf-8")
-    assert all(f"synth_audit.{name}(" in python for name in synth_audit.__all__ if name != "__version__")
+    assert all(f"synth_audit.{name}" in python for name in synth_audit.__all__ if name != "__version__")
     variables = (tmp_path / "reference/environment.html").read_text(encoding="utf-8")
     assert {"SYNTH_AUDIT_HOME", "SYNTH_AUDIT_EVIDENCE_KEY"} <= set(re.findall(r"SYNTH_AUDIT_\w+", variables))
     assert "formal claim" in (tmp_path / "reference/metadata.html").read_text(encoding="utf-8")

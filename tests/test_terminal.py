@@ -158,6 +158,7 @@ def test_an_interrupt_ends_in_one_line(monkeypatch):
             [("audits: inference", 3, 4), ("planted leaks", 9, 9), ("audits", 4, 4), ("audits", 4, 4)],
             ["25 s: audits: inference, 3 of 4 done", "27 s: audits, 4 of 4 done"],
         ),
+        ([0.0, 25.0], [("report", 0, 0)], ["25 s: report"]),
     ],
 )
 def test_where_no_bar_can_be_drawn_a_line_comes_now_and_then(monkeypatch, clock, done, told):

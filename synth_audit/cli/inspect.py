@@ -119,7 +119,8 @@ def compare(before: Path, after: Path, every: bool, as_json: bool) -> Exit:
     """Show what changed from one audit to another.
 
     BEFORE and AFTER are evidence files, folders of audits, or workspaces, of which the newest audit is meant.
-    Two numbers count as different where their intervals do not overlap. Needs no data and decides nothing.
+    Two numbers count as different where their intervals do not overlap, or where they have none. Needs no
+    data and decides nothing.
 
     \b
     Example:
@@ -135,9 +136,8 @@ def compare(before: Path, after: Path, every: bool, as_json: bool) -> Exit:
     width = max((len(p.gate) for p in pairs), default=0)
     for p in pairs:
         say(f"  {p.gate:<{width}}  {p.told(p.before)} → {p.told(p.after)}: {p.change}")
-    alike = len(found.gates) - len(pairs)
-    if alike:
-        say(f"  {alike} gates did not change; --all shows them")
+    if found.rest and not every:
+        say(f"  {found.rest}; --all shows them")
     say(f"{found.before.verdict} → {found.after.verdict}", bold=True)
     return Exit.PASS
 

@@ -200,7 +200,9 @@ def progress_bar() -> Iterator[Progress]:
     layout = (SpinnerColumn(), TextColumn("{task.description:<18}"), BarColumn(), TimeElapsedColumn())
     with Progress(*layout, console=Console(stderr=True, no_color=plain()), transient=True) as bars:
         task = bars.add_task("", total=1)
-        yield lambda what, done, total: bars.update(task, description=what, completed=done, total=total)
+        yield lambda what, done, total: bars.update(
+            task, description=what, completed=done, total=total or None
+        )
 
 
 def watched(verb: Callable[..., T], *args: Any, **given: Any) -> T:
@@ -239,8 +241,7 @@ def show_checks(checks: Sequence[Check], *, as_json: bool) -> None:
         return
     for check in checks:
         sign, colour = _HOLDS[check.holds]
-        told = check.detail if check.holds is not None else f"not checkable here: {check.detail}"
-        say(f"{check.what}: {told}", sign=f"  {sign} ", fg=colour)
+        say(check.sentence, sign=f"  {sign} ", fg=colour)
 
 
 def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, trial: bool = False) -> None:
@@ -357,7 +358,8 @@ def show_gates(evidence: Evidence) -> None:
     Gates of audits that were not run are one line too. The limit gives way first where the terminal is
     narrow, then the interval.
     """
-    from synth_audit.report.gates import gate_views
+    from synth_audit.report.gates import by_role, gate_views
+    from synth_audit.report.words import counted
 
     every, audits = gate_views(evidence), evidence.left_out
     left_out = [g for g in every if g.result.measurement and g.result.measurement.audit in audits]
@@ -385,9 +387,7 @@ def show_gates(evidence: Evidence) -> None:
         say(f"{told}, since these audits were not part of this run: {names}", sign=f"  {sign} ", fg=colour)
     if passed := [g for g in every if g.sign.kind == "pass" and g not in left_out]:
         sign, colour = SIGNS["pass"]
-        decided = sum(g.result.blocking for g in passed)
-        others = f", and {len(passed) - decided} that only advise" if len(passed) > decided else ""
-        say(f"{decided} deciding gate{'s' * (decided != 1)} passed{others}", sign=f"  {sign} ", fg=colour)
+        say(f"{counted(len(passed), 'gate')} passed: {by_role(passed)}", sign=f"  {sign} ", fg=colour)
 
 
 def _cells(gate: GateView) -> tuple[str, str, str, str]:

@@ -43,7 +43,7 @@ class AuditTask:
     Attributes:
         title: what a reader sees while it runs.
         stream: names the child generator of its draws, so that no other task moves them.
-        counted: what progress counts it among, apart from the others.
+        planted: it belongs to the known-answer check, which progress names and does not count.
         known_by: everything that its outcome depends on; empty where the outcome is not to be journaled.
     """
 
@@ -52,7 +52,7 @@ class AuditTask:
     subject: Subject
     title: str
     stream: tuple[str, ...]
-    counted: str = "audits"
+    planted: bool = False
     known_by: tuple[str, ...] = ()
 
 
@@ -104,12 +104,11 @@ def run_tasks(tasks: Sequence[AuditTask], context: RunContext) -> tuple[TaskResu
     ended = {i: found for i in order if (found := _journaled(tasks[i], context)) is not None}
 
     def tell(piece: str = "") -> None:
-        """Count the audits of the candidate, and those of planted leaks apart from them."""
-        waiting = [tasks[i] for i in order if i not in ended]
-        counted = waiting[0].counted if waiting else tasks[order[0]].counted if tasks else "audits"
-        alike = [i for i in order if tasks[i].counted == counted]
-        words = [counted, *([waiting[0].title] if waiting else []), piece]
-        context.progress(": ".join(filter(None, words)), sum(i in ended for i in alike), len(alike))
+        """Count the audits of the candidate alone: one number, which only grows."""
+        own = [i for i in order if not tasks[i].planted]
+        waiting = next((tasks[i].title for i in order if i not in ended), "")
+        words = ": ".join(filter(None, ("audits", waiting, piece)))
+        context.progress(words, sum(i in ended for i in own), len(own))
 
     def tell_piece(what: str, done: int, total: int) -> None:
         if done < total:

@@ -214,15 +214,14 @@ def _planted(
     )
     assert isinstance(coarse, LeakInjector)  # rows and entities are the same
     shares = (0.0, check.small, 1.0)
-    tasks = [
-        AuditTask(
-            n, a, leaky, f"{n} on a {share:.0%} leak", ("known answer", f"{share:g}", n), "planted leaks"
-        )
-        for share in shares
-        for n, a in privacy.items()
-        for meets_plain in (views.met_by(a) is views.plain,)
-        for leaky in ((injector if meets_plain else coarse).planted(share, a.info.leak),)
-    ]
+    answers = [(share, n, a) for share in shares for n, a in privacy.items()]
+    tasks = []
+    for place, (share, n, a) in enumerate(answers, 1):
+        met = injector if views.met_by(a) is views.plain else coarse
+        planted = f"with a leak of {share:.0%}" if share else "without a leak"
+        title = f"known-answer check {place} of {len(answers)} ({n} {planted})"
+        leaky = met.planted(share, a.info.leak)
+        tasks.append(AuditTask(n, a, leaky, title, ("known answer", f"{share:g}", n), planted=True))
     return tasks, injector.planted_leaks(shares)
 
 

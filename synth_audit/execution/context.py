@@ -123,7 +123,7 @@ class Progress(Protocol):
     """Called before and after each piece of long work."""
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        """``done`` of ``total`` pieces are finished; ``what`` is under way."""
+        """``done`` of ``total`` pieces are finished; ``what`` is under way. 0 of 0 where none are counted."""
 
 
 def spoken(say: Callable[[str], None], every: float = 20.0) -> Progress:
@@ -140,7 +140,7 @@ def spoken(say: Callable[[str], None], every: float = 20.0) -> Progress:
         nonlocal last, open_total
         if (now := time.monotonic()) - last >= every or (done == total == open_total and total):
             last, open_total = now, total if done < total else 0
-            say(f"{now - start:.0f} s: {what}, {done} of {total} done")
+            say(f"{now - start:.0f} s: {what}" + (f", {done} of {total} done" if total else ""))
 
     return tell
 

@@ -241,6 +241,11 @@ def is_share(unit: str) -> bool:
     return unit.split(" ")[0] == SHARE
 
 
+def format_number(x: float, unit: str = "") -> str:
+    """A number as a reader sees it: four significant digits, shares in percent."""
+    return f"{100 * x:.4g} %" if is_share(unit) else f"{x:.4g}"
+
+
 class Direction(StrEnum):
     """Which way is safer (privacy) or better (fidelity, utility)."""
 

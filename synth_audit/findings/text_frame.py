@@ -11,17 +11,27 @@ if TYPE_CHECKING:
     from synth_audit.findings.measurement import Measurement
 
 
+_SENTENCE = 60
+"""Letters from which on a text takes several lines."""
+
+
 class TextFrame(pd.DataFrame):
     """A pandas frame like any other; what is computed from it is an ordinary one."""
 
     def _repr_html_(self) -> str:
         kinds = [pd.api.types.infer_dtype(column, skipna=True) for _, column in self.items()]
         text = [i for i, kind in enumerate(kinds) if kind == "string"]
+        sentences = [i for i in text if self.iloc[:, i].astype(str).str.len().max() > _SENTENCE]
         name = f"synth-audit-{'-'.join(map(str, text))}"
-        rule = ", ".join(f".{name} tr > :nth-child({i + 2})" for i in text)  # the first is the index
-        style = f"<style>{rule} {{ text-align: left; }}</style>" if text else ""
-        page = self.to_html(max_rows=60, show_dimensions=True)
-        return f'<div class="{name}">{style}{page}</div>'
+        rules = ((text, "text-align: left"), (sentences, "min-width: 30em"))
+        style = "".join(
+            f"<style>{', '.join(f'.{name} tr > :nth-child({i + 2})' for i in columns)} {{ {rule}; }}</style>"
+            for columns, rule in rules  # the first column is the index
+            if columns
+        )
+        with pd.option_context("display.max_colwidth", None):
+            page = self.to_html(max_rows=60, show_dimensions=True)
+        return f'<div class="{name}" style="overflow-x: auto">{style}{page}</div>'
 
 
 def as_html(rows: Iterable[dict[str, Any]]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from synth_audit.findings.measurement import MeasurementId
+from synth_audit.findings.measurement import MeasurementId, format_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 FITNESS = "fitness"
 """Identifier of the gate of suites whose fitness blocks, and the key of a gate that decides fitness."""
+
+
+GATE_ROLES = ("deciding", "fit for purpose", "advisory")
+"""What a gate may be there for: to stop a release, to say whether it is useful, to warn."""
 
 
 class Result(StrEnum):
@@ -73,6 +77,7 @@ class GateResult:
         unusable: why the number decides nothing; empty where it can be used.
         n_needed: attacks or rows that would probably decide an undecided gate.
         fitness: the gate decides whether the release is fit for purpose; it blocks only as :data:`FITNESS`.
+        unit: of the number that was judged.
     """
 
     gate: str
@@ -94,24 +99,41 @@ class GateResult:
     n_needed: int | None = None
     fitness: bool = False
     unusable: str = ""
+    unit: str = ""
+
+    @property
+    def role(self) -> str:
+        """What it is there for."""
+        return GATE_ROLES[0 if self.blocking else 1 if self.fitness else 2]
 
     @property
     def measured(self) -> str:
-        """The number that was judged and its interval: ``0.0213 [0.0101, 0.0342]``; empty without one."""
-        shown = "" if self.value is None else f"{self.value:.4g}"
-        return (
-            shown if self.low is None or self.high is None else f"{shown} [{self.low:.4g}, {self.high:.4g}]"
+        """The number that was judged and its interval: ``2.1 % [1 % to 3.4 %]``; empty without one."""
+        value, low, high = (
+            "" if x is None else format_number(x, self.unit) for x in (self.value, self.low, self.high)
         )
+        return f"{value} [{low} to {high}]" if low and high else value
 
     @property
     def allowed(self) -> str:
-        """The limits: ``≥ 0.7`` or ``≤ 0.02``; empty without one."""
+        """The limits: ``≥ 0.7`` or ``≤ 2 %``; empty without one."""
         ends = {"≥": self.minimum, "≤": self.maximum}
-        return " and ".join(f"{sign} {end:.4g}" for sign, end in ends.items() if end is not None)
+        return " and ".join(
+            f"{sign} {format_number(end, self.unit)}" for sign, end in ends.items() if end is not None
+        )
+
+
+URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
+"""Place of a result where the most urgent comes first."""
 
 
 class GateResults(tuple[GateResult, ...]):
     """Results of gates, which a notebook shows as a table: those that did not pass first."""
+
+    @property
+    def urgent_first(self) -> list[GateResult]:
+        """Failed gates, then those with insufficient evidence, then those that passed."""
+        return sorted(self, key=lambda g: URGENCY[g.result])
 
     def __repr__(self) -> str:
         return f"<gates: {', '.join(f'{g.gate} {g.result}' for g in self) or 'none'}>"
@@ -125,11 +147,9 @@ class GateResults(tuple[GateResult, ...]):
                 "result": str(g.result),
                 "measured": g.measured,
                 "allowed": g.allowed,
-                "blocks": "yes" if g.blocking else "no",
+                "role": g.role,
             }
-            for g in sorted(
-                self, key=lambda g: (Result.FAIL, Result.INSUFFICIENT, Result.PASS).index(g.result)
-            )
+            for g in self.urgent_first
         )
 
 
@@ -188,7 +208,7 @@ class GateReport:
         return GateResults(self.results)._repr_html_()
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each gate: its result, what was judged, and the limits."""
+        """A row for each gate: its result, what was judged, and the limits; shares are fractions."""
         from synth_audit.findings.text_frame import TextFrame
 
         limits = ("value", "low", "high", "minimum", "maximum")
@@ -201,5 +221,5 @@ class GateReport:
                 **{name: getattr(g, name) for name in limits},
                 "explanation": g.explanation,
             }
-            for g in self.results
+            for g in GateResults(self.results).urgent_first
         )

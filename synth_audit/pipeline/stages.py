@@ -295,6 +295,7 @@ def examine(
         examined = replace(subject, synthetic=ordered)
         with context.executor.beside(partial(check_table, suite, ordered)) as checking:
             found = run_examination(audits or audits_of(plan, suite), examined, plan.known_answer, context)
+            context.progress("checks of the table, and the verdict", 0, 0)
             checks = (*checking(), fullness(subject.train, subject.synthetic, withheld))
     promise, target = Promise.of(plan.plain(), generator.privacy), subject.schema.target is not None
     gates = judge(suite, found.outcomes, checks, promise, target=target)

@@ -55,6 +55,25 @@ class Check:
     holds: bool | None
     detail: str
 
+    @property
+    def sentence(self) -> str:
+        """What was checked, and what was found."""
+        return f"{self.what}: {'not checkable here: ' if self.holds is None else ''}{self.detail}"
+
+
+class Checks(tuple[Check, ...]):
+    """Checks, which a notebook shows as a table and a shell as lines."""
+
+    def __repr__(self) -> str:
+        signs = {True: "holds", False: "DOES NOT HOLD", None: "open"}
+        return "\n".join(f"{signs[c.holds]:<13}  {c.sentence}" for c in self)
+
+    def _repr_html_(self) -> str:
+        from synth_audit.findings.text_frame import as_html
+
+        holds = {True: "yes", False: "no", None: "not checkable here"}
+        return as_html({"checked": c.what, "holds": holds[c.holds], "detail": c.detail} for c in self)
+
 
 _NEWEST_UNKNOWN = Check(_CHECK_ATTEMPT, None, f"{_NO_JOURNAL}, which alone knows of later ones")
 """What no seal can tell: whether a later attempt on the same rows failed."""

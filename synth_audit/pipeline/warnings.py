@@ -137,7 +137,8 @@ def about_draws(table: TrainingTable | None, salt: Salt) -> Iterator[str]:
         yield (
             "this training table was audited in another workspace before, and audits draw the same random "
             "numbers here. So no other workspace can make a release pass by chance (commitment "
-            f"{table.salt.commitment[:12]})"
+            f"{table.salt.commitment[:12]}). This account remembers its training tables in "
+            "$XDG_STATE_HOME/synth-audit, or ~/.local/state/synth-audit"
         )
 
 

@@ -376,8 +376,12 @@ def _record_facts(evidence: Evidence) -> tuple[Fact, ...]:
     exposed, alike = _count(records.exposed, rows, limit), _count(records.control_exposed, others, limit)
     of_control = f"of {words.counted(others, 'control record')}, by chance alone"
     return (
-        Fact("Exposed training records", exposed, f"of {words.counted(rows, 'training record')}"),
-        Fact("Control records that look exposed", alike, of_control),
+        Fact(
+            "Training records exposed by all attacks together",
+            exposed,
+            f"of {words.counted(rows, 'training record')}",
+        ),
+        Fact("Control records that look so", alike, of_control),
     )
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from synth_audit.findings import measurement as units
 from synth_audit.findings.measurement import Measurement, MeasurementId, is_share
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, SURELY
-from synth_audit.findings.verdict import Fitness, GateResult, Result, TableCheck
+from synth_audit.findings.verdict import GATE_ROLES, URGENCY, Fitness, GateResult, Result, TableCheck
 from synth_audit.report import svg, words
 from synth_audit.report.charts import gate_picture, units_of
 from synth_audit.store.evidence import Evidence
@@ -24,7 +24,6 @@ from synth_audit.verdict.table_checks import contract_part
 
 _FROM_MANY = (ANSWERS,)
 """Gates that follow from several numbers, whose explanation says it best."""
-_URGENCY = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
 _RESTATED = re.compile(
     r"(The (whole|value|lower end|upper end)\b|The ([\d.]+ % )?interval,|No interval\b|About\b)"
 )
@@ -105,14 +104,12 @@ class GateView:
         gate = self.result
         if gate.blocking or gate.result is not Result.FAIL:
             return sign_of(gate.result)
-        return _unfit_sign() if gate.fitness else _unfit_sign("advice", "Advice not met")
+        return _unfit_sign() if gate.fitness else _unfit_sign("advice", "Fail (advice)")
 
     @property
     def role(self) -> str:
         """What it is there for."""
-        return (
-            "deciding" if self.result.blocking else "fit for purpose" if self.result.fitness else "advisory"
-        )
+        return self.result.role
 
     @property
     def scope(self) -> str:
@@ -231,12 +228,12 @@ class GateView:
     @property
     def value(self) -> str:
         """The number that was judged."""
-        return words.number(self.result.value, self.unit, self._places())
+        return words.number(self._cut_at_none[0], self.unit, self._places())
 
     @property
     def interval(self) -> str:
-        """Its interval; empty without one."""
-        low, high = self.result.low, self.result.high
+        """Its interval, cut at 0 for a share with an upper limit; empty without one."""
+        _, low, high = self._cut_at_none
         if low is None or high is None:
             return ""
         return words.interval(low, high, self.unit, self._places())
@@ -275,7 +272,8 @@ class GateView:
     @property
     def picture(self) -> Markup | None:
         """Its interval against its limit; None without anything to draw, or where it decides nothing."""
-        return None if self.unusable else gate_picture(self.result, self.unit, f"{self.anchor}-picture")
+        anchor = f"{self.anchor}-{self.evidence.digest[:8]}"  # a notebook may show several audits
+        return None if self.unusable else gate_picture(self.result, self.unit, anchor)
 
     @property
     def marks(self) -> Mapping[str, str]:
@@ -300,12 +298,17 @@ class GateView:
                     text = text.replace(technical, plain)
         return text
 
+    @property
+    def _cut_at_none(self) -> list[float | None]:
+        """Value and interval, cut at 0 for a share that has no lower limit."""
+        gate = self.result
+        cut = is_share(self.unit) and gate.minimum is None
+        return [max(x, 0.0) if cut and x is not None else x for x in (gate.value, gate.low, gate.high)]
+
     def _found_value(self, unit: str) -> str:
-        """Less than nothing beyond chance is none; a gate that asks for a least value says it as it is."""
-        gate, reference = self.result, self.measured.reference if self.measured else None
-        value, low, high = gate.value, gate.low, gate.high
-        if is_share(unit) and reference is not None and reference.value == 0 and gate.minimum is None:
-            value, low, high = (None if x is None else max(x, 0.0) for x in (value, low, high))
+        """The number as it stands in a sentence, with its interval where that keeps the gate open."""
+        gate = self.result
+        value, low, high = self._cut_at_none
         open_ = gate.result is Result.INSUFFICIENT
         if not value and not open_:
             return words.number(value, unit)
@@ -360,7 +363,7 @@ def obstacles(evidence: Evidence) -> list[GateView]:
     a number restated as a share of copied rows, comes last.
     """
     gates = [g for g in gates_of(evidence) if g.result.blocking and g.result.result is not Result.PASS]
-    return sorted(gates, key=lambda g: (_URGENCY[g.result.result], _indirect(g.result.measurement)))
+    return sorted(gates, key=lambda g: (URGENCY[g.result.result], _indirect(g.result.measurement)))
 
 
 def train_people(evidence: Evidence) -> int:
@@ -492,7 +495,7 @@ def tally(gates: Sequence[GateView]) -> str:
     elif set(results) == {Result.PASS}:
         parts = [f"All {total} passed"]
     else:
-        found = [f"{n} {words.ENDINGS[r]}" for r in _URGENCY if (n := results.count(r))]
+        found = [f"{n} {words.ENDINGS[r]}" for r in URGENCY if (n := results.count(r))]
         parts = [f"Of {total}, {', '.join(found)}"]
     missed = missed_advice(gates)
     if missed and Result.FAIL not in results:  # beside a refusal, advice is noise
@@ -500,11 +503,17 @@ def tally(gates: Sequence[GateView]) -> str:
     return words.sentence(". ".join(parts))
 
 
+def by_role(gates: Sequence[GateView]) -> str:
+    """What gates are there for: ``8 deciding, 2 fit for purpose, 3 advisory``."""
+    roles = [g.role for g in gates]
+    return ", ".join(f"{n} {role}" for role in GATE_ROLES if (n := roles.count(role)))
+
+
 def rank(gate: GateView) -> tuple[int, int]:
     """Advice that could not be judged says nothing about the table, so it must not head the list."""
     result, blocking = gate.result.result, gate.result.blocking
     first = result is not Result.PASS if blocking else result is Result.FAIL
-    return (0 if blocking else 1) + (0 if first else 2), _URGENCY[result]
+    return (0 if blocking else 1) + (0 if first else 2), URGENCY[result]
 
 
 def _checked(checks: Sequence[TableCheck]) -> list[str]:

@@ -17,7 +17,7 @@ from synth_audit.findings.sensitivity import SURELY
 from synth_audit.plugins.audit import Status
 from synth_audit.report import chapters, words
 from synth_audit.report.charts import series_svg
-from synth_audit.report.gates import check_sentence, gate_views, verdict_view
+from synth_audit.report.gates import by_role, check_sentence, gate_views, verdict_view
 from synth_audit.report.known_answer import first_line, known_answer, sensitivities
 from synth_audit.store.evidence import Evidence, Pictures
 from synth_audit.store.evidence_store import SHARED_TABLE
@@ -32,7 +32,7 @@ _LONGEST = 200_000
 _NAMED = (
     *(words.sentence, words.counted, words.number, words.bare_number, words.of_measurement),
     *(words.percent_level, words.moment, words.day, words.privacy_loss, words.detectable),
-    *(words.share_of_people, words.identifiers),
+    *(words.share_of_people, words.identifiers, by_role),
     *(chapters.spread, chapters.reference, chapters.attempts, check_sentence),
 )
 _FILTERS = {
@@ -200,7 +200,9 @@ class ReportNotebookPage:
         return fragment(
             "notebook.html.j2",
             evidence=evidence,
+            name=evidence.plan.get("name", ""),  # a plan without one calls every table alike
             verdict=verdict_view(evidence, unmeasured=(), sound=sound),
+            gates=gates,
             held=[g for g in gates if g.sign.kind != "pass"],
             passed=[g for g in gates if g.sign.kind == "pass"],
         )
@@ -210,7 +212,12 @@ class ReportNotebookPage:
         (outcome,) = [o for o in evidence.outcomes if o.audit == audit]
         if not outcome.series:
             measured = outcome.status is Status.MEASURED
-            why = "it draws none" if measured else f"{outcome.status}: {outcome.reason}"
+            drawn = ", ".join(o.audit for o in evidence.outcomes if o.series) or "no audit"
+            why = (
+                f"these audits of the run have some: {drawn}"
+                if measured
+                else f"{outcome.status}: {outcome.reason}"
+            )
             return Pictures.none(f"{audit} has no picture; {why}")
         # Plain text: markup would escape what users put before it.
         return Pictures(str(series_svg(s, anchor=f"{audit}-{i}")) for i, s in enumerate(outcome.series))

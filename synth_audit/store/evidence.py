@@ -133,7 +133,9 @@ class EarlierAudit:
         """What a reader is told of it."""
         ended = f"its verdict was {self.verdict}" if self.verdict else "it did not end"
         known = f" (evidence {self.evidence[:12]})" if self.evidence else ""
-        return f"this candidate was audited under other settings on {self.at[:10]}: {ended}{known}"
+        return (
+            f"this candidate was audited with another plan or other gates on {self.at[:10]}: {ended}{known}"
+        )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from synth_audit.build import resource_folder
 from synth_audit.findings.measurement import Direction, Measurement, MeasurementId
-from synth_audit.findings.verdict import GateResult, Result
+from synth_audit.findings.verdict import URGENCY, GateResult
 from synth_audit.store.evidence import Evidence
 from synth_audit.verdict.suite import Gate, Suite, load_suite
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Ends = tuple[float, float]
-
-_RANK = {Result.FAIL: 0, Result.INSUFFICIENT: 1, Result.PASS: 2}
 
 USUAL = "release"
 """The suite that a plan gets when it names none."""
@@ -36,7 +34,7 @@ class Change(StrEnum):
     SAME = "unchanged"
     ALIKE = "not distinguishable"
     ALONE = "in one audit only"
-    UNKNOWN = "precision not known"
+    UNKNOWN = "another value, precision not known"
 
 
 def change(now: Measurement, before: Measurement) -> Change:
@@ -127,7 +125,7 @@ class GatePair:
 
     @staticmethod
     def told(gate: GateResult | None) -> str:
-        """Result and number of one side: ``fail 0.0213 [0.0101, 0.0342]``."""
+        """Result and number of one side: ``fail 2.1 % [1 % to 3.4 %]``."""
         return "no such gate" if gate is None else f"{gate.result} {gate.measured}".rstrip()
 
 
@@ -146,13 +144,19 @@ class EvidenceComparison:
 
     @property
     def changed(self) -> tuple[GatePair, ...]:
-        """The gates with another result, or a number that can be told from the earlier one."""
+        """The gates with another result, or another number beyond what the intervals explain."""
         return tuple(
             g
             for g in self.gates
-            if g.change in (Change.BETTER, Change.WORSE, Change.CHANGED)
+            if g.change not in (Change.SAME, Change.ALIKE)
             or (g.before and g.before.result) != (g.after and g.after.result)
         )
+
+    @property
+    def rest(self) -> str:
+        """How many gates changed no more than their intervals explain; empty for none."""
+        alike = len(self.gates) - len(self.changed)
+        return f"{alike} gate{'s' * (alike != 1)} without a change beyond their intervals" if alike else ""
 
     def _repr_html_(self) -> str:
         """The caveats, and the gates that changed."""
@@ -162,8 +166,7 @@ class EvidenceComparison:
             {"gate": p.gate, "before": p.told(p.before), "after": p.told(p.after), "change": str(p.change)}
             for p in self.changed
         ]
-        notes = [*self.caveats, f"{len(self.gates) - len(rows)} gates did not change"]
-        told = "".join(f"<p>{escape(note)}</p>" for note in notes)
+        told = "".join(f"<p>{escape(note)}</p>" for note in (*self.caveats, self.rest) if note)
         return f"<p><b>{self.before.verdict} → {self.after.verdict}</b></p>{as_html(rows)}{told}"
 
     def to_frame(self) -> pd.DataFrame:
@@ -207,8 +210,8 @@ def _change(
     if before.value is None or after.value is None:
         if before.result is after.result:
             return Change.SAME
-        return Change.BETTER if _RANK[after.result] > _RANK[before.result] else Change.WORSE
-    if before.value == after.value:
+        return Change.BETTER if URGENCY[after.result] > URGENCY[before.result] else Change.WORSE
+    if before.value == after.value or (math.isnan(before.value) and math.isnan(after.value)):
         return Change.SAME
     ends = [math.nan if x is None else x for x in (after.low, after.high, before.low, before.high)]
     if any(map(math.isnan, ends)):
@@ -217,14 +220,28 @@ def _change(
     return change_of_ends((ends[0], ends[1]), (ends[2], ends[3]), direction or Direction.NEUTRAL)
 
 
+def _other_training_set(before: Evidence, after: Evidence) -> str:
+    """That the training sets differ, or cannot be compared: records agree under one salt only."""
+    one, other = before.tables.get("train"), after.tables.get("train")
+    if one and one == other:
+        return ""
+    sizes = one and other and one.rows == other.rows
+    if sizes and not (before.salt_commitment and before.salt_commitment == after.salt_commitment):
+        return (
+            "their tables were hashed under two salts, so the evidence does not tell whether the training "
+            "sets are the same; random draws may differ, too"
+        )
+    return "they have two training sets"
+
+
 def _caveats(before: Evidence, after: Evidence) -> tuple[str, ...]:
     found = []
     if before.table != after.table:
         found.append(f"these are audits of two tables, {before.table!r} and {after.table!r}")
     if before.gates.suite_sha256 != after.gates.suite_sha256:
         found.append("they were judged by two suites, whose limits may differ")
-    if before.salt_commitment != after.salt_commitment:
-        found.append("they have two salts: other people were in train")
+    if about_train := _other_training_set(before, after):
+        found.append(about_train)
     if before.level != after.level:
         found.append("their intervals have different levels")
     for which, evidence in (("first", before), ("second", after)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from synth_audit.findings.measurement import Measurement, MeasurementId, is_share, read_scoped
+from synth_audit.findings.measurement import Measurement, MeasurementId, format_number, read_scoped
 from synth_audit.findings.verdict import Result
 from synth_audit.verdict import insufficient_evidence as lacking
 
@@ -360,10 +360,12 @@ def _words(limit: Limit, row: Row, result: Result, sides: list[LimitSide]) -> st
     if len(sides) == 2:
         span = f"its ends are {told(low)} and {told(high)}"
         return f"The whole {level}interval is within the limits {number}: {span}.{aside}"
-    near, far = (f"upper end is {told(high)}", f"lower end is {told(low)}")[:: 1 if sides[0].upper else -1]
+    step = 1 if sides[0].upper else -1
+    near, far = (f"upper end is {told(high)}", f"lower end is {told(low)}")[::step]
+    safe, unsafe = ("below", "above")[::step]
     if result is Result.PASS:
-        return f"The whole {level}interval is within the limit {number}: its {near}.{aside}"
-    return f"The whole {level}interval is outside the limit {number}: even its {far}.{aside}"
+        return f"The whole {level}interval is at or {safe} the limit {number}: its {near}.{aside}"
+    return f"The whole {level}interval is {unsafe} the limit {number}: even its {far}.{aside}"
 
 
 def _outlook(limit: Limit, row: Row, needed: int | None) -> str:
@@ -383,11 +385,6 @@ def _closeness(limit: Limit, decision: Decision) -> float:
         end = decision.value if limit.compared == "value" or known is None else known
         found.append(math.inf if end is None or math.isnan(end) else side.excess(end))
     return max(found)
-
-
-def format_number(x: float, unit: str = "") -> str:
-    """A number as a reader sees it: four significant digits, shares in percent."""
-    return f"{100 * x:.4g} %" if is_share(unit) else f"{x:.4g}"
 
 
 def first_few(names: Sequence[str], most: int) -> str:

@@ -181,6 +181,7 @@ def _measured_result(
         minimum=limit.minimum,
         maximum=limit.maximum,
         unusable=unusable,
+        unit=next((m.unit for m in _measured(outcomes) if m.id == decision.measurement), ""),
         **{name: getattr(decision, name) for name in shared},
     )
 

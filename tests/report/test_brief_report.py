@@ -127,7 +127,7 @@ def test_advice_that_does_not_hold_does_not_look_like_a_refusal(build: ModuleTyp
     advice = build.gate("worst", "No column is lost", Result.FAIL, blocking=False)
     refusal = build.gate("copies", "No row is copied", Result.FAIL)
     views = {g.result.gate: g for g in gate_views(build.evidence((), build.report_of((advice, refusal))))}
-    assert (views["worst"].sign.kind, views["worst"].sign.word) == ("advice", "Advice not met")
+    assert (views["worst"].sign.kind, views["worst"].sign.word) == ("advice", "Fail (advice)")
     assert views["copies"].sign.kind == "fail"
     assert "f-fail" not in views["worst"].sign.icon
 
@@ -136,7 +136,7 @@ def test_a_failed_gate_on_usefulness_is_no_advice(build: ModuleType) -> None:
     (failed,) = (g for g in gate_views(build.unfit()) if g.result.gate == "ties")
     assert (failed.sign.kind, failed.sign.word) == ("open", "Not fit for purpose")
     assert "f-fail" not in failed.sign.icon
-    assert "Advice not met" not in text(render_report(build.unfit()))
+    assert "Fail (advice)" not in text(render_report(build.unfit()))
 
 
 def test_checks_of_the_table_are_sentences() -> None:

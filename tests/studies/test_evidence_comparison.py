@@ -7,6 +7,7 @@ import pytest
 
 from synth_audit.findings.measurement import Direction
 from synth_audit.findings.verdict import Result
+from synth_audit.store.evidence import TableRecord
 from synth_audit.verdict.comparison import Change, compare
 
 
@@ -25,6 +26,7 @@ def moved(evidence, value, low, high, result=Result.PASS):
         ((0.5, 0.31, 0.6), Change.WORSE),
         ((0.0, -0.1, 0.09), Change.BETTER),
         ((0.5, None, None), Change.UNKNOWN),
+        ((0.2, None, None), Change.SAME),
         ((float("nan"), float("nan"), float("nan")), Change.UNKNOWN),
     ],
 )
@@ -36,7 +38,7 @@ def test_numbers_are_told_apart_where_their_intervals_are(build: ModuleType, lat
     assert direction is Direction.LOWER
     found = compare(first, second)
     assert found.gates[0].change is change
-    assert (found.gates[0] in found.changed) == (change in (Change.WORSE, Change.BETTER))
+    assert (found.gates[0] in found.changed) == (change not in (Change.SAME, Change.ALIKE))
     frame = found.to_frame()
     assert frame["change"][0] == str(change)
     assert frame["value_before"][0] == 0.2
@@ -55,9 +57,31 @@ def test_gates_of_one_audit_only_and_what_keeps_audits_from_being_compared(build
     assert compare(first, second).caveats == ()
     assert compare(first, second).changed == ()
     fewer = replace(second, gates=replace(second.gates, results=second.gates.results[1:], suite_sha256="0"))
-    found = compare(first, replace(fewer, table="another", salt_commitment="1", level=0.9))
+    found = compare(first, replace(fewer, table="another", level=0.9))
     assert [g.change for g in found.gates if g.after is None] == [Change.ALONE]
-    assert len(found.caveats) == 4
+    assert len(found.caveats) == 3
+
+
+@pytest.mark.parametrize(
+    ("salt", "rows", "hashed", "told"),
+    [
+        ("1", 200, "a", None),
+        ("1", 200, "b", "they have two training sets"),
+        ("2", 100, "b", "they have two training sets"),
+        ("2", 200, "b", "does not tell whether the training sets are the same"),
+        ("", 200, "b", "does not tell whether the training sets are the same"),
+    ],
+)
+def test_training_sets_are_compared_where_one_salt_hashed_them(
+    build: ModuleType, salt, rows, hashed, told
+) -> None:
+    first, second = (
+        replace(build.passing(), salt_commitment=commitment, tables={"train": TableRecord(n, digest)})
+        for commitment, n, digest in (("1", 200, "a"), (salt, rows, hashed))
+    )
+    found = compare(first, second).caveats
+    assert len(found) == (told is not None)
+    assert all(told in caveat for caveat in found)
 
 
 def test_an_audit_that_left_audits_out_is_said_to_be_partial(build: ModuleType) -> None:

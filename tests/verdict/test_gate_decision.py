@@ -252,8 +252,8 @@ def test_two_sides_are_explained_by_the_one_that_is_broken():
     assert title == "copies.excess above 0.8 and below 1.2"
     said = {
         (0.9, 1.1): "is within the limits 0.8 to 1.2: its ends are 0.9 and 1.1.",
-        (0.1, 0.3): "is outside the limit 0.8: even its upper end is 0.3.",
-        (1.3, 1.4): "is outside the limit 1.2: even its lower end is 1.3.",
+        (0.1, 0.3): "is below the limit 0.8: even its upper end is 0.3.",
+        (1.3, 1.4): "is above the limit 1.2: even its lower end is 1.3.",
         (0.7, 1.1): "interval, from 0.7 to 1.1, reaches beyond the limit 0.8, so",
         (0.7, 1.4): "from 0.7 to 1.4, reaches beyond both limits, 0.8 to 1.2",
     }

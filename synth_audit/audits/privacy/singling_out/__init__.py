@@ -41,7 +41,8 @@ WORST = risk_over_control(
     "Singling-out risk, worst attack",
     unit=measurement.DESCRIPTIONS,
     proportional=False,  # generators that draw exact values of single columns reach 1 without copying a row
-    help="The riskiest of the attack's settings; its interval allows for their number.",
+    help="The riskiest of the attack's settings; its interval allows for their number. A setting with few "
+    "attempts counts where it proves a risk. The attempts are those of the setting with most.",
 )
 
 TRAIN_RATE = descriptive(
@@ -494,7 +495,10 @@ class SinglingOut:
             betrayed, notes = exact_values(made[UNIVARIATE], level)
             measured += betrayed
         if few := [setting for setting, trial in tried.items() if len(trial) < self.n_minimum]:
-            notes.append(f"too few descriptions to judge each of these attacks alone: {', '.join(few)}")
+            notes.append(
+                f"fewer than {self.n_minimum} descriptions could be tried by {', '.join(few)}. So few can "
+                "prove a risk, and then count in the worst attack. They cannot show that there is none"
+            )
         if control.shape[1] < train.shape[1]:
             notes.append(
                 "control is smaller than train: control rows took the place of as many training rows, and "
