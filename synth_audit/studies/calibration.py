@@ -124,7 +124,7 @@ def calibrate(
             leaks = disturbed(injector.leaks(share), noise, child_rng(seed, "calibration", name))
             leaky = injector.leaky(injector.release(share, leaks))
             tasks += [
-                AuditTask(n, audit, leaky, f"{n} at {share:.0%}", ("calibration", name, n), "planted leaks")
+                AuditTask(n, audit, leaky, f"{n} at {share:.0%}", ("calibration", name, n))
                 for n, audit in chosen.items()
             ]
         ended = run_tasks(tasks, keeping)

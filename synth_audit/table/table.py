@@ -84,7 +84,7 @@ class Table:
     @cached_property
     def ordered_hash(self) -> str:
         """SHA-256 of the rows in their order, on which positions and some draws rest."""
-        return hashlib.sha256(row_digests(self.data)).hexdigest()
+        return hashlib.sha256(row_digests(self.data).tobytes()).hexdigest()
 
     def column(self, name: str) -> pa.ChunkedArray:
         """A column as it is stored."""
