@@ -226,8 +226,9 @@ class Recognition:
             notes.append("detection limits were not measured, since a leak beyond the tolerance was found")
         if seen:
             notes.append(
-                "rows are nearer to people, of train and of control, than other people are: a generator that "
-                "was fitted on control as well does that, so comparison with control would find no leak"
+                "synthetic rows are nearer to training and control people than real people are to one "
+                "another. So the generator may have learned from control people, too, and a comparison "
+                "with them would find no leak"
             )
         return Findings(measurements, notes=tuple(notes), exposures=(_exposure(found, sides, by.columns),))
 
