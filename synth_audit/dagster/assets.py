@@ -94,6 +94,8 @@ def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
 
 def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.AssetsDefinition:
     hours = table.settings.fresh_hours
+    if isinstance(table.partitions, dg.TimeWindowPartitionsDefinition):
+        hours = None  # a check of its own looks at the newest snapshot: see `freshness_of`
     fresh = None if hours is None else dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=hours))
     plan = table.plan
     choice = {"split": plan.source, "synthetic": plan.generator, "release": plan.release}.get(stage.name)

@@ -225,7 +225,7 @@ def test_an_unknown_key_is_named_with_its_line() -> None:
     text = str(_load(generatr="shuffled"))
     assert "attributes.generatr at" in text
     assert "defs.yaml:" in text
-    assert "Extra inputs are not permitted" in text
+    assert "unknown key (did you mean 'generator'?)" in text
 
 
 def test_a_plug_in_field_that_does_not_exist_is_named() -> None:

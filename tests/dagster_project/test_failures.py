@@ -28,3 +28,13 @@ def test_only_what_may_pass_is_tried_again_and_never_a_fit(error, kind, stage):
     failure = found.value.__cause__ if again else found.value
     assert failure.metadata["kind"].value == kind
     assert "a cell" not in failure.description
+
+
+def test_an_interrupted_stage_shows_no_trace_of_its_work() -> None:
+    def work() -> None:
+        raise dg.DagsterExecutionInterruptedError
+
+    with pytest.raises(dg.DagsterExecutionInterruptedError) as found, without_values("audit"):
+        work()
+    assert "work" not in [step.name for step in found.traceback]
+    assert found.value.__suppress_context__
