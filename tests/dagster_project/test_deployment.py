@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pyarrow.parquet as pq
@@ -91,8 +92,11 @@ class Deployment:
     def ask(self, query: str, **variables: Any) -> Any:
         body = json.dumps({"query": query, "variables": variables}).encode()
         request = Request(f"{self.url}/graphql", body, {"Content-Type": "application/json"})  # noqa: S310
-        with urlopen(request, timeout=120) as answer:  # noqa: S310
-            found = json.load(answer)
+        try:
+            with urlopen(request, timeout=120) as answer:  # noqa: S310
+                found = json.load(answer)
+        except HTTPError as error:
+            raise AssertionError(error.read().decode()[:2000]) from None
         assert "errors" not in found, found
         assert "Error" not in json.dumps([v.get("__typename", "") for v in found["data"].values()]), found
         return found["data"]
