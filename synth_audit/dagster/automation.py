@@ -55,7 +55,7 @@ def schedule_of(
     cron: str,
     timezone: str,
 ) -> dg.ScheduleDefinition:
-    """Runs the newest snapshot whose time is over, once; off until it is switched on."""
+    """Runs the newest snapshot whose time is over, at each tick; off until it is switched on."""
 
     @dg.schedule(name=f"{table}_schedule", job=job, cron_schedule=cron, execution_timezone=timezone)
     def newest_snapshot(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:

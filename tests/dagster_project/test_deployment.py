@@ -36,7 +36,7 @@ SECRET = "Amsterdam-7391"
 STAGES = ("split", "synthetic", "audit", "report", "release")
 
 LOCATION = '''
-"""Tables of a test. A stage that the file `hold` names waits when its work is done, before Dagster knows."""
+"""Tables of a test. The stage that a file `hold` names waits when its work is done, before Dagster knows."""
 import os, time
 from dataclasses import replace
 from pathlib import Path
@@ -49,7 +49,7 @@ HOME = Path(__file__).parent
 def held(stage):
     def run(table, how):
         told = stage.run(table, how)
-        while (HOME / "hold").exists() and (HOME / "hold").read_text() == stage.name:
+        while (HOME / "hold").exists() and (HOME / "hold").read_text() == f"{table.plan.name} {stage.name}":
             (HOME / "held").write_text(str(os.getpid()))
             time.sleep(0.1)
         return told
@@ -230,7 +230,7 @@ def test_backfill_schedule_sensor_and_a_kill_in_each_stage(deployment: Deploymen
 
     released = pq.read_table(home / f"out/people-{first}.parquet")
     for number, stage in enumerate(STAGES, start=2):
-        (home / "hold").write_text(stage)
+        (home / "hold").write_text(f"people-{first} {stage}")
         deployment.backfill(first)
         wait((home / "held").exists)
         os.kill(int((home / "held").read_text()), signal.SIGKILL)
