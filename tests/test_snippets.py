@@ -26,8 +26,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TUTORIALS = ROOT / "docs/tutorials"
 _BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
-_OTHERS = {"concurrency", "python_logs"}
-"""Keys at the head of YAML that is Dagster's own."""
+_OTHERS = {"concurrency", "python_logs", "steps"}
+"""Keys at the head of YAML that is Dagster's or GitHub's own."""
 
 
 def blocks(page: Path, *languages: str) -> Iterator[tuple[str, str]]:

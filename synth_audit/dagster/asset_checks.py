@@ -13,7 +13,7 @@ from synth_audit.dagster import metadata
 from synth_audit.dagster.entry import TableEntry
 from synth_audit.dagster.outcomes import GateCheckResult, without_values
 from synth_audit.errors import GateError, NotAsAudited
-from synth_audit.findings.verdict import FITNESS, Fitness, Result
+from synth_audit.findings.verdict import Fitness, Result
 from synth_audit.pipeline.verify import OUT_THERE, Check, verify_filed
 from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.locate import locate_evidence
@@ -38,9 +38,15 @@ class GateCheck:
         """Name of the asset check: the gate's id in the characters that Dagster allows."""
         return re.sub(r"\W", "_", self.gate)
 
+    @property
+    def asks(self) -> str:
+        """What the check asks. It is shown in every state, so it must not read as an answer."""
+        wanted = "Required" if self.blocking else "Desired"
+        return self.title if self.title.endswith("?") else f"{wanted}: {self.title}"
 
-WHOLE = GateCheck(VERDICT, "Every blocking gate passes and nothing else holds the release", True)
-FIT = GateCheck("fit_for_purpose", OWN_GATES[FITNESS].title, False)
+
+WHOLE = GateCheck(VERDICT, "May the table be released?", True)
+FIT = GateCheck("fit_for_purpose", "Is the release fit for its purpose?", False)
 """Warns where it is not; there only for suites that judge it. One that blocks holds the verdict."""
 
 
@@ -53,7 +59,7 @@ def gate_checks(table: TableEntry) -> dg.AssetChecksDefinition:
         dg.AssetCheckSpec(
             c.name,
             asset=table.asset("report"),
-            description=c.title,
+            description=c.asks,
             blocking=c.blocking,
             partitions_def=table.partitions,
         )

@@ -48,31 +48,28 @@ class Stage:
 
 
 def places(table: TableEntry) -> list[dg.AssetSpec]:
-    """What others make and what they read: the source, or the three tables, and the released table."""
+    """What others make: the source, or the three tables."""
     plan, made = table.plan, table.settings.made_elsewhere
     before = [dg.AssetKey.from_user_string(name) for name in table.settings.deps]
-    found = []
+    found: dict[str, tuple[str, str]] = {}
     if made is not None:
-        roles = ((role, getattr(made, role).name, MadeElsewhere.model_fields[role]) for role in ROLES)
-        found += [
-            _place(table, table.asset(n), field.description or "", kind, before) for n, kind, field in roles
-        ]
+        found = {n: (getattr(made, n).name, MadeElsewhere.model_fields[n].description or "") for n in ROLES}
     if plan.source is not None:
-        found.append(_place(table, table.asset("source"), "The sensitive table.", plan.source.name, before))
-    if plan.release is not None:
-        what, behind = "The table that was released.", [table.asset("release")]
-        found.append(_place(table, table.released, what, plan.release.name, behind))
-    return found
+        found["source"] = (plan.source.name, "The sensitive table.")
+    return [
+        _described(table, table.asset(name), what, {kind, "table"}, before)
+        for name, (kind, what) in found.items()
+    ]
 
 
-def _place(
-    table: TableEntry, key: dg.AssetKey, what: str, kind: str, deps: list[dg.AssetKey]
+def _described(
+    table: TableEntry, key: dg.AssetKey, what: str, kinds: set[str], deps: list[dg.AssetKey]
 ) -> dg.AssetSpec:
     return dg.AssetSpec(
         key,
         deps=deps,
         group_name=table.key,
-        kinds={kind, "table"},
+        kinds=kinds,
         partitions_def=table.partitions,
         owners=list(table.settings.owners),
         tags=dict(table.settings.tags),
@@ -98,25 +95,30 @@ def stage_assets(table: TableEntry) -> list[dg.AssetsDefinition]:
 
 def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.AssetsDefinition:
     hours = table.settings.fresh_hours
+    if isinstance(table.partitions, dg.TimeWindowPartitionsDefinition):
+        hours = None  # a check of its own looks at the newest snapshot: see `freshness_of`
     fresh = None if hours is None else dg.FreshnessPolicy.time_window(fail_window=timedelta(hours=hours))
     plan = table.plan
     choice = {"split": plan.source, "synthetic": plan.generator, "release": plan.release}.get(stage.name)
-
-    @dg.asset(
-        key=table.asset(stage.name),
-        deps=deps,
-        group_name=table.key,
-        kinds={stage.kind} | ({choice.name} if choice else set()),
-        owners=list(table.settings.owners),
-        tags=dict(table.settings.tags),
+    kinds = {stage.kind} | ({choice.name} if choice else set())
+    does = _described(table, table.asset(stage.name), stage.does, kinds, deps).replace_attributes(
+        skippable=True,
         code_version=table.code_version(stage.name),
-        pool=pool_of(table, stage.name),
-        output_required=False,
-        partitions_def=table.partitions,
         automation_condition=_FOLLOWS if stage.name == "release" else None,
         freshness_policy=fresh if stage.name == "release" else None,
+    )
+    specs = [does]
+    if stage.name == "release" and plan.release is not None:
+        what, kinds = "The table that was released.", {plan.release.name, "table"}
+        released = _described(table, table.released, what, kinds, [does.key])
+        specs.append(released.replace_attributes(skippable=True))
+
+    @dg.multi_asset(
+        name=f"{table.key}__{stage.name}",
+        specs=specs,
+        can_subset=len(specs) > 1,
+        pool=pool_of(table, stage.name),
         retry_policy=outcomes.RETRY if stage.name in ("split", "audit", "release") else None,
-        description="\n\n".join(filter(None, [stage.does, table.settings.description])),
     )
     def run_stage(context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[None]]:
         here = table
@@ -129,7 +131,13 @@ def _asset(table: TableEntry, stage: Stage, deps: list[dg.AssetKey]) -> dg.Asset
         except outcomes.REFUSED as refusal:  # decided so: the run is well, and skips what hangs on this
             outcomes.tell_refusal(here, stage.name, refusal, context)
             return
-        yield dg.MaterializeResult(metadata=told, data_version=dg.DataVersion(digest))
+        for key, left in {spec.key: told if spec is does else _as_released(told) for spec in specs}.items():
+            if key in context.selected_asset_keys:
+                yield dg.MaterializeResult(asset_key=key, metadata=left, data_version=dg.DataVersion(digest))
+            else:  # a run of `release` alone changes the released table, too
+                partition = context.partition_key if table.partitions is not None else None
+                tags = {"dagster/data_version": digest}
+                context.log_event(dg.AssetMaterialization(key, metadata=left, tags=tags, partition=partition))
 
     return run_stage
 
@@ -147,9 +155,8 @@ def _left(table: TableEntry, stage: Stage, context: dg.AssetExecutionContext) ->
         told, digest = stage.run(table, how)
         if stage.name == "release":
             outcomes.tag(context, table, outcomes.OUTCOME, outcomes.RELEASED)
-        partition = context.partition_key if table.partitions is not None else None
-        for event in _events(table, stage.name, told, digest, partition):
-            context.log_event(event)
+        if stage.name == "split" and table.plan.source is not None:
+            context.log_event(_as_pulled(table, told, context))
         if stage.name == "report":
             outcomes.tag(context, table, outcomes.VERDICT, str(told["verdict"]))
         if stage.name == "report" or (stage.name == "release" and os.environ.get(messages.TARGET)):
@@ -179,20 +186,23 @@ def _sent(table: TableEntry, stage: str, run: str) -> Iterator[str]:
         yield problem
 
 
-def _events(
-    table: TableEntry, stage: str, told: dict[str, Any], version: str, partition: str | None = None
-) -> Iterator[Any]:
-    """What a stage tells of a place that is not its own."""
-    tags = {"dagster/data_version": version}
-    rows = {"dagster/row_count": told.get("dagster/row_count")}
-    if stage == "split" and table.plan.source is not None:
-        seen = {"source, keyed hash": told["source, keyed hash"], **rows}
-        tags = {"dagster/data_version": told["source, keyed hash"]}
-        yield dg.AssetObservation(table.asset("source"), metadata=seen, tags=tags, partition=partition)
-    if stage == "release":
-        names = ("table", "where", "certificate link", "released sha256")
-        seen = {name: told[name] for name in names if name in told} | rows
-        yield dg.AssetMaterialization(table.released, metadata=seen, tags=tags, partition=partition)
+def _as_pulled(
+    table: TableEntry, told: dict[str, Any], context: dg.AssetExecutionContext
+) -> dg.AssetObservation:
+    """What the source's own page tells of a split."""
+    names = ("source, keyed hash", "dagster/row_count")
+    return dg.AssetObservation(
+        table.asset("source"),
+        metadata={name: told[name] for name in names},
+        tags={"dagster/data_version": told["source, keyed hash"]},
+        partition=context.partition_key if table.partitions is not None else None,
+    )
+
+
+def _as_released(told: dict[str, Any]) -> dict[str, Any]:
+    """What the released table's own page tells of a release."""
+    names = ("table", "where", "certificate link", "released sha256", "dagster/row_count")
+    return {name: told[name] for name in names if name in told}
 
 
 def _rows(table: TableEntry, role: str) -> pa.Table:

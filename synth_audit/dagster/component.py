@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,14 +20,16 @@ from pydantic import (
     ValidationError,
     model_validator,
 )
+from pydantic_core import InitErrorDetails
 
-from synth_audit.dagster import entry
+from synth_audit.dagster import automation, entry
 from synth_audit.dagster.asset_checks import gate_checks
 from synth_audit.dagster.assets import places, stage_assets
 from synth_audit.dagster.entry import MadeElsewhere, Snapshots, TableEntry
-from synth_audit.errors import PlanError, keys_of, problems_of
+from synth_audit.errors import PlanError, keys_at, keys_of, problems_of
 from synth_audit.inputs import workspace_of
 from synth_audit.plan.plan import Plan, parse_plan, plan_schema
+from synth_audit.text import meant
 from synth_audit.verdict.suite import Suite, load_suite, locate
 
 _LONGEST = "dagster/max_runtime"
@@ -94,7 +96,8 @@ class AttributesAsWritten(TableSettings):
     @classmethod
     def _unless_templated(cls, value: Any, validate: ModelWrapValidatorHandler[Self]) -> Self:
         if not templated(value):
-            return validate(value)
+            checked: Self = _with_nearest_key(value, validate)
+            return checked
         made = cls.model_construct()
         made._written = value
         return made
@@ -117,6 +120,22 @@ class AttributesAsWritten(TableSettings):
                 fix="check what the templates stand for; digits that are text take quotes: "
                 "`'{{ env.PORT }}'`",
             ) from None
+
+
+def _with_nearest_key(value: Any, validate: ModelWrapValidatorHandler[Any]) -> Any:
+    """Validate, and name the known key that an unknown one may stand for."""
+    try:
+        return validate(value)
+    except ValidationError as error:
+        found: list[InitErrorDetails] = []
+        for e in error.errors(include_url=False):
+            kind, context = e["type"], e.get("ctx", {})
+            if kind == "extra_forbidden":  # Dagster makes these errors anew: text of ours needs this type
+                *place, key = e["loc"]
+                said = f"unknown key{meant(str(key), keys_at(TableSettings, place))}"
+                kind, context = "value_error", {"error": said}
+            found.append(InitErrorDetails(type=kind, loc=e["loc"], input=e["input"], ctx=context))
+        raise ValidationError.from_exception_data(error.title, found) from None
 
 
 class TableScaffolder(dg.Scaffolder):
@@ -143,7 +162,7 @@ class AuditedTable(dg.Component):
 
     Assets ``<table>/split``, ``synthetic``, ``audit``, ``report`` and, where the plan names a target,
     ``release``, and ``frontier`` where it names candidates; one asset check for each gate on ``report``; a
-    job, one for the sweep, and, on request, a schedule.
+    job, one for the sweep, and, on request, schedules and sensors.
     """
 
     settings: TableSettings
@@ -177,7 +196,11 @@ class AuditedTable(dg.Component):
         """
         table = self.table()
         swept = table.plan.frontier is not None
-        everything = dg.AssetSelection.groups(table.key)
+        hours, checks, hourly = self.settings.fresh_hours, [], []
+        if hours is not None and isinstance(table.partitions, dg.TimeWindowPartitionsDefinition):
+            check, schedule = automation.freshness_of(table, table.partitions, hours)
+            checks, hourly = [check], [schedule]
+        everything = dg.AssetSelection.groups(table.key) - dg.AssetSelection.checks(*checks)
         frontier = dg.AssetSelection.assets(table.asset("frontier"))
         job = dg.define_asset_job(
             f"{table.key}_audit",
@@ -193,13 +216,19 @@ class AuditedTable(dg.Component):
         )
         return dg.Definitions(
             assets=[*places(table), *stage_assets(table)],
-            asset_checks=[gate_checks(table)],
+            asset_checks=[gate_checks(table), *checks],
             jobs=[job, sweep] if swept else [job],
-            schedules=self._schedules(table, job),
-            sensors=[entry.sensor_of(table.key, table.plan, job, table.partitions)]
-            if isinstance(table.partitions, dg.DynamicPartitionsDefinition)
-            else [],
+            schedules=[*self._schedules(table, job), *hourly],
+            sensors=list(self._sensors(table, job)),
         )
+
+    def _sensors(
+        self, table: TableEntry, job: dg.UnresolvedAssetJobDefinition
+    ) -> Iterator[dg.SensorDefinition]:
+        if isinstance(table.partitions, dg.DynamicPartitionsDefinition):
+            yield automation.sensor_of(table.key, table.plan, job, table.partitions)
+        if table.plan.release is not None and table.plan.release.approvals:
+            yield automation.approvals_of(table)
 
     def table(self) -> TableEntry:
         """The table with its plan, suite and workspace, all checked before any data is touched."""
@@ -261,7 +290,9 @@ class AuditedTable(dg.Component):
         if settings.schedule is None:
             return []
         if table.partitions is not None:
-            return [entry.schedule_of(table.key, job, table.partitions, settings.schedule, settings.timezone)]
+            return [
+                automation.schedule_of(table.key, job, table.partitions, settings.schedule, settings.timezone)
+            ]
         return [
             dg.ScheduleDefinition(
                 name=f"{table.key}_schedule",

@@ -5,7 +5,6 @@ split, audited and released by itself."""
 
 import re
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date
@@ -39,9 +38,6 @@ ROLES = ("train", "control", "synthetic")
 
 PLACEHOLDER = "{snapshot}"
 """Stands in ``source`` and ``release`` for the key of the snapshot."""
-
-SETTLED = 60.0
-"""Seconds for which a file must not have changed before it is taken for a whole snapshot."""
 
 _KEY = re.compile(r"[\w-][\w.-]{0,99}", re.ASCII)
 """What may stand for a snapshot in paths and names."""
@@ -114,10 +110,11 @@ class TableEntry:
     partitions: dg.PartitionsDefinition[str] | None = None
 
     def at(self, context: dg.AssetExecutionContext | dg.AssetCheckExecutionContext) -> "TableEntry":
-        """The table of the snapshot that a run is about, with files of its own; the table itself without."""
-        if self.partitions is None:
-            return self
-        key = context.partition_key
+        """The table of the snapshot that a run is about, or the table itself where it has none."""
+        return self if self.partitions is None else self.snapshot(context.partition_key)
+
+    def snapshot(self, key: str) -> "TableEntry":
+        """The table of one snapshot, with files of its own."""
         plan = of_snapshot(self.plan, key)
         return replace(self, plan=plan, workspace=Workspace(self.workspace.root / key, table=self.workspace))
 
@@ -222,7 +219,7 @@ def refuse_unmarked(plan: Plan, snapshots: Snapshots) -> None:
         return
     released = plan.base / path.replace(PLACEHOLDER, "0")
     # A release would lie where new files of the source are looked for.
-    if released.parent.resolve() == pattern.parent.resolve() and _key_of(released.name, pattern) is not None:
+    if released.parent.resolve() == pattern.parent.resolve() and key_of(released.name, pattern) is not None:
         raise PlanError(
             "a released file would be found as the next snapshot, or take the place of one",
             where="release",
@@ -261,60 +258,10 @@ def pattern_of(plan: Plan) -> Path | None:
     return plan.base / path
 
 
-def settled_files(pattern: Path, now: float) -> list[str]:
-    """Keys of the files that fit a pattern and have not changed for a while, in order."""
-    found = {file: _key_of(file.name, pattern) for file in pattern.parent.glob("*")}
-    return sorted(key for file, key in found.items() if key and _settled(file, now))
-
-
-def _key_of(name: str, pattern: Path) -> str | None:
+def key_of(name: str, pattern: Path) -> str | None:
     """What stands in the place of the placeholder in a file's name; None where the name does not fit."""
     first, last = pattern.name.split(PLACEHOLDER)
     if not (name.startswith(first) and name.endswith(last) and len(name) > len(first) + len(last)):
         return None
     key = name[len(first) : len(name) - len(last)]
     return key if _KEY.fullmatch(key) and key not in _TAKEN else None
-
-
-def _settled(file: Path, now: float) -> bool:
-    try:
-        return file.is_file() and now - file.stat().st_mtime >= SETTLED
-    except OSError:  # gone meanwhile
-        return False
-
-
-def sensor_of(
-    table: str, plan: Plan, job: "dg.UnresolvedAssetJobDefinition", partitions: dg.DynamicPartitionsDefinition
-) -> dg.SensorDefinition:
-    """Adds a snapshot for each new file of the source and runs it once; off until it is switched on."""
-    pattern = pattern_of(plan)
-    assert pattern is not None  # refused before
-
-    @dg.sensor(name=f"{table}_snapshots", job=job, minimum_interval_seconds=60)
-    def new_snapshots(context: dg.SensorEvaluationContext) -> dg.SensorResult:
-        known = set(context.instance.get_dynamic_partitions(str(partitions.name)))
-        new = [key for key in settled_files(pattern, time.time()) if key not in known]
-        return dg.SensorResult(
-            run_requests=[dg.RunRequest(run_key=key, partition_key=key) for key in new],
-            dynamic_partitions_requests=[partitions.build_add_request(new)] if new else [],
-        )
-
-    return new_snapshots
-
-
-def schedule_of(
-    table: str,
-    job: "dg.UnresolvedAssetJobDefinition",
-    partitions: dg.PartitionsDefinition[str],
-    cron: str,
-    timezone: str,
-) -> dg.ScheduleDefinition:
-    """Runs the newest snapshot whose time is over, once; off until it is switched on."""
-
-    @dg.schedule(name=f"{table}_schedule", job=job, cron_schedule=cron, execution_timezone=timezone)
-    def newest_snapshot(context: dg.ScheduleEvaluationContext) -> dg.RunRequest | dg.SkipReason:
-        with dg.partition_loading_context(context.scheduled_execution_time):
-            key = partitions.get_last_partition_key()
-        return dg.RunRequest(run_key=key, partition_key=key) if key else dg.SkipReason("no snapshot yet")
-
-    return newest_snapshot

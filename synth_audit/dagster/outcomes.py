@@ -125,6 +125,8 @@ def without_values(stage: str, fits: Callable[[], bool] = lambda: True) -> Itera
         if (kind := kind_of_failure(error)) in (REFUSAL, WAITING):
             raise
         name, told = type(error).__name__, str(error)
+    except dg.DagsterExecutionInterruptedError:  # nothing broke: no trace of where the work stood
+        raise dg.DagsterExecutionInterruptedError from None
     except Exception as error:  # anything else may quote a cell: none may pass as it is
         from synth_audit.examination.audit_runner import describe_error
 

@@ -9,10 +9,12 @@ from synth_audit.findings.verdict import Result
 from synth_audit.pipeline.verify import Check
 from synth_audit.plan.plan import Plan
 from synth_audit.plan.sections import ReleaseChoice
-from synth_audit.store.approvals import Approval, public_text, read_key
+from synth_audit.store.approvals import Approval, approvals_in, public_text, read_key
 from synth_audit.store.evidence import Evidence
+from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.journal import Journal
-from synth_audit.store.locate import LocatedEvidence, checked_evidence
+from synth_audit.store.locate import LocatedEvidence, checked_evidence, locate_newest
+from synth_audit.store.workspace import Workspace
 
 _LONGEST_NOTE, _LONGEST_NAME = 1000, 200
 """Letters."""
@@ -174,6 +176,34 @@ def refuse_unless_approved(
         fix=f"{' or '.join(waiting)} reads the certificate and runs `synth-audit approve EVIDENCE --by NAME "
         "--key FILE --until DATE`; then release again",
     )
+
+
+def approved_release(plan: Plan, workspace: Workspace) -> str:
+    """Whether a release waits no longer.
+
+    Returns:
+        The digest of the newest audit and the names of its approvals, where they suffice and it is not
+        released. Else empty.
+
+    Raises:
+        DataError: the evidence cannot be read, or was altered.
+    """
+    store = evidence_store(workspace)
+    newest, out = store.newest_digest(), store.released()
+    if newest is None or (out is not None and out.digest == newest):
+        return ""
+    found = locate_newest(workspace)
+    approvals = approvals_in(found.filed().files)
+    if not approvals:
+        return ""
+    evidence = checked_evidence(found)
+    if evidence.verdict is not Result.PASS or evidence.plan_sha256 != plan.digest:
+        return ""
+    try:
+        refuse_unless_approved(plan, evidence, approvals, found.journal)
+    except ReleaseRefused:
+        return ""
+    return "+".join((newest, *(a.fingerprint for a in approvals)))
 
 
 def approval_checks(evidence: Evidence, approvals: Iterable[Approval]) -> Iterator[Check]:

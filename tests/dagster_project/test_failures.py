@@ -34,7 +34,7 @@ def test_only_what_may_pass_is_tried_again_and_never_a_fit(error, kind, fit):
 
 def test_an_audit_is_tried_again_unless_it_fits_and_a_killed_run_unless_it_spends(component):
     table = component("shuffled").table()
-    policies = {a.key.path[-1]: a.op.retry_policy for a in stage_assets(table)}
+    policies = {a.op.name.split("__")[-1]: a.op.retry_policy for a in stage_assets(table)}
     assert {name for name, policy in policies.items() if policy} == {"split", "audit", "release"}
     game = component("shuffled", audits=["membership_game"]).table()
     assert [fits(t, "audit") for t in (table, game)] == [False, True]
@@ -56,3 +56,13 @@ def test_an_outage_in_an_audit_ends_in_the_next_try(run, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda _: None)
     assert run("shuffled").success
     assert len(tries) == 2
+
+
+def test_an_interrupted_stage_shows_no_trace_of_its_work() -> None:
+    def work() -> None:
+        raise dg.DagsterExecutionInterruptedError
+
+    with pytest.raises(dg.DagsterExecutionInterruptedError) as found, without_values("audit"):
+        work()
+    assert "work" not in [step.name for step in found.traceback]
+    assert found.value.__suppress_context__

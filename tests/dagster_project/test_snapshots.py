@@ -13,7 +13,7 @@ import dagster as dg
 import pyarrow.parquet as pq
 import pytest
 
-from synth_audit.dagster import entry
+from synth_audit.dagster import automation, entry
 from synth_audit.dagster.component import AuditedTable
 from synth_audit.errors import PlanError
 from synth_audit.store.workspace import Workspace
@@ -96,6 +96,26 @@ def test_a_schedule_runs_the_newest_whole_snapshot(defs_of: Callable[..., dg.Def
     assert schedule.execution_timezone == "Europe/Berlin"
 
 
+def test_a_backfill_of_old_snapshots_does_not_pass_for_news(defs_of: Callable[..., dg.Definitions]) -> None:
+    made = defs_of(fresh_hours=48).get_repository_def()
+    release = dg.AssetKey(["people", "release"])
+    assert made.asset_graph.get(release).freshness_policy is None
+    names = [
+        k.asset_key.path[-1] for k in made.get_job("people_audit").asset_layer.asset_graph.asset_check_keys
+    ]
+    assert set(names) == {"report"}, "a run of one snapshot says nothing of another"
+    newest = entry.Snapshots.model_validate(MONTHS).partitions("people", "UTC").get_last_partition_key()
+    with dg.DagsterInstance.ephemeral() as instance:
+        for key, fresh in ((JANUARY, False), (newest, True)):
+            instance.report_runless_asset_event(dg.AssetMaterialization(release, partition=key))
+            [check] = (
+                made.get_job("people_freshness")
+                .execute_in_process(instance=instance, run_config=QUIET)
+                .get_asset_check_evaluations()
+            )
+            assert (check.passed, check.severity) == (fresh, dg.AssetCheckSeverity.WARN)
+
+
 def test_new_files_are_found_once_and_only_when_they_are_whole(
     defs_of: Callable[..., dg.Definitions], drops: Path, tmp_path: Path
 ) -> None:
@@ -103,7 +123,7 @@ def test_new_files_are_found_once_and_only_when_they_are_whole(
     sensor = made.get_repository_def().get_sensor_def("people_snapshots")
     for name in ("people-half.parquet", "people-.parquet", "people-a b.parquet", "other-x.parquet"):
         (drops / name).touch()
-    old = time.time() - 2 * entry.SETTLED
+    old = time.time() - 2 * automation.SETTLED
     for file in drops.iterdir():
         if file.name != "people-half.parquet":
             os.utime(file, (old, old))
