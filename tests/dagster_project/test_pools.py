@@ -55,7 +55,7 @@ def pools(component: Callable[..., AuditedTable], monkeypatch: pytest.MonkeyPatc
 
     def of(needs: dict[str, Any], **settings: Any) -> dict[str, str | None]:
         table = component({"wanting": needs}, **settings).table()
-        return {a.key.path[-1]: a.op.pool for a in stage_assets(table)}
+        return {a.op.name.split("__")[-1]: a.op.pool for a in stage_assets(table)}
 
     return of
 
