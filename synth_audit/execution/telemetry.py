@@ -21,7 +21,6 @@ from typing import Any
 
 from synth_audit.build import VERSION
 from synth_audit.errors import PlanError
-from synth_audit.files import replacing
 
 LOG = "SYNTH_AUDIT_LOG"
 """Environment variable: file that gets a JSON line for each stage and audit; `-` for the error output."""
@@ -193,6 +192,8 @@ class _Textfile(logging.Handler):
         ]
         name = re.sub(r"\W", "_", f"{event['table']}_{event['stage']}")
         try:
+            from synth_audit.files import replacing  # here: `--help` must not load it
+
             with replacing(self.folder / f"synth_audit_{name}.prom") as temporary:
                 temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
         except OSError:

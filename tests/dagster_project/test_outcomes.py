@@ -28,7 +28,7 @@ TOKEN = "T-5551212"
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outcomes, "SECONDS", 0.0)
+    monkeypatch.setattr(outcomes, "RETRY", dg.RetryPolicy(max_retries=3))
 
 
 def failed(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
@@ -94,7 +94,7 @@ def test_a_lost_target_is_tried_again_and_then_told_as_an_outage(
     with monkeypatch.context() as patch:
         patch.setattr(Parquet, "write", Flaky(99, error, Parquet.write))
         result = run("shuffled", "release")
-    assert retries(result) == outcomes.RETRIES
+    assert retries(result) == outcomes.RETRY.max_retries
     assert failed(result)["kind"] == "outage"
     assert not (home / "out").exists()
     assert run("shuffled", "release").success

@@ -42,7 +42,8 @@ def test_each_stage_and_audit_is_reported_once(case, seen):
     assert [list(line) for line in found] == [FIELDS] * len(found)
     assert {(line["run"], line["table"]) for line in found} == {("run 1", "plan")}
     audits = [line["audit"] for line in found if line["stage"] == "audit"]
-    planted = [f"exact_match on a {share} leak" for share in ("0%", "1%", "100%")]
+    shares = ("without a leak", "with a leak of 1%", "with a leak of 100%")
+    planted = [f"known-answer check {i} of 3 (exact_match {said})" for i, said in enumerate(shares, 1)]
     assert sorted(audits) == ["", "exact_match", *planted, "marginals"]
     assert all(line["rss"] > 10**7 for line in found)
     ends = {line["stage"]: line for line in found if not line["audit"]}

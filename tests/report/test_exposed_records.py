@@ -42,7 +42,7 @@ def test_its_numbers_are_those_of_the_evidence(build: ModuleType) -> None:
 
 def test_it_says_where_positions_are_and_holds_none(build: ModuleType) -> None:
     said = section(render_report(build.passing()))
-    assert "restricted/exposed_records.parquet only" in said
+    assert "Only restricted/exposed_records.parquet does" in said
     assert "hits on control records, which the generator never saw, are subtracted" in said
 
 
