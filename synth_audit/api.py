@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -19,7 +20,7 @@ import yaml
 from synth_audit import inputs
 from synth_audit import report as pages
 from synth_audit.dp.guarantee import Neighbouring
-from synth_audit.errors import DataError, PlanError
+from synth_audit.errors import DataError, NotAsAudited, PlanError
 from synth_audit.execution import telemetry
 from synth_audit.execution.context import Progress, RunContext
 from synth_audit.execution.seeds import Salt
@@ -477,10 +478,8 @@ def attest(
         )
     found, content = locate_evidence(Path(evidence)), None
     if file is not None:
-        rows = inputs.hash_of(file, "synthetic", {c.name for c in checked_evidence(found).columns})
-        with open(file, "rb") as opened:
-            sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
-        content = attesting.ReleasedFile(Path(file).name, Path(file).stat().st_size, sha256, rows)
+        with temporary_folder() as folder:  # of one copy, so that both hashes are of the same bytes
+            content = _released_file(shutil.copyfile(file, Path(folder, Path(file).name)))
     made = attesting.attest(found, by=by, key=Path(key), file=content)
     written = {Path(to): made.envelope}
     if ro_crate is not None:
@@ -497,6 +496,24 @@ def attest(
                 fix="name another, or move this one away",
             )
     return tuple(write_bytes(path, content) for path, content in written.items())
+
+
+def _released_file(file: Path) -> attesting.ReleasedFile:
+    """What is attested of a file; raises ``NotAsAudited`` where it holds more than rows that audits see."""
+    source = inputs.source_of(file)
+    beside = list(about_metadata(source.schema(Path.cwd()))) if isinstance(source, Parquet) else []
+    if beside:
+        raise NotAsAudited(
+            beside[0],
+            where=file.name,
+            expected="the released file",
+            fix="name the file that `synth-audit release` wrote",
+        )
+    with file.open("rb") as opened:
+        sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
+    return attesting.ReleasedFile(
+        file.name, file.stat().st_size, sha256, inputs.hash_of(file, "synthetic", index=True)
+    )
 
 
 def release(

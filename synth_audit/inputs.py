@@ -176,7 +176,7 @@ def as_arrow(table: Frame, where: str) -> pa.Table:
     if isinstance(table, pa.Table):
         return plain(table, where=where)
     if isinstance(table, (str, Path)):
-        return plain(read_whole(_source(table), Path.cwd()), where=where)
+        return plain(read_whole(source_of(table), Path.cwd()), where=where)
     if not isinstance(table, pd.DataFrame):
         raise DataError(
             f"{where} is a {type(table).__name__}",
@@ -209,7 +209,7 @@ def resolved(tables: Mapping[str, Frame]) -> dict[str, Source | pa.Table]:
         if not isinstance(table, (str, Path)):
             found[name] = as_arrow(table, name)
             continue
-        found[name] = source = _source(table)
+        found[name] = source = source_of(table)
         other = seen.setdefault(source.place(Path.cwd()), name) if isinstance(source, Locatable) else name
         if other != name:
             raise DataError(
@@ -221,26 +221,28 @@ def resolved(tables: Mapping[str, Frame]) -> dict[str, Source | pa.Table]:
     return found
 
 
-def hash_of(table: Frame, where: str, declared: Collection[str] = ()) -> str:
+def hash_of(table: Frame, where: str, declared: Collection[str] = (), *, index: bool = False) -> str:
     """Content hash of a table; of a file one batch is held at a time where it is read by batches.
 
     Args:
         declared: columns that are of the table even where they look like pandas' index.
+        index: count every column, whatever it looks like.
 
     Raises:
         DataError: as :func:`as_arrow`; the table has no content hash.
     """
 
     def columns(data: pa.Table) -> pa.Table:
-        return data.drop_columns(list(index_columns(data.column_names, declared)))
+        return data if index else data.drop_columns(list(index_columns(data.column_names, declared)))
 
     if not isinstance(table, (str, Path)):
         return fingerprint(columns(as_arrow(table, where)))
-    found = batches(_source(table), Path.cwd())
+    found = batches(source_of(table), Path.cwd())
     return fingerprint_of(columns(plain(pa.Table.from_batches([b]), where=where)) for b in found)
 
 
-def _source(file: str | Path) -> Source:
+def source_of(file: str | Path) -> Source:
+    """The source that reads a file, by its suffix."""
     return Plan.model_validate({"source": str(file)}).build_source()
 
 

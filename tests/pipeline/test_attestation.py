@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
@@ -118,6 +120,18 @@ def test_what_cannot_be_attested(case, released, key, tmp_path):
     ask["to"].touch()
     with pytest.raises(DataError, match="already"):
         api.attest(case.workspace.root, **ask)
+
+
+def test_a_file_with_more_than_the_audited_rows_is_not_attested(case, released, key, tmp_path):
+    rows, ask = pq.read_table(released), {"by": "Ann", "key": key[0], "to": tmp_path / "x.json"}
+    for what, more in {
+        "index": rows.append_column("__index_level_0__", pa.array(range(rows.num_rows))),
+        "notes": rows.replace_schema_metadata({"note": "T-5551212"}),
+    }.items():
+        pq.write_table(more, file := tmp_path / f"{what}.parquet")
+        with pytest.raises(NotAsAudited):
+            api.attest(case.workspace.root, file=file, **ask)
+    assert not ask["to"].exists()
 
 
 def test_without_a_file_the_content_hash_alone_is_attested(case, key, tmp_path):
