@@ -188,15 +188,15 @@ def released_rows(warehouse: Path, table: str) -> int | None:
 
 def _tell_result(folder: Path, table: str, rows: int | None, seconds: float, tell: Tell) -> None:
     from synth_audit.dagster.metadata import reasons
+    from synth_audit.report.gates import two_answers
     from synth_audit.store.evidence_store import evidence_store
     from synth_audit.store.locate import newest_evidence
     from synth_audit.store.workspace import Workspace
 
     workspace = Workspace(folder / f"{table}-audit")
     evidence = newest_evidence(workspace)
-    tell(
-        f"  verdict   {str(evidence.verdict).upper()} ({seconds:.0f} s); fit for purpose: {evidence.fitness}"
-    )
+    _, fit = two_answers(evidence)
+    tell(f"  verdict   {str(evidence.verdict).upper()} ({seconds:.0f} s); fit for purpose: {fit.answer}")
     told = reasons(evidence)
     for reason in told[:MOST_REASONS]:
         tell(f"            {reason}")
