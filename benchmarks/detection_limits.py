@@ -84,7 +84,7 @@ def planting_found(
     pool: PooledPeople, member: Bools, leak: LeakClass, share: float, rng: np.random.Generator
 ) -> bool:
     """Plant a leak anew, and repeat the whole test."""
-    made, _ = planted(pool, member, leak, share, rng)
+    made, *_ = planted(pool, member, leak, share, rng)
     seed = int(rng.integers(2**63))
     draws = [s.views for s in scored(made, DRAWS, lambda name, draw: view_rng(seed, name, draw))]
     return p_value(draws, member, rng) <= FAMILY

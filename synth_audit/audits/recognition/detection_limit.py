@@ -6,7 +6,7 @@ leave. All views are computed again and the test is repeated. The margin
     x = mean(S) - c
 
 is the strength S of the attack beyond its 99 % quantile c over permuted sides, averaged over sides that are
-drawn again for everybody but the people planted; sigma is the deviation of S over these sides. The leak is
+drawn again for everybody whose side the planting leaves open; sigma is the deviation of S over these sides. The leak is
 found where ``x + sigma e > 0`` with a normal e. How large x is depends on the people and the columns drawn,
 so each share is planted with several draws. Without a leak x is x_0. Near the limit it rises as
 
@@ -151,10 +151,9 @@ def planted_strength(planting: Planting) -> tuple[float, float]:
     """Plant a leak and compute the views again: the margin x and the deviation sigma, see above."""
     p = planting
     rng = child_rng(p.seed, "plant", p.leak.name, str(p.draw))
-    pool, people = planted(p.pool, p.member, p.leak, p.share, rng)
+    pool, _, settled = planted(p.pool, p.member, p.leak, p.share, rng)
     [scores] = scored(pool, 1, lambda name, draw: view_rng(p.seed, name, draw))
-    others = np.ones(len(p.member), dtype=np.bool_)
-    others[people] = False
+    others = ~settled
     strengths = np.empty(SIDES)
     for k in range(SIDES):
         sides = p.member.copy()

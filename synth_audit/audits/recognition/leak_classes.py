@@ -58,7 +58,7 @@ class LeakClass:
 
 def planted(
     pool: PooledPeople, member: Bools, leak: LeakClass, share: float, rng: np.random.Generator
-) -> tuple[PooledPeople, Positions]:
+) -> tuple[PooledPeople, Positions, Bools]:
     """Replace rows of the release by what a share of the training people would leave.
 
     Args:
@@ -66,17 +66,21 @@ def planted(
         share: of the training people, in (0, 1]; at most as many as the release has rows.
 
     Returns:
-        The pool with the new release, and the people who leave a row.
+        The pool with the new release, the people who leave a row, and whose side the choice of these
+        settles, shape (people,): their own, and that of everyone more unusual, who would have been chosen
+        from the training set.
     """
     n = min(max(1, round(share * member.sum())), pool.rows)
-    able = np.flatnonzero(member)
+    able, settled = np.flatnonzero(member), np.zeros(len(member), dtype=np.bool_)
     if leak.by_value:
         column = pool.columns[int(rng.integers(len(pool.columns)))]
         unusual = pool.of_people(_unusual(column))
         people = rng.permutation(able)
         people = people[np.argsort(-unusual[people], kind="stable")[:n]]
+        settled = unusual > unusual[people].min()
     else:
         people = rng.permutation(able)[:n]
+    settled[people] = True
     order = rng.permutation(pool.records)
     first = order[np.unique(pool.person[order], return_index=True)[1]]  # one record of each person
     records, rows = first[people], rng.permutation(pool.rows)[:n]
@@ -92,7 +96,7 @@ def planted(
         for row, record in zip(rows, records, strict=True):
             texts[row] = text.people[record]
         words.append(replace(text, release=tuple(texts)))
-    return replace(pool, columns=tuple(columns), words=tuple(words)), people
+    return replace(pool, columns=tuple(columns), words=tuple(words)), people, settled
 
 
 def _as_released(cells: Floats, column: PooledColumn) -> Floats:

@@ -55,7 +55,7 @@ def changed(before, after):
 
 @pytest.mark.parametrize("leak", CLASSES, ids=lambda leak: leak.name)
 def test_as_many_rows_change_as_people_leave_one(pool, leak):
-    made, people = planted(pool, MEMBER, leak, 0.1, np.random.default_rng(2))
+    made, people, _ = planted(pool, MEMBER, leak, 0.1, np.random.default_rng(2))
     assert MEMBER[people].all()
     assert len(set(people)) == len(people) == 30
     assert len(changed(pool, made)) == 30
@@ -65,14 +65,14 @@ def test_as_many_rows_change_as_people_leave_one(pool, leak):
 
 
 def test_copies_are_rows_of_the_people(pool):
-    made, people = planted(pool, MEMBER, OF["copies"], 0.1, np.random.default_rng(3))
+    made, people, _ = planted(pool, MEMBER, OF["copies"], 0.1, np.random.default_rng(3))
     rows = np.column_stack([c.release for c in made.columns])[changed(pool, made)]
     own = np.column_stack([c.people for c in made.columns])[people]
     assert {tuple(r) for r in rows} == {tuple(r) for r in own}
 
 
 def test_fragments_keep_one_column_in_three_and_the_two_of_most_values(pool):
-    made, people = planted(pool, MEMBER, OF["fragments"], 0.2, np.random.default_rng(4))
+    made, people, _ = planted(pool, MEMBER, OF["fragments"], 0.2, np.random.default_rng(4))
     kept = [c for c in made.columns if np.isin(c.release[changed(pool, made)], c.people[people]).all()]
     exact = [c.name for c in kept if c.numeric]
     assert len(exact) in (2, 3)
@@ -80,7 +80,7 @@ def test_fragments_keep_one_column_in_three_and_the_two_of_most_values(pool):
 
 
 def test_near_copies_hold_numbers_near_by_rank(pool):
-    made, people = planted(pool, MEMBER, OF["near_copies"], 0.2, np.random.default_rng(5))
+    made, people, _ = planted(pool, MEMBER, OF["near_copies"], 0.2, np.random.default_rng(5))
     rows = changed(pool, made)
     known = np.sort(pool.columns[0].people)
     theirs = np.searchsorted(known, np.sort(made.columns[0].release[rows]))
@@ -89,18 +89,30 @@ def test_near_copies_hold_numbers_near_by_rank(pool):
 
 
 def test_a_subgroup_has_the_largest_or_rarest_values_of_a_column(pool):
-    _, people = planted(pool, MEMBER, OF["subgroup"], 0.05, np.random.default_rng(6))
+    _, people, settled = planted(pool, MEMBER, OF["subgroup"], 0.05, np.random.default_rng(6))
+    assert set(np.flatnonzero(settled & MEMBER)) == set(people.tolist())
     others = np.setdiff1d(np.flatnonzero(MEMBER), people)
     assert any(c.people[people].min() >= c.people[others].max() for c in pool.columns[:3]) or any(
         len(np.unique(c.people[people])) == 1 for c in pool.columns[3:]
     )
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_who_is_more_unusual_than_a_subgroup_keeps_their_side(pool, seed):
+    """Had they been in the training set, they would have been chosen before others."""
+    numbers = replace(pool, columns=pool.columns[:1])
+    _, people, settled = planted(numbers, MEMBER, OF["subgroup"], 0.05, np.random.default_rng(seed))
+    value = pool.columns[0].people
+    above = value > value[people].min()
+    assert settled.tolist() == (above | np.isin(np.arange(N), people)).tolist()
+    assert (settled & ~MEMBER).any()
+
+
 def test_no_more_people_than_rows_can_be_planted(pool):
     few = replace(
         pool, rows=20, columns=tuple(replace(c, release=c.release[:20]) for c in pool.columns), words=()
     )
-    _, people = planted(few, MEMBER, OF["copies"], 0.5, np.random.default_rng(7))
+    _, people, _ = planted(few, MEMBER, OF["copies"], 0.5, np.random.default_rng(7))
     assert len(people) == 20
 
 
@@ -239,7 +251,7 @@ def test_a_leak_within_one_category_is_told_of_that_category(subject_of):
 def test_planted_numbers_have_the_digits_of_the_release(pool):
     column = next(c for c in pool.columns if c.numeric)
     coarse = replace(column, release=np.round(column.release))
-    made, people = planted(
+    made, people, _ = planted(
         replace(pool, columns=(coarse,)), MEMBER, OF["copies"], 0.2, np.random.default_rng(4)
     )
     assert len(people)
