@@ -9,7 +9,7 @@ inside the functions that need it.
 import logging
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, Optional
@@ -38,28 +38,35 @@ with warnings.catch_warnings():
 _NUMBER_KEY = "synth_audit"
 
 
-def run(frame: pd.DataFrame, expectations: Mapping[str, Mapping[str, Any]]) -> dict[str, bool | None]:
-    """Evaluate expectations on a frame, booleans only, so that no cell value can be in a result.
+def run(
+    frames: Iterable[pd.DataFrame], expectations: Mapping[str, Mapping[str, Any]]
+) -> dict[str, bool | None]:
+    """Evaluate expectations on frames, booleans only, so that no cell value can be in a result.
+
+    Args:
+        frames: one, or the rows by batches for expectations that each row meets or not; at least one.
 
     Returns:
-        Whether each is met, by the same keys in the same order; None where it could not be evaluated.
+        Whether each is met on every frame, by the same keys in the same order; None where it could not be
+        evaluated on some frame.
 
     Raises:
         GateError: an expectation cannot be built, or the results are not one for each.
     """
     built = [expectation_of(plain, i, where) for i, (where, plain) in enumerate(expectations.items())]
+    met: list[bool | None] = [True] * len(built)
     with _quiet():
-        results = _validate(frame, built)
-    if len(results) != len(built):
-        raise GateError(
-            f"Great Expectations returned {len(results)} results for {len(built)} expectations",
-            expected="one result for each",
-        )
-    # Results come in an order of their own.
-    found = {_number_of(r): _met(r) for r in results}
-    if set(found) != set(range(len(built))):
-        raise GateError("a result of Great Expectations belongs to no expectation of the suite")
-    return {where: found[i] for i, where in enumerate(expectations)}
+        for results in _validate(frames, built):
+            # Results come in an order of their own.
+            found = {_number_of(r): _met(r) for r in results}
+            if len(results) != len(built) or set(found) != set(range(len(built))):
+                raise GateError(
+                    f"Great Expectations returned {len(results)} results for {len(built)} expectations, or "
+                    "results that belong to none of them",
+                    expected="one result for each",
+                )
+            met = [None if None in (was, found[i]) else was and found[i] for i, was in enumerate(met)]
+    return dict(zip(expectations, met, strict=True))
 
 
 def expectation_of(plain: Mapping[str, Any], number: int, where: str) -> Any:
@@ -84,19 +91,21 @@ def expectation_of(plain: Mapping[str, Any], number: int, where: str) -> Any:
         ) from None
 
 
-def _validate(frame: pd.DataFrame, built: Sequence[Any]) -> list[Any]:
+def _validate(frames: Iterable[pd.DataFrame], built: Sequence[Any]) -> Iterator[list[Any]]:
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}
     asset = context.data_sources.add_pandas("gate").add_dataframe_asset("gate")
-    rows = frame.copy(deep=False)
-    batch = asset.add_batch_definition_whole_dataframe("gate").get_batch({"dataframe": rows})
+    definition = asset.add_batch_definition_whole_dataframe("gate")
     suite = gx.ExpectationSuite(name="gate", expectations=list(built))
-    try:
-        return list(batch.validate(suite, result_format="BOOLEAN_ONLY").results)
-    finally:
-        # The library keeps the last context, and with it the frame: let it keep one without rows.
-        for name in list(rows.columns):
-            del rows[name]
+    for frame in frames:
+        rows = frame.copy(deep=False)
+        try:
+            batch = definition.get_batch({"dataframe": rows})
+            yield list(batch.validate(suite, result_format="BOOLEAN_ONLY").results)
+        finally:
+            # The library keeps the last context, and with it the frame: let it keep one without rows.
+            for name in list(rows.columns):
+                del rows[name]
 
 
 def _number_of(result: Any) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from synth_audit.errors import GateError
@@ -31,6 +31,9 @@ COLUMN_MARGIN = 0.05
 
 TABLE_MARGIN = 0.02
 """The same of all cells together, where single columns' deviations average out."""
+
+_FRAMED = 2**18
+"""Rows of a frame: some 60 MB of 20 columns."""
 
 _PREFIX = "contract: "
 
@@ -78,8 +81,8 @@ def contract_part(key: str) -> Mapping[str, Any] | None:
     return part
 
 
-def gate_frame(table: Table) -> pd.DataFrame:
-    """The table as expectations see it, the same whatever file it came from.
+def gate_frame(table: Table, columns: Collection[str] | None = None) -> pd.DataFrame:
+    """The table, or some of its columns, as expectations see it, the same whatever file it came from.
 
     Continuous columns are float64; integer ones int64, or Int64 where values are missing; dates and
     times datetime64[us] in UTC; discrete ones text labels as in the plan. A column that does not
@@ -87,8 +90,8 @@ def gate_frame(table: Table) -> pd.DataFrame:
     """
     import pandas as pd
 
-    names = table.names
-    return pd.DataFrame({n: _series(table, n) for n in names}, columns=list(names))
+    names = [n for n in table.names if columns is None or n in columns]
+    return pd.DataFrame({n: _series(table, n) for n in names}, columns=names)
 
 
 def _of_column(column: Column) -> list[dict[str, Any]]:
@@ -139,6 +142,9 @@ def check_buildable(gates: Sequence[Gate]) -> None:
 def check_table(suite: Suite, synthetic: Table) -> tuple[TableCheck, ...]:
     """Evaluate the schema contract and the suite's own table expectations, booleans only.
 
+    The contract is about each row, so that it is evaluated by batches. The suite's own expectations may be
+    about all rows, and see the whole of the columns that they name.
+
     Returns:
         One check for each, the contract first. ``met`` is None where the expectation could not be
         evaluated. No explanation holds a cell value.
@@ -148,13 +154,23 @@ def check_table(suite: Suite, synthetic: Table) -> tuple[TableCheck, ...]:
     """
     from synth_audit.verdict import expectations
 
-    plain = {contract_key(x): x for x in contract(synthetic.schema)}
-    plain |= {g.key: dict(g.plain) for g in suite.on_table}
-    met = expectations.run(gate_frame(synthetic), plain)
+    asked = {contract_key(x): x for x in contract(synthetic.schema)}
+    own = {g.key: dict(g.plain) for g in suite.on_table}
+    met = expectations.run(map(gate_frame, synthetic.parts(_FRAMED)), asked)
+    if own:
+        met |= expectations.run([gate_frame(synthetic, _named(own.values()))], own)
     return tuple(
         TableCheck(key, met[key], _check_words(expectation, met[key], synthetic))
-        for key, expectation in plain.items()
+        for key, expectation in (asked | own).items()
     )
+
+
+def _named(expectations: Iterable[Mapping[str, Any]]) -> set[str] | None:
+    """The columns that expectations name; None where one may look at others."""
+    arguments = [x["kwargs"] for x in expectations]
+    if any("column" not in each or "row_condition" in each for each in arguments):
+        return None
+    return {each["column"] for each in arguments}
 
 
 def table_result(gate: Gate, checks: Sequence[TableCheck]) -> GateResult:
@@ -234,7 +250,7 @@ def fullness(train: Table, candidate: Table, declared: Collection[str]) -> Table
     for column in columns:
         lost = train.n_missing(column.name)
         if not quantitative([column]):
-            counts = pc.value_counts(train.column(column.name).drop_null().combine_chunks()).field("counts")
+            counts = pc.value_counts(train.column(column.name).drop_null()).field("counts")
             lost += int(pc.sum(pc.filter(counts, pc.less(counts, FEWEST_PEOPLE))).as_py() or 0)
         before[column.name] = lost / train.n_rows
 

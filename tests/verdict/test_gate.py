@@ -24,7 +24,7 @@ from synth_audit.findings.verdict import Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, read_table
-from synth_audit.verdict import expectations
+from synth_audit.verdict import expectations, table_checks
 from synth_audit.verdict.criteria import CONTRACT
 from synth_audit.verdict.gate_decision import Row, decide
 from synth_audit.verdict.judge import BUILT_IN, judge
@@ -249,7 +249,7 @@ def tamper_with(monkeypatch, tamper):
     honest = expectations._validate
 
     def tampered(*args):
-        results = honest(*args)
+        (results,) = honest(*args)
         match tamper:
             case "drop":
                 results.pop()
@@ -261,7 +261,7 @@ def tamper_with(monkeypatch, tamper):
                 results[0].exception_info = {"metric": {"raised_exception": True}}
             case "lost":
                 results[0].success = None
-        return results
+        yield results
 
     monkeypatch.setattr(expectations, "_validate", tampered)
 
@@ -279,7 +279,7 @@ def test_great_expectations_keeps_no_rows_of_what_it_checked():
     alive = weakref.ref(values)
     frame = pd.DataFrame({"x": values}, copy=False)
     rows = {"type": "expect_table_row_count_to_equal", "kwargs": {"value": 1000}}
-    assert expectations.run(frame, {"rows": rows}) == {"rows": True}
+    assert expectations.run([frame], {"rows": rows}) == {"rows": True}
     assert frame.shape == (1000, 1)
     del values, frame
     assert alive() is None
@@ -378,6 +378,16 @@ def test_contract_fails_and_says_where_without_a_value(columns, says):
     assert found.result is not Result.PASS
     assert says in found.explanation
     assert CELL not in repr(found)
+
+
+@pytest.mark.parametrize("many", [1, 2])
+def test_the_contract_by_batches_is_that_of_the_whole(monkeypatch, many):
+    bad = {"age": pa.array([30.0, None, 40.5]), "sex": pa.array(["f", None, CELL]), "pay": None}
+    for table in (TABLE, changed_table(**bad), changed_table(born=pa.array([1, 2, 3]))):
+        whole = check_table(TABLE_SUITE, table)
+        with monkeypatch.context() as patch:
+            patch.setattr(table_checks, "_FRAMED", many)
+            assert check_table(TABLE_SUITE, table) == whole
 
 
 def test_contract_leaves_out_what_was_read_off_train():
