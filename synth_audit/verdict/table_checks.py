@@ -32,8 +32,8 @@ COLUMN_MARGIN = 0.05
 TABLE_MARGIN = 0.02
 """The same of all cells together, where single columns' deviations average out."""
 
-_FRAMED = 2**18
-"""Rows of a frame: some 60 MB of 20 columns."""
+_FRAMED = 2**16
+"""Rows of a frame: with the library's own copies some 50 MB of 20 columns."""
 
 _PREFIX = "contract: "
 
