@@ -1,20 +1,26 @@
 """Workers of a Dask cluster: one that is there already, or one that is started on this machine."""
 
+import io
 import logging
 import os
+import pickle
 import signal
 import time
 import warnings
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from ipaddress import ip_address
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
+
+import pyarrow as pa
 
 from synth_audit.build import build_version
 from synth_audit.errors import PlanError, Unavailable
+from synth_audit.execution.executor import WORTH_A_FILE
 from synth_audit.files import temporary_folder
 
 Done = TypeVar("Done")
@@ -39,11 +45,14 @@ class DaskWorkers:
     Attributes:
         client: connected to the scheduler. calls: takes them there. own: the cluster if it was started here
             and is ours alone.
+        sent: by its identity, each table that the cluster has. It goes there once, however many calls take
+            it, and leaves when it is gone here.
     """
 
     client: Any
     calls: Any
     own: Any = None
+    sent: dict[int, Any] = field(default_factory=dict, repr=False)
 
     @property
     def size(self) -> int:
@@ -62,8 +71,38 @@ class DaskWorkers:
         """Have a call made, once at least: it is made again when its worker dies."""
         if self.client.status != "running":
             raise _scheduler_lost()
-        made: Future[Done] = self.calls.submit(call)
+        try:
+            made: Future[Done] = self.calls.submit(_called, *self._without_tables(call))
+        except Exception as error:  # it cannot be pickled, for which libraries raise what they like
+            made = Future()
+            made.set_exception(error)
         return made
+
+    def _without_tables(self, call: Callable[[], Done]) -> tuple[bytes, dict[str, Any]]:
+        """The call in bytes, and the tables that it names there, which the cluster has."""
+        from cloudpickle import CloudPickler  # here: a code location must not load it
+
+        taken: dict[str, Any] = {}
+        send = self._sent
+
+        class Pickler(CloudPickler):  # type: ignore[misc]  # it has no types
+            def persistent_id(self, thing: Any) -> str | None:
+                if not isinstance(thing, pa.Table) or thing.nbytes < WORTH_A_FILE:
+                    return None
+                there = send(thing)
+                taken[there.key] = there
+                return str(there.key)
+
+        content = io.BytesIO()
+        Pickler(content, protocol=pickle.HIGHEST_PROTOCOL).dump(call)
+        return content.getvalue(), taken
+
+    def _sent(self, table: pa.Table) -> Any:
+        """The table on the cluster; the scheduler keeps how it is had, for when a worker dies with it."""
+        if id(table) not in self.sent:
+            self.sent[id(table)] = self.client.submit(_itself, table, pure=False)
+            weakref.finalize(table, self.sent.pop, id(table), None)
+        return self.sent[id(table)]
 
     def stop(self, at_work: Collection[Future[Any]]) -> None:
         """Give up what is at work; in our own cluster its processes end, elsewhere they finish it first."""
@@ -83,6 +122,24 @@ class DaskWorkers:
         if isinstance(error, CancelledError) and self.client.status != "running":
             raise _scheduler_lost() from None
         return isinstance(error, (KilledWorker, CancelledError))
+
+
+def _itself(table: pa.Table) -> pa.Table:
+    return table
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, content: bytes, tables: Mapping[str, pa.Table]) -> None:
+        super().__init__(io.BytesIO(content))
+        self._tables = tables
+
+    def persistent_load(self, key: str) -> pa.Table:
+        return self._tables[key]
+
+
+def _called(content: bytes, tables: Mapping[str, pa.Table]) -> Any:
+    """Make a call; its bytes come from the process that started it, in which nobody else has a part."""
+    return cast("Callable[[], Any]", _Unpickler(content, tables).load())()
 
 
 @contextmanager

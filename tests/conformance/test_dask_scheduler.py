@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import operator
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -11,6 +13,8 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import distributed  # noqa: F401 - its settings must be read before a test changes some of them
+import numpy as np
+import pyarrow as pa
 import pytest
 from dask import config
 
@@ -45,7 +49,7 @@ def test_a_tls_scheduler_without_keys_is_refused_at_once():
 
 @pytest.fixture
 def cluster(tmp_path):
-    """The address and process of a scheduler with one worker, both processes of their own."""
+    """The address and process of a scheduler with a worker, and what starts another; each is a process."""
     where = tmp_path / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
@@ -53,23 +57,28 @@ def cluster(tmp_path):
     quiet["env"] = os.environ | {"PYTHONPATH": path}
     ports = ("--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0")
     scheduler = subprocess.Popen([*dask, "scheduler", *ports, "--scheduler-file", str(where)], **quiet)
-    worker = subprocess.Popen(
-        [*dask, "worker", "--scheduler-file", str(where), "--no-nanny", "--no-dashboard"], **quiet
-    )
+    workers = []
+
+    def start():
+        command = [*dask, "worker", "--scheduler-file", str(where), "--no-nanny", "--no-dashboard"]
+        workers.append(subprocess.Popen(command, **quiet))
+        return workers[-1]
+
+    start()
     try:
         for _ in range(600):
             if where.exists() and where.read_text().strip():
                 break
             time.sleep(0.1)
-        yield json.loads(where.read_text())["address"], scheduler
+        yield json.loads(where.read_text())["address"], scheduler, workers, start
     finally:
-        for process in (worker, scheduler):
+        for process in (*workers, scheduler):
             process.kill()
             process.wait()
 
 
 def test_a_scheduler_that_is_lost_is_one_error_that_may_pass(cluster, capfd, monkeypatch):
-    address, scheduler = cluster
+    address, scheduler, *_ = cluster
     with opened("dask", scheduler=address) as executor:
         # Dask would try for 30 seconds to find it again: as long as it may take to answer at first.
         monkeypatch.setattr(executor.pool.client, "_timeout", 1)
@@ -82,3 +91,25 @@ def test_a_scheduler_that_is_lost_is_one_error_that_may_pass(cluster, capfd, mon
             context.map("piece", time.sleep, [5.0, 5.0])
     assert may_pass(caught.value)
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_table_goes_to_the_cluster_once_and_outlives_the_worker_that_has_it(cluster, monkeypatch):
+    address, _, (worker,), start = cluster
+    table = pa.table({"x": np.arange(100_000)})
+    with opened("dask", scheduler=address) as executor:
+        client, sizes = executor.pool.client, []
+        submit = client.submit
+        monkeypatch.setattr(
+            client, "submit", lambda f, *a, **k: sizes.append(len(pickle.dumps(a[0]))) or submit(f, *a, **k)
+        )
+        context = RunContext(executor=executor)
+        rows = operator.attrgetter("num_rows")
+        assert context.map("piece", rows, [table] * 3) == [table.num_rows] * 3
+        start()
+        client.wait_for_workers(2, timeout=30)
+        worker.kill()
+        worker.wait()
+        assert context.map("piece", rows, [table] * 3) == [table.num_rows] * 3
+        assert sorted(sizes)[-1] > table.nbytes > 100 * sorted(sizes)[-2]
+        del table
+        assert not executor.pool.sent
