@@ -89,7 +89,10 @@ class DaskWorkers:
             def persistent_id(self, thing: Any) -> str | None:
                 if not isinstance(thing, pa.Table) or thing.nbytes < WORTH_A_FILE:
                     return None
-                there = send(thing)
+                try:
+                    there = send(thing)
+                except pa.ArrowException:  # of types that no stream holds: it goes with the call
+                    return None
                 taken[there.key] = there
                 return str(there.key)
 
@@ -100,7 +103,7 @@ class DaskWorkers:
     def _sent(self, table: pa.Table) -> Any:
         """The table on the cluster; the scheduler keeps how it is had, for when a worker dies with it."""
         if id(table) not in self.sent:
-            self.sent[id(table)] = self.client.submit(_itself, table, pure=False)
+            self.sent[id(table)] = self.client.submit(_read, _streamed(table), pure=False)
             weakref.finalize(table, self.sent.pop, id(table), None)
         return self.sent[id(table)]
 
@@ -124,8 +127,16 @@ class DaskWorkers:
         return isinstance(error, (KilledWorker, CancelledError))
 
 
-def _itself(table: pa.Table) -> pa.Table:
-    return table
+def _streamed(table: pa.Table) -> bytes:
+    """The rows of the table alone: a pickle holds the whole of what each chunk is a part of."""
+    whole, stream = table.unify_dictionaries(), pa.BufferOutputStream()
+    with pa.ipc.new_stream(stream, whole.schema) as writer:
+        writer.write_table(whole)
+    return cast("bytes", stream.getvalue().to_pybytes())
+
+
+def _read(stream: bytes) -> pa.Table:
+    return pa.ipc.open_stream(stream).read_all()
 
 
 class _Unpickler(pickle.Unpickler):

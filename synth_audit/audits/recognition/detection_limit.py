@@ -8,7 +8,8 @@ leave. All views are computed again and the test is repeated. The margin
 is the strength S of the attack beyond its 99 % quantile c over permuted sides, averaged over sides that are
 drawn again for everybody whose side the planting leaves open; sigma is the deviation of S over these sides.
 The leak is found where ``x + sigma e > 0`` with a normal e. How large x is depends on the people and the
-columns drawn, so each share is planted with several draws. Without a leak x is x_0. Near the limit it rises as
+columns drawn, so each share is planted with several draws. Without a leak x is x_0. Near the limit it
+rises as
 
     log(x - x_0) = m + p log g + s e,
 
