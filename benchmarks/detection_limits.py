@@ -1,7 +1,8 @@
 """Are leaks at the detection limits that `recognition` states found as often as it says?
 
 On fresh rows of a table the limits are measured. Then people are planted anew at each limit, with draws that
-measured nothing, and the whole test is repeated: 19 of 20 plantings must be found. With `--nulls N` people
+measured nothing and in a division into train and control of their own, and the whole test is repeated: 19 of
+20 plantings must be found. With `--nulls N` people
 are also dealt to the two sides N times anew, so that the release has no leak: one test in a hundred may find
 one. Each class of leak, table and seed is a line of a file. What is on file is not asked again, so the
 command can be stopped and given again.
@@ -83,7 +84,8 @@ def false_findings(
 def planting_found(
     pool: PooledPeople, member: Bools, leak: LeakClass, share: float, rng: np.random.Generator
 ) -> bool:
-    """Plant a leak anew, and repeat the whole test."""
+    """Plant a leak anew in another division of the people, and repeat the whole test."""
+    member = rng.permutation(member)
     made, *_ = planted(pool, member, leak, share, rng)
     seed = int(rng.integers(2**63))
     draws = [s.views for s in scored(made, DRAWS, lambda name, draw: view_rng(seed, name, draw))]
