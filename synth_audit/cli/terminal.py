@@ -376,7 +376,7 @@ def show_gates(evidence: Evidence) -> None:
         note = "" if gate.result.blocking else f"  ({'advice' if gate.role == 'advisory' else gate.role})"
         said = f"{row[0]:<{widths[0]}}  {gate.explanation}" if not row[1] else _line(row, widths, shown)
         say(said + note, sign=f"  {sign} ", fg=colour)
-        for text in (row[1] and gate.explanation, gate.advice and f"→ {gate.advice}"):
+        for text in (row[1] and gate.explanation, gate.next_step and f"→ {gate.next_step}"):
             if text:
                 told = shortened(one_line(text))
                 say_whole(textwrap.fill(told, width(), initial_indent=" " * 6, subsequent_indent=" " * 8))

@@ -349,8 +349,9 @@ def _words(limit: Limit, row: Row, result: Result, sides: list[LimitSide]) -> st
     level = f"{100 * row.level:.4g} % " if row.level is not None else ""
     aside = ""
     if (low, high) != (row.low, row.high):
+        end = told(row.high if row.value > low else row.low)
         aside = (
-            f" The value itself, {told(row.value)}, lay outside the interval, which was widened to hold it."
+            f" Since the value, {told(row.value)}, lies beyond the computed end, {end}, it counts as the end."
         )
     number = numbers if len(sides) == 2 else told(sides[0].number)
     if result is Result.INSUFFICIENT:
