@@ -135,9 +135,9 @@ def about_draws(table: TrainingTable | None, salt: Salt) -> Iterator[str]:
         )
     elif table.salt != salt:
         yield (
-            "this training table was audited before, in another workspace. The same random numbers are drawn "
-            "again, so that repeating an audit cannot turn a fail into a pass (commitment "
-            f"{table.salt.commitment[:12]}, kept in $XDG_STATE_HOME/synth-audit or ~/.local/state/synth-audit)"
+            "this training table was audited before, in another workspace. Its random draws are used again, "
+            "so that no repetition turns a fail into a pass by luck (commitment "
+            f"{table.salt.commitment[:12]}, in $XDG_STATE_HOME/synth-audit or ~/.local/state/synth-audit)"
         )
 
 

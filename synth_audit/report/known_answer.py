@@ -256,7 +256,8 @@ def _no_limits(evidence: Evidence) -> str:
         mine = [g for g in evidence.gates.results if g.measurement and g.measurement.audit == o.audit]
         states_limits = o.info is not None and any(q.name == DETECTION_LIMIT for q in o.info.quantities)
         if o.info and states_limits and any(g.result is Result.FAIL for g in mine):
-            return f"“{o.info.title}” found a leak in the release itself. So no smaller leaks were planted for it."
+            title = o.info.title
+            return f"“{title}” found a leak in the release itself. So no smaller leaks were planted for it."
     return "Detection limits by class of leak were not part of this run."
 
 
