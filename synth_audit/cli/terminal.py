@@ -278,10 +278,9 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         say_whole(textwrap.fill(proved.sentence, width(), initial_indent="  ", subsequent_indent="  "))
     say()
     for question in two_answers(evidence):
-        if question.kind:
-            say(f"{question.label}: {question.answer}", fg=SIGNS[question.kind][1])
-        else:  # a word that needs its reason
-            say(f"{question.label}: {question.answer}. {question.detail}")
+        why = "" if question.kind else f". {question.detail}"
+        colour = SIGNS[question.kind][1] if question.kind else None
+        say(f"{question.label}: {question.answer}{why}", fg=colour)
     unfit = evidence.fitness == "no" and evidence.verdict == "pass"
     sentence = f"{evidence.verdict.upper()}: {headline(evidence.verdict, evidence.fitness)}"
     if trial:

@@ -389,7 +389,7 @@ def _record_facts(evidence: Evidence) -> tuple[Fact, ...]:
             exposed,
             f"of {words.counted(rows, 'training record')}",
         ),
-        Fact("Control records that look so", alike, of_control),
+        Fact("Control records that look exposed", alike, of_control),
     )
 
 

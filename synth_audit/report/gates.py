@@ -161,7 +161,8 @@ class GateView:
         """The same with its number of training people, ``(163 to 200 of 395 people)``, where it has one."""
         if self.unusable or self.share is None or self.share.unit != units.PEOPLE:
             return self.found
-        return f"{self.found} ({counted_share(self.share, self.evidence)})"
+        whose = "" if self.share is self.measured else "records of "  # several rows may copy one
+        return f"{self.found} ({whose}{counted_share(self.share, self.evidence)})"
 
     @property
     def share(self) -> Measurement | None:
@@ -373,9 +374,7 @@ def counted_share(m: Measurement, evidence: Evidence) -> str:
         return "of those in one subgroup"
     if m.unit != units.PEOPLE:
         noun = m.unit.partition(" of ")[2]
-        # One person's record has several secrets, of which attempts count the records.
-        asked = f"up to {m.n_achieved:,} " if m.n_achieved and m.unit != units.SECRETS else "the "
-        return f"{words.cut_share(m)} of {asked}{noun}" if noun else words.cut_share(m)
+        return f"{words.cut_share(m)} of the {noun}" if noun else words.cut_share(m)
     rows, span = train_people(evidence), m.interval
     if span is None or span.low == span.high:
         found = words.people(m.value, rows, evidence.suppression)

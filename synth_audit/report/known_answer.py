@@ -273,8 +273,8 @@ def _planted(evidence: Evidence) -> str:
         f"{words.counted(p.train_rows, 'training row')} stood in for the training table, other training rows "
         f"for people the generator never saw, and {control if p.control_rows else 'there was no control'}. "
         f"{words.counted(len(p.shares), 'release')} of {words.counted(p.release_rows, 'row')} "
-        f"{'was' if len(p.shares) == 1 else 'were'} made from them, of which {', '.join(some)}"
-        f"{' and ' if some else ''}{last} of the rows are copies. Every privacy audit ran on each."
+        f"{'was' if len(p.shares) == 1 else 'were'} made from them, with {', '.join(some)}"
+        f"{' and ' if some else ''}{last} of the rows copied. Every privacy audit ran on each."
     )
 
 

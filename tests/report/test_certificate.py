@@ -322,7 +322,7 @@ def test_copies_are_counted_in_people_and_not_in_rows(build: ModuleType) -> None
         return residual_risks(build.evidence((outcome,), build.report_of((gate,))))[0]
 
     assert row(excess, people).people == "21,496 to 25,405 of 39,084 people"
-    assert row(excess, people).gate.found_in_people.endswith("(21,496 to 25,405 of 39,084 people)")
+    assert row(excess, people).gate.found_in_people.endswith("(records of 21,496 to 25,405 of 39,084 people)")
     assert row(excess).gate.found_in_people == row(excess).gate.found, "rows are no people"
     assert row(excess).people == "85 to 95\u00a0% of the rows"
 
