@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from synth_audit.errors import DataError, PlanError
 from synth_audit.execution import Device, ExecutorName
-from synth_audit.execution.context import Progress, RunContext, silent, spoken
+from synth_audit.execution.context import Progress, RunContext, repeated, silent, spoken
 from synth_audit.execution.executor import Deadline, opened
 from synth_audit.plan.plan import Plan, load_plan, parse_plan
 from synth_audit.plugins.plugin_config import PluginChoice
@@ -130,18 +130,18 @@ def run_context(plan: Plan, scratch: Path | None = None, **running: Unpack[Runni
     # In a notebook a kernel runs this, whose output a browser shows.
     shell = sys.modules.get("IPython")
     rewritten = progress is None and shell is not None and hasattr(shell.get_ipython(), "kernel")
-    if rewritten:
-        progress = spoken(_rewrite, every=0.5)
-    told = (spoken(print) if progress is True else progress) or silent
     settled = plan.execution.changed(running)
     with ExitStack() as stack:
         if rewritten:
             stack.callback(_rewrite, "")
+            progress = stack.enter_context(repeated(spoken(_rewrite, every=0.5)))
+        elif progress is True:
+            progress = stack.enter_context(repeated(spoken(print)))
         executor = stack.enter_context(opened(settled.name, settled.n_workers, settled.scheduler))
         yield RunContext(
             seed=plan.seed,
             executor=executor,
-            progress=told,
+            progress=progress or silent,
             deadline=Deadline.within(settled.deadline),
             device=settled.device,
             scratch=scratch,

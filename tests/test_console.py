@@ -97,6 +97,15 @@ def test_advice_that_was_not_met_is_no_failure(build, capsys):
     assert advised.startswith("  ! ")
 
 
+def test_a_gate_says_what_was_found_and_what_to_do(build, capsys):
+    terminal.show_evidence(build.failing(), [], as_json=False)
+    said = " ".join(capsys.readouterr().out.split())
+    held = [g for g in gate_views(build.failing()) if g.sign.kind != "pass" and g.interval]
+    assert held
+    assert all(f"{g.found}.".replace("\u00a0", " ") in said for g in held)
+    assert "Do not release this table." not in said, "the verdict says so"
+
+
 def test_the_next_step_of_a_refusal_is_a_mend_only_where_one_may_help(build, monkeypatch):
     evidence, out, plan = build.failing(), Path("out"), Path("plan.yaml")
     monkeypatch.setattr("synth_audit.inputs.as_plan", lambda plan: Plan())

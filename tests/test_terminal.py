@@ -6,6 +6,7 @@ import errno
 import io
 import subprocess
 import sys
+from threading import Event
 
 import click
 import pytest
@@ -167,3 +168,17 @@ def test_where_no_bar_can_be_drawn_a_line_comes_now_and_then(monkeypatch, clock,
     for piece in done:
         tell(*piece)
     assert said == told
+
+
+def test_progress_is_repeated_while_a_piece_takes_long():
+    again, said = Event(), []
+
+    def tell(*piece):
+        said.append(piece)
+        if len(said) > 1:
+            again.set()
+
+    with context.repeated(tell, every=0.001) as progress:
+        progress("recognition", 0, 1)
+        assert again.wait(10)
+    assert set(said) == {("recognition", 0, 1)}

@@ -190,9 +190,10 @@ _OFF_TERMINAL = 110
 def progress_bar() -> Iterator[Progress]:
     """A progress bar on the terminal's error stream; a line now and then where it is none, such as a log."""
     if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
-        from synth_audit.execution.context import spoken
+        from synth_audit.execution.context import repeated, spoken
 
-        yield spoken(partial(say, err=True))
+        with repeated(spoken(partial(say, err=True))) as tell:
+            yield tell
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -277,7 +278,9 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
         say_whole(textwrap.fill(proved.sentence, width(), initial_indent="  ", subsequent_indent="  "))
     say()
     for question in two_answers(evidence):
-        say(f"{question.label}: {question.answer}", fg=SIGNS[question.kind][1] if question.kind else None)
+        why = "" if question.kind else f". {question.detail}"
+        colour = SIGNS[question.kind][1] if question.kind else None
+        say(f"{question.label}: {question.answer}{why}", fg=colour)
     unfit = evidence.fitness == "no" and evidence.verdict == "pass"
     sentence = f"{evidence.verdict.upper()}: {headline(evidence.verdict, evidence.fitness)}"
     if trial:
@@ -376,7 +379,8 @@ def show_gates(evidence: Evidence) -> None:
         note = "" if gate.result.blocking else f"  ({'advice' if gate.role == 'advisory' else gate.role})"
         said = f"{row[0]:<{widths[0]}}  {gate.explanation}" if not row[1] else _line(row, widths, shown)
         say(said + note, sign=f"  {sign} ", fg=colour)
-        for text in (row[1] and gate.explanation, gate.advice and f"→ {gate.advice}"):
+        found = row[1] and f"{gate.found}. {gate.cause}".strip()
+        for text in (found, gate.next_step and f"→ {gate.next_step}"):
             if text:
                 told = shortened(one_line(text))
                 say_whole(textwrap.fill(told, width(), initial_indent=" " * 6, subsequent_indent=" " * 8))

@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -143,6 +144,34 @@ def spoken(say: Callable[[str], None], every: float = 20.0) -> Progress:
             say(f"{now - start:.0f} s: {what}" + (f", {done} of {total} done" if total else ""))
 
     return tell
+
+
+@contextmanager
+def repeated(tell: Progress, every: float = 1.0) -> Iterator[Progress]:
+    """The same progress, which is told again while a piece takes long, so that the time moves on.
+
+    Args:
+        every: seconds between two calls.
+    """
+    over, last = threading.Event(), ("", 0, 0)
+
+    def remember(what: str, done: int, total: int) -> None:
+        nonlocal last
+        last = what, done, total
+        tell(*last)
+
+    def repeat() -> None:
+        while not over.wait(every):
+            if last[0]:
+                tell(*last)
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield remember
+    finally:
+        over.set()
+        thread.join()
 
 
 def silent(what: str, done: int, total: int) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from synth_audit.findings.measurement import is_share
+
 if TYPE_CHECKING:
     from synth_audit.findings.measurement import Measurement
 
@@ -39,6 +41,11 @@ def as_html(rows: Iterable[dict[str, Any]]) -> str:
     return TextFrame(rows)._repr_html_()
 
 
+def explained_unit(unit: str) -> str:
+    """``share of people (1 = 100 %)``: frames keep shares as numbers, which pages show in percent."""
+    return f"{unit} (1 = 100 %)" if is_share(unit) else unit
+
+
 def measurement_row(m: Measurement) -> dict[str, object]:
     """Return a measurement as a row; ``low``, ``high`` and ``level`` are None without an interval."""
     return {
@@ -51,6 +58,6 @@ def measurement_row(m: Measurement) -> dict[str, object]:
         "level": m.interval.level if m.interval else None,
         "reference": m.reference.value if m.reference else None,
         "n": m.n_achieved,
-        "unit": m.unit,
+        "unit": explained_unit(m.unit),
         "direction": str(m.direction),
     }

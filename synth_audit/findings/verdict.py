@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from synth_audit.findings.measurement import MeasurementId, format_number
+from synth_audit.findings.measurement import MeasurementId, format_number, is_share
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,9 +110,14 @@ class GateResult:
     def measured(self) -> str:
         """The number that was judged and its interval: ``2.1 % [1 % to 3.4 %]``; empty without one."""
         value, low, high = (
-            "" if x is None else format_number(x, self.unit) for x in (self.value, self.low, self.high)
+            "" if x is None else format_number(x, self.unit) for x in self.cut_at_none(self.unit)
         )
         return f"{value} [{low} to {high}]" if low and high else value
+
+    def cut_at_none(self, unit: str) -> tuple[float | None, ...]:
+        """Value and both ends for a reader: a share in this unit is cut at 0, unless it has a lower limit."""
+        cut = is_share(unit) and self.minimum is None
+        return tuple(max(x, 0.0) if cut and x is not None else x for x in (self.value, self.low, self.high))
 
     @property
     def allowed(self) -> str:
@@ -208,8 +213,12 @@ class GateReport:
         return GateResults(self.results)._repr_html_()
 
     def to_frame(self) -> pd.DataFrame:
-        """A row for each gate: its result, what was judged, and the limits; shares are fractions."""
-        from synth_audit.findings.text_frame import TextFrame
+        """A row for each gate: its result, what was judged, and the limits.
+
+        Shares are numbers up to 1, as ``unit`` says. Those beyond chance, such as an excess over control, may
+        be below 0.
+        """
+        from synth_audit.findings.text_frame import TextFrame, explained_unit
 
         limits = ("value", "low", "high", "minimum", "maximum")
         return TextFrame(
@@ -219,6 +228,7 @@ class GateReport:
                 "blocking": g.blocking,
                 "measurement": str(g.measurement or ""),
                 **{name: getattr(g, name) for name in limits},
+                "unit": explained_unit(g.unit),
                 "explanation": g.explanation,
             }
             for g in GateResults(self.results).urgent_first

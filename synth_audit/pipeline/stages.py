@@ -55,7 +55,7 @@ from synth_audit.verdict.table_checks import check_buildable, check_table, fulln
 MADE_ELSEWHERE = GeneratorRecord(
     name="external",
     config={},
-    privacy=PrivacyAccount(guarantee=None, reason="the table was made elsewhere; nothing is known of how"),
+    privacy=PrivacyAccount(guarantee=None, reason="the table was made elsewhere, and how is not known here"),
 )
 """What is known of the generator of a table at hand."""
 

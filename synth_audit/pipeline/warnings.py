@@ -135,10 +135,9 @@ def about_draws(table: TrainingTable | None, salt: Salt) -> Iterator[str]:
         )
     elif table.salt != salt:
         yield (
-            "this training table was audited in another workspace before, and audits draw the same random "
-            "numbers here. So no other workspace can make a release pass by chance (commitment "
-            f"{table.salt.commitment[:12]}). This account remembers its training tables in "
-            "$XDG_STATE_HOME/synth-audit, or ~/.local/state/synth-audit"
+            "this training table was audited before, in another workspace. Its random draws are used again, "
+            "so that no repetition turns a fail into a pass by luck (commitment "
+            f"{table.salt.commitment[:12]}, in $XDG_STATE_HOME/synth-audit or ~/.local/state/synth-audit)"
         )
 
 

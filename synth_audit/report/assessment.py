@@ -71,9 +71,7 @@ class ResidualRisk:
             return ""
         told = f"{words.sentence(finding_of(self.gate))} {self.gate.columns}".strip()
         if self.as_if:
-            told += (
-                f" A release with {self.as_if} of its rows copied, each from another person, gives this too."
-            )
+            told += f" It is as if {self.as_if} of the rows were copies of training records."
         if self.shows_leaks and not _is_limit(self.gate):
             least = words.people(self.found_from, train_people(self.evidence), self.evidence.suppression)
             told += f" {words.found(f'{least} people or more')}"
@@ -88,8 +86,11 @@ class ResidualRisk:
     def as_if(self) -> str:
         """``0 to 3 %``: of the rows, had they been copied, to give the number; cut at none and all.
 
-        Empty where that is unknown, or no more than the number itself says.
+        Empty where that is unknown, or no more than the number itself says, and on a refusal, whose copies
+        are counted.
         """
+        if self.evidence.verdict is Result.FAIL:
+            return ""
         judged = self.gate.measured if self.gate else None
         told = words.cut_share(self.copied) if self.copied else ""
         same = judged is not None and is_share(judged.unit) and told == words.cut_share(judged)

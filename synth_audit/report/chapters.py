@@ -167,9 +167,17 @@ class AuditView:
         cells = ((m.id.label, *words.of_measurement(m), *(say(m) for say in kept.values())) for m in ordered)
         rows = tuple(tuple(x or "–" for x in row) for row in cells)
         harmful = group[0].direction is not Direction.NEUTRAL
-        told = [f"{m.id.label} {words.number(m.value, m.unit)}" for m in ordered[:_WORST] if harmful]
+        told = [f"{_scope(m.id)} {words.number(m.value, m.unit)}" for m in ordered[:_WORST] if harmful]
         summary = words.counted(len(group), "value") + (", worst first" if harmful and len(group) > 1 else "")
         return ScopeTable(title, summary, ", ".join(told), Cells(explained or title, header, rows))
+
+
+def _scope(about: MeasurementId) -> str:
+    """A measurement's scope in a sentence: ``sex``; ``sex (income)`` of the attack on income by sex."""
+    of = about.derived_from
+    if of is None or not about.column:
+        return about.label
+    return f"{about.column} ({of.label})" if of.label else about.column
 
 
 def spread(m: Measurement) -> str:
@@ -381,7 +389,7 @@ def _record_facts(evidence: Evidence) -> tuple[Fact, ...]:
             exposed,
             f"of {words.counted(rows, 'training record')}",
         ),
-        Fact("Control records that look so", alike, of_control),
+        Fact("Control records that look exposed", alike, of_control),
     )
 
 

@@ -161,7 +161,8 @@ class GateView:
         """The same with its number of training people, ``(163 to 200 of 395 people)``, where it has one."""
         if self.unusable or self.share is None or self.share.unit != units.PEOPLE:
             return self.found
-        return f"{self.found} ({counted_share(self.share, self.evidence)})"
+        whose = "" if self.share is self.measured else "records of "  # several rows may copy one
+        return f"{self.found} ({whose}{counted_share(self.share, self.evidence)})"
 
     @property
     def share(self) -> Measurement | None:
@@ -228,12 +229,12 @@ class GateView:
     @property
     def value(self) -> str:
         """The number that was judged."""
-        return words.number(self._cut_at_none[0], self.unit, self._places())
+        return words.number(self.result.cut_at_none(self.unit)[0], self.unit, self._places())
 
     @property
     def interval(self) -> str:
         """Its interval, cut at 0 for a share with an upper limit; empty without one."""
-        _, low, high = self._cut_at_none
+        _, low, high = self.result.cut_at_none(self.unit)
         if low is None or high is None:
             return ""
         return words.interval(low, high, self.unit, self._places())
@@ -298,17 +299,10 @@ class GateView:
                     text = text.replace(technical, plain)
         return text
 
-    @property
-    def _cut_at_none(self) -> list[float | None]:
-        """Value and interval, cut at 0 for a share that has no lower limit."""
-        gate = self.result
-        cut = is_share(self.unit) and gate.minimum is None
-        return [max(x, 0.0) if cut and x is not None else x for x in (gate.value, gate.low, gate.high)]
-
     def _found_value(self, unit: str) -> str:
         """The number as it stands in a sentence, with its interval where that keeps the gate open."""
         gate = self.result
-        value, low, high = self._cut_at_none
+        value, low, high = gate.cut_at_none(self.unit)
         open_ = gate.result is Result.INSUFFICIENT
         if not value and not open_:
             return words.number(value, unit)
@@ -380,9 +374,7 @@ def counted_share(m: Measurement, evidence: Evidence) -> str:
         return "of those in one subgroup"
     if m.unit != units.PEOPLE:
         noun = m.unit.partition(" of ")[2]
-        # One person's record has several secrets, of which attempts count the records.
-        asked = f"up to {m.n_achieved:,} " if m.n_achieved and m.unit != units.SECRETS else "the "
-        return f"{words.cut_share(m)} of {asked}{noun}" if noun else words.cut_share(m)
+        return f"{words.cut_share(m)} of the {noun}" if noun else words.cut_share(m)
     rows, span = train_people(evidence), m.interval
     if span is None or span.low == span.high:
         found = words.people(m.value, rows, evidence.suppression)

@@ -229,6 +229,7 @@ def known_answer(evidence: Evidence, found: Sequence[MeasurementSensitivity]) ->
         "planted": _planted(evidence),
         "alarm": _alarm(evidence, found),
         "limits": detection_limits(evidence),
+        "no_limits": _no_limits(evidence),
         "shares": [(share, labels.get(share, f"{words.number(share, 'share')} copied")) for share in shares],
         "rows": sorted(found, key=_rank),
         "best": best_of_audits(found),
@@ -243,9 +244,21 @@ def _rank(w: MeasurementSensitivity) -> tuple[bool, float]:
 def _headline(found: Sequence[MeasurementSensitivity]) -> str:
     if not found:
         return "No measurement of this audit was tried on a planted leak."
-    seeing, of_all = sum(w.sees for w in found), words.counted(len(found), "measurement")
-    notice = "notices" if seeing < 2 else "notice"
-    return f"{seeing or 'None'} of {of_all} {notice} a full copy of the training set."
+    seeing = sum(w.sees for w in found)
+    numbers = words.counted(len(found), "privacy number")
+    which = f"All {numbers}" if seeing == len(found) > 1 else f"{seeing or 'None'} of {numbers}"
+    return f"A full copy of the training set was planted. {which} noticed it."
+
+
+def _no_limits(evidence: Evidence) -> str:
+    """Why no detection limit by class of leak is known; for evidence without any."""
+    for o in evidence.outcomes:
+        mine = [g for g in evidence.gates.results if g.measurement and g.measurement.audit == o.audit]
+        states_limits = o.info is not None and any(q.name == DETECTION_LIMIT for q in o.info.quantities)
+        if o.info and states_limits and any(g.result is Result.FAIL for g in mine):
+            title = o.info.title
+            return f"“{title}” found a leak in the release itself. So no smaller leaks were planted for it."
+    return "Detection limits by class of leak were not part of this run."
 
 
 def _planted(evidence: Evidence) -> str:
@@ -260,8 +273,8 @@ def _planted(evidence: Evidence) -> str:
         f"{words.counted(p.train_rows, 'training row')} stood in for the training table, other training rows "
         f"for people the generator never saw, and {control if p.control_rows else 'there was no control'}. "
         f"{words.counted(len(p.shares), 'release')} of {words.counted(p.release_rows, 'row')} "
-        f"{'was' if len(p.shares) == 1 else 'were'} made from them, of which {', '.join(some)}"
-        f"{' and ' if some else ''}{last} of the rows are copies. Every privacy audit ran on each."
+        f"{'was' if len(p.shares) == 1 else 'were'} made from them, with {', '.join(some)}"
+        f"{' and ' if some else ''}{last} of the rows copied. Every privacy audit ran on each."
     )
 
 

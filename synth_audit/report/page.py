@@ -5,11 +5,12 @@ import hashlib
 import json
 import logging
 import math
+import re
 from functools import cache, partial
 from typing import Any, NoReturn
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from synth_audit.build import build_version, resource_folder
 from synth_audit.errors import PluginError
@@ -86,8 +87,14 @@ def _environment() -> Environment:
 
 
 def _cleaned(value: object) -> object:
-    """Plain text loses characters that could mislead, and what is endless; markup was cleaned when made."""
-    return value if isinstance(value, Markup) else clean(shortened(str(value), _LONGEST))
+    """Plain text loses characters that could mislead, and what is endless; markup was cleaned when made.
+
+    What stands in backticks, such as a command, becomes code.
+    """
+    if isinstance(value, Markup):
+        return value
+    text = str(escape(clean(shortened(str(value), _LONGEST))))
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", text))  # noqa: S704  (escaped before)
 
 
 def render(evidence: Evidence, *, full: bool = False) -> str:
@@ -149,7 +156,7 @@ def _split(evidence: Evidence) -> str:
     review, split = (evidence.plan.get(key) or {} for key in ("review", "split"))
     if split.get("made_elsewhere"):
         return f" Chance alone chose the control set, as stated by: {review.get('owner') or 'the plan'}."
-    return " Assumed: the control set is a random sample of the same population."
+    return " This audit assumes that chance alone chose the control set. The plan does not state it."
 
 
 def alerts_of(evidence: Evidence) -> tuple[str, ...]:

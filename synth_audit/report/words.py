@@ -66,9 +66,7 @@ AIMS = {
 }
 """What an adversary is after, by criterion."""
 
-UNTRIED = (
-    "Attacks that were not tried. A number says what these attacks found, not what no attack could find."
-)
+UNTRIED = "Attacks that were not tried: one of them may find more than these found."
 
 NOT_STATED = "not stated"
 
@@ -342,13 +340,15 @@ def share_of_people(share: float, evidence: Evidence) -> str:
 
 def found(least: str) -> str:
     """What a detection limit says, given the leak in people."""
-    return f"A leak of {least} would have been found {SURELY}, except rows mixed of two people."
+    return f"A leak of {least} would have been found {SURELY}, except where rows mix two people."
 
 
 def people_interval(low: float, high: float, rows: int, suppression: int) -> str:
-    """``none to 1,285``."""
-    ends = people(low, rows, suppression), people(high, rows, suppression)
-    return ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+    """``163 to 1,285``; only its upper end where the lower one is none, or too few to show."""
+    few, most = people(low, rows, suppression), people(high, rows, suppression)
+    if few == most or high * rows < suppression:
+        return most
+    return f"up to {most}" if low * rows < suppression else f"{few} to {most}"
 
 
 def day(iso: str) -> str:

@@ -348,9 +348,10 @@ def _words(limit: Limit, row: Row, result: Result, sides: list[LimitSide]) -> st
     low, high = _span(limit, row)
     level = f"{100 * row.level:.4g} % " if row.level is not None else ""
     aside = ""
-    if (low, high) != (row.low, row.high):
+    if row.low is not None and row.high is not None and not row.low <= row.value <= row.high:
+        end = told(row.high if row.value > row.high else row.low)
         aside = (
-            f" The value itself, {told(row.value)}, lay outside the interval, which was widened to hold it."
+            f" Since the value, {told(row.value)}, lies beyond the computed end, {end}, it is the end here."
         )
     number = numbers if len(sides) == 2 else told(sides[0].number)
     if result is Result.INSUFFICIENT:

@@ -81,6 +81,6 @@ MORE_TIME = "Allow more time (`execution.deadline`), or more iterations, and aud
 QUESTION_UNMEASURED = "{criterion} could not be tested on this table."
 QUESTION_OPEN = "{criterion} could not be decided on this table: the evidence is insufficient."
 NO_RESULT = "its audit gave no result"
-OPEN_GATES = "insufficient evidence for {gates}"
+OPEN_GATES = "see the gate {gates}"
 BROKEN_OFF = "an error ended {audits}"
 OPEN_QUESTIONS_ADVICE = "See what the gates on these audits lack, and add audits that the plan leaves out."

@@ -162,8 +162,8 @@ class ProvenCost:
                 f"smaller epsilon allows.{most}"
             )
         return (
-            "From the release itself no cost could be proved, which is no proof that it has none: better "
-            f"claims of who was in its training data may prove one.{most}"
+            "No cost was proved from the release itself. It may have one all the same: better claims of who "
+            f"was in its training data may prove it.{most}"
         )
 
 

@@ -77,11 +77,11 @@ def test_every_criterion_has_a_row_whatever_became_of_it(build: ModuleType) -> N
     assert rows["singling out"].answer.state == "within limit"
     assert rows["singling out"].people == "242 to 719 of 39,084 people"
     assert rows["singling out"].as_if == "0.0 to 0.9\u00a0%"
-    assert (
-        "with 0.0 to 0.9\u00a0% of its rows copied, each from another person" in rows["singling out"].finding
-    )
+    assert "as if 0.0 to 0.9\u00a0% of the rows were copies" in rows["singling out"].finding
+    refused = replace(rows["singling out"], evidence=build.failing())
+    assert refused.as_if == "", "a refusal counts the copies themselves"
     again = replace(rows["singling out"], copied=rows["singling out"].gate.measured)
-    assert (again.as_if, "copied" in again.finding) == ("", False), "the same range is not said twice"
+    assert (again.as_if, "copies" in again.finding) == ("", False), "the same range is not said twice"
     assert (rows["linkability"].answer.state, rows["linkability"].people) == ("not tested", "–")
 
 
@@ -178,7 +178,7 @@ def test_warnings_and_what_was_not_measured_are_on_the_first_page(build: ModuleT
     assert text(render_certificate(alone)).count("No audit for it was part of this run.") == 2
     assert "Fidelity: no audit of it gave a number." in listed
     assert "Density ratio: LinAlgError in density_ratio.py, line 81." in listed
-    assert listed[-1].startswith("Attacks that were not tried.")
+    assert listed[-1].startswith("Attacks that were not tried:")
     shown = text(render_certificate(alone))
     assert all(line in shown for line in listed)
     assert "including “What was not measured”" in shown
@@ -322,7 +322,7 @@ def test_copies_are_counted_in_people_and_not_in_rows(build: ModuleType) -> None
         return residual_risks(build.evidence((outcome,), build.report_of((gate,))))[0]
 
     assert row(excess, people).people == "21,496 to 25,405 of 39,084 people"
-    assert row(excess, people).gate.found_in_people.endswith("(21,496 to 25,405 of 39,084 people)")
+    assert row(excess, people).gate.found_in_people.endswith("(records of 21,496 to 25,405 of 39,084 people)")
     assert row(excess).gate.found_in_people == row(excess).gate.found, "rows are no people"
     assert row(excess).people == "85 to 95\u00a0% of the rows"
 
@@ -394,7 +394,10 @@ def test_no_small_number_of_people_is_told() -> None:
     assert people(1.2, 500, 10) == "500"
     assert people(math.inf, 500, 10) == "500"
     assert people(math.nan, 500, 10) == "not computed"
-    assert people_interval(-0.1, 0.0002, 39_084, 10) == "none to fewer than 10"
+    assert people_interval(-0.1, -0.1, 39_084, 10) == "none"
+    assert people_interval(-0.1, 0.0002, 39_084, 10) == "fewer than 10"
+    assert people_interval(-0.1, 0.1, 700, 10) == people_interval(0.01, 0.1, 700, 10) == "up to 70"
+    assert people_interval(0.05, 0.1, 700, 10) == "35 to 70"
 
 
 def test_a_share_of_one_subgroup_is_not_counted_over_all_of_train(build: ModuleType) -> None:
@@ -577,7 +580,9 @@ def test_it_says_how_the_control_set_came_about(build: ModuleType) -> None:
     def said(**plan: object) -> str:
         return certificate_view(replace(evidence, plan=plan).sealed())["subject"]
 
-    assert said(name="t").endswith("Assumed: the control set is a random sample of the same population.")
+    assert said(name="t").endswith(
+        "assumes that chance alone chose the control set. The plan does not state it."
+    )
     by_chance = said(name="t", split={"made_elsewhere": "random"}, review={"owner": "registry"})
     assert by_chance.endswith("Chance alone chose the control set, as stated by: registry.")
     assert "control set" not in said(name="t", source={"path": "t.csv"})

@@ -8,6 +8,7 @@ from report_reading import chapter, found_in, line_of, text, view_of  # made imp
 
 from synth_audit.findings.measurement import Measurement, MeasurementId
 from synth_audit.findings.sensitivity import SensitivityCurve
+from synth_audit.findings.verdict import Result
 from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.report import render_report, words
 from synth_audit.report.known_answer import best_of_audits
@@ -84,7 +85,7 @@ def test_blind_measurements_stand_first_and_are_counted(build: ModuleType) -> No
     assert [r.sign.word for r in view.rows] == ["Blind"] * 10 + ["Sees"] * 30
     assert all(r.response.reason for r in view.rows[:10])
     assert view.rows[-1].shows == "not computed"
-    assert view.headline == "30 of 40 measurements notice a full copy of the training set."
+    assert view.headline.endswith("30 of 40 privacy numbers noticed it.")
     assert view.alarm.startswith("10 would not notice a full copy on this table.")
 
 
@@ -100,14 +101,19 @@ def test_classes_of_leak_are_told_with_their_detection_limits(build: ModuleType)
     def limit(setting: str, value: float) -> Measurement:
         return Measurement(MeasurementId("recognition", "detection_limit", setting), value, unit="share")
 
-    def told(*limits: Measurement) -> str:
+    def told(*limits: Measurement, failed: bool = False) -> str:
         info = build.info("membership", "Recognition", build.quantity("detection_limit", "Limit"))
         outcome = AuditOutcome("recognition", "privacy", Status.MEASURED, info=info, measurements=limits)
-        return text(render_report(build.evidence((outcome,), build.report_of(build.gates()))))
+        gates = (
+            (build.gate("g", "t", Result.FAIL, measurement="recognition.found"),) if failed else build.gates()
+        )
+        return text(render_report(build.evidence((outcome,), build.report_of(gates))))
 
     page = told(limit("", 0.05), limit("near_copies", 0.05), limit("mixtures", 1.0))
     assert "A leak of 5.0 % of the training people (1,954 of 39,084) would have been found with 95 %" in page
     assert "people. No detection limit is established for: mixed rows." in page
+    assert "Detection limits by class of leak were not part of this run." in told()
+    assert "“Recognition” found a leak in the release itself." in told(failed=True)
     assert "changed a little 5.0 % of the training people (1,954 of 39,084) Mixed rows: parts of" in page
     assert "two people in one row not established" in page
     assert "No detection limit is established." in told(limit("", 1.0))

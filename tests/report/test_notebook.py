@@ -92,6 +92,9 @@ def test_frames_have_every_number(build: ModuleType) -> None:
     assert list(frame["measurement"]) == [str(m.id) for m in evidence.measurements]
     assert list(frame["value"]) == [m.value for m in evidence.measurements]
     gates = evidence.gates.to_frame()
+    shares = frame["unit"].str.startswith("share")
+    assert (frame["unit"].str.endswith(" (1 = 100 %)") == shares).all()
+    assert shares.any()
     assert list(gates["gate"]) == [g.gate for g in GateResults(evidence.gates.results).urgent_first]
 
 
@@ -105,6 +108,13 @@ def test_passed_and_failures_say_what_holds_the_release(build: ModuleType) -> No
     assert list(evidence.failures) == held
     page = text(evidence.failures._repr_html_())
     assert all(g.gate in page and g.measured in page and g.allowed in page for g in held)
+
+
+def test_gates_show_no_share_below_none(build: ModuleType) -> None:
+    gate = build.gate("g", "t", unit="share", value=0.01, low=-0.02, high=0.03, maximum=0.1)
+    assert gate.measured == "1 % [0 % to 3 %]"
+    assert replace(gate, minimum=-1.0).measured == "1 % [-2 % to 3 %]"
+    assert replace(gate, unit="score").measured == "0.01 [-0.02 to 0.03]"
 
 
 def test_parts_of_evidence_are_small_tables(build: ModuleType) -> None:

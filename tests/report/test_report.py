@@ -313,6 +313,11 @@ def test_a_suite_without_gates_never_allows(build: ModuleType) -> None:
     assert "must not be released yet" in text
 
 
+def test_commands_in_backticks_become_code_and_stay_escaped(build: ModuleType) -> None:
+    warned = replace(build.passing(), warnings=("run `synth-audit <b>`",)).sealed()
+    assert "Run <code>synth-audit &lt;b&gt;</code>." in render_report(warned)
+
+
 def test_importing_the_report_is_light() -> None:
     heavy = ("jinja2", "synth_audit.report.page")
     code = f"import sys, synth_audit.report; print([m for m in {heavy} if m in sys.modules])"

@@ -91,6 +91,15 @@ def unseen(undecided=True):
     return plain
 
 
+def test_a_value_outside_its_interval_is_the_end_that_is_judged():
+    _, gates = verdict_of(outcome(measured(0.2, 0.03, 0.09)))
+    assert "even its lower end is 3 %. Since the value, 20 %, lies beyond the computed end, 9 %," in (
+        gates["copies"].explanation
+    )
+    _, gates = verdict_of(outcome(measured(0.001, 0.01, 0.015)))
+    assert gates["copies"].explanation.endswith("computed end, 1 %, it is the end here.")
+
+
 @pytest.mark.parametrize("undecided", [True, False])
 def test_what_could_not_be_seen_is_no_fail(undecided):
     suite = suite_of(unseen(undecided))

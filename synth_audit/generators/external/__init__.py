@@ -36,8 +36,8 @@ from synth_audit.plugins.source import Source
 from synth_audit.table.schema import PublicDomain, Schema
 from synth_audit.table.table import Table, read_table
 
-_FINISHED = "the table was made elsewhere; nothing is known of how"
-_BY_PROGRAM = "the table was made by another program; nothing is known of how"
+_FINISHED = "the table was made elsewhere, and how is not known here"
+_BY_PROGRAM = "the table was made by another program, and how is not known here"
 
 _LONGEST = 10_000_000
 """Seconds that a program may be given: some four months."""

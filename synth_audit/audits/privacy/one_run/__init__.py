@@ -397,7 +397,7 @@ class OneRun:
         guarantee, rng = subject.guarantee, context.rng
         if subject.random_split is None:
             raise NotApplicable(
-                "it is not stated that chance alone divided train and control; where it did, "
+                "a proof must not assume that chance alone divided train and control. Where it did, "
                 "state so in the plan (`split: {made_elsewhere: random}`)"
             )
         key = public_key(as_int_seed(rng), "one run")
