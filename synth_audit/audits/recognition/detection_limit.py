@@ -5,8 +5,10 @@ leave. All views are computed again and the test is repeated. The margin
 
     x = mean(S) - c
 
-is the strength S of the attack beyond its 99 % quantile c over permuted sides, averaged over sides that are
-drawn again for everybody whose side the planting leaves open; sigma is the deviation of S over these sides.
+is the strength S of the attack beyond its 99 % quantile c over permuted sides. A leak moves mean and
+deviation of S over permuted sides as well; c is as many deviations above the mean as without one. S is
+averaged over sides that are drawn again for everybody whose side the planting leaves open; sigma is its
+deviation over these.
 The leak is found where ``x + sigma e > 0`` with a normal e. How large x is depends on the people and the
 columns drawn, so each share is planted with several draws. Without a leak x is x_0. Near the limit it
 rises as
@@ -66,6 +68,10 @@ _LEAST = 1e-9
 SIDES = 8
 """Times that sides are drawn again for one planting: the mean of S is known to a third of its deviation."""
 
+PERMUTED = 99
+"""Permutations of the sides in one planting: the deviation of S is known to a fourteenth. Their own 99 %
+quantile would vary as much as the limits of small tables."""
+
 
 @dataclass(frozen=True)
 class DetectionLimit:
@@ -89,7 +95,7 @@ class Planting:
         draw: number of the planting among those of its class.
         seed: of the planting and of the views, which draw as they did for the release.
         halvings: for each evaluation, as many as the test has draws of the views with one halving each.
-        critical: strength from which on an attack is found.
+        deviations: by which c is above the mean.
     """
 
     pool: PooledPeople = field(repr=False)
@@ -99,7 +105,7 @@ class Planting:
     draw: int
     seed: int
     halvings: int
-    critical: float
+    deviations: float
 
 
 def view_rng(seed: int, name: str, draw: int) -> np.random.Generator:
@@ -118,16 +124,14 @@ def detection_limits(
         seed: of all randomness.
     """
     rng = child_rng(seed, "without a leak")
-    permuted = [
-        recognise([views], rng.permutation(member), rng, halvings=draws).strength for _ in range(CLEAR)
-    ]
-    critical = sorted(permuted)[-round(FAMILY * (CLEAR + 1))]
-    without = float(np.mean(permuted) - critical)
-    searches = [Search(leak, without, int(member.sum())) for leak in classes_of(pool)]
+    permuted = _permuted(views, member, CLEAR, draws, rng)
+    beyond = float(np.sort(permuted)[-round(FAMILY * (CLEAR + 1))] - permuted.mean())
+    deviations = beyond / max(float(permuted.std(ddof=1)), _LEAST)
+    searches = [Search(leak, -beyond, int(member.sum())) for leak in classes_of(pool)]
     done, most = 0, PLANTINGS[1] * len(searches)
     while still := [search for search in searches if not search.done]:
         plantings = [
-            Planting(pool, member, search.leak, search.next_share(), draw, seed, draws, critical)
+            Planting(pool, member, search.leak, search.next_share(), draw, seed, draws, deviations)
             for search in still
             for draw in range(len(search.points), len(search.points) + TOGETHER)
         ]
@@ -160,7 +164,18 @@ def planted_strength(planting: Planting) -> tuple[float, float]:
         sides = p.member.copy()
         sides[others] = rng.permutation(p.member[others])
         strengths[k] = recognise([scores.views], sides, rng, halvings=p.halvings).strength
-    return float(strengths.mean()) - p.critical, float(strengths.std(ddof=1))
+    permuted = _permuted(scores.views, p.member, PERMUTED, p.halvings, rng)
+    critical = permuted.mean() + p.deviations * permuted.std(ddof=1)
+    return float(strengths.mean() - critical), float(strengths.std(ddof=1))
+
+
+def _permuted(
+    views: ViewScores, member: Bools, times: int, halvings: int, rng: np.random.Generator
+) -> Floats:
+    """The strength S for sides that are permuted so many times."""
+    return np.array(
+        [recognise([views], rng.permutation(member), rng, halvings=halvings).strength for _ in range(times)]
+    )
 
 
 @dataclass
