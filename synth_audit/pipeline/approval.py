@@ -115,6 +115,15 @@ def fault_of(approval: Approval, evidence: Evidence, now: datetime) -> str:
     return ""
 
 
+def fault_today(approval: Approval, evidence: Evidence, choice: ReleaseChoice | None, now: datetime) -> str:
+    """Why a release on these terms may not rest on an approval today; empty where it may."""
+    if fault := fault_of(approval, evidence, now):
+        return fault
+    if choice is None or choice.approvers.get(approval.by) != approval.key:
+        return _NOT_NAMED
+    return f"it was valid until {approval.until}" if expired(approval.last_day, now) else ""
+
+
 def _time(text: str) -> datetime:
     """A moment in evidence or journal; the end of time where it is none, so that nothing is after it."""
     try:
@@ -156,12 +165,7 @@ def refuse_unless_approved(
     names: set[str] = set()  # each person counts once
     faults = []
     for approval in approvals:
-        fault = fault_of(approval, evidence, now)
-        if not fault and choice.approvers.get(approval.by) != approval.key:
-            fault = _NOT_NAMED
-        if not fault and expired(approval.last_day, now):
-            fault = f"it was valid until {approval.until}"
-        if fault:
+        if fault := fault_today(approval, evidence, choice, now):
             faults.append(f"{approval.fingerprint}: {fault}")
         else:
             names.add(approval.by)
