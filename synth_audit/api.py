@@ -461,8 +461,8 @@ def attest(
         The files that were written.
 
     Raises:
-        ReleaseRefused: a file is named, and the evidence does not pass, or is not about its bytes; or the
-            review of the plan is over.
+        ReleaseRefused: a file is named, and the evidence does not pass, or is not about its bytes. Or a pass
+            may not be released today.
         PlanError: a description lacks the file, its address or its licence.
         DataError: evidence, file or key cannot be used, or a file to write is there already.
     """

@@ -88,13 +88,18 @@ def signer_name(by: str) -> str:
 
 
 def release_choice(evidence: Evidence) -> ReleaseChoice | None:
-    """Under which terms the plan that was audited releases; None where it names no target.
+    """Under which terms the plan that was audited releases; None where it names no target."""
+    return release_terms(evidence).release
+
+
+def release_terms(evidence: Evidence) -> Plan:
+    """Release and review of the plan that was audited.
 
     Raises:
         PlanError: the plan in the evidence is none of this version.
     """
     try:
-        return Plan.model_validate({"release": evidence.plan.get("release")}).release
+        return Plan.model_validate({key: evidence.plan.get(key) for key in ("release", "review")})
     except ValueError:
         raise PlanError("the plan in the evidence cannot be read", where="release") from None
 

@@ -9,18 +9,18 @@ import hashlib
 import json
 import shutil
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from synth_audit.errors import DataError, NotAsAudited, ReleaseRefused
 from synth_audit.execution.seeds import Salt
 from synth_audit.files import temporary_folder
-from synth_audit.pipeline.approval import expired, signer_name
+from synth_audit.pipeline.approval import refuse_unless_approved, release_terms, signer_name
 from synth_audit.pipeline.release import as_audited
-from synth_audit.pipeline.verify import Provenance, verify
+from synth_audit.pipeline.verify import RECORDED, SEALED, Provenance, verify
 from synth_audit.plan.plan import Plan
 from synth_audit.plugins.source import Target, read_whole
-from synth_audit.store.approvals import key_fingerprint, public_text, read_key
+from synth_audit.store.approvals import approvals_in, key_fingerprint, public_text, read_key
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.files import sha256_of_bytes
 from synth_audit.store.locate import LocatedEvidence
@@ -82,16 +82,20 @@ def attest(
     evidence file.
 
     Raises:
-        DataError: the evidence was altered, does not follow from itself, or a later audit refused its rows;
-            or file or key cannot be used.
+        DataError: `synth-audit verify` finds the evidence at fault, or nothing vouches for it. Or file or key
+            cannot be used.
         NotAsAudited: the file is not the one that a release writes.
-        ReleaseRefused: a file is named, and the evidence does not pass; or its review is over.
+        ReleaseRefused: a file is named, and the evidence does not pass. Or a pass is over, or waits for
+            approval.
         PlanError: the name is no line of text.
     """
     filed, now = found.filed(), now or datetime.now(UTC)
     evidence = filed.evidence
     provenance = Provenance.of(filed, evidence, found.workspace, turned=found.turned)
-    faults = [c.sentence for c in (*verify(evidence), *provenance.checks()) if c.holds is False]
+    checks = (*verify(evidence), *provenance.checks())
+    faults = [check.sentence for check in checks if check.holds is False]
+    if not any(check.holds for check in checks if check.what in (RECORDED, SEALED)):
+        faults.append("neither the journal of the table nor a seal vouches for it")
     if faults:
         raise DataError(
             f"the evidence does not hold: {faults[0]}",
@@ -107,14 +111,9 @@ def attest(
             expected="no file, or evidence that passes",
             fix="leave --file out: a refusal is attested by the hash of its evidence alone",
         )
-    until = (evidence.plan.get("review") or {}).get("valid_until")
-    if passed is not None and until and expired(date.fromisoformat(until), now):
-        raise ReleaseRefused(
-            f"the plan's review was valid until {until}",
-            where=str(found.file),
-            expected="evidence on which the table may be released today",
-            fix="set `review.valid_until` anew and run the audit again",
-        )
+    if passed is not None:
+        approvals = approvals_in(filed.files)
+        refuse_unless_approved(release_terms(evidence), evidence, approvals, found.journal, now)
     at_hand = found.workspace is not None and found.workspace.salt.is_file()
     salt = read_salt(found.workspace.salt) if found.workspace is not None and at_hand else None
     released = None if file is None else _released_file(file, evidence, salt)

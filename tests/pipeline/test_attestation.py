@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -19,9 +20,10 @@ from click.testing import CliRunner
 
 from synth_audit import api
 from synth_audit.cli import main
-from synth_audit.errors import DataError, NotAsAudited, PlanError, ReleaseRefused
+from synth_audit.errors import ApprovalMissing, DataError, NotAsAudited, PlanError, ReleaseRefused
+from synth_audit.execution.context import EVIDENCE_KEY
 from synth_audit.pipeline import attestation
-from synth_audit.store.approvals import parse_approval, read_key
+from synth_audit.store.approvals import parse_approval, read_key, seal_of
 from synth_audit.store.files import sha256_of_bytes
 
 PAGE = Path(__file__).parents[2] / "docs/attestations.md"
@@ -186,6 +188,24 @@ def test_a_pass_whose_review_is_over_is_not_attested(case, key, tmp_path):
     api.run(plan, case.workspace.root, release=False)
     with pytest.raises(ReleaseRefused, match="valid until 2026-01-31"):
         api.attest(case.workspace.root, by="Ann", key=key[0], to=tmp_path / "x.json")
+
+
+def test_a_pass_that_waits_for_approval_is_not_attested(case, key, tmp_path):
+    terms = {"parquet": {"path": "released.parquet"}, "approvals": 1, "approvers": {"Ann": key[1]}}
+    api.run(case.replan(release=terms), case.workspace.root, release=False)
+    with pytest.raises(ApprovalMissing):
+        api.attest(case.workspace.root, by="Ann", key=key[0], to=tmp_path / "x.json")
+
+
+def test_evidence_for_which_nothing_vouches_is_not_attested(case, key, tmp_path, monkeypatch):
+    file = Path(shutil.copy(case.workspace.newest.evidence, tmp_path / "evidence.json"))
+    with pytest.raises(DataError, match="vouches for it"):
+        api.attest(file, by="Ann", key=key[0], to=tmp_path / "x.json")
+    monkeypatch.setenv(EVIDENCE_KEY, "ab" * 32)
+    with pytest.raises(DataError, match="seal: missing"):
+        api.attest(file, by="Ann", key=key[0], to=tmp_path / "x.json")
+    file.with_name("evidence.json.hmac").write_bytes(seal_of("evidence", file.read_bytes()))
+    api.attest(file, by="Ann", key=key[0], to=tmp_path / "x.json")
 
 
 def test_what_is_attested_is_read_once(case, make_gate, key, tmp_path, monkeypatch):
