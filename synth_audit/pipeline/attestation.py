@@ -7,6 +7,7 @@ signature and file.
 import base64
 import hashlib
 import json
+import os
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -114,8 +115,8 @@ def attest(
     if passed is not None:
         approvals = approvals_in(filed.files)
         refuse_unless_approved(release_terms(evidence), evidence, approvals, found.journal, now)
-    at_hand = found.workspace is not None and found.workspace.salt.is_file()
-    salt = read_salt(found.workspace.salt) if found.workspace is not None and at_hand else None
+    place = found.workspace and found.workspace.salt
+    salt = read_salt(place) if place is not None and os.path.isfile(place) else None
     released = None if file is None else _released_file(file, evidence, salt)
     signer, private = signer_name(by), read_key(key)
     signed = now.isoformat(timespec="seconds")
