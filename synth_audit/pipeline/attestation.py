@@ -115,7 +115,7 @@ def attest(
     if passed is not None:
         approvals = approvals_in(filed.files)
         refuse_unless_approved(release_terms(evidence), evidence, approvals, found.journal, now)
-    place = found.workspace and found.workspace.salt
+    place = None if found.workspace is None else found.workspace.salt
     salt = read_salt(place) if place is not None and os.path.isfile(place) else None
     released = None if file is None else _released_file(file, evidence, salt)
     signer, private = signer_name(by), read_key(key)
