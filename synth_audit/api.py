@@ -4,9 +4,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -20,11 +18,11 @@ import yaml
 from synth_audit import inputs
 from synth_audit import report as pages
 from synth_audit.dp.guarantee import Neighbouring
-from synth_audit.errors import DataError, NotAsAudited, PlanError
+from synth_audit.errors import DataError, PlanError
 from synth_audit.execution import telemetry
 from synth_audit.execution.context import Progress, RunContext
 from synth_audit.execution.seeds import Salt
-from synth_audit.files import load_yaml, temporary_folder
+from synth_audit.files import load_yaml, place, temporary_folder
 from synth_audit.findings.verdict import Result
 from synth_audit.generators.external.recipe import RecipeEnvironment, Setting, recipe_named, trial
 from synth_audit.generators.external.recipe import recipes as known_recipes
@@ -455,7 +453,7 @@ def attest(
         evidence: an evidence file, the folder of an audit, or a workspace, whose newest audit is meant.
         by: the person who signs. key: file of the private key.
         to: file to write the attestation to, an in-toto statement in a DSSE envelope.
-        file: the released file, whose rows must be those that passed. None names them by content hash alone.
+        file: the released file, byte for byte. None names its rows by content hash alone.
         ro_crate: ZIP file to write an RO-Crate to. dcat: file to write DCAT-AP in JSON-LD to.
         url: where the release is to be had. licence: address of its licence. Both descriptions take them.
 
@@ -463,7 +461,8 @@ def attest(
         The files that were written.
 
     Raises:
-        ReleaseRefused: a file is named, and the evidence does not pass, or not about its rows.
+        ReleaseRefused: a file is named, and the evidence does not pass, or is not about its bytes. Or a pass
+            may not be released today.
         PlanError: a description lacks the file, its address or its licence.
         DataError: evidence, file or key cannot be used, or a file to write is there already.
     """
@@ -476,44 +475,25 @@ def attest(
             expected="--file, and --url and --licence that start with https://",
             fix="`synth-audit attest --help` shows an example",
         )
-    found, content = locate_evidence(Path(evidence)), None
-    if file is not None:
-        with temporary_folder() as folder:  # of one copy, so that both hashes are of the same bytes
-            content = _released_file(shutil.copyfile(file, Path(folder, Path(file).name)))
-    made = attesting.attest(found, by=by, key=Path(key), file=content)
-    written = {Path(to): made.envelope}
+    found = locate_evidence(Path(evidence))
+    made = attesting.attest(found, by=by, key=Path(key), file=None if file is None else Path(file))
+    written = [(Path(to), made.envelope)]
     if ro_crate is not None:
-        counted = [a for a in found.approvals() if not approval.fault_of(a, made.evidence, datetime.now(UTC))]
-        written[Path(ro_crate)] = ro_crate_of(made, counted, url, licence)
+        terms, now = approval.release_choice(made.evidence), datetime.now(UTC)
+        counted = [a for a in found.approvals() if not approval.fault_today(a, made.evidence, terms, now)]
+        written.append((Path(ro_crate), ro_crate_of(made, counted, url, licence)))
     if dcat is not None:
-        written[Path(dcat)] = dcat_of(made, url, licence)
-    for path in written:
-        if os.path.lexists(path):
+        written.append((Path(dcat), dcat_of(made, url, licence)))
+    places = [place(path) for path, _ in written]
+    for path, _ in written:
+        if os.path.lexists(path) or places.count(place(path)) > 1:
             raise DataError(
                 "there is a file already",
                 where=str(path),
-                expected="a new file",
+                expected="a new file for each",
                 fix="name another, or move this one away",
             )
-    return tuple(write_bytes(path, content) for path, content in written.items())
-
-
-def _released_file(file: Path) -> attesting.ReleasedFile:
-    """What is attested of a file; raises ``NotAsAudited`` where it holds more than rows that audits see."""
-    source = inputs.source_of(file)
-    beside = list(about_metadata(source.schema(Path.cwd()))) if isinstance(source, Parquet) else []
-    if beside:
-        raise NotAsAudited(
-            beside[0],
-            where=file.name,
-            expected="the released file",
-            fix="name the file that `synth-audit release` wrote",
-        )
-    with file.open("rb") as opened:
-        sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
-    return attesting.ReleasedFile(
-        file.name, file.stat().st_size, sha256, inputs.hash_of(file, "synthetic", index=True)
-    )
+    return tuple(write_bytes(path, content) for path, content in written)
 
 
 def release(

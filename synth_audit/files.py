@@ -6,6 +6,7 @@ import json
 import os
 import re
 import secrets
+import stat
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -22,6 +23,9 @@ _SCRATCH: ContextVar[Path | None] = ContextVar("scratch", default=None)
 
 MOST_BYTES = 64 * 2**20
 """Of a file that people write; what is longer, perhaps endless such as a device, is none."""
+
+LARGEST_RECORD = 1 << 30
+"""Bytes; a file beyond it is no evidence, and reading it would only exhaust the memory."""
 
 _REMOTE = re.compile(
     r"(?P<scheme>[a-z][a-z0-9+.-]+:(?=/)|(?:abfss?|az|duckdb|file|gcs|gs|hf|https?|md|motherduck|mysql|postgres"
@@ -99,7 +103,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
     the old content or the new. After an exception the temporary file is gone and ``path`` untouched.
 
     Args:
-        private: the file has mode 0600 from its first byte on.
+        private: the file has mode 0600 from its first byte on, and a folder that is made for it 0700.
 
     Raises:
         OSError: the folder cannot be made or written to, or a device, a pipe or the like stands there, which
@@ -107,7 +111,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[Path]:
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise FileExistsError(errno.EEXIST, "no ordinary file", str(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         if private:
@@ -200,6 +204,23 @@ def in_utf8(path: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def read_plain(path: Path, *, largest: int = LARGEST_RECORD) -> bytes:
+    """Content of a regular file.
+
+    Raises:
+        OSError: it is missing, unreadable, a link, no regular file, or larger than ``largest`` bytes.
+    """
+    # Without O_NONBLOCK the opening of a pipe would wait for a writer that never comes.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        known = os.fstat(descriptor)
+        if not stat.S_ISREG(known.st_mode):
+            raise OSError(f"not a regular file: {path.name}")
+        if known.st_size > largest:
+            raise OSError(f"too large: {path.name}")
+        return file.read()
 
 
 def read_text(path: Path) -> str:

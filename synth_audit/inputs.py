@@ -221,19 +221,18 @@ def resolved(tables: Mapping[str, Frame]) -> dict[str, Source | pa.Table]:
     return found
 
 
-def hash_of(table: Frame, where: str, declared: Collection[str] = (), *, index: bool = False) -> str:
+def hash_of(table: Frame, where: str, declared: Collection[str] = ()) -> str:
     """Content hash of a table; of a file one batch is held at a time where it is read by batches.
 
     Args:
         declared: columns that are of the table even where they look like pandas' index.
-        index: count every column, whatever it looks like.
 
     Raises:
         DataError: as :func:`as_arrow`; the table has no content hash.
     """
 
     def columns(data: pa.Table) -> pa.Table:
-        return data if index else data.drop_columns(list(index_columns(data.column_names, declared)))
+        return data.drop_columns(list(index_columns(data.column_names, declared)))
 
     if not isinstance(table, (str, Path)):
         return fingerprint(columns(as_arrow(table, where)))

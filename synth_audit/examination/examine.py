@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -21,6 +19,7 @@ from synth_audit.findings.measurement import Direction, Estimate, Interval, Meas
 from synth_audit.findings.sensitivity import REFERENCE_RATIO, PlantedLeaks, RecordView
 from synth_audit.plan.sections import KnownAnswerSpec
 from synth_audit.plugins.audit import Audit, AuditOutcome, Leak, Need, Status, Subject
+from synth_audit.plugins.generator import repeats
 from synth_audit.table.coarsening import NO_COARSENING
 
 _USEFULNESS = ("fidelity", "utility")
@@ -228,25 +227,27 @@ def _planted(
 def _known_by(
     task: AuditTask, subject: Subject, check: KnownAnswerSpec, context: RunContext
 ) -> tuple[str, ...]:
-    """Everything that a task's outcome depends on; nothing where the source of its audit cannot be read.
+    """What a task's outcome depends on beside the build; nothing where it may end otherwise another time.
 
-    Answers to planted leaks rest on the real rows and on the number of synthetic ones, not on what these are,
-    nor on what made them.
+    It may with the code of a plug-in, which the build leaves out, and with noise that is new in every fit:
+    the best outcomes of several attempts could be put together. Answers to planted leaks rest on the real
+    rows and on the number of synthetic ones, not on what these are, nor on what made them.
     """
-    kind, split = type(task.audit), subject.random_split
-    try:
-        code = inspect.getsource(sys.modules[kind.__module__])  # of a plug-in that is being worked on
-    except (OSError, TypeError):
+    kind, split, generator = type(task.audit), subject.random_split, task.subject.generator
+    fits = Need.GENERATOR in task.audit.info.needs and not task.subject.planted
+    noisy = subject.terms.total is not None or (generator is not None and not repeats(generator))
+    codes = (kind, type(generator)) if fits else (kind,)
+    if not all(code.__module__.startswith("synth_audit.") for code in codes) or (fits and noisy):
         return ()
     circumstances = (
-        (task.name, kind.__qualname__, registry.config_of(task.audit), task.stream, code),
+        (task.name, kind.__qualname__, registry.config_of(task.audit), task.stream),
         [table.ordered_hash for table in subject.real],
         (subject.schema, subject.level, subject.suppression, subject.column_groups, subject.terms),
         (subject.synthetic.n_rows, sorted(subject.coarsening.rules.items())),
         (context.seed, context.device),
     )
     planted = (check, split and (split.ours, split.apart))
-    own = (split, subject.guarantee, subject.generator)
+    own = (split, subject.guarantee, generator)
     return "outcome", repr(circumstances), repr(planted if task.subject.planted else own)
 
 

@@ -22,7 +22,7 @@ from synth_audit.errors import OutOfTime, PluginError, ProcessLost
 from synth_audit.execution import Device
 from synth_audit.execution.executor import NEVER, Deadline, Done, Ending, Executor, Item, Piece
 from synth_audit.execution.seeds import child_rng
-from synth_audit.files import replacing, temporary_folder
+from synth_audit.files import read_plain, replacing, temporary_folder
 from synth_audit.hashing import framed
 
 _HERE = Executor()
@@ -100,7 +100,7 @@ class Cache:
             return None
         key = self._key(inputs)
         try:
-            content = (self.folder / key).read_bytes()
+            content = read_plain(self.folder / key)
         except OSError:
             return None
         seal, made = content[:_SEAL_BYTES], content[_SEAL_BYTES:]

@@ -88,13 +88,18 @@ def signer_name(by: str) -> str:
 
 
 def release_choice(evidence: Evidence) -> ReleaseChoice | None:
-    """Under which terms the plan that was audited releases; None where it names no target.
+    """Under which terms the plan that was audited releases; None where it names no target."""
+    return release_terms(evidence).release
+
+
+def release_terms(evidence: Evidence) -> Plan:
+    """Release and review of the plan that was audited.
 
     Raises:
         PlanError: the plan in the evidence is none of this version.
     """
     try:
-        return Plan.model_validate({"release": evidence.plan.get("release")}).release
+        return Plan.model_validate({key: evidence.plan.get(key) for key in ("release", "review")})
     except ValueError:
         raise PlanError("the plan in the evidence cannot be read", where="release") from None
 
@@ -113,6 +118,15 @@ def fault_of(approval: Approval, evidence: Evidence, now: datetime) -> str:
     if approval.moment < _time(evidence.created):
         return "it is dated before the audit that it approves"
     return ""
+
+
+def fault_today(approval: Approval, evidence: Evidence, choice: ReleaseChoice | None, now: datetime) -> str:
+    """Why a release on these terms may not rest on an approval today; empty where it may."""
+    if fault := fault_of(approval, evidence, now):
+        return fault
+    if choice is None or choice.approvers.get(approval.by) != approval.key:
+        return _NOT_NAMED
+    return f"it was valid until {approval.until}" if expired(approval.last_day, now) else ""
 
 
 def _time(text: str) -> datetime:
@@ -156,12 +170,7 @@ def refuse_unless_approved(
     names: set[str] = set()  # each person counts once
     faults = []
     for approval in approvals:
-        fault = fault_of(approval, evidence, now)
-        if not fault and choice.approvers.get(approval.by) != approval.key:
-            fault = _NOT_NAMED
-        if not fault and expired(approval.last_day, now):
-            fault = f"it was valid until {approval.until}"
-        if fault:
+        if fault := fault_today(approval, evidence, choice, now):
             faults.append(f"{approval.fingerprint}: {fault}")
         else:
             names.add(approval.by)

@@ -5,18 +5,29 @@ signature and file.
 """
 
 import base64
+import hashlib
 import json
+import os
+import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from synth_audit.errors import DataError, NotAsAudited, ReleaseRefused
-from synth_audit.pipeline.approval import signer_name
-from synth_audit.pipeline.verify import verify
-from synth_audit.store.approvals import key_fingerprint, public_text, read_key
+from synth_audit.execution.seeds import Salt
+from synth_audit.files import temporary_folder
+from synth_audit.pipeline.approval import refuse_unless_approved, release_terms, signer_name
+from synth_audit.pipeline.release import as_audited
+from synth_audit.pipeline.verify import RECORDED, SEALED, Provenance, verify
+from synth_audit.plan.plan import Plan
+from synth_audit.plugins.source import Target, read_whole
+from synth_audit.store.approvals import approvals_in, key_fingerprint, public_text, read_key
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.files import sha256_of_bytes
-from synth_audit.store.locate import LocatedEvidence, checked_evidence
+from synth_audit.store.locate import LocatedEvidence
+from synth_audit.store.salts import read_salt
+from synth_audit.table.content_hash import fingerprint
+from synth_audit.table.storage_types import plain
 
 PREDICATE_TYPE = "urn:synth-audit:attestation:1"
 """What the predicate's fields mean. Another meaning of a field takes another number."""
@@ -34,13 +45,11 @@ class ReleasedFile:
 
     Attributes:
         name: without its folder. size: in bytes. sha256: of its bytes.
-        content: content hash of its rows, see :func:`synth_audit.table.content_hash.fingerprint`.
     """
 
     name: str
     size: int
     sha256: str
-    content: str
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ def attest(
     *,
     by: str,
     key: Path,
-    file: ReleasedFile | None = None,
+    file: Path | None = None,
     now: datetime | None = None,
 ) -> Attestation:
     """Sign the outcome of an audit.
@@ -74,18 +83,25 @@ def attest(
     evidence file.
 
     Raises:
-        DataError: the evidence was altered or does not follow from itself, or the key cannot be used.
-        NotAsAudited: the file does not hold the rows that passed.
-        ReleaseRefused: a file is named, and the evidence does not pass.
+        DataError: `synth-audit verify` finds the evidence at fault, or nothing vouches for it. Or file or key
+            cannot be used.
+        NotAsAudited: the file is not the one that a release writes.
+        ReleaseRefused: a file is named, and the evidence does not pass. Or a pass is over, or waits for
+            approval.
         PlanError: the name is no line of text.
     """
-    evidence = checked_evidence(found)
-    faults = [check.what for check in verify(evidence) if check.holds is False]
+    filed, now = found.filed(), now or datetime.now(UTC)
+    evidence = filed.evidence
+    provenance = Provenance.of(filed, evidence, found.workspace, turned=found.turned)
+    checks = (*verify(evidence), *provenance.checks())
+    faults = [check.sentence for check in checks if check.holds is False]
+    if not any(check.holds for check in checks if check.what in (RECORDED, SEALED)):
+        faults.append("neither the journal of the table nor a seal vouches for it")
     if faults:
         raise DataError(
             f"the evidence does not hold: {faults[0]}",
             where=str(found.file),
-            expected="evidence whose hashes and verdict can be recomputed",
+            expected="evidence as it was filed, whose verdict can be recomputed and was not refused since",
             fix="`synth-audit verify` shows what does not agree; run the audit again",
         )
     passed = evidence.tables["synthetic"].sha256 if evidence.passed else None
@@ -96,22 +112,20 @@ def attest(
             expected="no file, or evidence that passes",
             fix="leave --file out: a refusal is attested by the hash of its evidence alone",
         )
-    if file is not None and file.content != passed:
-        raise NotAsAudited(
-            "the file does not hold the rows that passed",
-            where=file.name,
-            expected="the released file",
-            fix="name the file that `synth-audit release` wrote, or the evidence that it rests on",
-        )
+    if passed is not None:
+        approvals = approvals_in(filed.files)
+        refuse_unless_approved(release_terms(evidence), evidence, approvals, found.journal, now)
+    place = None if found.workspace is None else found.workspace.salt
+    salt = read_salt(place) if place is not None and os.path.isfile(place) else None
+    released = None if file is None else _released_file(file, evidence, salt)
     signer, private = signer_name(by), read_key(key)
-    signed = (now or datetime.now(UTC)).isoformat(timespec="seconds")
+    signed = now.isoformat(timespec="seconds")
     if passed is None:
-        content = found.filed(whole=False).evidence_file
-        subject = {"name": found.file.name, "digest": {"sha256": sha256_of_bytes(content)}}
-    elif file is None:
+        subject = {"name": found.file.name, "digest": {"sha256": sha256_of_bytes(filed.evidence_file)}}
+    elif released is None:
         subject = {"name": evidence.table, "digest": {TABLE_DIGEST: passed}}
     else:
-        subject = {"name": file.name, "digest": {"sha256": file.sha256, TABLE_DIGEST: passed}}
+        subject = {"name": released.name, "digest": {"sha256": released.sha256, TABLE_DIGEST: passed}}
     statement = {
         "_type": _STATEMENT_TYPE,
         "subject": [subject],
@@ -142,4 +156,49 @@ def attest(
             }
         ],
     }
-    return Attestation(evidence, file, signer, signed, json.dumps(envelope, indent=2).encode() + b"\n")
+    return Attestation(evidence, released, signer, signed, json.dumps(envelope, indent=2).encode() + b"\n")
+
+
+def _released_file(file: Path, evidence: Evidence, salt: Salt | None) -> ReleasedFile:
+    """Describe a file, which must be byte for byte what a release of the audited rows writes.
+
+    The order of rows, unused values and bytes between the columns of another file were not audited.
+
+    Args:
+        salt: the rows of a release are ordered under it; see :func:`synth_audit.pipeline.release.as_audited`.
+    """
+    with temporary_folder() as folder:
+        copy = Path(folder, f"copy{file.suffix}")  # which nobody alters between hash and reading
+        try:
+            if not file.is_file():
+                raise FileNotFoundError
+            shutil.copyfile(file, copy)
+        except OSError as error:
+            raise DataError(
+                f"the file cannot be read ({type(error).__name__})",
+                where=str(file),
+                expected="the released file",
+                fix="check the path and its permissions",
+            ) from None
+        size, sha256 = copy.stat().st_size, _sha256_of(copy)
+        target = Plan.model_validate({"source": str(copy)}).build_source()
+        rows = plain(read_whole(target, copy.parent), where=file.name)
+        fault = "" if fingerprint(rows) == evidence.tables["synthetic"].sha256 else "other rows than passed"
+        if not fault and isinstance(target, Target):
+            target.write(as_audited(rows, evidence, salt), copy.parent)
+        if not fault and (not isinstance(target, Target) or _sha256_of(copy) != sha256):
+            fault = "the rows that passed, and not in the bytes of a release"
+        if fault:
+            raise NotAsAudited(
+                f"the file holds {fault}",
+                where=file.name,
+                expected="the released file, byte for byte",
+                fix="name the file that `synth-audit release` wrote, where its workspace with the salt is; "
+                "or leave --file out",
+            )
+    return ReleasedFile(file.name, size, sha256)
+
+
+def _sha256_of(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -17,11 +17,12 @@ import pyarrow.parquet as pq
 
 from synth_audit.errors import DataError, GateError, LedgerDamaged
 from synth_audit.execution.seeds import Salt
+from synth_audit.files import read_plain
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.store.approvals import KEY_VARIABLE, seal_holds
 from synth_audit.store.evidence import Evidence, sha256_of
 from synth_audit.store.evidence_store import EvidenceStore, FiledAudit, evidence_store
-from synth_audit.store.files import hash_parquet, holds, read_plain
+from synth_audit.store.files import hash_parquet, holds
 from synth_audit.store.journal import AuditEntry, Journal, read_journal
 from synth_audit.store.ledger import table_ledger
 from synth_audit.store.locate import LocatedEvidence, purged_entry

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from synth_audit.errors import DataError
+from synth_audit.files import read_plain
 from synth_audit.pipeline.verify import Check
 from synth_audit.store.evidence import Evidence
-from synth_audit.store.files import read_plain, refuse_unusable, write_bytes
+from synth_audit.store.files import refuse_unusable, write_bytes
 from synth_audit.store.locate import LocatedEvidence, checked_evidence, locate_newest, release_before
 from synth_audit.store.reports import keep_certificate_hash, read_marks, report_as_filed
 from synth_audit.store.workspace import Workspace

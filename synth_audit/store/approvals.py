@@ -20,9 +20,9 @@ from pydantic import Field, with_config
 
 from synth_audit.errors import DataError
 from synth_audit.execution.context import EVIDENCE_KEY
-from synth_audit.files import create_once
+from synth_audit.files import create_once, read_plain
 from synth_audit.plan.sections import KEY_PREFIX, key_bytes
-from synth_audit.store.files import making, read_plain, sha256_of_bytes
+from synth_audit.store.files import making, sha256_of_bytes
 from synth_audit.store.records import CLOSED, SCHEMA_VERSION, Digest, parse_strict, to_json
 
 if TYPE_CHECKING:

@@ -23,12 +23,12 @@ from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.dp.guarantee import MechanismRecord
 from synth_audit.errors import DataError, MeasurementNameError, PluginError
 from synth_audit.execution.seeds import Salt
-from synth_audit.files import load_json
+from synth_audit.files import load_json, read_plain
 from synth_audit.findings import sensitivity
 from synth_audit.findings.measurement import Measurement, MeasurementId, Series, read, read_scoped
 from synth_audit.findings.verdict import Fitness, GateReport, GateResults, Result, TableCheck
 from synth_audit.plugins.audit import AuditOutcome, Status
-from synth_audit.store.files import read_plain, write_text
+from synth_audit.store.files import write_text
 from synth_audit.store.journal import Head
 from synth_audit.store.records import Count, Digest, StrictForm, parse_strict, to_json
 from synth_audit.table.schema import Schema

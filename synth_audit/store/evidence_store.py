@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from synth_audit.errors import Altered
+from synth_audit.files import read_plain
 from synth_audit.findings.verdict import Result
 from synth_audit.store import approvals
 from synth_audit.store import files as disk
@@ -67,7 +68,7 @@ class FiledAudit:
             files: dict[str, bytes] = {}
             for name in names:
                 room = _LARGEST_AUDIT - sum(map(len, files.values()))
-                files[name] = disk.read_plain(folder.path / name, largest=room)
+                files[name] = read_plain(folder.path / name, largest=room)
         except OSError as error:
             raise altered_folder(folder, f"cannot be read ({type(error).__name__})") from None
         if EVIDENCE not in files:
@@ -273,7 +274,7 @@ class EvidenceStore:
         """Whether what :meth:`released` tells is sealed by the key at hand; None without key or release."""
         path = self.workspace.home.released_pointer
         try:
-            content = disk.read_plain(path)
+            content = read_plain(path)
         except OSError:
             return None
         return approvals.seal_holds("released", content, approvals.seal_beside(path))

@@ -15,13 +15,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from synth_audit.errors import DataError
-from synth_audit.files import flush, problem_of, replacing
+from synth_audit.files import flush, problem_of, read_plain, replacing
 from synth_audit.table.arrow import PlacedRows, decoded, kept
 from synth_audit.table.content_hash import fingerprint_of
 from synth_audit.table.table import BATCH, Table
-
-LARGEST_RECORD = 1 << 30
-"""Bytes; a file beyond it is no evidence, and reading it would only exhaust the memory."""
 
 
 def make_private(folder: Path) -> None:
@@ -198,23 +195,6 @@ def _no_output(problem: str, path: Path, made_by: str) -> DataError:
         expected=f"the output of the {made_by} stage",
         fix=f"run the {made_by} stage again",
     )
-
-
-def read_plain(path: Path, *, largest: int = LARGEST_RECORD) -> bytes:
-    """Content of a regular file.
-
-    Raises:
-        OSError: it is missing, unreadable, a link, no regular file, or larger than ``largest`` bytes.
-    """
-    # Without O_NONBLOCK the opening of a pipe would wait for a writer that never comes.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with open(descriptor, "rb") as file:
-        known = os.fstat(descriptor)
-        if not stat.S_ISREG(known.st_mode):
-            raise OSError(f"not a regular file: {path.name}")
-        if known.st_size > largest:
-            raise OSError(f"too large: {path.name}")
-        return file.read()
 
 
 def holds(path: Path, content: bytes) -> bool:

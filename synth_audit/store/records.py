@@ -12,8 +12,7 @@ from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetPydanticSchema,
 from pydantic_core import core_schema
 
 from synth_audit.errors import DataError
-from synth_audit.files import load_json
-from synth_audit.store.files import LARGEST_RECORD, read_plain
+from synth_audit.files import LARGEST_RECORD, load_json, read_plain
 
 SCHEMA_VERSION = "1.0"
 

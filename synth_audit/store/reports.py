@@ -10,12 +10,13 @@ from functools import lru_cache
 from html import unescape
 
 from synth_audit.errors import BudgetSpent, DataError
+from synth_audit.files import read_plain
 from synth_audit.findings.verdict import Fitness, GateResult
 from synth_audit.hashing import framed
 from synth_audit.store.approvals import Approval
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_store import REPORT
-from synth_audit.store.files import make_private, read_plain, sha256_of_bytes, write_text
+from synth_audit.store.files import make_private, sha256_of_bytes, write_text
 from synth_audit.store.journal import Entry, read_journal
 from synth_audit.store.ledger import Ledger, table_ledger
 from synth_audit.store.locate import LocatedEvidence

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import Salt
-from synth_audit.files import create_once
+from synth_audit.files import create_once, read_plain
 from synth_audit.store.evidence import SplitRecord
-from synth_audit.store.files import make_private, making, read_plain
+from synth_audit.store.files import make_private, making
 from synth_audit.store.ledger import Ledger
 from synth_audit.store.scratch import in_use
 from synth_audit.store.workspace import Workspace

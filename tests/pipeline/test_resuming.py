@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from synth_audit.examination import audit_runner
 from synth_audit.execution.context import EVIDENCE_KEY
 from synth_audit.pipeline import stages
 from synth_audit.pipeline.rerun import rerun
+from synth_audit.plugins.audit import Need
 from synth_audit.store.purge import Retention, purge
 
 KILLED = """
@@ -115,7 +117,12 @@ def exchanged(case):
     first.unlink()
 
 
-@pytest.mark.parametrize("spoil", [altered, cut, exchanged])
+def linked(case):
+    for path in entries(case):
+        path.symlink_to(path.rename(case.folder / path.name))
+
+
+@pytest.mark.parametrize("spoil", [altered, cut, exchanged, linked])
 def test_an_entry_that_was_spoilt_is_measured_again(case, measured, spoil):
     spoil(case)
     assert stages.audit_synthetic(case.plan, case.workspace).digest == case.evidence.digest
@@ -165,6 +172,42 @@ def test_an_outcome_that_may_change_is_not_journaled(case, measured, monkeypatch
     assert len(entries(case)) == TASKS - 1
     assert stages.audit_synthetic(case.plan, case.workspace).digest == case.evidence.digest
     assert len(measured) == TASKS + 1
+
+
+def of_a_plug_in(case, patch):
+    own, audits_of = type("Own", (registry.find("audit", "marginals").load(),), {}), stages.audits_of
+    patch.setattr(stages, "audits_of", lambda *args: audits_of(*args) | {"marginals": own()})
+
+
+def with_new_noise_in_every_fit(case, patch):
+    audit = registry.find("audit", "marginals").load()
+    patch.setattr(audit, "info", replace(audit.info, needs=(Need.GENERATOR,)))
+    patch.setattr(type(case.plan.build_generator()), "repeats", False, raising=False)
+
+
+@pytest.mark.parametrize("make", [of_a_plug_in, with_new_noise_in_every_fit])
+def test_an_outcome_that_the_build_does_not_settle_is_not_journaled(case, monkeypatch, make):
+    shutil.rmtree(case.workspace.outcomes)
+    make(case, monkeypatch)
+    monkeypatch.setattr(stages.Audited, "filed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stages.audit_synthetic(case.plan, case.workspace)
+    assert len(entries(case)) == TASKS - 1
+
+
+def test_a_run_whose_journal_another_run_deletes_can_be_gone_on_from(case, monkeypatch):
+    journal = audit_runner._journal
+
+    def ended_beside(*args):
+        shutil.rmtree(case.workspace.outcomes, ignore_errors=True)  # as the other does when it ends well
+        journal(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(audit_runner, "_journal", ended_beside)
+        patch.setattr(stages.Audited, "filed", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            stages.audit_synthetic(case.plan, case.workspace)
+    assert stages.audit_synthetic(case.plan, case.workspace).digest == case.evidence.digest
 
 
 def test_a_journal_that_others_can_read_is_refused(case):

@@ -26,7 +26,7 @@ WHERE = ("https://data.example.org/adult.parquet", "https://creativecommons.org/
 
 @pytest.fixture
 def attestation(build):
-    file = ReleasedFile("adult.parquet", 1234, "ab" * 32, "55" * 32)
+    file = ReleasedFile("adult.parquet", 1234, "ab" * 32)
     return Attestation(build.passing(), file, "Ann Ohm", "2026-12-01T12:00:00+00:00", b"{}\n")
 
 
