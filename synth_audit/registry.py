@@ -30,7 +30,7 @@ _PACKAGES: dict[PluginGroup, tuple[str, ...]] = {
         "synth_audit.audits.utility",
     ),
     "view": ("synth_audit.audits.recognition.views",),
-    "kind": ("synth_audit.encode.kinds",),
+    "kind": ("synth_audit.column_kinds",),
     "recipe": ("synth_audit.generators.external.recipes",),
 }
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import synth_audit as api
-from synth_audit.cli import commands
-from synth_audit.cli.commands import FILE, CommandJob, main
+from synth_audit.cli import shared
+from synth_audit.cli.shared import FILE, CommandJob, main
 from synth_audit.cli.terminal import Exit, say, say_json, say_whole
 from synth_audit.errors import PlanError
 
@@ -23,7 +23,7 @@ _ROOMS: tuple[PluginGroup, ...] = ("source", "generator", "audit")
 
 
 @main.command("list", job=JOB)
-@commands.as_json
+@shared.as_json
 def list_plugins(as_json: bool) -> Exit:
     """List every source, generator and audit.
 
@@ -52,8 +52,8 @@ def list_plugins(as_json: bool) -> Exit:
 
 
 @main.command(job=JOB)
-@click.argument("name", shell_complete=commands.plugin_names)
-@commands.as_json
+@click.argument("name", shell_complete=shared.plugin_names)
+@shared.as_json
 def describe(name: str, as_json: bool) -> Exit:
     """Show a plug-in: settings, measurements, use.
 
@@ -158,7 +158,7 @@ def recipes() -> None:
 
 
 @recipes.command("list")
-@commands.as_json
+@shared.as_json
 def list_recipes(as_json: bool) -> Exit:
     """List every recipe with its licence.
 

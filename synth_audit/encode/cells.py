@@ -9,8 +9,8 @@ from itertools import combinations
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats
+from synth_audit.column_kinds import number_kind
 from synth_audit.encode.codes import Vocabulary, most_frequent
-from synth_audit.encode.kinds import number_kind
 from synth_audit.stats.association import JackknifeRows, rows_apart
 from synth_audit.stats.distributions import SortedNumbers, cell_codes
 from synth_audit.table.schema import Column, quantitative

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats, Labels
+from synth_audit.column_kinds import number_kind
 from synth_audit.encode.codes import Vocabulary
-from synth_audit.encode.kinds import number_kind
 from synth_audit.table.schema import Column, Schema
 from synth_audit.table.table import Table, assemble
 

@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats, Labels, Positions
+from synth_audit.column_kinds import number_kind
 from synth_audit.encode.codes import Vocabulary, codes
-from synth_audit.encode.kinds import number_kind
 from synth_audit.table.coarsening import spacing
 from synth_audit.table.kind import Bounds, VectorPart
 from synth_audit.table.resolution import Resolution, ValueGrid

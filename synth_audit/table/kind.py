@@ -173,7 +173,7 @@ class Disturbance:
 class Kind(ABC):
     """How the values of a column are read, compared, disturbed and given back.
 
-    A new kind derives from a kind of numbers or of labels in :mod:`synth_audit.encode.kinds`, which answer
+    A new kind derives from a kind of numbers or of labels in :mod:`synth_audit.column_kinds`, which answer
     what statistics, models and attackers ask of it besides, and says what differs.
 
     Attributes:

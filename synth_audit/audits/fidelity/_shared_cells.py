@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Bools, Codes, Floats
+from synth_audit.column_kinds import number_kind
 from synth_audit.encode.codes import codes
-from synth_audit.encode.kinds import number_kind
 from synth_audit.findings.measurement import Interval
 from synth_audit.stats.distributions import SortedNumbers, cell_codes, tellable_cells
 from synth_audit.stats.proportions import NOTHING_SEEN

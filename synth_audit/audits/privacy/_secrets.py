@@ -20,9 +20,9 @@ from synth_audit.audits.privacy._known_columns import (
     known_columns,
     strongest_pairs,
 )
+from synth_audit.column_kinds import number_kind
 from synth_audit.encode.codes import codes
 from synth_audit.encode.encoded import Encoded
-from synth_audit.encode.kinds import number_kind
 from synth_audit.findings import measurement
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.neighbours.gower import Mixed
