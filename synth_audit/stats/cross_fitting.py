@@ -16,6 +16,11 @@ CAUTION = 1.0
 """Standard errors by which an attack must stand out on the half that chooses."""
 
 
+SECOND_PART = 0.5
+"""Share of either side's people in the second part. Each part is evaluated by what the other chose, so halves
+use all people best."""
+
+
 @dataclass(frozen=True)
 class ClaimCount:
     """Claims of one attack about people of train and of control.
@@ -113,7 +118,7 @@ def halved(member: Bools, times: int, rng: np.random.Generator) -> Bools:
     for row in second:
         for side in (member, ~member):
             who = rng.permutation(np.flatnonzero(side))
-            row[who[: len(who) // 2]] = True
+            row[who[: int(SECOND_PART * len(who))]] = True
     return second
 
 

@@ -29,7 +29,7 @@ from synth_audit.neighbours.gower import Mixed
 from synth_audit.neighbours.search import nearest_k
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import risk
-from synth_audit.stats.cross_fitting import CAUTION, ClaimTable, held_out_excess
+from synth_audit.stats.cross_fitting import CAUTION, SECOND_PART, ClaimTable, held_out_excess
 from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
@@ -79,7 +79,7 @@ class AskedPeople:
     def drawn(cls, subject: Subject, most: int, rng: np.random.Generator) -> Self:
         """At most so many different people of either side, each side halved at random."""
         chosen = [different_people(table, most, rng) for table in subject.real]
-        halves = [rng.permutation(len(rows)) < len(rows) // 2 for rows in chosen]
+        halves = [rng.permutation(len(rows)) < int(SECOND_PART * len(rows)) for rows in chosen]
         return cls(chosen[0], chosen[1], np.concatenate(halves))
 
     @property
