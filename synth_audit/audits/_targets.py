@@ -1,7 +1,5 @@
 """Whom an attack is tried on, what its success says, and what a guarantee leaves an attacker."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -118,7 +116,7 @@ class AttackerLimit:
     delta: float
 
     @classmethod
-    def of(cls, guarantee: PrivacyGuarantee | None, *, replaced: bool) -> AttackerLimit | None:
+    def of(cls, guarantee: PrivacyGuarantee | None, *, replaced: bool) -> "AttackerLimit | None":
         """The promise of a fit; None where nothing is promised.
 
         Args:

@@ -9,20 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Codes, Floats, Labels
+from synth_audit.table import kind as kinds
 from synth_audit.table import resolution as grids
 from synth_audit.table.arrow import decimals_of, numbers_of
-from synth_audit.table.kind import (
-    Bounds,
-    Clues,
-    Disturbance,
-    Domain,
-    DomainTerm,
-    Kind,
-    NumberPart,
-    Order,
-    Precision,
-    Scale,
-)
 from synth_audit.table.resolution import Resolution, ValueGrid
 from synth_audit.table.rules import read_value
 from synth_audit.table.storage_types import MOST_EXACT
@@ -40,16 +29,16 @@ _FIRST = 1000
 """Rows that are looked at first."""
 
 
-class Numbers(Kind):
+class Numbers(kinds.Kind):
     """Numbers, whose differences have a meaning: quantiles, densities, tolerances, standard deviations."""
 
     whole = False
     decimal = True
     """False where steps are units of time."""
     unit: str | None = ""
-    scale = Scale.QUANTITATIVE
-    order: ClassVar[Order | None] = Order.NUMBERS
-    domain_terms: ClassVar[frozenset[DomainTerm]] = frozenset({"bounds"})
+    scale = kinds.Scale.QUANTITATIVE
+    order: ClassVar[kinds.Order | None] = kinds.Order.NUMBERS
+    domain_terms: ClassVar[frozenset[kinds.DomainTerm]] = frozenset({"bounds"})
 
     def edge_grids(self, edges: Floats) -> Iterable[ValueGrid]:
         """What edges of cells may be rounded to, fine to coarse: 1, 2 and 5 times powers of ten."""
@@ -68,7 +57,7 @@ class Numbers(Kind):
         """Spacing of the values that a storage type can hold; 0 when all can occur."""
         return float(pa.types.is_integer(storage))
 
-    def limits(self, storage: pa.DataType) -> Bounds:
+    def limits(self, storage: pa.DataType) -> kinds.Bounds:
         """Least and greatest number that a storage type can hold."""
         if pa.types.is_decimal(storage):
             most = 10.0 ** (storage.precision - storage.scale) - 10.0**-storage.scale
@@ -82,7 +71,7 @@ class Numbers(Kind):
             return max(float(whole.min), -MOST_EXACT), min(float(whole.max), MOST_EXACT)
         return -np.inf, np.inf
 
-    def support(self, declared: Bounds | None) -> Bounds | None:
+    def support(self, declared: kinds.Bounds | None) -> kinds.Bounds | None:
         """Where a density lies; without declared bounds, 0 bounds numbers of which none is negative."""
         return declared
 
@@ -108,9 +97,9 @@ class Numbers(Kind):
         return not np.isinf(self.plain(values)).any()
 
     @property
-    def part(self) -> NumberPart:
+    def part(self) -> kinds.NumberPart:
         """A number."""
-        return NumberPart(self.plain, unit=self.unit)
+        return kinds.NumberPart(self.plain, unit=self.unit)
 
     def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
         """Numbered in their order; of tables that hold floats of fewer digits, by as many as all can have.
@@ -134,10 +123,12 @@ class Numbers(Kind):
         known = self.plain(values)
         return bool(np.all((known == np.rint(known)) | np.isnan(known)))
 
-    def domain(self, values: pa.ChunkedArray) -> Domain:
+    def domain(self, values: pa.ChunkedArray) -> kinds.Domain:
         """Least and greatest number."""
         ends = pc.min_max(self.numbers(values)).as_py()
-        return Domain() if ends["min"] is None else Domain(bounds=(float(ends["min"]), float(ends["max"])))
+        if ends["min"] is None:
+            return kinds.Domain()
+        return kinds.Domain(bounds=(float(ends["min"]), float(ends["max"])))
 
     def stored(self, values: Floats | Labels, storage: pa.DataType) -> pa.Array:
         """Numbers in a type for whole numbers are rounded."""
@@ -152,7 +143,7 @@ class Numbers(Kind):
         return pa.array(numbers, mask=missing).cast(storage, safe=False)
 
     def disturbed(
-        self, values: Floats | Labels, domain: Domain, how: Disturbance, rng: np.random.Generator
+        self, values: Floats | Labels, domain: kinds.Domain, how: kinds.Disturbance, rng: np.random.Generator
     ) -> Floats | Labels:
         """``x + N(0, σ²)`` in units of the column's standard deviation."""
         numbers = np.asarray(values, dtype=np.float64)
@@ -164,7 +155,7 @@ class Numbers(Kind):
         """Multiples of a power of ten, or of 2, 2.5, 5 or 25 of it; thirds and the like."""
         return grids.resolution_of(self.plain(values), grids.decimal_grids(), single=is_single(values.type))
 
-    def declared_resolution(self, precision: Precision) -> Resolution:
+    def declared_resolution(self, precision: kinds.Precision) -> Resolution:
         """A step."""
         if isinstance(precision, str):
             raise TypeError(f"a {self.name} column has a number as its precision")
@@ -182,7 +173,7 @@ def is_single(storage: pa.DataType) -> bool:
     return bool(pa.types.is_float32(storage) or pa.types.is_float16(storage))
 
 
-def counts(values: pa.ChunkedArray, clues: Clues) -> bool:
+def counts(values: pa.ChunkedArray, clues: kinds.Clues) -> bool:
     """True for numbers that are no codes: two distinct ones are codes, unless an order is asked of them."""
     if clues.categories:
         return False
@@ -213,7 +204,7 @@ class TimedNumbers(Numbers):
         span = float(edges[-1] - edges[0])
         return [grid for grid in reversed(grids.time_grids()) if grid.step >= span / 1000]
 
-    def declared_resolution(self, precision: Precision) -> Resolution:
+    def declared_resolution(self, precision: kinds.Precision) -> Resolution:
         """A unit of time."""
         if not isinstance(precision, str):
             raise TypeError(f"a {self.name} column has a unit of time as its precision")

@@ -1,7 +1,5 @@
 """Columns as cells that several tables share: to count and to cross-tabulate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -82,7 +80,7 @@ class ColumnCells:
     cells: tuple[AnchoredCells, ...]
 
     @classmethod
-    def of(cls, train: Table, columns: Sequence[Column], most_cells: int, most_labels: int) -> ColumnCells:
+    def of(cls, train: Table, columns: Sequence[Column], most_cells: int, most_labels: int) -> "ColumnCells":
         """Read the scale off train."""
         cells = (anchored_cells(train, c, most_cells=most_cells, most_labels=most_labels) for c in columns)
         return cls(tuple(columns), tuple(cells))

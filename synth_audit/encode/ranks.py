@@ -1,7 +1,5 @@
 """Columns as numbers whose ranks carry their dependence: labels in an order; and the way back."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -96,7 +94,7 @@ class CodedColumns:
     labels: tuple[Labels | None, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, train: Table) -> tuple[CodedColumns, Floats]:
+    def of(cls, train: Table) -> "tuple[CodedColumns, Floats]":
         """The columns of train and their values, shape (n, d), NaN where missing.
 
         Dates are microseconds. Labels of equal frequency are numbered by their texts.

@@ -1,7 +1,5 @@
 """The whole examination of one candidate: audits, known-answer check, leak-equivalents, exposed records."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import sys
@@ -45,7 +43,7 @@ class Views:
     coarse: Subject
 
     @classmethod
-    def of(cls, subject: Subject) -> Views:
+    def of(cls, subject: Subject) -> "Views":
         """Both views; one and the same where nothing was made coarser."""
         if not subject.coarsening:
             return cls(subject, subject)

@@ -1,9 +1,7 @@
 """Decision trees as arrays, and numbers smoothed within the leaf that they are drawn from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -32,14 +30,14 @@ class Tree:
     threshold: Floats
 
     @classmethod
-    def of(cls, grown: Any) -> Tree:
+    def of(cls, grown: Any) -> Self:
         """The arrays of a tree that scikit-learn has grown."""
         inside = grown.tree_
         left, right = inside.children_left.astype(np.int32), inside.children_right.astype(np.int32)
         return cls(left, right, inside.feature.astype(np.int32), inside.threshold.astype(np.float64))
 
     @classmethod
-    def leaf(cls) -> Tree:
+    def leaf(cls) -> Self:
         """A tree of nothing but its root."""
         nowhere = np.array([-1], dtype=np.int32)
         return cls(nowhere, nowhere, nowhere, np.zeros(1))

@@ -1,12 +1,10 @@
 """The record of a sweep: what each candidate gave away, what it is good for, and which one was chosen."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
@@ -67,7 +65,7 @@ class Scales:
     fewest: int
 
     @classmethod
-    def of(cls, train: Table, fewest: int) -> Scales:
+    def of(cls, train: Table, fewest: int) -> Self:
         """Labels sorted by the mean rank of the target in each; without a target, and for the target's own,
         by falling frequency. Nominal labels have no order of their own: on this one τ shows most of what
         they say about the target.

@@ -3,12 +3,10 @@
 Labels, spellings, finer digits and far numbers, column by column, beside as many as fresh rows would bring.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
@@ -247,7 +245,7 @@ class _Release:
     n_train: int
 
     @classmethod
-    def of(cls, subject: Subject) -> _Release:
+    def of(cls, subject: Subject) -> Self:
         train, made = subject.train, subject.synthetic
         entities = _entities(train)
         found = {
@@ -403,7 +401,7 @@ class FinestDigits:
     finest: ValueGrid
 
     @classmethod
-    def of(cls, train: Floats, resolution: Resolution, *, single: bool = False) -> FinestDigits | None:
+    def of(cls, train: Floats, resolution: Resolution, *, single: bool = False) -> Self | None:
         """The coarsest power of ten, or the resolution's own whole step, that all numbers are multiples of.
 
         Args:

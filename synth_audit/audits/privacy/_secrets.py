@@ -1,7 +1,5 @@
 """Guesses at secrets: the people attacked, the columns an adversary knows, and the success of guesses."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -321,7 +319,7 @@ class KnownRows:
     @classmethod
     def of(
         cls, subject: Subject, columns: Sequence[Column], chosen: Sequence[Positions | None] = (None, None)
-    ) -> KnownRows:
+    ) -> Self:
         """Encode the release and real rows, anchored on all real rows.
 
         Args:
@@ -448,7 +446,7 @@ class GuessTolerance:
     median: float
 
     @classmethod
-    def from_train(cls, values: Floats, tolerance: float) -> GuessTolerance:
+    def from_train(cls, values: Floats, tolerance: float) -> Self:
         """Measure the present values of train, shape (n,), at least one of them."""
         known = values[~np.isnan(values)]
         ends = (np.quantile(known, [tail, 1 - tail], method="nearest") for tail in _CENTRES)

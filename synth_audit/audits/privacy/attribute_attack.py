@@ -1,11 +1,9 @@
 """The attribute attack: how much of what ties a secret to other columns does this release hand on?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -70,7 +68,7 @@ class Attack:
     tests: tuple[Test, ...]
 
     @classmethod
-    def learnt(cls, rows: attributes.SecretRows, sizes: Sequence[int] = ()) -> Attack:
+    def learnt(cls, rows: attributes.SecretRows, sizes: Sequence[int] = ()) -> Self:
         """Learn from rows.
 
         Guesses from chance coefficients correlate with the truth by anything, either way: many sets even that
@@ -104,7 +102,7 @@ class Attack:
         """What is believed: 0 for the line, and 1 + j for each column used."""
         return frozenset([0] * bool(np.any(self.line)) + [1 + j for j in self.used])
 
-    def not_in(self, other: Attack) -> tuple[Test, ...]:
+    def not_in(self, other: "Attack") -> tuple[Test, ...]:
         """The tests by which this attack does not believe what another does."""
         return tuple(self.tests[part] for part in sorted(other.parts - self.parts))
 
@@ -265,7 +263,7 @@ class SecretFinding:
     @classmethod
     def of(
         cls, subject: Subject, design: attributes.DesignMatrix, secret: attributes.Secret, seed: int
-    ) -> SecretFinding:
+    ) -> Self:
         """Score on control, or on train where there is none worth it."""
         linear = attributes.associated(subject, design, secret, seed)
         if not all(c.kind.finite(subject.synthetic.column(c.name)) for c in subject.features):

@@ -1,12 +1,10 @@
 """The attribute game: how much of what ties a secret to other columns does the generator hand on?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -116,7 +114,7 @@ class FittedAttack:
     singular: bool
 
     @classmethod
-    def learnt(cls, rows: SecretRows, secret: Secret, rng: np.random.Generator | None = None) -> FittedAttack:
+    def learnt(cls, rows: SecretRows, secret: Secret, rng: np.random.Generator | None = None) -> Self:
         """Regress the secret in rows standardised by one another, and a copy that ``rng`` shuffled, on its
         predictors."""
         known, answers = rows.known, [rows.answers]

@@ -1,7 +1,5 @@
 """Each column in turn as a target: does the release keep what the other columns say of it?"""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
@@ -93,7 +91,7 @@ class EachColumn:
         note = f"Columns that real rows hardly predict from the others do not count: {left}."
         return Findings(_measured(lost, counted, subject.level), (), (note,) if left else ())
 
-    def _lost(self, subject: Subject, column: Column, rng: np.random.Generator) -> _ColumnLoss:
+    def _lost(self, subject: Subject, column: Column, rng: np.random.Generator) -> "_ColumnLoss":
         """What is lost in predicting a column."""
         task = tasks.prepare(subject, self.most_rows, 1, rng, column)
         score = tasks.one_against_rest_auroc if task.n_classes else tasks.r_squared

@@ -19,12 +19,7 @@ from synth_audit.errors import PluginError
 from synth_audit.execution.context import one_thread
 from synth_audit.files import replacing
 from synth_audit.generators._deep import networks, nn, torch
-from synth_audit.generators._deep.private_gradient import (
-    GradientNoise,
-    RowLosses,
-    mean_gradient,
-    private_gradient,
-)
+from synth_audit.generators._deep import private_gradient as gradients
 from synth_audit.generators._deep.transforms import RowLayout, Weights
 
 _STEPS_EACH, _FEWEST_SEEN = 8, 50
@@ -156,7 +151,7 @@ class Training:
     told: Callable[[int, float], None]
     rng: np.random.Generator
     device: str = "cpu"
-    noise: GradientNoise | None = None
+    noise: gradients.GradientNoise | None = None
     resumption: Resumption | None = None
 
     @cached_property
@@ -180,11 +175,11 @@ class Training:
         network: networks.Built = networks.built(make, self.rng).to(self.device)
         return network
 
-    def gradient(self, network: nn.Module, losses: RowLosses, *rows: torch.Tensor) -> float:
+    def gradient(self, network: nn.Module, losses: gradients.RowLosses, *rows: torch.Tensor) -> float:
         """Set gradients to those of a batch, protected if the training is; the mean loss."""
         if self.noise is not None:
-            return private_gradient(network, losses, self.noise, *rows)
-        return mean_gradient(network, losses, *rows)
+            return gradients.private_gradient(network, losses, self.noise, *rows)
+        return gradients.mean_gradient(network, losses, *rows)
 
     def descend(
         self,

@@ -1,10 +1,8 @@
 """One iteration of the membership game: targets, shadow models, challenges, and the attacker's scores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -93,7 +91,7 @@ class ReferenceScaler:
     ranked: Mapping[int, Integers]
 
     @classmethod
-    def of(cls, reference: Floats, n_labels: Sequence[int | None]) -> ReferenceScaler:
+    def of(cls, reference: Floats, n_labels: Sequence[int | None]) -> Self:
         """Read it off coded reference rows.
 
         Args:
@@ -330,7 +328,7 @@ class Sizes:
     evaluated: int
     rows: int
 
-    def within(self, n: int) -> Sizes:
+    def within(self, n: int) -> "Sizes":
         """The same as far as ``n`` rows that are no targets allow.
 
         Raises:

@@ -1,12 +1,10 @@
 """Singling out: does the release tell of something that is true of exactly one person?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -115,7 +113,7 @@ class IsolationRate:
     effective: float
 
     @classmethod
-    def of(cls, gains: Floats | Bools, rows: Positions, most: float = 1.0) -> IsolationRate:
+    def of(cls, gains: Floats | Bools, rows: Positions, most: float = 1.0) -> Self:
         """Mean gain per guess.
 
         Guesses that single out one and the same record succeed or fail together: with m_r the gain through
@@ -180,7 +178,7 @@ class PredicateTrial:
         lexicon: ColumnCodebook,
         train: Codes32,
         control: Codes32,
-    ) -> list[PredicateTrial]:
+    ) -> list[Self]:
         """Try guesses of several kinds, with one table at a time prepared for matching.
 
         Args:
