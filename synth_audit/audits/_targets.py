@@ -1,13 +1,10 @@
-"""Whom an attack is tried on, what its success says, and what a guarantee leaves an attacker."""
+"""Whom an attack is tried on."""
 
-import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from synth_audit.arrays import Positions
-from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
 from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.neighbours.search import nearest_others
@@ -18,9 +15,6 @@ from synth_audit.table.table import Table
 
 FEWEST_GUESSES = 100
 """With fewer guesses on either side a success rate may be more than ten points off, which decides nothing."""
-
-LARGEST_EPSILON = 700.0
-"""Of a larger one the exponential overflows, and nothing is promised anyway."""
 
 ISOLATED_FROM = 5
 """Nearest other rows to which the mean distance says how isolated a row is."""
@@ -100,69 +94,3 @@ def named_or_sensitive(subject: Subject, names: Iterable[str], setting: str) -> 
     """The columns that a setting names, else the released ones of role sensitive; see :func:`named`."""
     sensitive = tuple(c for c in subject.schema.with_role(Role.SENSITIVE) if c.released)
     return named(subject, names, setting) or sensitive
-
-
-@dataclass(frozen=True)
-class AttackerLimit:
-    """The guarantee that holds between the two tables an attacker has to tell apart.
-
-    Attributes:
-        label: names the line in a picture, by the guarantee as it was given.
-        epsilon, delta: between these two tables.
-    """
-
-    label: str
-    epsilon: float
-    delta: float
-
-    @classmethod
-    def of(cls, guarantee: PrivacyGuarantee | None, *, replaced: bool) -> "AttackerLimit | None":
-        """The promise of a fit; None where nothing is promised.
-
-        Args:
-            replaced: the tables have as many rows, one in the place of another; else one has a row more.
-        """
-        if guarantee is None:
-            return None
-        label = f"most that ε = {guarantee.epsilon:g} allows"
-        epsilon, delta = guarantee.epsilon, guarantee.delta
-        if replaced and guarantee.neighbouring is Neighbouring.ADD_OR_REMOVE:
-            epsilon, delta = of_replacing(epsilon, delta)
-        return cls(label, epsilon, delta)
-
-
-def most_found(false_alarms: float, epsilon: float, delta: float) -> float:
-    """The largest true-positive rate at a rate of false alarms, ``min(1, e^ε f + δ, 1 − e^−ε (1 − δ − f))``.
-
-    The two tables differ by what the guarantee hides. Concave in ``f``: it holds for a mean over several
-    games too.
-
-    Args:
-        false_alarms: f, in [0, 1]. epsilon: at least 0. delta: in [0, 1).
-
-    Returns:
-        In [f, 1].
-
-    Source: Wasserman & Zhou 2010; Kairouz, Oh & Viswanath 2015.
-    """
-    factor = math.exp(min(epsilon, LARGEST_EPSILON))
-    rising = factor * false_alarms + delta
-    falling = 1 - (1 - delta - false_alarms) / factor
-    return min(1.0, rising, falling)
-
-
-def most_advantage(epsilon: float, delta: float) -> float:
-    """The largest difference of both rates, ``(e^ε − 1 + 2δ) / (e^ε + 1)``, where the two lines above meet.
-
-    Source: Kairouz, Oh & Viswanath 2015; Humphries et al. 2023.
-    """
-    factor = math.exp(min(epsilon, LARGEST_EPSILON))
-    return (factor - 1 + 2 * delta) / (factor + 1)
-
-
-def of_replacing(epsilon: float, delta: float) -> tuple[float, float]:
-    """The guarantee against one row in another's place, where that of adding or removing one is given.
-
-    Two steps between neighbours: ``(2 ε, (1 + e^ε) δ)``. Source: Dwork & Roth 2014, group privacy.
-    """
-    return 2 * epsilon, min(1.0, (1 + math.exp(min(epsilon, LARGEST_EPSILON))) * delta)

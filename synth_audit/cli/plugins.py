@@ -1,7 +1,5 @@
 """Commands about plug-ins: what there is, how a plan names it, and recipes for generators of others."""
 
-from __future__ import annotations
-
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
     from synth_audit.registry import PluginGroup, PluginRef
 
 JOB = CommandJob.PLUGINS
-_ROOMS: tuple[PluginGroup, ...] = ("source", "generator", "audit")
+_ROOMS: "tuple[PluginGroup, ...]" = ("source", "generator", "audit")
 
 
 @main.command("list", job=JOB)
@@ -77,7 +75,7 @@ def describe(name: str, as_json: bool) -> Exit:
     return Exit.PASS
 
 
-def show_plugin(ref: PluginRef, *, as_json: bool) -> None:
+def show_plugin(ref: "PluginRef", *, as_json: bool) -> None:
     """Print how a plan names a plug-in, its settings, its quantities, and what it says of itself."""
     from synth_audit import registry
     from synth_audit.findings.sensitivity import derived_of

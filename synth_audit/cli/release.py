@@ -1,7 +1,5 @@
 """Commands around a release: sign, attest, release, roll back and purge."""
 
-from __future__ import annotations
-
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -184,7 +182,7 @@ def purge(
     return Exit.PASS
 
 
-def _show_purge(record: PurgeRecord, *, as_json: bool) -> None:
+def _show_purge(record: "PurgeRecord", *, as_json: bool) -> None:
     """Print what goes and what stays, and why."""
     if as_json:
         keys = ("name", "told", "made", "size", "reason")

@@ -1,7 +1,5 @@
 """Adversarial random forests: a mixture over leaves in which columns are independent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
@@ -29,7 +27,7 @@ _NO_NOISE = "the leaves and what they hold are learnt from train without noise"
 def adversarial_forest(
     rows: Floats,
     weights: Floats,
-    settings: Arf,
+    settings: "Arf",
     rng: np.random.Generator,
     told: Callable[[int, float], None] = lambda done, accuracy: None,
 ) -> list[Tree]:
@@ -60,7 +58,7 @@ def adversarial_forest(
 
 
 def _told_apart(
-    rows: Floats, made: Floats, settings: Arf, rng: np.random.Generator
+    rows: Floats, made: Floats, settings: "Arf", rng: np.random.Generator
 ) -> tuple[list[Tree], float]:
     """A forest that tells two tables of one size apart, and the share of rows told right out of bag."""
     from sklearn.tree import DecisionTreeClassifier

@@ -1,7 +1,5 @@
 """The worst of many attacks, chosen on one half of the people and measured on the other half, both ways."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -72,7 +70,7 @@ class ClaimTable:
     control_right: Floats
 
     @classmethod
-    def joined(cls, tables: Sequence[ClaimTable]) -> ClaimTable:
+    def joined(cls, tables: "Sequence[ClaimTable]") -> "ClaimTable":
         """Attacks of several tables, at least one, on the same people."""
         cells = ((t.claims, t.right, t.control_claims, t.control_right) for t in tables)
         return cls(tables[0].people, *(np.concatenate(x, axis=1) for x in zip(*cells, strict=True)))

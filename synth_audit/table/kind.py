@@ -1,7 +1,5 @@
 """The contract of a column kind: all that is asked of the values of a column."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -291,7 +289,7 @@ class Kind(ABC):
     ) -> Floats | Labels:
         """Plain values a little changed, as they may look in a leak; missing ones stay missing."""
 
-    def framed(self, values: pa.ChunkedArray) -> pd.Series:
+    def framed(self, values: pa.ChunkedArray) -> "pd.Series":
         """A released column as expectations see it, of one of ``info.frame_types`` if it holds its kind."""
         import pandas as pd
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._declarations import at_least, descriptive, different, excess_over_control, share
-from synth_audit.audits._targets import AttackerLimit, most_advantage, most_isolated
+from synth_audit.audits._targets import most_isolated
 from synth_audit.audits.privacy import _attribute_secrets as attributes
 from synth_audit.audits.privacy._attribute_secrets import Secret, SecretRows
-from synth_audit.dp.guarantee import PrivacyGuarantee
+from synth_audit.dp.guarantee import AttackerLimit, PrivacyGuarantee, most_advantage
 from synth_audit.encode.univariate import outlying_rows
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra

@@ -1,7 +1,5 @@
 """Rows as vectors that a network learns and draws: how generators by networks are fitted, and the model."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -87,7 +85,7 @@ class Transformer:
         """Whether :meth:`calibrated` would change anything."""
         return any(map(_known, self.columns))
 
-    def calibrated(self, vectors: Floats32) -> Transformer:
+    def calibrated(self, vectors: Floats32) -> "Transformer":
         """One that decodes vectors like these, which a network drew, to the margins that are known."""
         calibrated = (
             column.calibrated(own) if _known(column) else column for column, own in self._own(vectors)
@@ -245,7 +243,7 @@ class NetworkGenerator(CheckedSettings):
         """``n`` row vectors, shape (n, width)."""
         raise NotImplementedError
 
-    def load(self, folder: Path) -> NetworkModel:
+    def load(self, folder: Path) -> "NetworkModel":
         """The model that was saved there."""
         transformer, weights = read_model(folder, tuple)
         return NetworkModel(transformer, weights, self)
@@ -263,7 +261,7 @@ class NetworkModel:
     weights: Weights = field(repr=False)
     generator: NetworkGenerator = field(repr=False)
 
-    def calibrated(self, rng: np.random.Generator) -> NetworkModel:
+    def calibrated(self, rng: np.random.Generator) -> "NetworkModel":
         """One whose rows have the margins that the transformer knows, as far as it knows any."""
         if not self.transformer.knows_margins:
             return self
