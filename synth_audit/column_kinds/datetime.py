@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Floats, Labels
-from synth_audit.column_kinds._numbers import DAY, TimedNumbers, rounded
+from synth_audit.column_kinds._bases import DAY, TimedNumbers, rounded
 from synth_audit.table.arrow import in_microseconds, is_datetime
 from synth_audit.table.kind import TIME, Bounds, Clues, KindInfo, Order
 from synth_audit.table.rules import as_number, read_value

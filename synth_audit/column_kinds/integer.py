@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Floats, Labels
-from synth_audit.column_kinds._numbers import Numbers, counts
+from synth_audit.column_kinds._bases import Numbers, counts
 from synth_audit.table.kind import Clues, Disturbance, Domain, KindInfo
 
 if TYPE_CHECKING:

@@ -7,10 +7,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import Margin, column_margin
 from synth_audit.generators._model_files import FitsWhole, SavedWhole
-from synth_audit.generators._trees import FEW, Tree, once_for_each_person
+from synth_audit.generators._trees import FEW, CodedColumns, Tree, once_for_each_person
 from synth_audit.plugins.fitting import may_leave
 from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, SettingRange
 from synth_audit.table.table import Table

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import ConfigDict, TypeAdapter, with_config
 
 from synth_audit.arrays import Floats
-from synth_audit.encode.ranks import RankScale, rank_scale
+from synth_audit.encode.scales import RankScale, rank_scale
 from synth_audit.errors import DataError
 from synth_audit.files import load_json
 from synth_audit.findings.measurement import MeasurementId, Series

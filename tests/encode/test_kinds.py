@@ -154,7 +154,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from synth_audit.table.kind import KindInfo
-from synth_audit.column_kinds._labels import TextLabels
+from synth_audit.column_kinds._bases import TextLabels
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.table.kind import KindInfo
-from synth_audit.column_kinds._numbers import Numbers
+from synth_audit.column_kinds._bases import Numbers
 
 
 @dataclass(frozen=True)

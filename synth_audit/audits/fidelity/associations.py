@@ -7,7 +7,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.audits._declarations import at_least, descriptive, distance
+from synth_audit.audits._shared import at_least, descriptive, distance
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.encode.cells import ColumnCells, readable_pairs, told_pairs
 from synth_audit.errors import NotApplicable

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Labels
-from synth_audit.audits._declarations import descriptive
+from synth_audit.audits._shared import descriptive
 from synth_audit.audits.fidelity._reference import Found, measured
 from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable

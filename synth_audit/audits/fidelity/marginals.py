@@ -9,7 +9,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits._declarations import at_least, descriptive, distance
+from synth_audit.audits._shared import at_least, descriptive, distance
 from synth_audit.audits.fidelity import _shared_cells as dist
 from synth_audit.audits.fidelity._reference import Found, measured_together
 from synth_audit.audits.fidelity._shared_cells import SharedCells, SortedPair, shared_cells, tellable

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes, Floats
-from synth_audit.audits._declarations import descriptive
+from synth_audit.audits._shared import descriptive
 from synth_audit.column_kinds import number_kind
-from synth_audit.column_kinds._numbers import is_single
+from synth_audit.column_kinds._bases import is_single
 from synth_audit.encode.codes import distinct_labels, per_label
 from synth_audit.encode.texts import Reading, greatest_similarity
 from synth_audit.execution.context import RunContext

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Counts, Floats, Positions
-from synth_audit.audits._declarations import at_least, distance
+from synth_audit.audits._shared import at_least, distance
 from synth_audit.audits.fidelity._reference import Compare, Found, measured, sampled, sampling_note
 from synth_audit.encode.codes import Vocabulary, labels_that_fit, most_frequent
 from synth_audit.encode.encoded import centre_and_scale, varies

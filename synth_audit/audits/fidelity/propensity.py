@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.audits._declarations import at_least, descriptive
+from synth_audit.audits._shared import at_least, descriptive
 from synth_audit.audits.fidelity._reference import Found, measured, sampling_note
 from synth_audit.encode.codes import by_frequency, codes, labels_that_fit
 from synth_audit.errors import NotApplicable

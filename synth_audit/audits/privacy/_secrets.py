@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias, TypeVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.audits._targets import FEWEST_GUESSES, different_people, drawn, random_places
+from synth_audit.audits._shared import FEWEST_GUESSES, different_people, drawn, random_places
 from synth_audit.audits.privacy._known_columns import (
     SECRET_STEP,
     KnownColumn,

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats
-from synth_audit.audits._declarations import different
+from synth_audit.audits._shared import different
 from synth_audit.audits.privacy import _attribute_secrets as attributes
 from synth_audit.encode.cells import AnchoredCells, column_grouping
 from synth_audit.encode.codes import Vocabulary

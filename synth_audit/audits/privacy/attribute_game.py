@@ -9,8 +9,14 @@ from typing import ClassVar, Self
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.audits._declarations import at_least, descriptive, different, excess_over_control, share
-from synth_audit.audits._targets import most_isolated
+from synth_audit.audits._shared import (
+    at_least,
+    descriptive,
+    different,
+    excess_over_control,
+    most_isolated,
+    share,
+)
 from synth_audit.audits.privacy import _attribute_secrets as attributes
 from synth_audit.audits.privacy._attribute_secrets import Secret, SecretRows
 from synth_audit.dp.guarantee import AttackerLimit, PrivacyGuarantee, most_advantage

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes, Codes32, Floats
-from synth_audit.audits._declarations import descriptive, excess_over_control, risk_over_control
+from synth_audit.audits._shared import descriptive, excess_over_control, risk_over_control
 from synth_audit.audits.privacy._secrets import exposure
 from synth_audit.encode.codes import split_rows
 from synth_audit.encode.encoded import Encoded

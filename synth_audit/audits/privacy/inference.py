@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats, Floats32, Positions
-from synth_audit.audits import _declarations as declare
-from synth_audit.audits._targets import drawn, named, named_or_sensitive, random_places
+from synth_audit.audits import _shared as declare
+from synth_audit.audits._shared import drawn, named, named_or_sensitive, random_places
 from synth_audit.audits.privacy import _secrets as secrecy
 from synth_audit.encode.codes import codes
 from synth_audit.errors import NotApplicable

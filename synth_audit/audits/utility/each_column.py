@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits._declarations import at_least
+from synth_audit.audits._shared import at_least
 from synth_audit.audits.utility import _prediction_task as tasks
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext

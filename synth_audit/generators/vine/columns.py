@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Labels
-from synth_audit.encode.ranks import rank_scale
+from synth_audit.encode.scales import rank_scale
 from synth_audit.errors import DataError
 from synth_audit.stats.association import kendall
 from synth_audit.table.schema import Column, Role

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.audits._declarations import at_least, different, merit, share, some_of
+from synth_audit.audits._shared import at_least, different, merit, share, some_of
 from synth_audit.audits.privacy.membership_game import shadow_game
 from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet
 from synth_audit.dp.guarantee import AttackerLimit, PrivacyGuarantee, most_advantage, most_found

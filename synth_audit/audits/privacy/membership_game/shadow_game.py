@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Floats, Integers, Positions
-from synth_audit.audits._targets import ISOLATED_FROM, drawn, most_isolated, named_or_sensitive
+from synth_audit.audits._shared import ISOLATED_FROM, drawn, most_isolated, named_or_sensitive
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.encode.codes import by_frequency, coded, label_counts
 from synth_audit.encode.univariate import outlying_rows

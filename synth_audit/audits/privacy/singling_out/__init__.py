@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes32, Counts, Floats, Positions
-from synth_audit.audits._declarations import at_least, descriptive, risk_over_control
+from synth_audit.audits._shared import at_least, descriptive, risk_over_control
 from synth_audit.audits.privacy.singling_out import predicates
 from synth_audit.audits.privacy.singling_out.predicates import CodedRows, ColumnCodebook, Matches, Predicates
 from synth_audit.encode.embedding import EmbeddingSettings, embed

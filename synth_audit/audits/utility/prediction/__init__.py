@@ -7,7 +7,7 @@ from typing import ClassVar, Self, get_args
 import numpy as np
 
 from synth_audit.arrays import Counts8, Floats, Integers, Positions, Target
-from synth_audit.audits._declarations import at_least, merit, score_loss, some_of
+from synth_audit.audits._shared import at_least, merit, score_loss, some_of
 from synth_audit.audits.utility import _prediction_task as tasks
 from synth_audit.audits.utility._prediction_task import ModelName
 from synth_audit.audits.utility.prediction.groups import Importances, importances, worst_losses
