@@ -31,9 +31,7 @@ def list_plugins(as_json: bool) -> Exit:
     """
     from synth_audit import registry
 
-    found = {
-        room: {n: vars(ref.load())["info"] for n, ref in registry.catalogue(room).items()} for room in _ROOMS
-    }
+    found = {room: {n: ref.info for n, ref in registry.catalogue(room).items()} for room in _ROOMS}
     if as_json:
         say_json({room: {n: str(info.title) for n, info in infos.items()} for room, infos in found.items()})
         return Exit.PASS

@@ -28,6 +28,7 @@ LONGEST_NAME = 200
 """Characters: file names made from it stay below the 255 bytes of common file systems."""
 
 DEFAULT_GATES = "expectations/release.json"
+"""The suite of a plan that names none. It decides on all criteria, with limits for any table."""
 
 _TEMPLATE = re.compile(r"\{\{\s*env\b")
 """How a template begins that Dagster fills in; other braces may be text of the table."""

@@ -90,8 +90,7 @@ def file_or_choice(value: object, key: ValidationInfo) -> object:
     path = Path(value)
     sources: dict[str, str] = {}
     for name, ref in registry.catalogue("source").items():
-        info = getattr(ref.load(), "info")  # noqa: B009  (Protocol class attribute)
-        sources |= dict.fromkeys(info.suffixes, name)
+        sources |= dict.fromkeys(ref.info.suffixes, name)
     if name := sources.get(path.suffix.lower(), ""):
         return {"name": name, "config": {"path": value}}
     if path.suffix or path.name != value:

@@ -23,6 +23,7 @@ from synth_audit.stats.resampling import critical_value, enough_draws, normal_in
 from synth_audit.table.table import Table
 
 Test = tuple[int, int, float]
+"""Of a part of an attack: degrees of freedom used and free, and the p-value up to which it is believed."""
 
 BINS = 8
 """Quantile bins of a number: enough to follow a bend, with rows enough in each."""
