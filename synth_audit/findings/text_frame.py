@@ -1,5 +1,7 @@
 """A frame whose text columns notebooks show left-aligned; pandas is imported with this module."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +39,7 @@ def as_html(rows: Iterable[dict[str, Any]]) -> str:
     return TextFrame(rows)._repr_html_()
 
 
-def measurement_row(m: "Measurement") -> dict[str, object]:
+def measurement_row(m: Measurement) -> dict[str, object]:
     """Return a measurement as a row; ``low``, ``high`` and ``level`` are None without an interval."""
     return {
         "audit": m.id.audit,

@@ -4,6 +4,8 @@
 suite names for it.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -205,7 +207,7 @@ class GateReport:
     def _repr_html_(self) -> str:
         return GateResults(self.results)._repr_html_()
 
-    def to_frame(self) -> "pd.DataFrame":
+    def to_frame(self) -> pd.DataFrame:
         """A row for each gate: its result, what was judged, and the limits; shares are fractions."""
         from synth_audit.findings.text_frame import TextFrame
 

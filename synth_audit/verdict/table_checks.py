@@ -1,5 +1,7 @@
 """Checks of the synthetic table itself: the schema contract, a suite's expectations, and how full it is."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -76,7 +78,7 @@ def contract_part(key: str) -> Mapping[str, Any] | None:
     return part
 
 
-def gate_frame(table: Table) -> "pd.DataFrame":
+def gate_frame(table: Table) -> pd.DataFrame:
     """The table as expectations see it, the same whatever file it came from.
 
     Continuous columns are float64; integer ones int64, or Int64 where values are missing; dates and
@@ -110,7 +112,7 @@ def _expectation(kind: str, **kwargs: Any) -> dict[str, Any]:
     return {"type": kind, "kwargs": kwargs, "severity": "critical"}
 
 
-def _series(table: Table, name: str) -> "pd.Series[Any]":
+def _series(table: Table, name: str) -> pd.Series[Any]:
     import pandas as pd
 
     column, values = table.schema[name], table.column(name)
