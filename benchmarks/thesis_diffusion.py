@@ -30,7 +30,7 @@ from table_diffusion_tables import BOUNDS, DELTA, adult, frame_of, measured  # b
 
 from synth_audit.arrays import Floats
 from synth_audit.generators._deep.networks import ResidualNet
-from synth_audit.generators._deep.training import GradientNoise, private_gradient
+from synth_audit.generators._deep.private_gradient import GradientNoise, private_gradient
 
 
 @dataclass(frozen=True)

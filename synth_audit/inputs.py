@@ -1,7 +1,5 @@
 """What the verbs take: tables, plans and settings as a user gives them."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
@@ -245,7 +243,7 @@ def source_of(file: str | Path) -> Source:
     return Plan.model_validate({"source": str(file)}).build_source()
 
 
-def _from_pandas(frame: pd.DataFrame, where: str) -> pa.Table:
+def _from_pandas(frame: "pd.DataFrame", where: str) -> pa.Table:
     import pandas as pd
 
     names = [str(name) for name in frame.columns]

@@ -30,7 +30,7 @@ _PACKAGES: dict[PluginGroup, tuple[str, ...]] = {
         "synth_audit.audits.utility",
     ),
     "view": ("synth_audit.audits.recognition.views",),
-    "kind": ("synth_audit.encode.kinds",),
+    "kind": ("synth_audit.column_kinds",),
     "recipe": ("synth_audit.generators.external.recipes",),
 }
 
@@ -91,6 +91,11 @@ class PluginRef:
             )
         cls: type = found[0]
         return cls
+
+    @property
+    def info(self) -> Any:
+        """What the plug-in says of itself; raises as :meth:`load` does."""
+        return vars(self.load())["info"]
 
 
 def catalogue(room: PluginGroup) -> dict[str, PluginRef]:
@@ -160,7 +165,7 @@ def build(room: PluginGroup, name: str, config: Mapping[str, object], *, where: 
 def default_audits() -> tuple[str, ...]:
     """Names of the audits that run when a plan names none."""
     refs = catalogue("audit")
-    return tuple(name for name, ref in refs.items() if vars(ref.load())["info"].default)
+    return tuple(name for name, ref in refs.items() if ref.info.default)
 
 
 def config_of(plugin: object) -> dict[str, Any]:

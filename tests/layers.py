@@ -25,7 +25,7 @@ LAYERS = (
     ("synth_audit.neighbours",),
     ("synth_audit.plugins",),
     ("synth_audit.plan",),
-    ("synth_audit.encode",),
+    ("synth_audit.encode", "synth_audit.column_kinds"),
     ("synth_audit.sources", "synth_audit.generators", "synth_audit.audits"),
     ("synth_audit.store",),
     ("synth_audit.examination",),
@@ -101,8 +101,8 @@ def whole_tables(module: str, path: Path) -> Iterator[int]:
 
 
 # Where it may be asked which kind a column is of: in the kinds, and in selections by scale of measurement.
-KINDS = ("synth_audit.encode.kinds.", "synth_audit.table.kind", "synth_audit.table.schema")
-KIND_NAMES = {p.stem for p in (ROOT / "synth_audit/encode/kinds").glob("[!_]*.py")}
+KINDS = ("synth_audit.column_kinds.", "synth_audit.table.kind", "synth_audit.table.schema")
+KIND_NAMES = {p.stem for p in (ROOT / "synth_audit/column_kinds").glob("[!_]*.py")}
 # What once told kinds apart, and the scale, which whoever selects columns leaves to the schema.
 TOLD_APART = {"numeric", "whole", "instants", "ranked_labels", "own_labels", "most_labels", "scale"}
 

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from synth_audit import api, cli, inputs, registry
 from synth_audit.build import build_version
-from synth_audit.cli.commands import CommandJob
+from synth_audit.cli.shared import CommandJob
 from synth_audit.execution.executor import Executor
 from synth_audit.plan.plan import load_plan
 from synth_audit.samples import sample

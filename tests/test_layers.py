@@ -146,7 +146,7 @@ def test_a_fault_is_found(tmp_path, file, text, why):
         ("synth_audit/table/people.py", "rows = table.data"),
         ("synth_audit/sources/csv.py", "rows = table.data"),
         ("synth_audit/audits/privacy/b.py", "values = table.column('x')"),
-        ("synth_audit/encode/kinds/integer.py", "if column.kind.numeric:\n    pass"),
+        ("synth_audit/column_kinds/integer.py", "if column.kind.numeric:\n    pass"),
         ("synth_audit/table/schema.py", "if column.kind.scale is Scale.NOMINAL:\n    pass"),
         ("synth_audit/audits/privacy/b.py", "cells = column.kind.anchored_cells(train, column)"),
         ("synth_audit/report/a.py", "if series.kind == 'box':\n    scale = kind.scale(series)"),

@@ -7,7 +7,7 @@ import traceback
 import pyarrow as pa
 import pytest
 
-from synth_audit.encode.kinds._labels import TextLabels
+from synth_audit.column_kinds._bases import TextLabels
 from synth_audit.errors import SynthAuditError
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table

@@ -29,7 +29,7 @@ def test_every_column_is_declared_by_an_audit_that_the_table_asks_for(script, na
     asked = {choice.name for choice in table.audits}
     for column in table.columns:
         wanted = measurement.read(column.measurement)
-        info = vars(registry.catalogue("audit")[wanted.audit].load())["info"]
+        info = registry.catalogue("audit")[wanted.audit].info
         assert wanted.audit in asked
         assert wanted.quantity in {q.name for q in info.quantities}
     assert len({c.heading for c in table.columns}) == len(table.columns)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 import synth_audit as api
-from synth_audit.cli import commands, terminal
-from synth_audit.cli.commands import FILE, POSITIVE, CommandJob, main
+from synth_audit.cli import shared, terminal
+from synth_audit.cli.shared import FILE, POSITIVE, CommandJob, main
 from synth_audit.cli.terminal import Exit, exit_code, say, say_json, say_whole, short
 from synth_audit.errors import PlanError
 
@@ -29,7 +29,7 @@ _MECHANISM_ENDS = {
 
 
 @main.command(job=JOB)
-@click.argument("folder", type=commands.FOLDER, default=Path("sample"))
+@click.argument("folder", type=shared.FOLDER, default=Path("sample"))
 def sample(folder: Path) -> Exit:
     """Write sample files for a first audit.
 
@@ -53,10 +53,10 @@ def sample(folder: Path) -> Exit:
 @click.argument("control", type=FILE)
 @click.argument("synthetic", type=FILE)
 @click.option("--plan", type=FILE, help="Plan with columns, audits and gates.")
-@commands.only
-@commands.out
-@commands.running
-@commands.as_json
+@shared.only
+@shared.out
+@shared.running
+@shared.as_json
 def audit(
     train: Path,
     control: Path,
@@ -65,7 +65,7 @@ def audit(
     only: tuple[str, ...],
     out: Path | None,
     as_json: bool,
-    **running: Unpack[commands.Running],
+    **running: Unpack[shared.Running],
 ) -> Exit:
     """Audit a synthetic file made elsewhere.
 
@@ -97,14 +97,14 @@ def audit(
 
 
 @main.command(job=JOB)
-@commands.evidence
+@shared.evidence
 @click.option(
     "--suite",
     required=True,
-    shell_complete=commands.suite_names,
+    shell_complete=shared.suite_names,
     help="Gate suite: a file, or one that ships.",
 )
-@commands.as_json
+@shared.as_json
 def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
     """Judge existing evidence by another suite.
 
@@ -122,11 +122,11 @@ def gate(evidence: Path, suite: str, as_json: bool) -> Exit:
 
 
 @main.command(job=JOB)
-@commands.plan
-@commands.out
-@commands.running
-@commands.as_json
-def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[commands.Running]) -> Exit:
+@shared.plan
+@shared.out
+@shared.running
+@shared.as_json
+def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[shared.Running]) -> Exit:
     """Attack the releases of a table together.
 
     Several releases may each pass and together still reveal a person. Audited as one table are the current
@@ -150,13 +150,13 @@ def exposure(plan: Path, out: Path | None, as_json: bool, **running: Unpack[comm
 @click.argument("train", type=FILE)
 @click.argument("control", type=FILE)
 @click.option("--plan", type=FILE, help="Plan with columns and audits.")
-@commands.only
+@shared.only
 @click.option("--steps", type=click.IntRange(min=2), default=10, show_default=True, help="Sizes of the leak.")
 @click.option("--noise/--no-noise", default=True, help="With all kinds of noise, eight times the work.")
 @click.option("--seed", type=click.IntRange(min=0), help="Instead of the plan's seed.")
-@commands.out
-@commands.running
-@commands.as_json
+@shared.out
+@shared.running
+@shared.as_json
 def calibrate(
     train: Path,
     control: Path,
@@ -167,7 +167,7 @@ def calibrate(
     seed: int | None,
     out: Path | None,
     as_json: bool,
-    **running: Unpack[commands.Running],
+    **running: Unpack[shared.Running],
 ) -> Exit:
     """Show how the privacy audits answer leaks.
 
@@ -218,7 +218,7 @@ def calibrate(
 @click.option("--timeout", type=click.FloatRange(min=0.1), default=600.0, help="With --command: one run.")
 @click.option("--seed-is-secret", is_flag=True, help="With --command: equal seeds may repeat the noise.")
 @click.option("--workers", type=click.IntRange(min=1, max=256), help="Processes to spread the runs over.")
-@commands.as_json
+@shared.as_json
 def test_mechanism(as_json: bool, generator: str | None, **given: Any) -> Exit:
     """Ask whether a claimed ε holds.
 

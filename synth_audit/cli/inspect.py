@@ -6,15 +6,15 @@ from typing import Unpack
 import click
 
 import synth_audit as api
-from synth_audit.cli import commands, terminal
-from synth_audit.cli.commands import FILE, CommandJob, main
+from synth_audit.cli import shared, terminal
+from synth_audit.cli.shared import FILE, CommandJob, main
 from synth_audit.cli.terminal import Exit, say, say_json, say_whole, verify_code
 
 JOB = CommandJob.INSPECT
 
 
 @main.command(job=JOB)
-@commands.evidence
+@shared.evidence
 @click.option("--to", type=FILE, help="HTML file; in the folder of the audit if left out.")
 @click.option("--force", is_flag=True, help="With --to, replace a file that is no report.")
 @click.option(
@@ -61,13 +61,13 @@ def report(
 
 
 @main.command(job=JOB)
-@commands.evidence
+@shared.evidence
 @click.option("--source", type=FILE, help="The source table as a file.")
 @click.option("--train", type=FILE, help="The training rows as a file.")
 @click.option("--control", type=FILE, help="The control rows as a file.")
 @click.option("--synthetic", type=FILE, help="The released table as a file.")
 @click.option("--salt", type=FILE, help="The workspace's restricted/salt, when elsewhere.")
-@commands.as_json
+@shared.as_json
 def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | None) -> Exit:
     """Recompute hashes and verdict of evidence.
 
@@ -87,13 +87,13 @@ def verify(evidence: Path, salt: Path | None, as_json: bool, **tables: Path | No
 
 
 @main.command(job=JOB)
-@commands.plan
-@commands.out
-@commands.candidate
-@commands.running
-@commands.as_json
+@shared.plan
+@shared.out
+@shared.candidate
+@shared.running
+@shared.as_json
 def rerun(
-    plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: "Unpack[commands.Running]"
+    plan: Path, out: Path | None, candidate: str | None, as_json: bool, **running: "Unpack[shared.Running]"
 ) -> Exit:
     """Repeat a run and compare it with its evidence.
 
@@ -114,7 +114,7 @@ def rerun(
 @click.argument("before", type=FILE)
 @click.argument("after", type=FILE)
 @click.option("--all", "every", is_flag=True, help="Also gates that did not change.")
-@commands.as_json
+@shared.as_json
 def compare(before: Path, after: Path, every: bool, as_json: bool) -> Exit:
     """Show what changed from one audit to another.
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 import synth_audit as api
-from synth_audit.cli import commands, terminal
-from synth_audit.cli.commands import FILE, CommandJob, main
+from synth_audit.cli import shared, terminal
+from synth_audit.cli.shared import FILE, CommandJob, main
 from synth_audit.cli.terminal import Exit, exit_code, say, say_json, say_whole, short
 from synth_audit.errors import PlanError
 from synth_audit.text import shortened
@@ -28,7 +28,7 @@ JOB = CommandJob.PIPELINE
 
 
 @main.command(job=JOB)
-@click.argument("folder", type=commands.FOLDER, default=Path("demo"))
+@click.argument("folder", type=shared.FOLDER, default=Path("demo"))
 def demo(folder: Path) -> Exit:
     """See it work: two releases of a real medical table.
 
@@ -78,10 +78,10 @@ def init(
 
 
 @main.command(job=JOB)
-@commands.plan
-@commands.running
-@commands.as_json
-def estimate(plan: Path, as_json: bool, **running: Unpack[commands.Running]) -> Exit:
+@shared.plan
+@shared.running
+@shared.as_json
+def estimate(plan: Path, as_json: bool, **running: Unpack[shared.Running]) -> Exit:
     """Say how long a run of a plan should take.
 
     Runs it on small parts of its table, of 1,000 and 4,000 rows, and extrapolates. Nothing is kept,
@@ -108,13 +108,13 @@ def estimate(plan: Path, as_json: bool, **running: Unpack[commands.Running]) -> 
 
 
 @main.command(job=JOB)
-@commands.plan
-@commands.out
+@shared.plan
+@shared.out
 @click.option("--no-release", is_flag=True, help="Stop after the report.")
-@commands.running
-@commands.as_json
+@shared.running
+@shared.as_json
 def run(
-    plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Unpack[commands.Running]
+    plan: Path, out: Path | None, no_release: bool, as_json: bool, **running: Unpack[shared.Running]
 ) -> Exit:
     """Go the whole way for one table.
 
@@ -141,13 +141,13 @@ def run(
 
 
 @main.command(job=JOB)
-@commands.plan
-@commands.out
+@shared.plan
+@shared.out
 @click.option("--fresh", is_flag=True, help="Pull the source again and keep no candidate of earlier sweeps.")
-@commands.running
-@commands.as_json
+@shared.running
+@shared.as_json
 def frontier(
-    plan: Path, out: Path | None, fresh: bool, as_json: bool, **running: Unpack[commands.Running]
+    plan: Path, out: Path | None, fresh: bool, as_json: bool, **running: Unpack[shared.Running]
 ) -> Exit:
     """Try several generators and choose among those that pass.
 
@@ -231,8 +231,8 @@ def _next_step(found: FrontierRecord, command: str) -> str:
 
 
 @main.command(job=JOB)
-@commands.plan
-@commands.out
+@shared.plan
+@shared.out
 @click.option(
     "--tries",
     type=click.IntRange(min=1, max=5),
@@ -241,15 +241,15 @@ def _next_step(found: FrontierRecord, command: str) -> str:
     help="Most candidates to judge; each that may be judged widens every interval.",
 )
 @click.option("--write", type=FILE, help="Plan file to write on success, in the folder of PLAN.")
-@commands.running
-@commands.as_json
+@shared.running
+@shared.as_json
 def mend(
     plan: Path,
     out: Path | None,
     tries: int,
     write: Path | None,
     as_json: bool,
-    **running: Unpack[commands.Running],
+    **running: Unpack[shared.Running],
 ) -> Exit:
     """Find the smallest coarsening that passes, and verify it.
 

@@ -1,7 +1,5 @@
 """Commands about plug-ins: what there is, how a plan names it, and recipes for generators of others."""
 
-from __future__ import annotations
-
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
@@ -10,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import synth_audit as api
-from synth_audit.cli import commands
-from synth_audit.cli.commands import FILE, CommandJob, main
+from synth_audit.cli import shared
+from synth_audit.cli.shared import FILE, CommandJob, main
 from synth_audit.cli.terminal import Exit, say, say_json, say_whole
 from synth_audit.errors import PlanError
 
@@ -19,11 +17,11 @@ if TYPE_CHECKING:
     from synth_audit.registry import PluginGroup, PluginRef
 
 JOB = CommandJob.PLUGINS
-_ROOMS: tuple[PluginGroup, ...] = ("source", "generator", "audit")
+_ROOMS: "tuple[PluginGroup, ...]" = ("source", "generator", "audit")
 
 
 @main.command("list", job=JOB)
-@commands.as_json
+@shared.as_json
 def list_plugins(as_json: bool) -> Exit:
     """List every source, generator and audit.
 
@@ -33,9 +31,7 @@ def list_plugins(as_json: bool) -> Exit:
     """
     from synth_audit import registry
 
-    found = {
-        room: {n: vars(ref.load())["info"] for n, ref in registry.catalogue(room).items()} for room in _ROOMS
-    }
+    found = {room: {n: ref.info for n, ref in registry.catalogue(room).items()} for room in _ROOMS}
     if as_json:
         say_json({room: {n: str(info.title) for n, info in infos.items()} for room, infos in found.items()})
         return Exit.PASS
@@ -52,8 +48,8 @@ def list_plugins(as_json: bool) -> Exit:
 
 
 @main.command(job=JOB)
-@click.argument("name", shell_complete=commands.plugin_names)
-@commands.as_json
+@click.argument("name", shell_complete=shared.plugin_names)
+@shared.as_json
 def describe(name: str, as_json: bool) -> Exit:
     """Show a plug-in: settings, measurements, use.
 
@@ -77,7 +73,7 @@ def describe(name: str, as_json: bool) -> Exit:
     return Exit.PASS
 
 
-def show_plugin(ref: PluginRef, *, as_json: bool) -> None:
+def show_plugin(ref: "PluginRef", *, as_json: bool) -> None:
     """Print how a plan names a plug-in, its settings, its quantities, and what it says of itself."""
     from synth_audit import registry
     from synth_audit.findings.sensitivity import derived_of
@@ -158,7 +154,7 @@ def recipes() -> None:
 
 
 @recipes.command("list")
-@commands.as_json
+@shared.as_json
 def list_recipes(as_json: bool) -> Exit:
     """List every recipe with its licence.
 

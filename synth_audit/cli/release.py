@@ -1,7 +1,5 @@
 """Commands around a release: sign, attest, release, roll back and purge."""
 
-from __future__ import annotations
-
 import sys
 from datetime import datetime
 from pathlib import Path
@@ -10,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import synth_audit as api
-from synth_audit.cli import commands
-from synth_audit.cli.commands import FILE, CommandJob, main
+from synth_audit.cli import shared
+from synth_audit.cli.shared import FILE, CommandJob, main
 from synth_audit.cli.terminal import Exit, say, say_json, say_whole
 from synth_audit.errors import PlanError
 from synth_audit.text import shortened
@@ -68,7 +66,7 @@ def approve(
 
 
 @main.command(job=JOB)
-@commands.evidence
+@shared.evidence
 @click.option("--by", metavar="NAME", required=True, help="Who signs.")
 @click.option("--key", type=FILE, required=True, help="The person's private key.")
 @click.option("--to", type=FILE, default=Path("attestation.json"), help="File to write.")
@@ -94,10 +92,10 @@ def attest(evidence: Path, **given: Any) -> Exit:
 
 
 @main.command(job=JOB)
-@commands.plan
-@commands.out
+@shared.plan
+@shared.out
 @click.option("--synthetic", type=FILE, help="The audited file, when made elsewhere.")
-@commands.candidate
+@shared.candidate
 def release(plan: Path, out: Path | None, synthetic: Path | None, candidate: str | None) -> Exit:
     """Release the audited table, or refuse.
 
@@ -116,8 +114,8 @@ def release(plan: Path, out: Path | None, synthetic: Path | None, candidate: str
 
 
 @main.command(job=JOB)
-@commands.plan
-@commands.out
+@shared.plan
+@shared.out
 def rollback(plan: Path, out: Path | None) -> Exit:
     """Put the release before the last back.
 
@@ -144,7 +142,7 @@ def rollback(plan: Path, out: Path | None) -> Exit:
 @click.option("--older-than", metavar="AGE", help="Nothing younger is old: 90d, 12w, 36h.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go; so does leaving out --yes.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
-@commands.as_json
+@shared.as_json
 def purge(
     table: Path, keep: int | None, older_than: str | None, dry_run: bool, yes: bool, as_json: bool
 ) -> Exit:
@@ -184,7 +182,7 @@ def purge(
     return Exit.PASS
 
 
-def _show_purge(record: PurgeRecord, *, as_json: bool) -> None:
+def _show_purge(record: "PurgeRecord", *, as_json: bool) -> None:
     """Print what goes and what stays, and why."""
     if as_json:
         keys = ("name", "told", "made", "size", "reason")

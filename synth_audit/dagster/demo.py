@@ -5,8 +5,6 @@ warehouse and runs both tables of ``defs/`` through Dagster. Everything lands in
 ``--ui`` opens what is there in Dagster's web pages.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -81,7 +79,7 @@ def build_warehouse(path: Path) -> int:
     return int(data.num_rows)
 
 
-def tumours() -> pa.Table:
+def tumours() -> "pa.Table":
     """The Wisconsin Diagnostic Breast Cancer table, 569 patients, with an identifier and a diagnosis."""
     import pyarrow as pa
     from sklearn.datasets import load_breast_cancer

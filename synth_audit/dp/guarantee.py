@@ -1,4 +1,4 @@
-"""The values of differential privacy: budget, mechanism that spent from it, guarantee that follows."""
+"""The values of differential privacy: budget, mechanism, guarantee, and what it leaves an attacker."""
 
 import math
 from dataclasses import dataclass
@@ -8,6 +8,9 @@ from synth_audit.errors import PluginError
 
 # Wide enough for all that makes sense, narrow enough that nothing overflows on the way.
 _RANGES = {"noise_multiplier": (1e-3, 1e6), "sampling_rate": (0, 1), "epsilon": (0, 1e3), "delta": (0, 1)}
+
+LARGEST_EPSILON = 700.0
+"""Of a larger one the exponential overflows, and nothing is promised anyway."""
 
 
 class Unit(StrEnum):
@@ -150,3 +153,69 @@ class PrivacyGuarantee:
     def covers_entities(self) -> bool:
         """True when the promise is made to whole entities, however many rows they have."""
         return self.unit is Unit.ENTITY
+
+
+@dataclass(frozen=True)
+class AttackerLimit:
+    """The guarantee that holds between the two tables an attacker has to tell apart.
+
+    Attributes:
+        label: names the line in a picture, by the guarantee as it was given.
+        epsilon, delta: between these two tables.
+    """
+
+    label: str
+    epsilon: float
+    delta: float
+
+    @classmethod
+    def of(cls, guarantee: PrivacyGuarantee | None, *, replaced: bool) -> "AttackerLimit | None":
+        """The promise of a fit; None where nothing is promised.
+
+        Args:
+            replaced: the tables have as many rows, one in the place of another; else one has a row more.
+        """
+        if guarantee is None:
+            return None
+        label = f"most that ε = {guarantee.epsilon:g} allows"
+        epsilon, delta = guarantee.epsilon, guarantee.delta
+        if replaced and guarantee.neighbouring is Neighbouring.ADD_OR_REMOVE:
+            epsilon, delta = of_replacing(epsilon, delta)
+        return cls(label, epsilon, delta)
+
+
+def most_found(false_alarms: float, epsilon: float, delta: float) -> float:
+    """The largest true-positive rate at a rate of false alarms, ``min(1, e^ε f + δ, 1 − e^−ε (1 − δ − f))``.
+
+    The two tables differ by what the guarantee hides. Concave in ``f``: it holds for a mean over several
+    games too.
+
+    Args:
+        false_alarms: f, in [0, 1]. epsilon: at least 0. delta: in [0, 1).
+
+    Returns:
+        In [f, 1].
+
+    Source: Wasserman & Zhou 2010; Kairouz, Oh & Viswanath 2015.
+    """
+    factor = math.exp(min(epsilon, LARGEST_EPSILON))
+    rising = factor * false_alarms + delta
+    falling = 1 - (1 - delta - false_alarms) / factor
+    return min(1.0, rising, falling)
+
+
+def most_advantage(epsilon: float, delta: float) -> float:
+    """The largest difference of both rates, ``(e^ε − 1 + 2δ) / (e^ε + 1)``, where the two lines above meet.
+
+    Source: Kairouz, Oh & Viswanath 2015; Humphries et al. 2023.
+    """
+    factor = math.exp(min(epsilon, LARGEST_EPSILON))
+    return (factor - 1 + 2 * delta) / (factor + 1)
+
+
+def of_replacing(epsilon: float, delta: float) -> tuple[float, float]:
+    """The guarantee against one row in another's place, where that of adding or removing one is given.
+
+    Two steps between neighbours: ``(2 ε, (1 + e^ε) δ)``. Source: Dwork & Roth 2014, group privacy.
+    """
+    return 2 * epsilon, min(1.0, (1 + math.exp(min(epsilon, LARGEST_EPSILON))) * delta)

@@ -1,7 +1,5 @@
 """Columns as cells that several tables share: to count and to cross-tabulate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,8 +7,8 @@ from itertools import combinations
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats
+from synth_audit.column_kinds import number_kind
 from synth_audit.encode.codes import Vocabulary, most_frequent
-from synth_audit.encode.kinds import number_kind
 from synth_audit.stats.association import JackknifeRows, rows_apart
 from synth_audit.stats.distributions import SortedNumbers, cell_codes
 from synth_audit.table.schema import Column, quantitative
@@ -82,7 +80,7 @@ class ColumnCells:
     cells: tuple[AnchoredCells, ...]
 
     @classmethod
-    def of(cls, train: Table, columns: Sequence[Column], most_cells: int, most_labels: int) -> ColumnCells:
+    def of(cls, train: Table, columns: Sequence[Column], most_cells: int, most_labels: int) -> "ColumnCells":
         """Read the scale off train."""
         cells = (anchored_cells(train, c, most_cells=most_cells, most_labels=most_labels) for c in columns)
         return cls(tuple(columns), tuple(cells))

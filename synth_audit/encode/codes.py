@@ -1,10 +1,8 @@
 """Columns as whole numbers: codes that several tables share, places of labels in a list."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +53,7 @@ class Vocabulary:
     exact: bool = False
 
     @classmethod
-    def of(cls, name: str, *reference: Table, exact: bool = False) -> Vocabulary:
+    def of(cls, name: str, *reference: Table, exact: bool = False) -> Self:
         """All labels of some tables, by their texts."""
         found: set[str | None] = set()
         for table in reference:
@@ -67,11 +65,11 @@ class Vocabulary:
         """The labels as objects, shape (k,)."""
         return np.array(self.labels, dtype=object)
 
-    def reordered(self, order: Codes) -> Vocabulary:
+    def reordered(self, order: Codes) -> "Vocabulary":
         """The labels at these places, shape (k,)."""
         return replace(self, labels=tuple(self.labels[i] for i in order))
 
-    def by_frequency(self, table: Table) -> Vocabulary:
+    def by_frequency(self, table: Table) -> "Vocabulary":
         """The labels that a table holds most often first, equally frequent ones in their order."""
         return self.reordered(np.argsort(-self.counts(table), kind="stable"))
 

@@ -12,9 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from synth_audit.arrays import Codes, Floats, Floats32, Positions
-from synth_audit.encode import robust_scale
+from synth_audit.encode import scales
 from synth_audit.encode.codes import cells_of, codes, split_rows
-from synth_audit.encode.robust_scale import RobustScale
+from synth_audit.encode.scales import RobustScale
 from synth_audit.neighbours.coordinates import Coordinates, side_by_side, smallest_type
 from synth_audit.neighbours.gower import MISSING_NUMBER, NEAR, NOWHERE, OUTSIDE, Mixed
 from synth_audit.table.kind import LabelPart, NumberPart, VectorPart
@@ -59,8 +59,8 @@ class ScaledNumbers:
     def places(self, table: Table) -> Floats:
         """In units of a distance of 1, shape (n, 1)."""
         numbers, what = self.read(table)
-        placed = np.where(what == robust_scale.REGULAR, numbers, what * _GOWER_LABEL)
-        return np.where(what == robust_scale.MISSING, NOWHERE, placed)[:, None]
+        placed = np.where(what == scales.REGULAR, numbers, what * _GOWER_LABEL)
+        return np.where(what == scales.MISSING, NOWHERE, placed)[:, None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ class RangedNumbers:
         """Numbers in ranges from the least one, NaN where missing, shape (n, 1)."""
         with np.errstate(over="ignore"):
             ranges = (self.part.read(table.column(self.column.name)) / 2 - self.low / 2) / self.half
-        return np.clip(ranges, -robust_scale.FAR, robust_scale.FAR)[:, None]
+        return np.clip(ranges, -scales.FAR, scales.FAR)[:, None]
 
     def places(self, table: Table) -> Floats:
         """In units of a distance of 1, shape (n, 1)."""
@@ -325,7 +325,7 @@ class Encoded:
         ``d(a, b) = Σ_j w_j d_j / Σ_j w_j`` over the parts of all columns, in [0, 1]: ``d_j = [a_j ≠ b_j]``
         for labels, ``min(1, |a_j − b_j| / range)`` for numbers and datetimes, its mean over the coordinates
         for vectors (in units of what unrelated ones differ by); both missing 0, one missing 1. The range is
-        the robust one of :class:`.robust_scale.RobustScale`, whose labels among numbers
+        the robust one of :class:`.RobustScale`, whose labels among numbers
         are at distance 1 from all else. Where all columns are constant in train, every distance is 0.
 
         Args:

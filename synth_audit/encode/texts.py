@@ -1,7 +1,5 @@
 """Texts as vectors of n-grams, and texts that hold numbers, dates or quantities read as such."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import threading
@@ -10,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -294,7 +292,7 @@ class Reading:
         return self.unit if self.convention.startswith("decimal") else None
 
     @classmethod
-    def of(cls, labels: Sequence[str]) -> Reading | None:
+    def of(cls, labels: Sequence[str]) -> "Reading | None":
         """The reading of most labels, at least 90 % of the distinct ones; None where there is none.
 
         Of conventions that read equally many the first one holds.
@@ -342,7 +340,7 @@ class Composite:
         return self.form.count("#")
 
     @classmethod
-    def of(cls, labels: Sequence[str]) -> Composite | None:
+    def of(cls, labels: Sequence[str]) -> Self | None:
         """The form of at least 90 % of the distinct labels, with two to six numbers; None without one.
 
         Args:

@@ -3,16 +3,14 @@
 Of numbers it is a broken line: a kernel density, empirical or stepwise, and its inverse.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats, Labels, Positions
+from synth_audit.column_kinds import number_kind
 from synth_audit.encode.codes import Vocabulary, codes
-from synth_audit.encode.kinds import number_kind
 from synth_audit.table.coarsening import spacing
 from synth_audit.table.kind import Bounds, VectorPart
 from synth_audit.table.resolution import Resolution, ValueGrid
@@ -52,7 +50,7 @@ class Categories:
     shares: Floats
 
     @classmethod
-    def of(cls, train: Table, name: str) -> Categories:
+    def of(cls, train: Table, name: str) -> Self:
         """As often as train holds them."""
         known = Vocabulary.of(name, train, exact=True)
         rows = np.append(known.counts(train), train.n_missing(name))
@@ -67,7 +65,7 @@ class Categories:
 class NumbersWithGaps:
     """A margin, None when every value is missing, and the share of missing values."""
 
-    margin: Margin | None
+    margin: "Margin | None"
     missing: float
 
     def sample(self, n: int, rng: np.random.Generator) -> Floats:
@@ -90,7 +88,7 @@ def univariate(train: Table, column: Column, method: MarginMethod) -> Univariate
     return NumbersWithGaps(None if gaps.all() else column_margin(column, values, method), float(gaps.mean()))
 
 
-def column_margin(column: Column, values: Floats, method: MarginMethod) -> Margin:
+def column_margin(column: Column, values: Floats, method: MarginMethod) -> "Margin":
     """The distribution of numbers of a column; what is drawn from it fits declared bounds and storage.
 
     Of codes of labels their frequencies, and nothing between them.

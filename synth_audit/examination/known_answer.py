@@ -6,10 +6,10 @@ from dataclasses import replace
 from statistics import NormalDist
 from typing import NamedTuple
 
+from synth_audit.findings.detection_power import POWER
 from synth_audit.findings.measurement import Direction, Interval, Measurement, Reference
 from synth_audit.findings.sensitivity import (
     CHECK_CUT_SHORT,
-    DETECTED,
     LEAK_EQUIVALENT,
     PlantedLeaks,
     PlantedResult,
@@ -64,14 +64,14 @@ def leak_equivalent(value: Ends, clean: Ends, full: Ends) -> Ends:
 
 
 def minimum_detectable(span: float, half_width: float, level: float) -> float | None:
-    """Smallest share of copies that shows with probability :data:`DETECTED`; None when even all would not.
+    """Smallest share of copies that shows with probability :data:`POWER`; None when even all would not.
 
     ``f = (z + z_0.95) / z · half_width / span``. At a leak of f the value is normal around
     ``clean + f · span`` with ``sd = half_width / z``. Its interval lies beyond the clean value with
     probability ``Φ(f · span / sd − z)``.
     """
     z = critical_value(level)
-    share = (1 + NormalDist().inv_cdf(DETECTED) / z) * max(half_width, 0.0) / span
+    share = (1 + NormalDist().inv_cdf(POWER) / z) * max(half_width, 0.0) / span
     return share if share <= 1 else None
 
 

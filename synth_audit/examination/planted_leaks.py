@@ -11,7 +11,7 @@ import pyarrow as pa
 from synth_audit.arrays import Codes, Positions
 from synth_audit.encode.cells import column_grouping
 from synth_audit.encode.codes import cells_of, codes, few_labels
-from synth_audit.encode.robust_scale import CENTRAL
+from synth_audit.encode.scales import CENTRAL
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import as_int_seed, child_rng, public_key
 from synth_audit.findings.sensitivity import PlantedLeaks

@@ -1,7 +1,5 @@
 """Measurements with intervals, what each is called, and the numbers of its pictures; never a verdict."""
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -59,7 +57,7 @@ class MeasurementId:
     quantity: str
     setting: str = ""
     column: str = ""
-    derived_from: MeasurementId | None = field(default=None, kw_only=True)
+    derived_from: "MeasurementId | None" = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.derived_from is not None and self.derived_from.derived_from is not None:
@@ -109,11 +107,11 @@ class MeasurementId:
         return ", ".join(x for x in (own, f"{of.quantity} ({of.label})" if of.label else of.quantity) if x)
 
     @property
-    def whole(self) -> MeasurementId:
+    def whole(self) -> "MeasurementId":
         """The same quantity for the whole table, in the usual setting."""
         return MeasurementId(self.audit, self.quantity)
 
-    def stamped(self, audit: str) -> MeasurementId:
+    def stamped(self, audit: str) -> "MeasurementId":
         """The same measurement as that of an audit."""
         return replace(self, audit=audit)
 
@@ -223,7 +221,7 @@ class Series:
         if self.kind == "box" and set(self.lines) != set(BOX_LINES):
             raise ValueError(f"series {str(self.id)!r}: boxes need the lines {list(BOX_LINES)} and no others")
 
-    def stamped(self, audit: str) -> Series:
+    def stamped(self, audit: str) -> "Series":
         """The same series as that of an audit."""
         return replace(self, id=self.id.stamped(audit), places=tuple(p.stamped(audit) for p in self.places))
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from synth_audit.findings.detection_power import SURELY as SURELY  # `audits.recognition` reads it here
 from synth_audit.findings.measurement import OF_SUBGROUP, ROWS, Direction, Interval, MeasurementId, Quantity
 
 LEAK_EQUIVALENT = Quantity(
@@ -33,14 +34,6 @@ REFERENCE_RATIO = Quantity(
     help="The number over its reference, both on as many rows; 1 is as good as real rows of the same people.",
 )
 """Added to every measurement of fidelity or utility whose reference was measured too."""
-
-
-DETECTED = 0.95
-"""Power of detection limits: the probability with which a leak of their size is found. How the recognition
-audit measures its limits is calibrated for it."""
-
-SURELY = f"with {100 * DETECTED:g} % probability"
-"""The same for a reader."""
 
 
 class LeakName(NamedTuple):
@@ -108,8 +101,8 @@ class SensitivityCurve:
             planted or measured.
         null: the value of a clean release; known exactly for most, else the first answer's.
         half_width: half of the interval that a clean release of the candidate's size would come with.
-        minimum_detectable: smallest share of copies that an interval of that width would tell from none, see
-            :data:`DETECTED`; None when blind or when even a full copy would not do.
+        minimum_detectable: smallest share of copies that an interval of that width would tell from none, with
+            probability ``POWER``; None when blind or when even a full copy would not do.
     """
 
     id: MeasurementId

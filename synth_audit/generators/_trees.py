@@ -1,14 +1,15 @@
-"""Decision trees as arrays, and numbers smoothed within the leaf that they are drawn from."""
+"""Decision trees as arrays, the numbers they learn from, and those drawn smoothly within a leaf."""
 
-from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Codes, Codes32, Floats, Positions
+from synth_audit.arrays import Bools, Codes, Codes32, Floats, Labels, Positions
+from synth_audit.encode.scales import rank_scale
 from synth_audit.encode.univariate import ATOM_ROWS, ATOM_SHARE
+from synth_audit.table.schema import Schema
+from synth_audit.table.table import Table, assemble
 
 _ROUNDING = 1e-9
 """Weights of people are summed in another order by the library than by whoever asks for so many of them."""
@@ -32,14 +33,14 @@ class Tree:
     threshold: Floats
 
     @classmethod
-    def of(cls, grown: Any) -> Tree:
+    def of(cls, grown: Any) -> Self:
         """The arrays of a tree that scikit-learn has grown."""
         inside = grown.tree_
         left, right = inside.children_left.astype(np.int32), inside.children_right.astype(np.int32)
         return cls(left, right, inside.feature.astype(np.int32), inside.threshold.astype(np.float64))
 
     @classmethod
-    def leaf(cls) -> Tree:
+    def leaf(cls) -> Self:
         """A tree of nothing but its root."""
         nowhere = np.array([-1], dtype=np.int32)
         return cls(nowhere, nowhere, nowhere, np.zeros(1))
@@ -192,3 +193,46 @@ def smoothed(levels: Floats, widths: Floats, uniform: Floats) -> Floats:
     moved = np.abs(levels + widths * (2 * uniform - 1))
     inside: Floats = 1 - np.abs(1 - moved)
     return inside
+
+
+@dataclass(frozen=True, eq=False)
+class CodedColumns:
+    """What the numbers of all columns stand for.
+
+    Attributes:
+        schema: of the table that is drawn.
+        labels: of each column by code 0, 1, …; None for a column of numbers.
+    """
+
+    schema: Schema = field(repr=False)
+    labels: tuple[Labels | None, ...] = field(repr=False)
+
+    @classmethod
+    def of(cls, train: Table) -> "tuple[CodedColumns, Floats]":
+        """The columns of train and their values, shape (n, d), NaN where missing.
+
+        Dates are microseconds. Labels of equal frequency are numbered by their texts.
+        """
+        scales = [rank_scale(train, c, None, own_order=True) for c in train.schema]
+        values = np.column_stack([scale.of(train) for scale in scales])
+        return cls(train.schema, tuple(scale.labels for scale in scales)), values
+
+    @property
+    def sizes(self) -> tuple[int | None, ...]:
+        """How many labels each column has; None for numbers."""
+        return tuple(None if labels is None else len(labels) for labels in self.labels)
+
+    def table(self, values: Floats) -> Table:
+        """Rows of a table from the numbers of all columns, shape (n, d)."""
+        return assemble(
+            self.schema,
+            {c.name: _read(values[:, j], self.labels[j]) for j, c in enumerate(self.schema)},
+        )
+
+
+def _read(values: Floats, labels: Labels | None) -> Floats | Labels:
+    if labels is None:
+        return values
+    missing = np.isnan(values)
+    texts: Labels = np.array([*labels, None], dtype=object)
+    return texts[np.where(missing, len(labels), values).astype(np.intp)]

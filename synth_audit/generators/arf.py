@@ -1,7 +1,5 @@
 """Adversarial random forests: a mixture over leaves in which columns are independent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
@@ -9,10 +7,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import Margin, column_margin
 from synth_audit.generators._model_files import FitsWhole, SavedWhole
-from synth_audit.generators._trees import FEW, Tree, once_for_each_person
+from synth_audit.generators._trees import FEW, CodedColumns, Tree, once_for_each_person
 from synth_audit.plugins.fitting import may_leave
 from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, SettingRange
 from synth_audit.table.table import Table
@@ -29,7 +26,7 @@ _NO_NOISE = "the leaves and what they hold are learnt from train without noise"
 def adversarial_forest(
     rows: Floats,
     weights: Floats,
-    settings: Arf,
+    settings: "Arf",
     rng: np.random.Generator,
     told: Callable[[int, float], None] = lambda done, accuracy: None,
 ) -> list[Tree]:
@@ -60,7 +57,7 @@ def adversarial_forest(
 
 
 def _told_apart(
-    rows: Floats, made: Floats, settings: Arf, rng: np.random.Generator
+    rows: Floats, made: Floats, settings: "Arf", rng: np.random.Generator
 ) -> tuple[list[Tree], float]:
     """A forest that tells two tables of one size apart, and the share of rows told right out of bag."""
     from sklearn.tree import DecisionTreeClassifier

@@ -1,7 +1,5 @@
 """An autoencoder by attention, and a mixture of its codes."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import dataclass
 from typing import ClassVar
@@ -62,7 +60,7 @@ class AttentionAe(AttentionTraining):
         return self.drawn(lambda x: mixture_codes(mixture, x), 1 + self.width, weights, layout, n, rng)
 
 
-def mixture_codes(mixture: Weights, x: torch.Tensor) -> torch.Tensor:
+def mixture_codes(mixture: Weights, x: "torch.Tensor") -> "torch.Tensor":
     """Codes from a mixture of normal densities: the first input picks the component, the others its place.
 
     Args:

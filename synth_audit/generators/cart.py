@@ -8,7 +8,6 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.encode.ranks import CodedColumns
 from synth_audit.encode.univariate import Margin, column_margin
 from synth_audit.errors import DataError, PlanError
 from synth_audit.generators import _trees as trees
@@ -153,7 +152,7 @@ class CartModel(SavedWhole):
             visit; a column without values has none.
     """
 
-    columns: CodedColumns = field(repr=False)
+    columns: trees.CodedColumns = field(repr=False)
     gaps: dict[int, LeafDraws] = field(repr=False)
     values: dict[int, LeafDraws] = field(repr=False)
 
@@ -225,7 +224,7 @@ class Cart(FitsWhole):
             )
         first = [names.index(name) for name in self.order]
         visit = first + [j for j in range(len(names)) if j not in first]
-        columns, rows = CodedColumns.of(train)
+        columns, rows = trees.CodedColumns.of(train)
         weights = context.weights(train.n_rows)
         n = float(weights.sum())
         gain = 2 * np.log(n) / n if self.smooth and n > 1 else 0.0

@@ -1,7 +1,5 @@
 """A conditional GAN for mixed tables."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import ClassVar
@@ -58,7 +56,7 @@ class Ctgan(AskedGan, OpenNetwork):
         trial={"epochs": 2, "hidden": 16, "noise": 8},
     )
 
-    def generator(self, layout: RowLayout, conditions: Conditions) -> networks.ResidualNet:
+    def generator(self, layout: RowLayout, conditions: Conditions) -> "networks.ResidualNet":
         """From noise and what is asked for to the scores of a row."""
         width = self.noise + conditions.width
         return networks.ResidualNet(width, layout.width, self.hidden, BLOCKS, by_batch=True)
@@ -114,7 +112,7 @@ class CtganTraining(GanRun):
         penalty = steepness(self.judged, real, made, self.draws, self.pack)
         networks.follow(self.of_critic, loss + PENALTY * penalty)
 
-    def _real(self, column: Positions, label: Positions) -> torch.Tensor:
+    def _real(self, column: Positions, label: Positions) -> "torch.Tensor":
         """Real rows that have the labels."""
         if not self.having:
             found = self.rng.integers(0, len(self.training.rows), len(column))

@@ -5,15 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from synth_audit.generators._deep import functional, networks, nn, torch
-from synth_audit.generators._deep.gan import (
-    BLOCKS,
-    NOT_ASKED,
-    REACH,
-    Conditions,
-    GanTraining,
-    PrivateTraining,
-)
+from synth_audit.generators._deep import functional, gan, networks, nn, torch
 from synth_audit.generators._deep.network_model import RowsToLearn, bought
 from synth_audit.generators._deep.training import Training
 from synth_audit.generators._deep.transforms import RowLayout, Weights
@@ -21,7 +13,7 @@ from synth_audit.plugins.generator import Count, FitContext, GeneratorInfo, Part
 
 
 @dataclass(frozen=True, kw_only=True)
-class DpAutoGan(GanTraining):
+class DpAutoGan(gan.GanTraining):
     """Rows are decoded from codes, and a GAN learns which codes; its critic judges what is decoded.
 
     Autoencoder and critic are both trained by DP-SGD and their costs composed. The paper noises the decoder
@@ -64,12 +56,12 @@ class DpAutoGan(GanTraining):
         decoder = rows.bought_training("autoencoder", coding, self.clip).run(self.learn_decoder)
 
         def decoding() -> nn.Sequential:
-            generator = self.generator(rows.layout, NOT_ASKED)
+            generator = self.generator(rows.layout, gan.NOT_ASKED)
             networks.with_weights(generator.decoder, decoder)
             return generator
 
         def play(training: Training) -> Weights:
-            return PrivateTraining(training, self, training.built(decoding), NOT_ASKED).run()
+            return gan.PrivateTraining(training, self, training.built(decoding), gan.NOT_ASKED).run()
 
         return rows.bought_training("train", judging, self.clip).run(play)
 
@@ -97,9 +89,9 @@ class DpAutoGan(GanTraining):
         encoder = networks.perceptron(layout.width, self.hidden, self.latent).append(nn.Tanh())
         return networks.chain(encoder=encoder, decoder=self._decoder(layout))
 
-    def generator(self, layout: RowLayout, conditions: Conditions) -> nn.Sequential:
+    def generator(self, layout: RowLayout, conditions: gan.Conditions) -> nn.Sequential:
         """From noise to the scores of a row, by a code and a decoder that stays as it is."""
-        codes = networks.ResidualNet(self.noise, self.latent, self.hidden, BLOCKS)
+        codes = networks.ResidualNet(self.noise, self.latent, self.hidden, gan.BLOCKS)
         decoder = self._decoder(layout).requires_grad_(False)
         return networks.chain(codes=codes, bent=nn.Tanh(), decoder=decoder)
 
@@ -111,7 +103,7 @@ class DpAutoGan(GanTraining):
 def rebuilding_losses(network: nn.Module, layout: RowLayout, rows: torch.Tensor) -> torch.Tensor:
     """Of each row: squared error of ``reach · tanh`` of its numbers, plus cross-entropy of its labels."""
     scores, where = network(rows), list(layout.numbers)
-    loss: torch.Tensor = (REACH * torch.tanh(scores[:, where]) - rows[:, where]).square().sum(dim=1)
+    loss: torch.Tensor = (gan.REACH * torch.tanh(scores[:, where]) - rows[:, where]).square().sum(dim=1)
     for start, stop in layout.slices:
         chances = functional.log_softmax(scores[:, start:stop], dim=1)
         loss = loss - (chances * rows[:, start:stop]).sum(dim=1)

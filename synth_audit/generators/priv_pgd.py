@@ -1,11 +1,9 @@
 """Noisy counts of all pairs of columns, and particles that descend to them in sliced Wasserstein distance."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -45,7 +43,7 @@ class TargetTable:
     shares: Floats = field(repr=False)
 
     @classmethod
-    def of(cls, attributes: marginals.Attributes, counts: Floats, total: float) -> TargetTable:
+    def of(cls, attributes: marginals.Attributes, counts: Floats, total: float) -> Self:
         """The nearest shares to noisy counts of so many rows: their Euclidean projection to the simplex."""
         return cls(attributes, marginals.on_simplex(counts.ravel() / total).reshape(counts.shape))
 

@@ -1,7 +1,5 @@
 """Tells two neighbouring tables apart from many runs of a mechanism."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -186,7 +184,7 @@ class LinearScore:
     weights: Floats
 
     @classmethod
-    def learnt(cls, features: Floats, having: Bools) -> LinearScore:
+    def learnt(cls, features: Floats, having: Bools) -> "LinearScore":
         """Ridge regression of the side on the features, shape (n, k)."""
         middle = np.median(features, axis=0)
         spread = features.std(axis=0)

@@ -29,6 +29,7 @@ _FEW = 3
 """Rows of the smallest neighbouring tables, where one row weighs most."""
 
 _UNSEEN = "unseen label"
+"""The canary's, in a column whose labels no plan declares: a mechanism that reads them off rows shows it."""
 
 NEAR = 0.02
 """A number counts as near the canary's within this share of the column's range."""

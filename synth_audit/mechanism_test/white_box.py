@@ -423,7 +423,7 @@ class GradientStep:
         import torch
 
         from synth_audit.execution.context import one_thread
-        from synth_audit.generators._deep.training import NORMALISER, GradientNoise, private_gradient
+        from synth_audit.generators._deep.private_gradient import NORMALISER, GradientNoise, private_gradient
 
         noise = GradientNoise(1.0, self.multiplier, Noise.gaussian)
         layer = torch.nn.Linear(table.shape[1], 1)

@@ -1,10 +1,8 @@
 """Leaves: rows that lie close together, and boxes around them that rule most of them out for a query."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +46,7 @@ class Leaves:
         return sizes
 
     @classmethod
-    def of(cls, numbers: Floats, labels: Integers, apart: Apart) -> Leaves:
+    def of(cls, numbers: Floats, labels: Integers, apart: Apart) -> Self:
         """Halve the rows, again and again, by the column in which they lie furthest apart.
 
         A look at some of the rows chooses the column and the value, so that it takes little more than reading
@@ -108,9 +106,7 @@ class Boxes:
     missed: tuple[Scores, ...]
 
     @classmethod
-    def of(
-        cls, leaves: Leaves, numbers: Scores, labels: npt.NDArray[Any], unlike: tuple[float, ...]
-    ) -> Boxes:
+    def of(cls, leaves: Leaves, numbers: Scores, labels: npt.NDArray[Any], unlike: tuple[float, ...]) -> Self:
         """Boxes of rows that stand leaf by leaf.
 
         Args:

@@ -1,14 +1,12 @@
 """Makes what an audit is about: tables pulled and split, a candidate fitted and drawn, a budget to pay from;
 and refuses tables that every audit would misread."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -334,7 +332,7 @@ class MadeCandidate:
     salt: Salt
 
     @classmethod
-    def of(cls, plan: Plan, workspace: Workspace, rows: Path, folder: Path) -> MadeCandidate:
+    def of(cls, plan: Plan, workspace: Workspace, rows: Path, folder: Path) -> Self:
         """Read the three tables.
 
         Args:

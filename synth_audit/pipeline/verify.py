@@ -3,8 +3,6 @@
 Sentences are not compared: they may change from version to version, and what they rest on is.
 """
 
-from __future__ import annotations
-
 import hmac
 import json
 import os
@@ -251,7 +249,7 @@ class Provenance:
     @classmethod
     def of(
         cls, filed: FiledAudit, evidence: Evidence, workspace: Workspace | None, *, turned: bool = False
-    ) -> Provenance:
+    ) -> "Provenance":
         """Compare with the journal of this workspace."""
         return cls(filed, evidence, workspace, read_journal(workspace) if workspace else None, turned)
 

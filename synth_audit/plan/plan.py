@@ -1,7 +1,5 @@
 """The plan: its keys, one line each, read from its YAML file, and its JSON Schema."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -30,6 +28,7 @@ LONGEST_NAME = 200
 """Characters: file names made from it stay below the 255 bytes of common file systems."""
 
 DEFAULT_GATES = "expectations/release.json"
+"""The suite of a plan that names none. It decides on all criteria, with limits for any table."""
 
 _TEMPLATE = re.compile(r"\{\{\s*env\b")
 """How a template begins that Dagster fills in; other braces may be text of the table."""
@@ -104,14 +103,14 @@ class Plan(sections.Section):
     _base: Path = PrivateAttr(default_factory=Path.cwd)
 
     @model_validator(mode="after")
-    def _distinct_audits(self) -> Plan:
+    def _distinct_audits(self) -> "Plan":
         names = [choice.name for choice in self.audits]
         if twice := sorted({n for n in names if names.count(n) > 1}):
             raise ValueError(f"audit {twice[0]!r} is listed more than once")
         return self
 
     @model_validator(mode="after")
-    def _rules_on_released_columns(self) -> Plan:
+    def _rules_on_released_columns(self) -> "Plan":
         for rule in self.stated_rules:
             for name in rule.columns:
                 if name in self.columns and not RELEASED.issuperset(self.columns[name].roles):
@@ -184,7 +183,7 @@ class Plan(sections.Section):
         """Every configured audit by name; all that run by default when the plan lists none."""
         return _audits(self.audits or tuple(PluginChoice(name=n) for n in registry.default_audits()))
 
-    def check(self) -> Plan:
+    def check(self) -> "Plan":
         """Build every plug-in the plan names, so that mistakes show before any data is read.
 
         Raises:
@@ -220,7 +219,7 @@ class Plan(sections.Section):
         for choice in self.frontier.generators:
             yield "frontier.generators", choice
 
-    def located(self, base: Path) -> Plan:
+    def located(self, base: Path) -> "Plan":
         """The same plan with relative paths starting at ``base``."""
         plan = self.model_copy()
         plan._base = base

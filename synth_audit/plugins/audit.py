@@ -1,7 +1,5 @@
 """The contract of an audit: what it says of itself, what it looks at, and what became of it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -87,7 +85,7 @@ class Audit(Protocol):
 
     info: ClassVar[AuditInfo]
 
-    def run(self, subject: Subject, context: RunContext) -> Findings:
+    def run(self, subject: "Subject", context: RunContext) -> Findings:
         """Measure ``subject``.
 
         All randomness comes from ``context.rng``; an instrument that several audits share draws from a child
@@ -211,7 +209,7 @@ class AuditOutcome:
             return any(response.reason == CHECK_CUT_SHORT for response in self.responses)
         return self.reason in (OUT_OF_TIME, PROCESS_LOST)
 
-    def with_findings(self, findings: Findings) -> AuditOutcome:
+    def with_findings(self, findings: Findings) -> "AuditOutcome":
         """The outcome of a completed run; measurements and series are stamped with the audit's name."""
         return replace(
             self,

@@ -1,14 +1,12 @@
 """Fits generators, shares fits among games, and leaves out labels that too few people have."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -122,7 +120,7 @@ class FitRecipe:
     coarsening: Coarsening = NO_COARSENING
 
     @classmethod
-    def of(cls, subject: Subject) -> FitRecipe:
+    def of(cls, subject: Subject) -> Self:
         """How the generator of a subject is fitted again; it must have one."""
         assert subject.generator is not None
         return cls(subject.generator, subject.terms, subject.base, subject.coarsening)

@@ -1,7 +1,5 @@
 """A plug-in as a plan names it, and what a plug-in says of itself."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 import re
@@ -56,7 +54,7 @@ class PluginChoice(BaseModel):
     name: str
     config: dict[str, Any] = Field(default_factory=dict)
 
-    def with_settings(self, settings: Mapping[str, Any]) -> PluginChoice:
+    def with_settings(self, settings: Mapping[str, Any]) -> "PluginChoice":
         """The same plug-in with these settings instead of, or beside, its own."""
         return PluginChoice(name=self.name, config={**self.config, **settings})
 
@@ -92,8 +90,7 @@ def file_or_choice(value: object, key: ValidationInfo) -> object:
     path = Path(value)
     sources: dict[str, str] = {}
     for name, ref in registry.catalogue("source").items():
-        info = getattr(ref.load(), "info")  # noqa: B009  (Protocol class attribute)
-        sources |= dict.fromkeys(info.suffixes, name)
+        sources |= dict.fromkeys(ref.info.suffixes, name)
     if name := sources.get(path.suffix.lower(), ""):
         return {"name": name, "config": {"path": value}}
     if path.suffix or path.name != value:
@@ -106,7 +103,7 @@ def file_or_choice(value: object, key: ValidationInfo) -> object:
     return {"name": value}
 
 
-def build_generator(choice: object, where: str = "generator") -> Generator:
+def build_generator(choice: object, where: str = "generator") -> "Generator":
     """A generator named as in a plan.
 
     Raises:

@@ -292,7 +292,7 @@ def without_transport(plain: Mapping[str, Any]) -> dict[str, Any]:
 
 def _transport(name: str) -> frozenset[str]:
     known = registry.catalogue("source")
-    return frozenset(vars(known[name].load())["info"].transport if name in known else ())
+    return frozenset(known[name].info.transport if name in known else ())
 
 
 def _without(stated: Mapping[str, Any], part: str, names: frozenset[str]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from synth_audit.report import words
 from synth_audit.report.chapters import Fact, has_numbers
 from synth_audit.report.known_answer import sharpness
 from synth_audit.report.page import alerts_of, page, subject_of
+from synth_audit.report.signatures import counting_approvals, doubt_of, waiting, wanted_approvals
 from synth_audit.store.approvals import Approval
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.locate import LocatedEvidence, released_evidence
@@ -108,7 +109,7 @@ def certificate_view(
     stopped = () if alerts else _by_cause(evidence)
     reasons = (verdict.explanation,) if alerts else _reasons(evidence, risks, stopped)
     over = {key for key in words.DAYS if _is_over(_review(evidence).get(key), today)}
-    signatures = tuple((a, _doubt(a, evidence), _is_over(a.until, today)) for a in approvals)
+    signatures = tuple((a, doubt_of(a, evidence), _is_over(a.until, today)) for a in approvals)
     passed = not alerts and evidence.verdict is Result.PASS
     marks = {**audit_marks(evidence), WRITTEN_BY: build_version()}
     if previous is not None:
@@ -137,7 +138,7 @@ def certificate_view(
         "limits": _limits(evidence),
         "guidelines": guidelines(evidence, _said(evidence, approvals, previous)),
         "signatures": signatures,
-        "waiting": _waiting(evidence, approvals),
+        "waiting": waiting(evidence, approvals),
         "passed": passed,
         "refused": bool(alerts) or evidence.verdict is Result.FAIL,
         "expired": words.moment(str(_review(evidence)["valid_until"])) if "valid_until" in over else "",
@@ -266,41 +267,6 @@ def _said(evidence: Evidence, approvals: Sequence[Approval], previous: Evidence 
     if 0 < wanted_approvals(evidence) <= len({a.by for a in counting_approvals(evidence, approvals)}):
         found["approvals"] = "Page 2: signatures"
     return found
-
-
-def _approvers(evidence: Evidence) -> tuple[int, Mapping[str, str]]:
-    release: Mapping[str, Any] = evidence.plan.get("release") or {}
-    return release.get("approvals", 0), release.get("approvers", {})
-
-
-def wanted_approvals(evidence: Evidence) -> int:
-    """How many approvals the plan asks for."""
-    return _approvers(evidence)[0]
-
-
-def counting_approvals(evidence: Evidence, approvals: Sequence[Approval]) -> tuple[Approval, ...]:
-    """Those against which nothing is known but perhaps their date: genuine, about this, by an approver."""
-    return tuple(a for a in approvals if not _doubt(a, evidence))
-
-
-def _doubt(approval: Approval, evidence: Evidence) -> str:
-    """Why an approval would not count; empty where nothing is known against it."""
-    _, approvers = _approvers(evidence)
-    if approval.digest != evidence.digest:
-        return "about other evidence"
-    if not approval.genuine:
-        return "the signature does not hold"
-    if approvers.get(approval.by) != approval.key:
-        return "not an approver of the plan" if approvers else "the plan names no approvers"
-    return ""
-
-
-def _waiting(evidence: Evidence, approvals: Sequence[Approval]) -> str:
-    needed, _ = _approvers(evidence)
-    if not needed:
-        return ""
-    found = len({a.by for a in counting_approvals(evidence, approvals)})
-    return f"{found} of {words.counted(needed, 'approval')} by different people"
 
 
 def _settings(evidence: Evidence) -> tuple[str, ...]:

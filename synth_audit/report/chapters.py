@@ -11,19 +11,18 @@ from typing import Any, NamedTuple
 
 from synth_audit import registry
 from synth_audit.dp.accountant import PrivacyAccount
-from synth_audit.errors import SynthAuditError
 from synth_audit.examination.exposed_records import LIKELY
 from synth_audit.findings.measurement import Direction, Measurement, MeasurementId, Series, is_share
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, REFERENCE_RATIO, ExposedGroup, Subgroup
 from synth_audit.findings.verdict import Result
-from synth_audit.plugins.audit import AuditInfo, AuditOutcome, Status
+from synth_audit.plugins.audit import AuditOutcome, Status
 from synth_audit.report import words
 from synth_audit.report.charts import Beside, picture_of
 from synth_audit.report.gates import GateView, Sign, gate_views, rank
 from synth_audit.report.panels import PANELS, panels_picture
 from synth_audit.report.svg import Cells, Picture
 from synth_audit.store.evidence import Evidence
-from synth_audit.verdict.criteria import CRITERIA, Answer, answers
+from synth_audit.verdict.criteria import CRITERIA, Answer, answers, declared_risk
 from synth_audit.verdict.gate_decision import first_few
 from synth_audit.verdict.privacy_budget import proven_cost
 
@@ -208,15 +207,6 @@ def attempts(m: Measurement) -> str:
     return text + (f", fewer than the {m.n_minimum:,} needed" if m.short else "")
 
 
-def declared(audit: str) -> AuditInfo | None:
-    """What an audit says of itself; None where it is not installed here, or does not load."""
-    ref = registry.catalogue("audit").get(audit)
-    try:
-        return ref.load().info if ref else None  # type: ignore[attr-defined]
-    except SynthAuditError:
-        return None
-
-
 def has_numbers(outcome: AuditOutcome) -> bool:
     """True when the audit measured something."""
     return outcome.status is Status.MEASURED and any(math.isfinite(m.value) for m in outcome.measurements)
@@ -328,7 +318,7 @@ def groups(evidence: Evidence) -> tuple[Group, ...]:
     gates: dict[str, list[GateView]] = {}
     for gate in gate_views(evidence):
         judged = gate.result.measurement
-        risk = TABLE.name if judged is None else about.get(judged.audit) or _declared_risk(judged.audit)
+        risk = TABLE.name if judged is None else about.get(judged.audit) or declared_risk(judged.audit) or ""
         gates.setdefault(risk if risk in known else UNPLACED.name, []).append(gate)
     audits: dict[str, list[AuditView]] = {}
     for i, o in enumerate(evidence.outcomes, 1):
@@ -354,12 +344,6 @@ def _group(
     if risk.name in words.ASKED and not any(has_numbers(a.outcome) for a in audits):
         why = "the audits for it gave no result" if audits else "the plan has no audit for it"
     return Group(risk, gates, audits, words.sentence(why), answer)
-
-
-def _declared_risk(audit: str) -> str:
-    """What an audit is about that had no part in the run; empty where it is not installed here."""
-    info = declared(audit)
-    return str(info.risk) if info else ""
 
 
 def exposed_records(evidence: Evidence) -> dict[str, Any] | None:

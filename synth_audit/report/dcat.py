@@ -8,7 +8,10 @@ from typing import Any
 from synth_audit.pipeline.attestation import Attestation
 
 _MEDIA_TYPES = {".csv": "text/csv", ".parquet": "application/vnd.apache.parquet"}
+"""Of the formats that a release to a file has."""
+
 _REGISTRY = "https://www.iana.org/assignments/media-types/"
+"""Media types must be named by their address here."""
 
 _CONTEXT = {
     "dcat": "http://www.w3.org/ns/dcat#",
@@ -18,6 +21,7 @@ _CONTEXT = {
     "spdx": "http://spdx.org/rdf/terms#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
 }
+"""Prefixes of the vocabularies that DCAT-AP 3 takes its terms from."""
 
 
 def media_type(name: str) -> str:

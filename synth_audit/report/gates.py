@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from synth_audit.findings import measurement as units
+from synth_audit.findings.detection_power import SURELY
 from synth_audit.findings.measurement import Measurement, MeasurementId, is_share
-from synth_audit.findings.sensitivity import LEAK_EQUIVALENT, SURELY
+from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import GATE_ROLES, URGENCY, Fitness, GateResult, Result, TableCheck
 from synth_audit.report import svg, words
 from synth_audit.report.charts import gate_picture, units_of

@@ -10,9 +10,9 @@ from markupsafe import Markup
 from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.report import refuse_other_file, svg, words
 from synth_audit.report.assessment import nearest_first
-from synth_audit.report.certificate import counting_approvals, wanted_approvals
 from synth_audit.report.gates import gates_of, obstacles, sign_of, two_answers, verdict_sign
 from synth_audit.report.page import page
+from synth_audit.report.signatures import counting_approvals, wanted_approvals
 from synth_audit.store.locate import PastAudit, TableHistory
 from synth_audit.verdict.criteria import AnswerState, answers
 

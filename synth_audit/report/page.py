@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from synth_audit.build import build_version, resource_folder
 from synth_audit.errors import PluginError
-from synth_audit.findings.sensitivity import SURELY
+from synth_audit.findings.detection_power import SURELY
 from synth_audit.plugins.audit import Status
 from synth_audit.report import chapters, words
 from synth_audit.report.charts import series_svg

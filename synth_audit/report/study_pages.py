@@ -13,7 +13,6 @@ from synth_audit.findings.measurement import BOX_LINES, Direction, MeasurementId
 from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import Result
 from synth_audit.report import svg, words
-from synth_audit.report.chapters import declared
 from synth_audit.report.charts import Beside, five_numbers, full_title, picture_of
 from synth_audit.report.gates import Sign, sign_of
 from synth_audit.report.page import page
@@ -24,6 +23,7 @@ from synth_audit.studies.calibration import Calibration, Curve
 from synth_audit.studies.frontier import ERROR, CandidateResult, Correlations, FrontierRecord, Number
 from synth_audit.table.kind import Disturbance
 from synth_audit.text import clean
+from synth_audit.verdict.criteria import declared
 
 _PLOT = 300.0
 _EACH = 24.0

@@ -1,7 +1,5 @@
 """The few things every picture is made of: elements, scales, axes, line styles, marks; its numbers beside."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -331,7 +329,7 @@ class Axes:
     upright: bool
 
     @property
-    def pen(self) -> Pen:
+    def pen(self) -> "Pen":
         """The pen that draws along the values."""
         return Pen(self.upright)
 

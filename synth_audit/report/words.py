@@ -8,8 +8,9 @@ import math
 import re
 from datetime import datetime, timedelta
 
+from synth_audit.findings.detection_power import SURELY
 from synth_audit.findings.measurement import Measurement, MeasurementId, is_share
-from synth_audit.findings.sensitivity import DERIVED, SURELY
+from synth_audit.findings.sensitivity import DERIVED
 from synth_audit.findings.verdict import Fitness, Result
 from synth_audit.plugins.audit import AuditOutcome
 from synth_audit.store.evidence import Evidence

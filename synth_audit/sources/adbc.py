@@ -1,7 +1,5 @@
 """Any warehouse that has an ADBC driver, such as Snowflake or BigQuery: to read from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -82,7 +80,7 @@ class Adbc(Streamed):
         return f"{self.driver}, {f'table {self.table}' if self.table else 'query'}"
 
     @contextmanager
-    def _cursor(self) -> Iterator[Cursor]:
+    def _cursor(self) -> "Iterator[Cursor]":
         """A cursor; no failure is told in the driver's words, which may quote cells or secrets."""
         opened = self._connected()
         try:

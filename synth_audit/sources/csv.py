@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
+import pyarrow.csv as pc
 
 from synth_audit.errors import DataError
 from synth_audit.plugins.source import SourceInfo
@@ -91,8 +92,6 @@ class Csv(OnDisk):
         Raises:
             DataError: the folder or file cannot be written, or a column has no text form.
         """
-        import pyarrow.csv as pc
-
         with replaced(self.path, base, "CSV") as (path, temporary):
             # The writer knows neither dictionaries nor decimals.
             plain = (decoded(values) for values in data.columns)
@@ -102,8 +101,6 @@ class Csv(OnDisk):
         return str(path)
 
     def _parse(self, path: Path) -> pa.Table:
-        import pyarrow.csv as pc
-
         size = path.stat().st_size
         if size >= MAX_BYTES:
             raise DataError(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from synth_audit.errors import DataError
 from synth_audit.plugins.source import SourceInfo, at_least_one
@@ -39,8 +40,6 @@ class Parquet(OnDisk, Streamed):
             DataError: the file is missing, unreadable, truncated, has a column name twice, or other rows than
                 it declares.
         """
-        import pyarrow.parquet as pq
-
         # Not pq.read_table: that would add columns named by folders such as `year=2024`.
         with reading(self.path, base, "Parquet") as path, pq.ParquetFile(path) as file:
             check_names(file.schema_arrow.names, where=str(path))
@@ -59,8 +58,6 @@ class Parquet(OnDisk, Streamed):
 
     def schema(self, base: Path) -> pa.Schema:
         """Columns with the metadata of each, and all metadata of the file; see :meth:`read`."""
-        import pyarrow.parquet as pq
-
         with reading(self.path, base, "Parquet") as path, pq.ParquetFile(path) as file:
             schema = file.schema_arrow
             return schema.with_metadata({**(file.metadata.metadata or {}), **(schema.metadata or {})})
@@ -73,8 +70,6 @@ class Parquet(OnDisk, Streamed):
         Raises:
             DataError: the folder or file cannot be written.
         """
-        import pyarrow.parquet as pq
-
         with replaced(self.path, base, "Parquet") as (path, temporary):
             pq.write_table(data.replace_schema_metadata(None), temporary)
         return str(path)

@@ -1,12 +1,10 @@
 """Measures of association between the columns of a table, with the jackknife of each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +51,7 @@ class JackknifeRows:
         numbers: Floats,
         n_groups: int = 1,
         rng: np.random.Generator | None = None,
-    ) -> JackknifeRows:
+    ) -> Self:
         """Put the rows into at most ``n_groups`` groups of one size, at random where ``rng`` is given."""
         n = len(cells)
         order = np.arange(n) if rng is None else rng.permutation(n)

@@ -1,7 +1,5 @@
 """The worst of many attacks, chosen on one half of the people and measured on the other half, both ways."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +12,11 @@ from synth_audit.stats.proportions import Proportion, proportion_interval
 
 CAUTION = 1.0
 """Standard errors by which an attack must stand out on the half that chooses."""
+
+
+SECOND_PART = 0.5
+"""Share of either side's people in the second part. Each part is evaluated by what the other chose, so halves
+use all people best."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,7 @@ class ClaimTable:
     control_right: Floats
 
     @classmethod
-    def joined(cls, tables: Sequence[ClaimTable]) -> ClaimTable:
+    def joined(cls, tables: "Sequence[ClaimTable]") -> "ClaimTable":
         """Attacks of several tables, at least one, on the same people."""
         cells = ((t.claims, t.right, t.control_claims, t.control_right) for t in tables)
         return cls(tables[0].people, *(np.concatenate(x, axis=1) for x in zip(*cells, strict=True)))
@@ -113,7 +116,7 @@ def halved(member: Bools, times: int, rng: np.random.Generator) -> Bools:
     for row in second:
         for side in (member, ~member):
             who = rng.permutation(np.flatnonzero(side))
-            row[who[: len(who) // 2]] = True
+            row[who[: int(SECOND_PART * len(who))]] = True
     return second
 
 

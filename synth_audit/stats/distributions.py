@@ -1,7 +1,5 @@
 """Sorted samples, cells of numbers, which cells may be told, and entropy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,7 +20,7 @@ class SortedNumbers:
     missing: int
 
     @classmethod
-    def of(cls, numbers: Floats) -> SortedNumbers:
+    def of(cls, numbers: Floats) -> "SortedNumbers":
         """Of numbers in any order, NaN where missing."""
         known = np.sort(numbers[~np.isnan(numbers)])
         return cls(known, len(numbers) - len(known))

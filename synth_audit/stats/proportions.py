@@ -1,7 +1,5 @@
 """Proportions with their intervals, differences of them, and a test of rare counts."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -98,12 +96,12 @@ class Proportion:
     trials: float
 
     @classmethod
-    def of(cls, hits: Bools | Floats) -> Proportion:
+    def of(cls, hits: Bools | Floats) -> "Proportion":
         """Count hits, shape (n,): booleans, or the part of each trial that succeeded."""
         return cls(float(np.sum(hits)), len(hits))
 
     @classmethod
-    def of_clusters(cls, hits: Integers, tries: Integers) -> Proportion:
+    def of_clusters(cls, hits: Integers, tries: Integers) -> "Proportion":
         """Count trials of which several concern one record and are not independent, shape (records,) each.
 
         ``r = Σ h / Σ m`` with the variance of a ratio, ``v = Σ (h − r m)² / (Σ m)²``; stated as the
@@ -118,7 +116,7 @@ class Proportion:
         return cls(share * n, n)
 
     @classmethod
-    def of_weights(cls, met: Floats, everything: float) -> Proportion:
+    def of_weights(cls, met: Floats, everything: float) -> "Proportion":
         """A sum of weights between 0 and 1 as a count among trials.
 
         Of k rows with weights w that were met by chance the sum has the variance ``Σ w²``, as a count times
@@ -149,7 +147,7 @@ class Proportion:
         """The share with its interval."""
         return IntervalEstimate(self.share, self.interval(level))
 
-    def less(self, other: Proportion, level: float) -> IntervalEstimate:
+    def less(self, other: "Proportion", level: float) -> IntervalEstimate:
         """The difference to an independent share; see :func:`proportion_difference`."""
         apart = proportion_difference(self.successes, self.trials, other.successes, other.trials, level)
         return IntervalEstimate(self.share - other.share, apart)

@@ -1,7 +1,5 @@
 """Least squares on standardised columns, and means of groups."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -30,7 +28,7 @@ class Scaling:
     scale: Floats
 
     @classmethod
-    def of(cls, values: Floats) -> Scaling:
+    def of(cls, values: Floats) -> "Scaling":
         """Read off ``values``, shape (n, p), NaN where missing: missing is read as the mean of its column.
 
         Equality is asked of the values themselves and the moments are taken from the smallest value on, since
@@ -102,7 +100,7 @@ class Regression:
     members: Floats
 
     @classmethod
-    def on(cls, predictors: Floats, groups: Positions, n: int) -> Regression:
+    def on(cls, predictors: Floats, groups: Positions, n: int) -> "Regression":
         """Prepare for any number of responses.
 
         Args:
@@ -162,7 +160,7 @@ class GroupMeans:
     counts: Floats
 
     @classmethod
-    def of(cls, groups: Codes, responses: Floats, size: int) -> GroupMeans:
+    def of(cls, groups: Codes, responses: Floats, size: int) -> "GroupMeans":
         """Read off rows, shapes (n,) and (n, c), whose groups are numbers 0 … size − 1."""
         sums = [np.bincount(groups, weights=column, minlength=size) for column in responses.T]
         counts = np.bincount(groups, minlength=size).astype(np.float64)

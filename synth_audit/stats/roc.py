@@ -1,7 +1,5 @@
 """Areas under ROC curves with intervals, and true positive rates at few false positives."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -65,7 +63,7 @@ class PlacementValues:
     others: Floats
 
     @classmethod
-    def of(cls, members: Floats, others: Floats) -> PlacementValues:
+    def of(cls, members: Floats, others: Floats) -> "PlacementValues":
         """From the scores of both groups, shapes (m,) and (n,)."""
         return cls(placement_values(members, others), 1 - placement_values(others, members))
 
@@ -79,7 +77,7 @@ class PlacementValues:
         """DeLong's, of :attr:`auroc`: ``var(members) / m + var(others) / n``; a group of one adds nothing."""
         return float(sum(np.var(x, ddof=1) / len(x) for x in (self.members, self.others) if len(x) > 1))
 
-    def less(self, other: PlacementValues) -> PlacementValues:
+    def less(self, other: "PlacementValues") -> "PlacementValues":
         """Differences row by row, whose mean and variance are those of the difference of two areas."""
         return PlacementValues(self.members - other.members, self.others - other.others)
 

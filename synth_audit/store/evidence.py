@@ -57,7 +57,7 @@ _RECORDED_PACKAGES = (
     "pyvinecopulib",
     "great-expectations",
 )
-"""Whose versions the evidence names."""
+"""Whose versions the evidence names: numbers follow from them, too."""
 
 _TableName = Literal["source", "train", "control", "synthetic"]
 

@@ -3,8 +3,6 @@
 What was filed is read once, as a :class:`FiledAudit`, so that what is checked is what is used.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -52,7 +50,7 @@ class FiledAudit:
     where: Path
 
     @classmethod
-    def load(cls, folder: AuditFolder) -> FiledAudit:
+    def load(cls, folder: AuditFolder) -> "FiledAudit":
         """What is in a folder; hidden files may be left from a kill and do not count.
 
         Raises:
@@ -76,7 +74,7 @@ class FiledAudit:
         return cls(folder.digest, files, folder.evidence)
 
     @classmethod
-    def alone(cls, file: Path) -> FiledAudit:
+    def alone(cls, file: Path) -> "FiledAudit":
         """Evidence in a file by itself, with the seal and the approvals beside it.
 
         Raises:

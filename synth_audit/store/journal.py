@@ -1,7 +1,5 @@
 """Logs that only grow: JSON lines, each with the hash of the one before, and the journal of a workspace."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -93,7 +91,7 @@ class ChainedLog:
         return read_record(Head, self.mark, damaged)
 
     @contextmanager
-    def appending(self) -> Iterator[Appending]:
+    def appending(self) -> "Iterator[Appending]":
         """Lock the file for one process, so that what is read inside holds until the append.
 
         Raises:
@@ -346,17 +344,17 @@ class Journal:
                 found.setdefault(release.digest, why)
         return found
 
-    def with_entry(self, entry: AuditEntry) -> Journal:
+    def with_entry(self, entry: AuditEntry) -> "Journal":
         """Return the journal with an audit added or replaced."""
         others = [e for e in self.audits if e.digest != entry.digest]
         audits = sorted((*others, entry), key=lambda e: e.last)
         return replace(self, audits=tuple(audits))
 
-    def with_release(self, released: Released) -> Journal:
+    def with_release(self, released: Released) -> "Journal":
         """Return the journal with this as the current release."""
         return replace(self, released=released, releases=(*self.releases, released))
 
-    def with_newest(self, place: str, digest: str) -> Journal:
+    def with_newest(self, place: str, digest: str) -> "Journal":
         """Return the journal with this audit as the newest of its place."""
         return replace(self, newest={**self.newest, place: digest})
 

@@ -1,7 +1,5 @@
 """Deletes old audits and candidates of a table. What decides or proves anything stays."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection, Iterator
@@ -47,7 +45,7 @@ class Retention:
             raise _bad("older_than is no time", "a time such as 90d, 12w or 36h")
 
     @classmethod
-    def of(cls, keep: int | None, older_than: str | timedelta | None) -> Retention:
+    def of(cls, keep: int | None, older_than: str | timedelta | None) -> "Retention":
         """From settings as people write them; raises ``PlanError``.
 
         Args:

@@ -84,7 +84,7 @@ def parse_strict(kind: type[Record], content: bytes) -> Record:
     text = content.decode()
     load_json(text)
     found: Record = _form(kind).validate_json(text)
-    if getattr(found, "schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
+    if getattr(found, "schema_version", None) != getattr(kind, "schema_version", None):
         raise ValueError("another version")
     return found
 

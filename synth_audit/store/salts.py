@@ -1,7 +1,5 @@
 """The salt of a workspace, and what this account keeps of a training table across workspaces."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Iterator
@@ -143,7 +141,7 @@ class TrainingTable:
     ledger: Ledger
 
     @classmethod
-    def remembered(cls, train: Table, salt: Salt) -> TrainingTable | None:
+    def remembered(cls, train: Table, salt: Salt) -> "TrainingTable | None":
         """Look a training table up, and enter it if it is new.
 
         Args:

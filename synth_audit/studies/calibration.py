@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 
 import numpy as np
-from pydantic import ConfigDict, TypeAdapter, with_config
+from pydantic import ConfigDict, with_config
 
 from synth_audit import registry
 from synth_audit.errors import DataError, PlanError
@@ -16,6 +16,7 @@ from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Direction, MeasurementId
 from synth_audit.findings.sensitivity import PlantedLeaks
 from synth_audit.plugins.audit import Audit, Status, Subject
+from synth_audit.store.records import to_json
 from synth_audit.table.kind import Disturbance
 from synth_audit.table.table import Table, assemble
 
@@ -76,7 +77,7 @@ class Calibration:
 
     def to_json(self) -> str:
         """The calibration as JSON text."""
-        return TypeAdapter(Calibration).dump_json(self, indent=2).decode() + "\n"
+        return to_json(self)
 
 
 def calibrate(

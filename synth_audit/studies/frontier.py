@@ -1,24 +1,22 @@
 """The record of a sweep: what each candidate gave away, what it is good for, and which one was chosen."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from pydantic import ConfigDict, TypeAdapter, with_config
+from pydantic import ConfigDict, with_config
 
 from synth_audit.arrays import Floats
-from synth_audit.encode.ranks import RankScale, rank_scale
+from synth_audit.encode.scales import RankScale, rank_scale
 from synth_audit.errors import DataError
-from synth_audit.files import load_json
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.findings.verdict import Result
 from synth_audit.stats.association import kendall
 from synth_audit.store.evidence import sha256_of
+from synth_audit.store.records import parse_strict, to_json
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
 from synth_audit.verdict import insufficient_evidence as lacking
@@ -67,7 +65,7 @@ class Scales:
     fewest: int
 
     @classmethod
-    def of(cls, train: Table, fewest: int) -> Scales:
+    def of(cls, train: Table, fewest: int) -> Self:
         """Labels sorted by the mean rank of the target in each; without a target, and for the target's own,
         by falling frequency. Nominal labels have no order of their own: on this one τ shows most of what
         they say about the target.
@@ -215,20 +213,7 @@ class FrontierRecord:
 
     def to_json(self) -> str:
         """The record as JSON text; non-finite numbers as the strings NaN, Infinity, -Infinity."""
-        return TypeAdapter(FrontierRecord).dump_json(self, indent=2).decode() + "\n"
-
-
-def parse_frontier(text: str) -> FrontierRecord:
-    """A record from its JSON text.
-
-    Raises:
-        ValueError: it is none, of another version, or has a key that is unknown or occurs twice.
-    """
-    load_json(text)
-    record: FrontierRecord = TypeAdapter(FrontierRecord).validate_json(text)
-    if record.schema_version != SCHEMA_VERSION:
-        raise ValueError(f"schema version {record.schema_version}")
-    return record
+        return to_json(self)
 
 
 def read_frontier(path: Path | str) -> FrontierRecord:
@@ -238,7 +223,7 @@ def read_frontier(path: Path | str) -> FrontierRecord:
         DataError: it is missing, damaged or of another schema version.
     """
     try:
-        return parse_frontier(Path(path).read_text(encoding="utf-8"))
+        return parse_strict(FrontierRecord, Path(path).read_bytes())
     except (OSError, ValueError) as error:
         raise DataError(
             f"the record of the sweep cannot be read ({type(error).__name__})",

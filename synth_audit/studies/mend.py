@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-from pydantic import ConfigDict, TypeAdapter, with_config
+from pydantic import ConfigDict, with_config
 
 from synth_audit.arrays import Floats
 from synth_audit.errors import DataError, PlanError
@@ -26,6 +26,7 @@ from synth_audit.store.files import write_text
 from synth_audit.store.journal import read_journal
 from synth_audit.store.ledger import begin_attempt, table_ledger
 from synth_audit.store.locate import newest_evidence
+from synth_audit.store.records import to_json
 from synth_audit.store.workspace import Workspace
 from synth_audit.table.coarsening import holds_label, spacing
 from synth_audit.table.kind import Order
@@ -219,7 +220,7 @@ class MendRecord:
 
     def to_json(self) -> str:
         """The record as JSON text."""
-        return TypeAdapter(MendRecord).dump_json(self, indent=2).decode() + "\n"
+        return to_json(self)
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,7 +76,7 @@ def measure_of(text: str, key: str) -> Measure:
         raise PlanError(f"there is no measurement {text!r}", where=where, expected="`audit.quantity`")
     audit, quantity, of = measurement.audit, measurement.quantity, measurement.derived_from
     ref = registry.find("audit", audit, where=where)
-    info: AuditInfo = vars(ref.load())["info"]
+    info: AuditInfo = ref.info
     known = {q.name: q for q in (*info.quantities, *derived_of(ref.family))}
     declared = quantity in known and (of is None or of.quantity in known)
     if not declared or (of is None) == (quantity in _DERIVED):

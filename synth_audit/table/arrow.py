@@ -1,7 +1,5 @@
 """Arrow values as numbers and labels, Arrow files mapped into memory, and families of Arrow types."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets
@@ -215,7 +213,7 @@ class Place:
         whole = mapped(self.path)
         return pa.table([whole.column(i) for i in self.positions], names=list(self.names))
 
-    def select(self, names: Sequence[str]) -> Place:
+    def select(self, names: Sequence[str]) -> "Place":
         """Some of the columns, in this order."""
         by_name = dict(zip(self.names, self.positions, strict=True))
         return Place(self.path, tuple(by_name[name] for name in names), tuple(names))

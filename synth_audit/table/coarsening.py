@@ -1,7 +1,5 @@
 """Coarser values by rules that a plan fixes, and numbers outside declared bounds set to the nearest bound."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -37,7 +35,7 @@ class ColumnRule(ABC):
         """Whether it rests on the whole release, and was not fixed on one yet."""
         return False
 
-    def fixed_on(self, column: Column, values: pa.ChunkedArray) -> ColumnRule:
+    def fixed_on(self, column: Column, values: pa.ChunkedArray) -> "ColumnRule":
         """The same rule with all that it takes from a release."""
         return self
 
@@ -163,7 +161,7 @@ class Coarsening:
         """Whether the whole release must be at hand before a row of it can be made coarser."""
         return any(rule.needs_release for rule in self.rules.values())
 
-    def fixed_on(self, release: Table) -> Coarsening:
+    def fixed_on(self, release: Table) -> "Coarsening":
         """The same rules with all that they take from a release, coarse already or not."""
         return Coarsening(
             {n: r.fixed_on(release.schema[n], release.column(n)) for n, r in self.rules.items()}

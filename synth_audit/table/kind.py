@@ -1,7 +1,5 @@
 """The contract of a column kind: all that is asked of the values of a column."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -173,7 +171,7 @@ class Disturbance:
 class Kind(ABC):
     """How the values of a column are read, compared, disturbed and given back.
 
-    A new kind derives from a kind of numbers or of labels in :mod:`synth_audit.encode.kinds`, which answer
+    A new kind derives from a kind of numbers or of labels in :mod:`synth_audit.column_kinds`, which answer
     what statistics, models and attackers ask of it besides, and says what differs.
 
     Attributes:
@@ -291,7 +289,7 @@ class Kind(ABC):
     ) -> Floats | Labels:
         """Plain values a little changed, as they may look in a leak; missing ones stay missing."""
 
-    def framed(self, values: pa.ChunkedArray) -> pd.Series:
+    def framed(self, values: pa.ChunkedArray) -> "pd.Series":
         """A released column as expectations see it, of one of ``info.frame_types`` if it holds its kind."""
         import pandas as pd
 

@@ -3,12 +3,10 @@
 Digits beyond it are nobody's measurement: a release that has them carries something else in them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -73,7 +71,7 @@ class ValueGrid:
     calendar: Calendar | None = None
 
     @classmethod
-    def of_step(cls, step: float) -> ValueGrid:
+    def of_step(cls, step: float) -> Self:
         """The multiples of a step as it is written: 0.25 is 1/4."""
         exact = Fraction(repr(float(step)))
         written = exact.denominator < 10**300  # beyond, no float holds it
@@ -150,7 +148,7 @@ class Resolution:
             fine |= _off(digits, values, single=single, rounded=self.rounded)
         return ~fine
 
-    def finer_than(self, other: Resolution) -> bool:
+    def finer_than(self, other: "Resolution") -> bool:
         """Whether it leaves room for numbers given more finely than another's."""
         more_digits = other.digits is not None and (self.digits is None or self.digits > other.digits)
         return more_digits or self.grid.step < other.grid.step * (1 - _ROUNDING)
@@ -161,7 +159,7 @@ class Resolution:
         return {"grid": grid, "digits": self.digits, "rounded": self.rounded, "atoms": list(self.atoms)}
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> Resolution:
+    def from_plain(cls, plain: dict[str, Any]) -> Self:
         """The resolution that wrote these JSON values."""
         return cls(ValueGrid(*plain["grid"]), plain["digits"], plain["rounded"], tuple(plain["atoms"]))
 
@@ -240,7 +238,7 @@ class _Body:
         once, often = int((off & ~self.often).sum()), int((off & self.often).sum())
         return once <= max(n >= _ENOUGH, _OFF * n) and often <= max(1.0, _OFTEN_OFF * n)
 
-    def large(self) -> _Body:
+    def large(self) -> "_Body":
         """The tenth that is largest."""
         size = np.abs(self.values)
         at = size >= np.quantile(size, 0.9)

@@ -1,7 +1,5 @@
 """What the columns of a table are: kind, roles and domain, what of it is public, and the schema as JSON."""
 
-from __future__ import annotations
-
 import base64
 import math
 from collections import Counter
@@ -9,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 
@@ -98,7 +96,7 @@ class Column:
         """Bounds and categories, declared or else inferred."""
         return Domain(self.bounds, self.categories)
 
-    def inferred_from(self, values: pa.ChunkedArray) -> Column:
+    def inferred_from(self, values: pa.ChunkedArray) -> "Column":
         """The same with the domain and the resolution that values have."""
         found = self.kind.domain(values)
         return replace(
@@ -165,11 +163,11 @@ class Schema:
         """The response, if the plan names one."""
         return next(iter(self.with_role(Role.TARGET)), None)
 
-    def released_only(self) -> Schema:
+    def released_only(self) -> "Schema":
         """The schema of the synthetic table."""
         return Schema(self.features, self.rules)
 
-    def without_inferred_resolution(self) -> Schema:
+    def without_inferred_resolution(self) -> "Schema":
         """The same without what train tells of digits, which a fit under differential privacy may not use."""
         return Schema(tuple(replace(c, inferred_resolution=None) for c in self.columns), self.rules)
 
@@ -308,7 +306,7 @@ class PublicDomain:
     columns: Mapping[str, PublicColumn] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, schema: Schema) -> PublicDomain:
+    def of(cls, schema: Schema) -> Self:
         """The declared part of a schema; what was inferred from train stays out."""
         found = {}
         for c in schema.features:

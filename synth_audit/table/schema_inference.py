@@ -1,7 +1,5 @@
 """What a plan may declare of one column, and the schema that follows from it and from the values of train."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -24,7 +22,7 @@ _NO_CLUES = Clues()
 
 def infer_schema(
     data: pa.Table | PlacedRows | Table,
-    specs: Mapping[str, ColumnSpec] | None = None,
+    specs: "Mapping[str, ColumnSpec] | None" = None,
     *,
     rules: Sequence[Rule] = (),
     where: str = "train",
@@ -64,7 +62,7 @@ def infer_schema(
     return schema
 
 
-def _infer_column(name: str, values: pa.ChunkedArray, spec: ColumnSpec, ranked: bool, where: str) -> Column:
+def _infer_column(name: str, values: pa.ChunkedArray, spec: "ColumnSpec", ranked: bool, where: str) -> Column:
     values = nan_as_missing(values)
     storage = values.type
     clues = Clues(
@@ -111,7 +109,7 @@ def _infer_column(name: str, values: pa.ChunkedArray, spec: ColumnSpec, ranked: 
     return _with_domain(column, values, where) if column.released else column
 
 
-def _declared_resolution(name: str, spec: ColumnSpec, kind: Kind, where: str) -> Resolution | None:
+def _declared_resolution(name: str, spec: "ColumnSpec", kind: Kind, where: str) -> Resolution | None:
     if spec.precision is None:
         return None
     try:
@@ -290,7 +288,7 @@ class ColumnSpec(BaseModel):
     release_text: bool = Field(False, description="may free text leave; it does not unless the plan says so")
 
     @model_validator(mode="after")
-    def _consistent(self) -> ColumnSpec:
+    def _consistent(self) -> "ColumnSpec":
         if self.kind is not None and (odd := self.domain_terms - kind_named(self.kind).domain_terms):
             raise ValueError(f"{min(odd)} do not go with kind {self.kind}")
         if self.bounds is not None:

@@ -1,7 +1,5 @@
 """Two audits gate by gate, a release beside an earlier one, and a suite beside the one that ships."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -169,7 +167,7 @@ class EvidenceComparison:
         told = "".join(f"<p>{escape(note)}</p>" for note in (*self.caveats, self.rest) if note)
         return f"<p><b>{self.before.verdict} → {self.after.verdict}</b></p>{as_html(rows)}{told}"
 
-    def to_frame(self) -> pd.DataFrame:
+    def to_frame(self) -> "pd.DataFrame":
         """A row for each gate: results, values and intervals of both, and what became of the number."""
         from synth_audit.findings.text_frame import TextFrame
 

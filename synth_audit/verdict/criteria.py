@@ -133,17 +133,23 @@ def answers(outcomes: Sequence[AuditOutcome], results: Sequence[GateResult]) -> 
     """
     ran = {o.audit: o.info.risk for o in outcomes if o.info is not None}
     judged = {g.measurement.audit for g in results if g.measurement is not None}
-    about = ran | {audit: _declared_risk(audit) for audit in judged - set(ran)}
+    about = ran | {audit: declared_risk(audit) for audit in judged - set(ran)}
     return tuple(_answer(criterion, outcomes, results, about) for criterion in CRITERIA)
 
 
-def _declared_risk(audit: str) -> str | None:
+def declared_risk(audit: str) -> str | None:
     """What an audit is about that had no part in the run; None where no plug-in here can say."""
+    info = declared(audit)
+    return None if info is None else info.risk
+
+
+def declared(audit: str) -> AuditInfo | None:
+    """What an audit says of itself; None where it is not installed here, or does not load."""
     try:
-        info: AuditInfo = registry.find("audit", audit).load().info  # type: ignore[attr-defined]
+        info: AuditInfo = registry.find("audit", audit).info
     except (PlanError, PluginError):
         return None
-    return info.risk
+    return info
 
 
 def _answer(

@@ -1,12 +1,10 @@
 """A limit on a measurement, and what one gate decides: one pure function, and the words for its result."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 from synth_audit.findings.measurement import Measurement, MeasurementId, format_number, read_scoped
 from synth_audit.findings.verdict import Result
@@ -94,7 +92,7 @@ class Limit:
             raise ValueError(f"`bound` must be {self.pessimistic_end}, value or pessimistic for this limit")
 
     @classmethod
-    def read(cls, name: object, scope: object = "", **others: Any) -> Limit:
+    def read(cls, name: object, scope: object = "", **others: Any) -> Self:
         """The limit on a measurement that a suite names.
 
         Args:
@@ -173,7 +171,7 @@ class Row:
     worse: str | None = None
 
     @classmethod
-    def of(cls, m: Measurement) -> Row:
+    def of(cls, m: Measurement) -> Self:
         """The row of a measurement, about which nothing is known but itself."""
         i = m.interval
         low, high, level = (float(i.low), float(i.high), float(i.level)) if i else (None, None, None)
@@ -202,7 +200,7 @@ class Decision:
     unusable: str = ""
 
     @classmethod
-    def of_nothing(cls, measurement: MeasurementId, why: str, row: Row | None = None) -> Decision:
+    def of_nothing(cls, measurement: MeasurementId, why: str, row: Row | None = None) -> Self:
         """Insufficient evidence, since the number cannot be used or there is none."""
         where = f"{measurement.name}{in_brackets(measurement)}"
         words = lacking.DECIDES_NOTHING.format(where=where, why=why)

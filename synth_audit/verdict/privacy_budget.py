@@ -1,10 +1,8 @@
 """The gates of a plan with a privacy budget, and what was proved of a release's cost."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from synth_audit import registry
 from synth_audit.dp.accountant import NO_GUARANTEE, PrivacyAccount
@@ -42,7 +40,7 @@ class Promise:
     account: PrivacyAccount
 
     @classmethod
-    def of(cls, plan: Mapping[str, Any], account: PrivacyAccount) -> Promise | None:
+    def of(cls, plan: Mapping[str, Any], account: PrivacyAccount) -> Self | None:
         """Of a plan as plain values; None when it declares no budget."""
         declared = plan.get("privacy")
         if not declared:

@@ -262,7 +262,7 @@ def _declared(measurement: MeasurementId, where: str) -> tuple[list[str], list[s
         "`synth-audit list` shows every audit",
     )
     try:
-        info = cast(AuditInfo, getattr(known[audit].load(), "info"))  # noqa: B009  (class variable)
+        info: AuditInfo = known[audit].info
     except PluginError as error:
         raise GateError(
             f"the audit {audit!r} of the measurement {measurement.name!r} does not load",

@@ -10,11 +10,10 @@ import pyarrow as pa
 import pytest
 from threadpoolctl import threadpool_limits
 
-from synth_audit.audits._targets import most_advantage
 from synth_audit.audits.privacy.attribute_attack import AttributeAttack
 from synth_audit.audits.privacy.attribute_game import AttributeGame
 from synth_audit.dp.accountant import FitTerms
-from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.dp.guarantee import Budget, Unit, most_advantage
 from synth_audit.errors import NotApplicable, PluginError
 from synth_audit.execution.context import Cache, RunContext
 from synth_audit.generators.independent import Independent

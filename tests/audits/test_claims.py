@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from synth_audit.audits._targets import most_advantage, most_found, of_replacing
 from synth_audit.audits.privacy.one_run.claims import (
     LARGEST,
     ClaimRule,
@@ -22,6 +21,7 @@ from synth_audit.audits.privacy.one_run.claims import (
     refuted_by,
     wallenius_tail,
 )
+from synth_audit.dp.guarantee import most_advantage, most_found, of_replacing
 
 ALPHA = 0.05
 REDRAWS = 1_000

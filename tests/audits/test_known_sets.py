@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from synth_audit.audits._targets import different_people
+from synth_audit.audits._shared import different_people
 from synth_audit.audits.privacy._secrets import (
     AskedPeople,
     Attacks,

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits._targets import most_found
 from synth_audit.audits.privacy.membership_game import (
     FEWEST_GAMES,
     KINDS,
@@ -29,7 +28,7 @@ from synth_audit.audits.privacy.membership_game.shadow_game import (
     outlier_columns,
 )
 from synth_audit.dp.accountant import FitTerms
-from synth_audit.dp.guarantee import Budget, Unit
+from synth_audit.dp.guarantee import Budget, Unit, most_found
 from synth_audit.errors import DataError, NotApplicable, PluginError
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.execution.context import Cache, RunContext

@@ -13,7 +13,7 @@ from synth_audit.audits.privacy._attribute_secrets import column_coding
 from synth_audit.encode.cells import anchored_cells, column_grouping
 from synth_audit.encode.codes import Vocabulary, by_frequency, codes
 from synth_audit.encode.encoded import Encoded, centre_and_scale
-from synth_audit.encode.ranks import order_by_response
+from synth_audit.encode.scales import order_by_response
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table

@@ -11,7 +11,7 @@ from synth_audit.audits.privacy._attribute_secrets import column_coding
 from synth_audit.audits.privacy._secrets import column_secret
 from synth_audit.audits.utility._prediction_task import as_predictor, as_target
 from synth_audit.encode.cells import anchored_cells, column_grouping
-from synth_audit.encode.ranks import rank_scale
+from synth_audit.encode.scales import rank_scale
 from synth_audit.encode.univariate import column_margin, outlying_rows, univariate
 from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.table.schema import nominal, quantitative

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit import registry
-from synth_audit.encode.kinds import number_kind
+from synth_audit.column_kinds import number_kind
 from synth_audit.errors import PlanError, PluginError
 from synth_audit.execution.context import RunContext
 from synth_audit.plan.plan import plan_schema
@@ -154,7 +154,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from synth_audit.table.kind import KindInfo
-from synth_audit.encode.kinds._labels import TextLabels
+from synth_audit.column_kinds._bases import TextLabels
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.table.kind import KindInfo
-from synth_audit.encode.kinds._numbers import Numbers
+from synth_audit.column_kinds._bases import Numbers
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class Share(Numbers):
 @pytest.fixture
 def one_more(tmp_path, monkeypatch):
     """A file put beside the others, and nothing else; then one of numbers."""
-    from synth_audit.encode import kinds as room
+    from synth_audit import column_kinds as room
 
     (tmp_path / "postcode.py").write_text(NEW)
     (tmp_path / "share.py").write_text(SHARE)
@@ -213,7 +213,7 @@ def one_more(tmp_path, monkeypatch):
     yield
     registry._built_in.cache_clear()
     for name in ("postcode", "share"):
-        sys.modules.pop(f"synth_audit.encode.kinds.{name}", None)
+        sys.modules.pop(f"synth_audit.column_kinds.{name}", None)
 
 
 @pytest.mark.usefixtures("one_more")
@@ -290,7 +290,7 @@ def test_an_unknown_kind_is_refused_with_those_there_are():
 
 
 def test_a_kind_registered_under_another_name_than_its_file_s_is_found_again(monkeypatch):
-    point = EntryPoint("money", "synth_audit.encode.kinds.continuous:Continuous", "synth_audit.kinds")
+    point = EntryPoint("money", "synth_audit.column_kinds.continuous:Continuous", "synth_audit.kinds")
     monkeypatch.setattr(registry, "_entry_points", lambda room: (point,) if room == "kind" else ())
     schema = infer_schema(pa.table({"x": [0.5, 1.5, 2.5]}), {"x": ColumnSpec(kind="money")})
     assert str(schema["x"].kind) == "money"

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits._targets import drawn
+from synth_audit.audits._shared import drawn
 from synth_audit.audits.privacy.linkability import Linkability
 from synth_audit.examination.audit_runner import run_audits
 from synth_audit.examination.examine import seed_of_draws

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from synth_audit.generators._deep import training
+from synth_audit.generators._deep import private_gradient as gradients
 from synth_audit.generators._deep.diffusion import row_losses
 from synth_audit.generators._deep.networks import ResidualNet
-from synth_audit.generators._deep.training import (
+from synth_audit.generators._deep.private_gradient import (
     NORMALISER,
     GradientNoise,
     mean_gradient,
@@ -85,7 +85,7 @@ def test_the_gradient_of_a_linear_layer_is_what_opacus_has(case):
 def test_no_row_weighs_more_than_the_clipping_norm(case, target, clip, some, monkeypatch):
     network, rows, added = case
     if some:
-        monkeypatch.setattr(training, "_ROWS", 4)
+        monkeypatch.setattr(gradients, "_ROWS", 4)
     silence = GradientNoise(clip, 1.0, lambda scale, shape: np.zeros(shape))
     expected = {k: torch.zeros_like(w) for k, w in network.named_parameters()}
     for gradient in one_by_one(network, target, rows, added):

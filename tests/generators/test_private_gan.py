@@ -10,7 +10,7 @@ import torch
 
 from synth_audit.generators._deep.gan import activated, pair_losses, settled
 from synth_audit.generators._deep.networks import AskedNet, Critic
-from synth_audit.generators._deep.training import NORMALISER, GradientNoise, private_gradient
+from synth_audit.generators._deep.private_gradient import NORMALISER, GradientNoise, private_gradient
 from synth_audit.generators._deep.transforms import RowLayout
 from synth_audit.generators.dp_auto_gan import DpAutoGan, rebuilding_losses
 

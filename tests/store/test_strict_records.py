@@ -13,7 +13,8 @@ import pytest
 from synth_audit.errors import DataError
 from synth_audit.findings.measurement import MeasurementId, Series
 from synth_audit.store.evidence import SplitRecord, SyntheticRecord
-from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number, parse_frontier
+from synth_audit.store.records import parse_strict
+from synth_audit.studies.frontier import CandidateResult, FrontierRecord, Number
 
 FREE = {"config", "generator.config", "varied", "settings"}
 """Mappings whose keys are names that others gave."""
@@ -95,9 +96,9 @@ def test_the_record_of_a_sweep(build):
         real_correlations=NO_CORRELATIONS,
     )
     text = record.to_json()
-    assert parse_frontier(text) == record
+    assert parse_strict(FrontierRecord, text.encode()) == record
     changed = [(name, other) for name, other in broken(text) if name != "generator"]
     assert {"", "candidates", "privacy"} <= {name for name, _ in changed}
     for _, other in changed:
         with pytest.raises(ValueError, match=r"(?i)unexpected|permitted|twice"):
-            parse_frontier(other)
+            parse_strict(FrontierRecord, other.encode())

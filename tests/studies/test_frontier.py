@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from synth_audit.errors import DataError
 from synth_audit.findings.measurement import BOX_LINES, MeasurementId, Series
+from synth_audit.store.records import parse_strict
 from synth_audit.studies.frontier import (
     CandidateResult,
     Correlations,
@@ -18,7 +19,6 @@ from synth_audit.studies.frontier import (
     GateOutcome,
     Number,
     choose,
-    parse_frontier,
     read_frontier,
     scored,
 )
@@ -194,7 +194,7 @@ def test_the_file_gives_the_record_back(tmp_path):
         assert back.to_json() == one.to_json()
         assert back.digest == one.digest
     assert read_frontier(path).candidates[1].gates[0].title == "G"
-    assert parse_frontier(whole.to_json()) == whole
+    assert parse_strict(FrontierRecord, whole.to_json().encode()) == whole
     assert whole.best == whole.candidates[0]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.encode.kinds._labels import TextLabels
+from synth_audit.column_kinds._bases import TextLabels
 from synth_audit.errors import DataError, PlanError
 from synth_audit.table.arrow import labels_of
 from synth_audit.table.kind import kind_named

@@ -37,13 +37,14 @@ PLAIN = {
 
 
 class BrokenRef:
-    def load(self):
+    @property
+    def info(self):
         raise PluginError("audit plug-in 'broken' does not import")
 
 
 def ref(*quantities, family="privacy"):
     info = SimpleNamespace(quantities=[SimpleNamespace(name=q) for q in quantities])
-    return SimpleNamespace(load=lambda: SimpleNamespace(info=info), family=family)
+    return SimpleNamespace(info=info, family=family)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,5 @@
 """Columns of several tables as shared cells and sorted samples, and the distances between them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Bools, Codes, Floats
+from synth_audit.column_kinds import number_kind
 from synth_audit.encode.codes import codes
-from synth_audit.encode.kinds import number_kind
 from synth_audit.findings.measurement import Interval
 from synth_audit.stats.distributions import SortedNumbers, cell_codes, tellable_cells
 from synth_audit.stats.proportions import NOTHING_SEEN
@@ -178,7 +176,7 @@ class SortedPair:
     gaps: Floats
 
     @classmethod
-    def of(cls, first: SortedNumbers, second: SortedNumbers) -> SortedPair:
+    def of(cls, first: SortedNumbers, second: SortedNumbers) -> "SortedPair":
         """Merge them."""
         n, m = len(first.values), len(second.values)
         both = np.concatenate([first.values, second.values])
@@ -310,7 +308,7 @@ class Resamples:
     times: Floats
 
     @classmethod
-    def of(cls, n: int, n_draws: int, rng: np.random.Generator) -> Resamples:
+    def of(cls, n: int, n_draws: int, rng: np.random.Generator) -> "Resamples":
         """Draw ``n_draws`` resamples of n rows."""
         groups = min(n, GROUPS)
         times = rng.multinomial(groups, np.full(groups, 1 / groups), size=n_draws)

@@ -1,15 +1,13 @@
 """Associations of column pairs: are they the same in the release as in the real table?"""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.audits._declarations import at_least, descriptive, distance
+from synth_audit.audits._shared import at_least, descriptive, distance
 from synth_audit.audits.fidelity._reference import measured, sampling_note
 from synth_audit.encode.cells import ColumnCells, readable_pairs, told_pairs
 from synth_audit.errors import NotApplicable
@@ -216,7 +214,7 @@ class Jackknifed:
     deviations: Floats
 
     @classmethod
-    def of(cls, *variants: Floats) -> Jackknifed:
+    def of(cls, *variants: Floats) -> Self:
         """From the replicates of a measure, shape (1 + g, d, d), the first variant being the measure.
 
         A corrected measure stands still at 0 while noise moves the plain one, so the plain one's noise counts
@@ -244,7 +242,7 @@ class AssociationMatrices:
     information: Jackknifed
 
     @classmethod
-    def of(cls, rows: kernel.JackknifeRows, numeric: Bools) -> AssociationMatrices:
+    def of(cls, rows: kernel.JackknifeRows, numeric: Bools) -> Self:
         """Measure all pairs of columns."""
         counts = kernel.contingency(rows)
         shares = kernel.variance_shares(rows, np.flatnonzero(~numeric))

@@ -1,17 +1,15 @@
 """Rules that the plan declares: how often does the release break what real rows obey?"""
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Labels
-from synth_audit.audits._declarations import descriptive
+from synth_audit.audits._shared import descriptive
 from synth_audit.audits.fidelity._reference import Found, measured
 from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
@@ -124,7 +122,7 @@ class Question:
     unseen: Bools | None = None
 
     @classmethod
-    def of(cls, operands: Sequence[Floats | Labels], fails: Any) -> Question:
+    def of(cls, operands: Sequence[Floats | Labels], fails: Any) -> Self:
         """Rows that lack none of the operands, shape (n,) each, and those of them that fail."""
         from pandas import isna  # here, since a code location must not load it
 
@@ -197,7 +195,7 @@ class _Habits:
     most: Codes
 
     @classmethod
-    def of(cls, groups: Codes, values: Codes, known: Bools, others: Sequence[Codes] = ()) -> _Habits:
+    def of(cls, groups: Codes, values: Codes, known: Bools, others: Sequence[Codes] = ()) -> Self:
         """Of the known rows of train, shape (n,) each.
 
         Args:
@@ -253,7 +251,7 @@ class _Tallies:
     n_rows: int
 
     @classmethod
-    def of(cls, rules: Sequence[Rule], table: Table, train: Table) -> _Tallies:
+    def of(cls, rules: Sequence[Rule], table: Table, train: Table) -> Self:
         broken, unseen = {}, {}
         asked_any, broken_any = np.zeros((2, table.n_rows), dtype=bool)
         for rule in rules:

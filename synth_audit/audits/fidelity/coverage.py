@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.audits._declarations import at_least, merit, some_of
+from synth_audit.audits._shared import at_least, merit, some_of
 from synth_audit.audits.fidelity._reference import Found, measured_together, sampling_note
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.encode.encoded import Encoded

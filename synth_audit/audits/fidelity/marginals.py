@@ -1,17 +1,15 @@
 """Column by column: does the release have the same values in the same proportions?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from synth_audit.arrays import Floats
-from synth_audit.audits._declarations import at_least, descriptive, distance
+from synth_audit.audits._shared import at_least, descriptive, distance
 from synth_audit.audits.fidelity import _shared_cells as dist
 from synth_audit.audits.fidelity._reference import Found, measured_together
 from synth_audit.audits.fidelity._shared_cells import SharedCells, SortedPair, shared_cells, tellable
@@ -184,7 +182,7 @@ class ResampledTables:
     drawn: tuple[dist.Resamples, ...]
 
     @classmethod
-    def of(cls, subject: Subject, tables: Sequence[Table], n_draws: int, seed: int) -> ResampledTables:
+    def of(cls, subject: Subject, tables: Sequence[Table], n_draws: int, seed: int) -> Self:
         """Draw the resamples: of train and one table after the other, each from the same seed."""
         drawn = []
         for table in tables:

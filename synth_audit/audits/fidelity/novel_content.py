@@ -3,22 +3,20 @@
 Labels, spellings, finer digits and far numbers, column by column, beside as many as fresh rows would bring.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes, Floats
-from synth_audit.audits._declarations import descriptive
+from synth_audit.audits._shared import descriptive
+from synth_audit.column_kinds import number_kind
+from synth_audit.column_kinds._bases import is_single
 from synth_audit.encode.codes import distinct_labels, per_label
-from synth_audit.encode.kinds import number_kind
-from synth_audit.encode.kinds._numbers import is_single
 from synth_audit.encode.texts import Reading, greatest_similarity
 from synth_audit.execution.context import RunContext
 from synth_audit.findings.measurement import Findings
@@ -247,7 +245,7 @@ class _Release:
     n_train: int
 
     @classmethod
-    def of(cls, subject: Subject) -> _Release:
+    def of(cls, subject: Subject) -> Self:
         train, made = subject.train, subject.synthetic
         entities = _entities(train)
         found = {
@@ -403,7 +401,7 @@ class FinestDigits:
     finest: ValueGrid
 
     @classmethod
-    def of(cls, train: Floats, resolution: Resolution, *, single: bool = False) -> FinestDigits | None:
+    def of(cls, train: Floats, resolution: Resolution, *, single: bool = False) -> Self | None:
         """The coarsest power of ten, or the resolution's own whole step, that all numbers are multiples of.
 
         Args:

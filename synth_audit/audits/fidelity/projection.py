@@ -1,18 +1,16 @@
 """Do the directions in which real rows vary most look the same in the release?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Counts, Floats, Positions
-from synth_audit.audits._declarations import at_least, distance
+from synth_audit.audits._shared import at_least, distance
 from synth_audit.audits.fidelity._reference import Compare, Found, measured, sampled, sampling_note
 from synth_audit.encode.codes import Vocabulary, labels_that_fit, most_frequent
 from synth_audit.encode.encoded import centre_and_scale, varies
@@ -127,7 +125,7 @@ class Moments:
     second: Floats
 
     @classmethod
-    def of(cls, rows: CoordinateRows, rng: np.random.Generator) -> Moments:
+    def of(cls, rows: CoordinateRows, rng: np.random.Generator) -> Self:
         """Of random groups of equal size, of which there are as many as rows or memory allow."""
         width = len(rows.weights) - 1
         n_groups = min(len(rows), _MOST_GROUPS, max(_FEWEST_GROUPS, _BUDGET // max(1, width**2)))
@@ -180,7 +178,7 @@ class Spectrum:
     first: Floats
 
     @classmethod
-    def of(cls, covariance: Floats) -> Spectrum:
+    def of(cls, covariance: Floats) -> Self:
         """By eigendecomposition of a covariance or correlation matrix, shape (d, d)."""
         values, vectors = np.linalg.eigh(covariance)
         values = np.maximum(values[::-1], 0.0)
@@ -321,7 +319,7 @@ class StandardisedCoordinates:
     owners: tuple[str, ...]
 
     @classmethod
-    def of(cls, tables: Sequence[Table], columns: Sequence[Column], most: int) -> StandardisedCoordinates:
+    def of(cls, tables: Sequence[Table], columns: Sequence[Column], most: int) -> Self:
         """Anchored on the first of the tables; the others only say which coordinates are needed.
 
         Args:

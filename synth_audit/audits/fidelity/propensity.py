@@ -1,16 +1,14 @@
 """Can a model tell the release's rows from real ones?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.audits._declarations import at_least, descriptive
+from synth_audit.audits._shared import at_least, descriptive
 from synth_audit.audits.fidelity._reference import Found, measured, sampling_note
 from synth_audit.encode.codes import by_frequency, codes, labels_that_fit
 from synth_audit.errors import NotApplicable
@@ -107,7 +105,7 @@ class PropensityFit:
     axes: Floats
 
     @classmethod
-    def of(cls, design: Floats, second: Bools) -> PropensityFit:
+    def of(cls, design: Floats, second: Bools) -> Self:
         """Fit ``logit P(second) = β₀ + βᵀx`` by maximum likelihood.
 
         Directions in which the design does not vary are left out, so that collinear terms count once. With
@@ -215,7 +213,7 @@ def _by_frequency(tables: Sequence[Table], column: Column) -> Codes:
     return by_frequency([joint], joint)[0]
 
 
-def tree_features(tables: Sequence[Table], columns: Sequence[Column]) -> TreeFeatures:
+def tree_features(tables: Sequence[Table], columns: Sequence[Column]) -> "TreeFeatures":
     """Numbers by their rank, since trees see nothing else; labels by their frequency."""
     bins = min(MOST_BINS, max(2 * SMALLEST_LEAF, sum(t.n_rows for t in tables) // SMALLEST_LEAF))
     values, discrete = [], []

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.audits._targets import named_or_sensitive
+from synth_audit.audits._shared import named_or_sensitive
+from synth_audit.column_kinds import number_kind
 from synth_audit.encode.codes import Vocabulary
-from synth_audit.encode.kinds import number_kind
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.seeds import child_rng
 from synth_audit.findings.measurement import Measurement, Quantity

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.encode import robust_scale
+from synth_audit.encode import scales
 from synth_audit.encode.encoded import AnchoredPart, Encoded, ScaledNumbers, SharedLabels, Vectors
 from synth_audit.neighbours.coordinates import drawn_in, smallest_type
 from synth_audit.table.schema import Column
@@ -101,10 +101,10 @@ class KnownColumn:
         """
         kind = what.copy()
         if codes is not None:
-            unread = (what == robust_scale.MISSING) & (codes >= 0)
+            unread = (what == scales.MISSING) & (codes >= 0)
             kind[unread] = what.max(initial=0) + 1 + codes[unread]
         found, cells = _dense(kind)
-        guesses = np.where(found == robust_scale.MISSING, np.nan, found * SECRET_STEP)
+        guesses = np.where(found == scales.MISSING, np.nan, found * SECRET_STEP)
         level, rank = _dense(drawn_in(numbers, far=1.0))
         return cls(name, cells, rank[:, None], (level,), cells, guesses, counted=True)
 

@@ -1,7 +1,5 @@
 """Guesses at secrets: the people attacked, the columns an adversary knows, and the success of guesses."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +9,7 @@ from typing import Any, Literal, Self, TypeAlias, TypeVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.audits._targets import FEWEST_GUESSES, different_people, drawn, random_places
+from synth_audit.audits._shared import FEWEST_GUESSES, different_people, drawn, random_places
 from synth_audit.audits.privacy._known_columns import (
     SECRET_STEP,
     KnownColumn,
@@ -20,16 +18,16 @@ from synth_audit.audits.privacy._known_columns import (
     known_columns,
     strongest_pairs,
 )
+from synth_audit.column_kinds import number_kind
 from synth_audit.encode.codes import codes
 from synth_audit.encode.encoded import Encoded
-from synth_audit.encode.kinds import number_kind
 from synth_audit.findings import measurement
 from synth_audit.neighbours.coordinates import MISSING
 from synth_audit.neighbours.gower import Mixed
 from synth_audit.neighbours.search import nearest_k
 from synth_audit.plugins.audit import Subject
 from synth_audit.stats.attack_success import risk
-from synth_audit.stats.cross_fitting import CAUTION, ClaimTable, held_out_excess
+from synth_audit.stats.cross_fitting import CAUTION, SECOND_PART, ClaimTable, held_out_excess
 from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table
@@ -79,7 +77,7 @@ class AskedPeople:
     def drawn(cls, subject: Subject, most: int, rng: np.random.Generator) -> Self:
         """At most so many different people of either side, each side halved at random."""
         chosen = [different_people(table, most, rng) for table in subject.real]
-        halves = [rng.permutation(len(rows)) < len(rows) // 2 for rows in chosen]
+        halves = [rng.permutation(len(rows)) < int(SECOND_PART * len(rows)) for rows in chosen]
         return cls(chosen[0], chosen[1], np.concatenate(halves))
 
     @property
@@ -321,7 +319,7 @@ class KnownRows:
     @classmethod
     def of(
         cls, subject: Subject, columns: Sequence[Column], chosen: Sequence[Positions | None] = (None, None)
-    ) -> KnownRows:
+    ) -> Self:
         """Encode the release and real rows, anchored on all real rows.
 
         Args:
@@ -448,7 +446,7 @@ class GuessTolerance:
     median: float
 
     @classmethod
-    def from_train(cls, values: Floats, tolerance: float) -> GuessTolerance:
+    def from_train(cls, values: Floats, tolerance: float) -> Self:
         """Measure the present values of train, shape (n,), at least one of them."""
         known = values[~np.isnan(values)]
         ends = (np.quantile(known, [tail, 1 - tail], method="nearest") for tail in _CENTRES)

@@ -1,16 +1,14 @@
 """The attribute attack: how much of what ties a secret to other columns does this release hand on?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats
-from synth_audit.audits._declarations import different
+from synth_audit.audits._shared import different
 from synth_audit.audits.privacy import _attribute_secrets as attributes
 from synth_audit.encode.cells import AnchoredCells, column_grouping
 from synth_audit.encode.codes import Vocabulary
@@ -25,6 +23,7 @@ from synth_audit.stats.resampling import critical_value, enough_draws, normal_in
 from synth_audit.table.table import Table
 
 Test = tuple[int, int, float]
+"""Of a part of an attack: degrees of freedom used and free, and the p-value up to which it is believed."""
 
 BINS = 8
 """Quantile bins of a number: enough to follow a bend, with rows enough in each."""
@@ -70,7 +69,7 @@ class Attack:
     tests: tuple[Test, ...]
 
     @classmethod
-    def learnt(cls, rows: attributes.SecretRows, sizes: Sequence[int] = ()) -> Attack:
+    def learnt(cls, rows: attributes.SecretRows, sizes: Sequence[int] = ()) -> Self:
         """Learn from rows.
 
         Guesses from chance coefficients correlate with the truth by anything, either way: many sets even that
@@ -104,7 +103,7 @@ class Attack:
         """What is believed: 0 for the line, and 1 + j for each column used."""
         return frozenset([0] * bool(np.any(self.line)) + [1 + j for j in self.used])
 
-    def not_in(self, other: Attack) -> tuple[Test, ...]:
+    def not_in(self, other: "Attack") -> tuple[Test, ...]:
         """The tests by which this attack does not believe what another does."""
         return tuple(self.tests[part] for part in sorted(other.parts - self.parts))
 
@@ -265,7 +264,7 @@ class SecretFinding:
     @classmethod
     def of(
         cls, subject: Subject, design: attributes.DesignMatrix, secret: attributes.Secret, seed: int
-    ) -> SecretFinding:
+    ) -> Self:
         """Score on control, or on train where there is none worth it."""
         linear = attributes.associated(subject, design, secret, seed)
         if not all(c.kind.finite(subject.synthetic.column(c.name)) for c in subject.features):

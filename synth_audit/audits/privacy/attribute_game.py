@@ -1,21 +1,25 @@
 """The attribute game: how much of what ties a secret to other columns does the generator hand on?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.audits._declarations import at_least, descriptive, different, excess_over_control, share
-from synth_audit.audits._targets import AttackerLimit, most_advantage, most_isolated
+from synth_audit.audits._shared import (
+    at_least,
+    descriptive,
+    different,
+    excess_over_control,
+    most_isolated,
+    share,
+)
 from synth_audit.audits.privacy import _attribute_secrets as attributes
 from synth_audit.audits.privacy._attribute_secrets import Secret, SecretRows
-from synth_audit.dp.guarantee import PrivacyGuarantee
+from synth_audit.dp.guarantee import AttackerLimit, PrivacyGuarantee, most_advantage
 from synth_audit.encode.univariate import outlying_rows
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.executor import single_threaded_algebra
@@ -116,7 +120,7 @@ class FittedAttack:
     singular: bool
 
     @classmethod
-    def learnt(cls, rows: SecretRows, secret: Secret, rng: np.random.Generator | None = None) -> FittedAttack:
+    def learnt(cls, rows: SecretRows, secret: Secret, rng: np.random.Generator | None = None) -> Self:
         """Regress the secret in rows standardised by one another, and a copy that ``rng`` shuffled, on its
         predictors."""
         known, answers = rows.known, [rows.answers]

@@ -1,18 +1,16 @@
 """Copies of training rows in the release, beside the natural rate of duplicates."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes, Codes32, Floats
-from synth_audit.audits._declarations import descriptive, excess_over_control, risk_over_control
+from synth_audit.audits._shared import descriptive, excess_over_control, risk_over_control
 from synth_audit.audits.privacy._secrets import exposure
 from synth_audit.encode.codes import split_rows
 from synth_audit.encode.encoded import Encoded
@@ -168,7 +166,7 @@ class EqualRows:
     unit: float = 1.0
 
     @classmethod
-    def of(cls, groups: Sequence[Codes], rows: Encoded) -> EqualRows:
+    def of(cls, groups: Sequence[Codes], rows: Encoded) -> Self:
         """Every match counts the same."""
         train, synthetic, control = groups
         weights = np.ones(1 + max(int(g.max(initial=-1)) for g in groups))
@@ -185,7 +183,7 @@ class EqualRows:
         hit = self.weights[self.control[np.isin(self.control, self.train)]]
         return float(np.sqrt(np.square(hit).sum() + 1) / (self.sizes[1] * self.unit))
 
-    def weighted(self, rows: Encoded, columns: Sequence[Column]) -> EqualRows:
+    def weighted(self, rows: Encoded, columns: Sequence[Column]) -> "EqualRows":
         """Weights ``w = c / (c + λ)``, by which a match counts as it is likely to be a copy.
 
         λ is how many rows equal to a real one a release of strangers would hold by chance

@@ -1,7 +1,5 @@
 """Inference: does the release tell an unknown attribute of a person of whom other attributes are known?"""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from synth_audit.arrays import Codes, Floats, Floats32, Positions
-from synth_audit.audits import _declarations as declare
-from synth_audit.audits._targets import drawn, named, named_or_sensitive, random_places
+from synth_audit.audits import _shared as declare
+from synth_audit.audits._shared import drawn, named, named_or_sensitive, random_places
 from synth_audit.audits.privacy import _secrets as secrecy
 from synth_audit.encode.codes import codes
 from synth_audit.errors import NotApplicable
@@ -309,7 +307,7 @@ class Inference:
         return secrecy.Attacks(people), list(zip(sets, nearest, strict=True)), told
 
     def _without_release(
-        self, known: secrecy.KnownRows, question: SecretQuestion, level: float
+        self, known: secrecy.KnownRows, question: "SecretQuestion", level: float
     ) -> Iterator[measurement.Measurement]:
         """What attackers guess at the train rows who have control rows and no release."""
         judge, control, learnt = question.judge, question.real[1], question.learnt
@@ -332,7 +330,7 @@ class Inference:
             yield secrecy.success_rate(quantity, tally, self.n_attacks, level, column=question.name)
 
     def _by_model(
-        self, known: secrecy.KnownRows, question: SecretQuestion, level: float, rng: np.random.Generator
+        self, known: secrecy.KnownRows, question: "SecretQuestion", level: float, rng: np.random.Generator
     ) -> Iterator[measurement.Measurement]:
         """Guesses of a model of the release at the same records; none where the release lacks the secret."""
         truth = question.truth(question.chosen)
@@ -389,7 +387,7 @@ def _joint_sets(
 
 
 def _guess_by_sets(
-    question: SecretQuestion,
+    question: "SecretQuestion",
     secret: int,
     attacks: secrecy.Attacks,
     sets: Sequence[tuple[secrecy.Knowledge, Positions]],

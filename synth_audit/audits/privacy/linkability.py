@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools
-from synth_audit.audits import _declarations as declare
-from synth_audit.audits._targets import drawn, named
+from synth_audit.audits import _shared as declare
+from synth_audit.audits._shared import drawn, named
 from synth_audit.audits.privacy import _secrets as secrecy
 from synth_audit.encode.codes import codes
 from synth_audit.encode.encoded import varies

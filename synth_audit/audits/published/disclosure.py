@@ -7,8 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes
-from synth_audit.audits._declarations import at_least, descriptive, different
-from synth_audit.audits._targets import named
+from synth_audit.audits._shared import at_least, descriptive, different, named
 from synth_audit.encode.cells import column_grouping
 from synth_audit.encode.codes import codes
 from synth_audit.errors import NotApplicable

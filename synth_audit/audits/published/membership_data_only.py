@@ -7,8 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Floats, Floats32, Positions
-from synth_audit.audits._declarations import at_least
-from synth_audit.audits._targets import different_people, drawn
+from synth_audit.audits._shared import at_least, different_people, drawn
 from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext

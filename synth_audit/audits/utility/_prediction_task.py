@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Codes, Counts8, Floats, Integers, Positions, Target
+from synth_audit.column_kinds import number_kind
 from synth_audit.encode.codes import by_frequency, codes, split_rows
 from synth_audit.encode.encoded import Encoded
-from synth_audit.encode.kinds import number_kind
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.executor import single_threaded
 from synth_audit.execution.seeds import as_int_seed

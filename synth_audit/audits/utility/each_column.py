@@ -1,14 +1,12 @@
 """Each column in turn as a target: does the release keep what the other columns say of it?"""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from synth_audit.audits._declarations import at_least
+from synth_audit.audits._shared import at_least
 from synth_audit.audits.utility import _prediction_task as tasks
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
@@ -93,7 +91,7 @@ class EachColumn:
         note = f"Columns that real rows hardly predict from the others do not count: {left}."
         return Findings(_measured(lost, counted, subject.level), (), (note,) if left else ())
 
-    def _lost(self, subject: Subject, column: Column, rng: np.random.Generator) -> _ColumnLoss:
+    def _lost(self, subject: Subject, column: Column, rng: np.random.Generator) -> "_ColumnLoss":
         """What is lost in predicting a column."""
         task = tasks.prepare(subject, self.most_rows, 1, rng, column)
         score = tasks.one_against_rest_auroc if task.n_classes else tasks.r_squared

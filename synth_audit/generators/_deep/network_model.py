@@ -1,8 +1,6 @@
 """Rows as vectors that a network learns and draws: how generators by networks are fitted, and the model."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, TypeGuard
@@ -13,7 +11,8 @@ from synth_audit.arrays import Floats, Floats32, Positions
 from synth_audit.encode.univariate import number_domain
 from synth_audit.execution.context import one_thread, torch_device
 from synth_audit.generators._deep import torch
-from synth_audit.generators._deep.training import GradientNoise, Kept, Resumption, Training
+from synth_audit.generators._deep.private_gradient import GradientNoise
+from synth_audit.generators._deep.training import Kept, Resumption, ShuffledBatches, Training, steps_of_epochs
 from synth_audit.generators._deep.transforms import (
     ColumnTransform,
     LabelTransform,
@@ -34,9 +33,6 @@ OfNumbers = Callable[[str, Floats, Bounds], ColumnTransform]
 """How a column of numbers is read: from name, values (NaN where missing) and ends, which differ."""
 
 NO_NOISE = "the networks are trained on the rows without clipping and noise"
-
-_STEPS_EACH, _FEWEST_SEEN = 8, 50
-"""Steps that an epoch has at least, where so many rows are in each batch."""
 
 _DRAWN = 40_000
 """Rows that are drawn to see how far margins are off."""
@@ -89,7 +85,7 @@ class Transformer:
         """Whether :meth:`calibrated` would change anything."""
         return any(map(_known, self.columns))
 
-    def calibrated(self, vectors: Floats32) -> Transformer:
+    def calibrated(self, vectors: Floats32) -> "Transformer":
         """One that decodes vectors like these, which a network drew, to the margins that are known."""
         calibrated = (
             column.calibrated(own) if _known(column) else column for column, own in self._own(vectors)
@@ -247,7 +243,7 @@ class NetworkGenerator(CheckedSettings):
         """``n`` row vectors, shape (n, width)."""
         raise NotImplementedError
 
-    def load(self, folder: Path) -> NetworkModel:
+    def load(self, folder: Path) -> "NetworkModel":
         """The model that was saved there."""
         transformer, weights = read_model(folder, tuple)
         return NetworkModel(transformer, weights, self)
@@ -265,7 +261,7 @@ class NetworkModel:
     weights: Weights = field(repr=False)
     generator: NetworkGenerator = field(repr=False)
 
-    def calibrated(self, rng: np.random.Generator) -> NetworkModel:
+    def calibrated(self, rng: np.random.Generator) -> "NetworkModel":
         """One whose rows have the margins that the transformer knows, as far as it knows any."""
         if not self.transformer.knows_margins:
             return self
@@ -422,33 +418,10 @@ class OpenNetwork(NetworkGenerator):
         transformer = on_train(train, self.of_numbers(rng))
         layout, size, steps = transformer.layout, min(self.batch, train.n_rows), self.all_steps
         if not steps:
-            size = min(size, max(_FEWEST_SEEN, train.n_rows // _STEPS_EACH))
-            steps = self.epochs * max(1, train.n_rows // size)
+            size, steps = steps_of_epochs(self.epochs, size, train.n_rows)
         weights: Weights = {}
         if layout.width:
             rows = RowsToLearn(context, transformer.encode(train, rng), layout, rng, device)
-            sample = _Shuffled(train.n_rows, size, rng)
+            sample = ShuffledBatches(train.n_rows, size, rng)
             weights = rows.training("train", steps, sample, order=sample).run(self.learn)
         return NetworkModel(transformer, weights, self)
-
-
-class _Shuffled:
-    """Batches of equal size; every row once before any a second time."""
-
-    def __init__(self, n: int, size: int, rng: np.random.Generator) -> None:
-        self.n, self.size, self.rng = n, size, rng
-        self.order, self.place = rng.permutation(n), 0
-
-    def state(self) -> dict[str, Any]:
-        """The order of rows, how many of them were drawn, and how many are at a time."""
-        return {"order": self.order, "place": self.place, "size": self.size}
-
-    def restore(self, state: Mapping[str, Positions]) -> None:
-        """Be as when ``state`` was taken."""
-        self.order, self.place = state["order"], int(state["place"])
-
-    def __call__(self) -> Positions:
-        if self.place + self.size > self.n:
-            self.order, self.place = self.rng.permutation(self.n), 0
-        self.place += self.size
-        return self.order[self.place - self.size : self.place]

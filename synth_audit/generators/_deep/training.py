@@ -1,4 +1,4 @@
-"""What every training shares: batches, clipped and noised gradients, steps, and going on after a stop."""
+"""What every training shares: epochs, batches, steps, and going on after a stop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,31 +14,16 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from synth_audit.arrays import Floats, Floats32, Positions
+from synth_audit.arrays import Floats32, Positions
 from synth_audit.errors import PluginError
 from synth_audit.execution.context import one_thread
 from synth_audit.files import replacing
-from synth_audit.generators._deep import functional, networks, nn, torch
+from synth_audit.generators._deep import networks, nn, torch
+from synth_audit.generators._deep import private_gradient as gradients
 from synth_audit.generators._deep.transforms import RowLayout, Weights
 
-_ROWS = 4096
-"""Rows at a time whose gradients are clipped."""
-
-
-_ROUNDING = 1e-5
-"""Of the terms of a squared norm in single precision: added, so that none is taken for smaller than it is."""
-
-
-NORMALISER = 1_000.0
-"""What a private sum is divided by. A constant, since the size of a batch is private; optimisers that rescale
-their steps, as Adam does, do not feel it."""
-
-
-RowLosses: TypeAlias = "Callable[..., torch.Tensor]"
-"""Losses of rows, shape (b,): called with what belongs to these rows, and runs the network on them."""
-
-
-Calls: TypeAlias = "dict[tuple[str, nn.Module], list[tuple[torch.Tensor, torch.Tensor]]]"
+_STEPS_EACH, _FEWEST_SEEN = 8, 50
+"""Steps that an epoch has at least, where so many rows are in each batch: with fewer, little is learnt."""
 
 _EVERY = 30.0
 """Seconds between two states that are kept."""
@@ -47,147 +31,6 @@ _EVERY = 30.0
 _DIGEST, _DONE, _SEAL = "digest", "done", "seal"
 
 Arrays: TypeAlias = Mapping[str, np.ndarray[Any, Any]]
-
-
-@dataclass(frozen=True)
-class GradientNoise:
-    """How gradients are protected.
-
-    Attributes:
-        clip: the largest L2 norm C that one row may contribute.
-        multiplier: standard deviation of the noise over ``clip``.
-        gaussian: draws noise of a scale and shape; never seeded.
-    """
-
-    clip: float
-    multiplier: float
-    gaussian: Callable[[float, tuple[int, ...]], Floats]
-
-
-@dataclass(frozen=True, eq=False)
-class _Meeting:
-    """One layer and all rows: inputs and gradients at outputs, shapes (b, t, in) and (b, t, out)."""
-
-    prefix: str  # of its weights' names
-    layer: nn.Module
-    given: torch.Tensor
-    slope: torch.Tensor
-
-    def squares(self) -> torch.Tensor:
-        """At least the squared norm of each row's gradient, shape (b,)."""
-        once = self.slope.sum(dim=1)  # of a bias
-        if isinstance(self.layer, nn.Linear):
-            products = torch.bmm(self.slope, self.slope.mT) * torch.bmm(self.given, self.given.mT)
-            size = products.sum(dim=(1, 2)) + _ROUNDING * products.abs().sum(dim=(1, 2))
-        else:
-            size = (self.slope * self.given).sum(dim=1).square().sum(dim=1)
-        return (1 + _ROUNDING) * (size + once.square().sum(dim=1))
-
-    def of(self, rows: torch.Tensor) -> _Meeting:
-        """Of some rows, by a mask of shape (b,)."""
-        return _Meeting(self.prefix, self.layer, self.given[rows], self.slope[rows])
-
-    def clipped(self, shares: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-        """By weight, the sum of the rows' gradients, each times its share."""
-        slope = self.slope * shares[:, None, None]
-        if isinstance(self.layer, nn.Linear):
-            yield f"{self.prefix}weight", slope.flatten(0, 1).T @ self.given.flatten(0, 1)
-        else:
-            yield f"{self.prefix}weight", (slope * self.given).sum(dim=(0, 1))
-        yield f"{self.prefix}bias", slope.sum(dim=(0, 1))
-
-
-def private_gradient(
-    network: nn.Module, losses: RowLosses, noise: GradientNoise, *rows: torch.Tensor
-) -> float:
-    """Set gradients to ``(Σ_i g_i · min(1, C / ‖g_i‖₂) + N(0, C² σ² I)) / constant`` over a Poisson sample.
-
-    ``g_i`` is the gradient of row i's loss over all weights together; one that is not finite counts as none,
-    since it would make the sum, and all that follows, no number. A batch without rows is noise alone.
-
-    Args:
-        network: linear layers and group normalisation with biases, and what has no weights; no row may touch
-            what is computed for another.
-        rows: what belongs to each row, shapes (b, …).
-
-    Returns:
-        The mean loss, NaN without rows; it is not protected.
-
-    Raises:
-        TypeError: another layer has weights.
-    """
-    total = {name: torch.zeros_like(w) for name, w in network.named_parameters()}
-    count, lost = len(rows[0]), 0.0
-    for start in range(0, count, _ROWS):
-        found, met = _met(network, losses, *(x[start : start + _ROWS] for x in rows))
-        norms = torch.stack([meeting.squares() for meeting in met]).sum(dim=0).sqrt()
-        if not bool((sound := norms.isfinite()).all()):
-            norms, met = norms[sound], [meeting.of(sound) for meeting in met]
-        shares = (noise.clip / norms.clamp(min=torch.finfo(norms.dtype).tiny)).clamp(max=1.0)
-        for meeting in met:
-            for name, gradient in meeting.clipped(shares):
-                total[name] += gradient
-        lost += float(found.sum())
-    for name, w in network.named_parameters():
-        drawn = noise.gaussian(noise.clip * noise.multiplier, tuple(w.shape))
-        drawn = torch.as_tensor(drawn, dtype=w.dtype, device=w.device)
-        w.grad = total[name].add_(drawn).div_(NORMALISER)
-    return lost / count if count else float("nan")
-
-
-def mean_gradient(network: nn.Module, losses: RowLosses, *rows: torch.Tensor) -> float:
-    """Set gradients to those of the mean loss of a batch, which is returned."""
-    loss = losses(*rows).mean()
-    network.zero_grad()
-    loss.backward()
-    return float(loss.detach())
-
-
-def _met(network: nn.Module, losses: RowLosses, *rows: torch.Tensor) -> tuple[torch.Tensor, list[_Meeting]]:
-    """Losses of the rows, and each layer as they met it, however often it was called."""
-    with _listening(network) as calls:
-        found = losses(*rows)
-    slopes = torch.autograd.grad(found.sum(), [out for outs in calls.values() for _, out in outs])
-    met, left = [], iter(slopes)
-    for (prefix, layer), seen in calls.items():
-        given = [x for x, _ in seen]
-        if isinstance(layer, nn.GroupNorm):  # its weights multiply what is normalised
-            given = [functional.group_norm(x, layer.num_groups, eps=layer.eps) for x in given]
-        given = [_places(x, len(found)) for x in given]
-        slope = [_places(next(left), len(found)) for _ in seen]
-        met.append(_Meeting(prefix, layer, torch.cat(given, dim=1), torch.cat(slope, dim=1)))
-    return found.detach(), met
-
-
-@contextmanager
-def _listening(network: nn.Module) -> Iterator[Calls]:
-    """Inputs and outputs of every layer with weights, in the order of calls."""
-    calls: Calls = {}
-    handles = []
-    for name, layer in network.named_modules():
-        if next(layer.parameters(recurse=False), None) is None:
-            continue
-        if not isinstance(layer, (nn.Linear, nn.GroupNorm)) or layer.bias is None:
-            raise TypeError(f"no clipped gradient is known for {type(layer).__name__}")
-
-        prefix = f"{name}." if name else ""
-
-        def note(
-            layer: nn.Module, given: tuple[torch.Tensor], out: torch.Tensor, prefix: str = prefix
-        ) -> None:
-            calls.setdefault((prefix, layer), []).append((given[0].detach(), out))
-
-        handles.append(layer.register_forward_hook(note))
-    try:
-        yield calls
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def _places(x: torch.Tensor, rows: int) -> torch.Tensor:
-    """Shape (rows, places, width) of what has shape (rows · places, width)."""
-    return x.reshape(rows, -1, x.shape[-1])
 
 
 @runtime_checkable
@@ -255,6 +98,38 @@ class Resumption:
                 kept_at = time.monotonic()
 
 
+def steps_of_epochs(epochs: int, batch: int, rows: int) -> tuple[int, int]:
+    """Rows of a batch, and gradient steps in all; a small table has smaller batches.
+
+    Args:
+        epochs: times that every row is seen. batch: rows of a batch at most.
+    """
+    size = min(batch, max(_FEWEST_SEEN, rows // _STEPS_EACH))
+    return size, epochs * max(1, rows // size)
+
+
+class ShuffledBatches:
+    """Batches of equal size; every row once before any a second time."""
+
+    def __init__(self, n: int, size: int, rng: np.random.Generator) -> None:
+        self.n, self.size, self.rng = n, size, rng
+        self.order, self.place = rng.permutation(n), 0
+
+    def state(self) -> dict[str, Any]:
+        """The order of rows, how many of them were drawn, and how many are at a time."""
+        return {"order": self.order, "place": self.place, "size": self.size}
+
+    def restore(self, state: Mapping[str, Positions]) -> None:
+        """Be as when ``state`` was taken."""
+        self.order, self.place = state["order"], int(state["place"])
+
+    def __call__(self) -> Positions:
+        if self.place + self.size > self.n:
+            self.order, self.place = self.rng.permutation(self.n), 0
+        self.place += self.size
+        return self.order[self.place - self.size : self.place]
+
+
 @dataclass(frozen=True, eq=False)
 class Training:
     """Rows that a network learns, in how many steps, and who is told.
@@ -276,7 +151,7 @@ class Training:
     told: Callable[[int, float], None]
     rng: np.random.Generator
     device: str = "cpu"
-    noise: GradientNoise | None = None
+    noise: gradients.GradientNoise | None = None
     resumption: Resumption | None = None
 
     @cached_property
@@ -300,11 +175,11 @@ class Training:
         network: networks.Built = networks.built(make, self.rng).to(self.device)
         return network
 
-    def gradient(self, network: nn.Module, losses: RowLosses, *rows: torch.Tensor) -> float:
+    def gradient(self, network: nn.Module, losses: gradients.RowLosses, *rows: torch.Tensor) -> float:
         """Set gradients to those of a batch, protected if the training is; the mean loss."""
         if self.noise is not None:
-            return private_gradient(network, losses, self.noise, *rows)
-        return mean_gradient(network, losses, *rows)
+            return gradients.private_gradient(network, losses, self.noise, *rows)
+        return gradients.mean_gradient(network, losses, *rows)
 
     def descend(
         self,

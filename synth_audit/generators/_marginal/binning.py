@@ -1,11 +1,9 @@
 """Columns as cells, labels one each and numbers in bins, by noisy counts where a budget is declared."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -207,7 +205,7 @@ class CellBins:
     @classmethod
     def counted(
         cls, name: str, domain: NumberDomain, values: Floats, counting: Counting, bins: int, *, gap: bool
-    ) -> CellBins:
+    ) -> Self:
         """From ``rounds(domain.places)`` noisy counts of the values, NaN where missing."""
         placed = domain.placed(values[~np.isnan(values)])
         cells = adaptive_cells(placed, domain.places, counting.noisy, counting.least)

@@ -1,7 +1,5 @@
 """Tables of counts, and the distribution of highest entropy for noisy ones, on a junction tree of cliques."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -98,7 +96,7 @@ class CellMerging:
     weights: tuple[Floats, ...] = field(repr=False)
 
     @classmethod
-    def of(cls, counts: Sequence[Floats], deviation: float) -> CellMerging:
+    def of(cls, counts: Sequence[Floats], deviation: float) -> "CellMerging":
         """From noisy counts of each column alone; nothing else of the rows is looked at.
 
         Args:
@@ -205,7 +203,7 @@ class JunctionTree:
     parents: tuple[int, ...]
 
     @classmethod
-    def of(cls, sizes: Sequence[int], together: Iterable[Attributes]) -> JunctionTree:
+    def of(cls, sizes: Sequence[int], together: Iterable[Attributes]) -> "JunctionTree":
         """The tree in which each of these sets of columns lies in some clique, and every column in one."""
         cliques = _cliques(sizes, together)
         order, parents = [0], [-1]
@@ -525,7 +523,7 @@ class SingleColumns:
     total: float
 
     @classmethod
-    def of(cls, rows: NoisyCounts, noise: float | None) -> SingleColumns:
+    def of(cls, rows: NoisyCounts, noise: float | None) -> "SingleColumns":
         """Measure every column alone, with noise that was paid for."""
         alone = [rows.measured((j,), noise) for j in range(len(rows.sizes))]
         merging = CellMerging.of([one.counts for one in alone], noise or 0.0)

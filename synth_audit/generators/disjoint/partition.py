@@ -1,12 +1,10 @@
 """Which column is in which part, and what crosses between parts."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -52,7 +50,7 @@ class TableAssociations:
     told: Bools
 
     @classmethod
-    def of(cls, table: Table, columns: Sequence[Column], fewest: int) -> TableAssociations:
+    def of(cls, table: Table, columns: Sequence[Column], fewest: int) -> Self:
         """Measure all pairs.
 
         Args:

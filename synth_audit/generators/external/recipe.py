@@ -1,7 +1,5 @@
 """Recipes by name, the virtual environment of each, the rows that they draw, and a trial on made-up rows."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -207,7 +205,7 @@ class RecipeEnvironment:
     folder: Path
 
     @classmethod
-    def of(cls, recipe: Recipe) -> RecipeEnvironment:
+    def of(cls, recipe: Recipe) -> "RecipeEnvironment":
         """Where the environment of a recipe is, whether made or not; other packages, another folder."""
         data = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share"
         home = Path(os.environ.get(HOME) or Path(data) / "synth-audit" / "recipes").absolute()
@@ -236,7 +234,7 @@ class RecipeEnvironment:
             raise self._absent() from None
         return str(found["version"])
 
-    def checked(self) -> RecipeEnvironment:
+    def checked(self) -> "RecipeEnvironment":
         """Itself.
 
         Raises:

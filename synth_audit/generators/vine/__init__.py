@@ -1,7 +1,5 @@
 """C-vine copula with the response at its root and sensitive columns in the last trees (TVineSynth)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -66,7 +64,7 @@ class VineModel(SavedWhole):
             values[rows] = joint.draw(len(rows), rng)
         return values
 
-    def truncated(self, level: int) -> VineModel:
+    def truncated(self, level: int) -> "VineModel":
         """This model with only the first ``level`` trees; pair copulas above become independence.
 
         With a root per class tree 1 is the star around the class, so that one tree leaves the columns
@@ -154,7 +152,7 @@ class Vine(FitsWhole):
         if isinstance(self.order, tuple) and len(set(self.order)) < len(self.order):
             raise ValueError("order must name each column once")
 
-    def untruncated(self) -> Vine:
+    def untruncated(self) -> "Vine":
         """The same vine with all its trees."""
         return replace(self, truncation=None)
 

@@ -1,7 +1,5 @@
 """Columns as numeric variables of a vine, and the order in which they enter it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -9,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Labels
-from synth_audit.encode.ranks import rank_scale
+from synth_audit.encode.scales import rank_scale
 from synth_audit.errors import DataError
 from synth_audit.stats.association import kendall
 from synth_audit.table.schema import Column, Role
@@ -65,7 +63,7 @@ class ColumnCodec:
         missing = np.isnan(self.values)
         return missing.astype(np.float64) if 0 < missing.sum() < len(missing) else None
 
-    def decoder(self, variables: Sequence[Variable], start: int = 0) -> Decoder:
+    def decoder(self, variables: "Sequence[Variable]", start: int = 0) -> "Decoder":
         """The way back from the variables of these and other columns (see :func:`variables_of`).
 
         Args:
@@ -91,7 +89,7 @@ class Variable:
     values: Floats
     gap: bool
 
-    def part(self, rows: Bools) -> Variable:
+    def part(self, rows: Bools) -> "Variable":
         """This variable in some rows; where none of them has a value, any will do: a gap hides it."""
         values = self.values[rows]
         return replace(self, values=np.nan_to_num(values) if np.isnan(values).all() else values)

@@ -1,7 +1,5 @@
 """Pair copulas on vines: fitted by pyvinecopulib, and the joint distribution of a vine's variables."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -55,7 +53,7 @@ class RVine:
 
     copula: Any
 
-    def truncated(self, level: int) -> RVine:
+    def truncated(self, level: int) -> "RVine":
         """The first ``level`` trees."""
         if level >= int(self.copula.trunc_lvl):
             return self
@@ -152,7 +150,7 @@ class CVine:
     dim: int
     trees: tuple[tuple[Edge | None, ...], ...]
 
-    def truncated(self, level: int) -> CVine:
+    def truncated(self, level: int) -> "CVine":
         """The first ``level`` trees."""
         return replace(self, trees=self.trees[:level])
 
@@ -259,7 +257,7 @@ class Joint:
             values[:, v] = margin.quantile(levels[:, place[v]] if v in place else middle)
         return values
 
-    def truncated(self, level: int) -> Joint:
+    def truncated(self, level: int) -> "Joint":
         """With the first ``level`` trees of its copula."""
         return replace(self, copula=self.copula.truncated(level))
 

@@ -9,11 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Positions
-from synth_audit.audits._declarations import at_least, different, merit, share, some_of
-from synth_audit.audits._targets import AttackerLimit, most_advantage, most_found
+from synth_audit.audits._shared import at_least, different, merit, share, some_of
 from synth_audit.audits.privacy.membership_game import shadow_game
 from synth_audit.audits.privacy.membership_game.shadow_game import FeatureSet
-from synth_audit.dp.guarantee import PrivacyGuarantee
+from synth_audit.dp.guarantee import AttackerLimit, PrivacyGuarantee, most_advantage, most_found
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed, child_rng
 from synth_audit.findings.measurement import (

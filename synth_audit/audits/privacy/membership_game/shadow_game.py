@@ -1,16 +1,14 @@
 """One iteration of the membership game: targets, shadow models, challenges, and the attacker's scores."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Floats, Integers, Positions
-from synth_audit.audits._targets import ISOLATED_FROM, drawn, most_isolated, named_or_sensitive
+from synth_audit.audits._shared import ISOLATED_FROM, drawn, most_isolated, named_or_sensitive
 from synth_audit.dp.guarantee import PrivacyGuarantee
 from synth_audit.encode.codes import by_frequency, coded, label_counts
 from synth_audit.encode.univariate import outlying_rows
@@ -93,7 +91,7 @@ class ReferenceScaler:
     ranked: Mapping[int, Integers]
 
     @classmethod
-    def of(cls, reference: Floats, n_labels: Sequence[int | None]) -> ReferenceScaler:
+    def of(cls, reference: Floats, n_labels: Sequence[int | None]) -> Self:
         """Read it off coded reference rows.
 
         Args:
@@ -330,7 +328,7 @@ class Sizes:
     evaluated: int
     rows: int
 
-    def within(self, n: int) -> Sizes:
+    def within(self, n: int) -> "Sizes":
         """The same as far as ``n`` rows that are no targets allow.
 
         Raises:

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats
-from synth_audit.audits._declarations import at_least, descriptive
+from synth_audit.audits._shared import at_least, descriptive
 from synth_audit.audits.privacy.one_run import claims as bounds
 from synth_audit.audits.privacy.one_run.people import ClaimablePeople, PeopleScores, gather, score
 from synth_audit.dp.composition import gaussian_epsilon

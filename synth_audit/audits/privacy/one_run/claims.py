@@ -1,7 +1,5 @@
 """Lower bounds on epsilon from claims about a split."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -48,7 +46,7 @@ class Claims:
         return self.members + self.others
 
     @property
-    def perfect(self) -> Claims:
+    def perfect(self) -> "Claims":
         """As many claims, all of them right."""
         return Claims(self.members, self.others, self.made)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes, Floats, Integers, Positions
-from synth_audit.audits._declarations import at_least, descriptive, excess_over_control, share
+from synth_audit.audits._shared import at_least, descriptive, excess_over_control, share
 from synth_audit.audits.privacy import _secrets as secrecy
 from synth_audit.audits.privacy._known_columns import SECRET_STEP, KnownColumn, known_columns
 from synth_audit.audits.privacy.partial_knowledge import column_sets

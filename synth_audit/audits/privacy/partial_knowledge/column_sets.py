@@ -13,7 +13,7 @@ from synth_audit.audits.privacy._known_columns import KnownColumn, grown, strong
 from synth_audit.audits.privacy._secrets import AskedPeople, Knowledge, by_halves
 from synth_audit.audits.privacy.partial_knowledge.weak_blocks import Columns, weak_sets
 from synth_audit.encode.encoded import Encoded, ScaledNumbers
-from synth_audit.encode.robust_scale import RobustScale
+from synth_audit.encode.scales import RobustScale
 from synth_audit.table.kind import TIME
 from synth_audit.table.schema import Column
 from synth_audit.table.table import Table

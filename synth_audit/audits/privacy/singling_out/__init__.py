@@ -1,17 +1,15 @@
 """Singling out: does the release tell of something that is true of exactly one person?"""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes32, Counts, Floats, Positions
-from synth_audit.audits._declarations import at_least, descriptive, risk_over_control
+from synth_audit.audits._shared import at_least, descriptive, risk_over_control
 from synth_audit.audits.privacy.singling_out import predicates
 from synth_audit.audits.privacy.singling_out.predicates import CodedRows, ColumnCodebook, Matches, Predicates
 from synth_audit.encode.embedding import EmbeddingSettings, embed
@@ -115,7 +113,7 @@ class IsolationRate:
     effective: float
 
     @classmethod
-    def of(cls, gains: Floats | Bools, rows: Positions, most: float = 1.0) -> IsolationRate:
+    def of(cls, gains: Floats | Bools, rows: Positions, most: float = 1.0) -> Self:
         """Mean gain per guess.
 
         Guesses that single out one and the same record succeed or fail together: with m_r the gain through
@@ -180,7 +178,7 @@ class PredicateTrial:
         lexicon: ColumnCodebook,
         train: Codes32,
         control: Codes32,
-    ) -> list[PredicateTrial]:
+    ) -> list[Self]:
         """Try guesses of several kinds, with one table at a time prepared for matching.
 
         Args:

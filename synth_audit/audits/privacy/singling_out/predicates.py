@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Bools, Codes32, Counts32, Floats, Integers, Positions
-from synth_audit.audits._targets import drawn
+from synth_audit.audits._shared import drawn
 from synth_audit.encode.codes import numbered_values, split_rows
 from synth_audit.table.kind import Domain
 from synth_audit.table.label_forms import standard_form

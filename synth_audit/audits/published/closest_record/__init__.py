@@ -9,8 +9,7 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from synth_audit.arrays import Floats, Positions
-from synth_audit.audits._declarations import at_least, excess_over_control, risk_over_control, share, some_of
-from synth_audit.audits._targets import drawn
+from synth_audit.audits._shared import at_least, drawn, excess_over_control, risk_over_control, share, some_of
 from synth_audit.audits.published.closest_record import neighbour_measures as measures
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.encode.encoded import Encoded

@@ -5,8 +5,7 @@ import math
 import numpy as np
 
 from synth_audit.arrays import Bools, Floats, Integers, Positions
-from synth_audit.audits._declarations import excess_over_control, merit
-from synth_audit.audits._targets import drawn
+from synth_audit.audits._shared import drawn, excess_over_control, merit
 from synth_audit.encode.codes import codes
 from synth_audit.encode.encoded import Encoded
 from synth_audit.findings.measurement import Interval, Measurement, Quantity, Reference, SampleCounts

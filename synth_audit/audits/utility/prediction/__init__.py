@@ -1,15 +1,13 @@
 """Train on synthetic, test on real: does a model learnt from the release predict as well?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, get_args
+from typing import ClassVar, Self, get_args
 
 import numpy as np
 
 from synth_audit.arrays import Counts8, Floats, Integers, Positions, Target
-from synth_audit.audits._declarations import at_least, merit, score_loss, some_of
+from synth_audit.audits._shared import at_least, merit, score_loss, some_of
 from synth_audit.audits.utility import _prediction_task as tasks
 from synth_audit.audits.utility._prediction_task import ModelName
 from synth_audit.audits.utility.prediction.groups import Importances, importances, worst_losses
@@ -142,7 +140,7 @@ class Resampled:
     level: float
 
     @classmethod
-    def of(cls, m: int, repeats: int, n_draws: int, level: float, rng: np.random.Generator) -> Resampled:
+    def of(cls, m: int, repeats: int, n_draws: int, level: float, rng: np.random.Generator) -> Self:
         """Draw for m tested rows."""
         counts = tasks.resampled_counts(m, n_draws, rng)
         return cls(counts, rng.integers(0, repeats, (n_draws, max(repeats - 1, 1))), level)
@@ -230,7 +228,7 @@ class CrossValidation:
     @classmethod
     def of(
         cls, task: tasks.PredictionTask, subject: Subject, folds: int, n_draws: int, rng: np.random.Generator
-    ) -> CrossValidation:
+    ) -> Self:
         """Deal people to ``folds`` parts, each class evenly; rows of one person fall into one part.
 
         Raises:

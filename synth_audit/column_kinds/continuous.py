@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from synth_audit.encode.kinds._numbers import Numbers, counts
+from synth_audit.column_kinds._bases import Numbers, counts
 from synth_audit.table.kind import Clues, KindInfo
 
 

@@ -1,28 +1,87 @@
-"""Whom an attack is tried on, what its success says, and what a guarantee leaves an attacker."""
-
-from __future__ import annotations
+"""What audits share: sorts of quantities, checks of settings, and the draw of people and rows."""
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from synth_audit.arrays import Positions
-from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee
 from synth_audit.encode.encoded import Encoded
 from synth_audit.errors import NotApplicable
+from synth_audit.findings.measurement import Direction, Quantity
 from synth_audit.neighbours.search import nearest_others
 from synth_audit.plugins.audit import Subject
 from synth_audit.table.people import key_columns, persons
 from synth_audit.table.schema import Column, Role
 from synth_audit.table.table import Table
 
+descriptive = partial(Quantity, direction=Direction.NEUTRAL)
+"""Describes an attack or a release; no gate rests on it."""
+
+risk_over_control = partial(Quantity, range=(-math.inf, 1.0))
+"""Part of the targets that only the release puts at risk; unclipped, so that chance shows below 0."""
+
+excess_over_control = partial(Quantity, range=(-1.0, 1.0))
+"""A share less the same share of control."""
+
+distance = partial(Quantity, unit="distance")
+"""0 for what is the same."""
+
+merit = partial(Quantity, unit="score", direction=Direction.HIGHER)
+"""The more, the better."""
+
+score_loss = partial(Quantity, unit="score", range=(-math.inf, math.inf))
+"""A score learnt from real rows, less that learnt from the release."""
+
+
+def at_least(audit: object, **least: float) -> None:
+    """Check settings against the smallest values that they may have.
+
+    Raises:
+        ValueError: one is smaller.
+    """
+    for name, minimum in least.items():
+        if (value := getattr(audit, name)) < minimum:
+            raise ValueError(f"{name} must be at least {minimum}, got {value}")
+
+
+def different(audit: object, *names: str) -> None:
+    """Check that settings, together, do not list anything twice.
+
+    Raises:
+        ValueError: one of them repeats something, or two of them share it.
+    """
+    listed = [x for name in names for x in getattr(audit, name)]
+    if len(set(listed)) < len(listed):
+        raise ValueError(f"{' and '.join(names)} must not repeat anything")
+
+
+def some_of(audit: object, name: str, known: Sequence[str]) -> None:
+    """Check that a setting lists some of the known names, each once.
+
+    Raises:
+        ValueError: it is empty, repeats a name or holds another.
+    """
+    found = getattr(audit, name)
+    if not found or not set(found) <= set(known) or len(set(found)) < len(found):
+        raise ValueError(f"{name} must be some of {', '.join(known)}, each once")
+
+
+def share(audit: object, name: str, most: float = 1.0) -> None:
+    """Check that a setting lies above 0, and below 1 or at a smaller bound at most.
+
+    Raises:
+        ValueError: it does not.
+    """
+    value = getattr(audit, name)
+    if not 0 < value <= most or value >= 1:
+        end = ")" if most >= 1 else "]"
+        raise ValueError(f"{name} must be in (0, {most:g}{end}, got {value}")
+
+
 FEWEST_GUESSES = 100
 """With fewer guesses on either side a success rate may be more than ten points off, which decides nothing."""
-
-LARGEST_EPSILON = 700.0
-"""Of a larger one the exponential overflows, and nothing is promised anyway."""
 
 ISOLATED_FROM = 5
 """Nearest other rows to which the mean distance says how isolated a row is."""
@@ -102,69 +161,3 @@ def named_or_sensitive(subject: Subject, names: Iterable[str], setting: str) -> 
     """The columns that a setting names, else the released ones of role sensitive; see :func:`named`."""
     sensitive = tuple(c for c in subject.schema.with_role(Role.SENSITIVE) if c.released)
     return named(subject, names, setting) or sensitive
-
-
-@dataclass(frozen=True)
-class AttackerLimit:
-    """The guarantee that holds between the two tables an attacker has to tell apart.
-
-    Attributes:
-        label: names the line in a picture, by the guarantee as it was given.
-        epsilon, delta: between these two tables.
-    """
-
-    label: str
-    epsilon: float
-    delta: float
-
-    @classmethod
-    def of(cls, guarantee: PrivacyGuarantee | None, *, replaced: bool) -> AttackerLimit | None:
-        """The promise of a fit; None where nothing is promised.
-
-        Args:
-            replaced: the tables have as many rows, one in the place of another; else one has a row more.
-        """
-        if guarantee is None:
-            return None
-        label = f"most that ε = {guarantee.epsilon:g} allows"
-        epsilon, delta = guarantee.epsilon, guarantee.delta
-        if replaced and guarantee.neighbouring is Neighbouring.ADD_OR_REMOVE:
-            epsilon, delta = of_replacing(epsilon, delta)
-        return cls(label, epsilon, delta)
-
-
-def most_found(false_alarms: float, epsilon: float, delta: float) -> float:
-    """The largest true-positive rate at a rate of false alarms, ``min(1, e^ε f + δ, 1 − e^−ε (1 − δ − f))``.
-
-    The two tables differ by what the guarantee hides. Concave in ``f``: it holds for a mean over several
-    games too.
-
-    Args:
-        false_alarms: f, in [0, 1]. epsilon: at least 0. delta: in [0, 1).
-
-    Returns:
-        In [f, 1].
-
-    Source: Wasserman & Zhou 2010; Kairouz, Oh & Viswanath 2015.
-    """
-    factor = math.exp(min(epsilon, LARGEST_EPSILON))
-    rising = factor * false_alarms + delta
-    falling = 1 - (1 - delta - false_alarms) / factor
-    return min(1.0, rising, falling)
-
-
-def most_advantage(epsilon: float, delta: float) -> float:
-    """The largest difference of both rates, ``(e^ε − 1 + 2δ) / (e^ε + 1)``, where the two lines above meet.
-
-    Source: Kairouz, Oh & Viswanath 2015; Humphries et al. 2023.
-    """
-    factor = math.exp(min(epsilon, LARGEST_EPSILON))
-    return (factor - 1 + 2 * delta) / (factor + 1)
-
-
-def of_replacing(epsilon: float, delta: float) -> tuple[float, float]:
-    """The guarantee against one row in another's place, where that of adding or removing one is given.
-
-    Two steps between neighbours: ``(2 ε, (1 + e^ε) δ)``. Source: Dwork & Roth 2014, group privacy.
-    """
-    return 2 * epsilon, min(1.0, (1 + math.exp(min(epsilon, LARGEST_EPSILON))) * delta)

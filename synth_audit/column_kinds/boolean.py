@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from synth_audit.arrays import Floats, Labels
-from synth_audit.encode.kinds._labels import TextLabels
-from synth_audit.encode.kinds._numbers import is_number
+from synth_audit.column_kinds._bases import TextLabels, is_number
 from synth_audit.table.kind import Clues, Domain, KindInfo
 
 _MEANT = {"1": "true", "0": "false"}

@@ -1,28 +1,24 @@
-"""What kinds of numbers have in common."""
+"""What kinds of numbers have in common, and what kinds of labels do."""
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from synth_audit.arrays import Codes, Floats, Labels
+from synth_audit.arrays import Codes, Floats, Floats32, Labels
+from synth_audit.encode.codes import distinct_labels, per_label
+from synth_audit.encode.texts import WIDTH, Composite, Reading, ngram_vectors
+from synth_audit.neighbours.coordinates import MISSING
+from synth_audit.table import kind as kinds
 from synth_audit.table import resolution as grids
-from synth_audit.table.arrow import decimals_of, numbers_of
-from synth_audit.table.kind import (
-    Bounds,
-    Clues,
-    Disturbance,
-    Domain,
-    DomainTerm,
-    Kind,
-    NumberPart,
-    Order,
-    Precision,
-    Scale,
-)
+from synth_audit.table.arrow import decimals_of, numbers_of, values_of
 from synth_audit.table.resolution import Resolution, ValueGrid
 from synth_audit.table.rules import read_value
 from synth_audit.table.storage_types import MOST_EXACT
@@ -40,16 +36,16 @@ _FIRST = 1000
 """Rows that are looked at first."""
 
 
-class Numbers(Kind):
+class Numbers(kinds.Kind):
     """Numbers, whose differences have a meaning: quantiles, densities, tolerances, standard deviations."""
 
     whole = False
     decimal = True
     """False where steps are units of time."""
     unit: str | None = ""
-    scale = Scale.QUANTITATIVE
-    order: ClassVar[Order | None] = Order.NUMBERS
-    domain_terms: ClassVar[frozenset[DomainTerm]] = frozenset({"bounds"})
+    scale = kinds.Scale.QUANTITATIVE
+    order: ClassVar[kinds.Order | None] = kinds.Order.NUMBERS
+    domain_terms: ClassVar[frozenset[kinds.DomainTerm]] = frozenset({"bounds"})
 
     def edge_grids(self, edges: Floats) -> Iterable[ValueGrid]:
         """What edges of cells may be rounded to, fine to coarse: 1, 2 and 5 times powers of ten."""
@@ -68,7 +64,7 @@ class Numbers(Kind):
         """Spacing of the values that a storage type can hold; 0 when all can occur."""
         return float(pa.types.is_integer(storage))
 
-    def limits(self, storage: pa.DataType) -> Bounds:
+    def limits(self, storage: pa.DataType) -> kinds.Bounds:
         """Least and greatest number that a storage type can hold."""
         if pa.types.is_decimal(storage):
             most = 10.0 ** (storage.precision - storage.scale) - 10.0**-storage.scale
@@ -82,7 +78,7 @@ class Numbers(Kind):
             return max(float(whole.min), -MOST_EXACT), min(float(whole.max), MOST_EXACT)
         return -np.inf, np.inf
 
-    def support(self, declared: Bounds | None) -> Bounds | None:
+    def support(self, declared: kinds.Bounds | None) -> kinds.Bounds | None:
         """Where a density lies; without declared bounds, 0 bounds numbers of which none is negative."""
         return declared
 
@@ -108,9 +104,9 @@ class Numbers(Kind):
         return not np.isinf(self.plain(values)).any()
 
     @property
-    def part(self) -> NumberPart:
+    def part(self) -> kinds.NumberPart:
         """A number."""
-        return NumberPart(self.plain, unit=self.unit)
+        return kinds.NumberPart(self.plain, unit=self.unit)
 
     def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
         """Numbered in their order; of tables that hold floats of fewer digits, by as many as all can have.
@@ -134,10 +130,12 @@ class Numbers(Kind):
         known = self.plain(values)
         return bool(np.all((known == np.rint(known)) | np.isnan(known)))
 
-    def domain(self, values: pa.ChunkedArray) -> Domain:
+    def domain(self, values: pa.ChunkedArray) -> kinds.Domain:
         """Least and greatest number."""
         ends = pc.min_max(self.numbers(values)).as_py()
-        return Domain() if ends["min"] is None else Domain(bounds=(float(ends["min"]), float(ends["max"])))
+        if ends["min"] is None:
+            return kinds.Domain()
+        return kinds.Domain(bounds=(float(ends["min"]), float(ends["max"])))
 
     def stored(self, values: Floats | Labels, storage: pa.DataType) -> pa.Array:
         """Numbers in a type for whole numbers are rounded."""
@@ -152,7 +150,7 @@ class Numbers(Kind):
         return pa.array(numbers, mask=missing).cast(storage, safe=False)
 
     def disturbed(
-        self, values: Floats | Labels, domain: Domain, how: Disturbance, rng: np.random.Generator
+        self, values: Floats | Labels, domain: kinds.Domain, how: kinds.Disturbance, rng: np.random.Generator
     ) -> Floats | Labels:
         """``x + N(0, σ²)`` in units of the column's standard deviation."""
         numbers = np.asarray(values, dtype=np.float64)
@@ -164,7 +162,7 @@ class Numbers(Kind):
         """Multiples of a power of ten, or of 2, 2.5, 5 or 25 of it; thirds and the like."""
         return grids.resolution_of(self.plain(values), grids.decimal_grids(), single=is_single(values.type))
 
-    def declared_resolution(self, precision: Precision) -> Resolution:
+    def declared_resolution(self, precision: kinds.Precision) -> Resolution:
         """A step."""
         if isinstance(precision, str):
             raise TypeError(f"a {self.name} column has a number as its precision")
@@ -182,7 +180,7 @@ def is_single(storage: pa.DataType) -> bool:
     return bool(pa.types.is_float32(storage) or pa.types.is_float16(storage))
 
 
-def counts(values: pa.ChunkedArray, clues: Clues) -> bool:
+def counts(values: pa.ChunkedArray, clues: kinds.Clues) -> bool:
     """True for numbers that are no codes: two distinct ones are codes, unless an order is asked of them."""
     if clues.categories:
         return False
@@ -213,8 +211,129 @@ class TimedNumbers(Numbers):
         span = float(edges[-1] - edges[0])
         return [grid for grid in reversed(grids.time_grids()) if grid.step >= span / 1000]
 
-    def declared_resolution(self, precision: Precision) -> Resolution:
+    def declared_resolution(self, precision: kinds.Precision) -> Resolution:
         """A unit of time."""
         if not isinstance(precision, str):
             raise TypeError(f"a {self.name} column has a unit of time as its precision")
         return Resolution(grids.TIME_UNITS[precision])
+
+
+_FEW_LABELS = 30
+"""A column of more labels than this counts as one of many."""
+
+_LABEL_AMONG_MANY = 0.1
+"""Weight of the label, beside other parts, in a column of more labels than that."""
+
+_MANY_LABELS, _OFTEN_NEW = 100, 0.05
+"""More labels than this, and than this share of the rows, are names, lists or codes rather than groups."""
+
+_MOSTLY_ITS_OWN = 0.5
+"""Share of rows with a label of their own from which a category looks like a name."""
+
+
+class TextLabels(kinds.Kind):
+    """Labels: two values are equal or not; categories and their frequencies."""
+
+    most_labels = 10_000
+    scale = kinds.Scale.NOMINAL
+    domain_terms = frozenset({"categories"})
+
+    def plain(self, values: pa.ChunkedArray) -> Floats | Labels:
+        """Labels, None where missing."""
+        return np.asarray(self.labels(values).to_numpy(), dtype=object)
+
+    @property
+    def part(self) -> kinds.LabelPart:
+        """A label."""
+        return kinds.LabelPart(self.codes)
+
+    def parts(self, reference: Sequence[pa.ChunkedArray]) -> tuple[kinds.Part, ...]:
+        """A label; numbers, where the labels read as such, as dates or quantities; letters of many labels.
+
+        The label weighs a half where there are few, which may be codes; where there are many, equal ones
+        are equal numbers as well, and that two are not equal says little.
+        """
+        forms = sorted({form for v in reference for form in distinct_labels(self, v)[1] if form is not None})
+        others = self._numbers_in(forms)
+        others += self._letters_of(len(forms), sum(map(len, reference)), read=bool(others))
+        if not others:
+            return (self.part,)
+        alone = _LABEL_AMONG_MANY if len(forms) > _FEW_LABELS else 0.5
+        rest = (replace(part, weight=(1 - alone) / len(others)) for part in others)
+        return (replace(self.part, weight=alone), *rest)
+
+    def _numbers_in(self, forms: Sequence[str]) -> tuple[kinds.Part, ...]:
+        """The numbers that labels hold: one by a convention, or several by their places."""
+        found = Reading.of(forms)
+        if found is None or found.middles:
+            if (several := Composite.of(forms)) is not None:
+                each = (partial(several.number, i) for i in range(several.width))
+                return tuple(kinds.NumberPart(partial(per_label, self, number)) for number in each)
+            if found is None:
+                return ()
+        return (kinds.NumberPart(partial(per_label, self, found.numbers), unit=found.difference_unit),)
+
+    def _letters_of(self, distinct: int, rows: int, *, read: bool) -> tuple[kinds.Part, ...]:
+        """Of names and lists, where no number is read: in another order the same, misspelt they are near."""
+        many = not read and distinct > _MANY_LABELS and distinct >= _OFTEN_NEW * rows
+        vectors = partial(per_label, self, partial(self._vectors, form=_words))
+        return (kinds.VectorPart(vectors, WIDTH),) if many else ()
+
+    def _vectors(self, texts: Sequence[str | None], form: Callable[[str], str] = str) -> Floats32:
+        known = np.full((len(texts), WIDTH), np.nan, dtype=np.float32)
+        present = [i for i, text in enumerate(texts) if text is not None]
+        known[present] = ngram_vectors([form(text) for text in texts if text is not None])
+        return known
+
+    def codes(self, values: Sequence[pa.ChunkedArray]) -> list[Codes]:
+        """Numbered by how often all the tables together hold them, the most frequent first, and in the order
+        of their texts where that is equal; texts of one standard form are one label.
+
+        Never in order of appearance, which would tell from a code which of the tables a value came from.
+        """
+        coded = [distinct_labels(self, v) for v in values]
+        often: Counter[str] = Counter()
+        for rows, texts in coded:
+            counts = np.bincount(rows[rows != MISSING], minlength=len(texts)).tolist()
+            for text, n in zip(texts, counts, strict=True):
+                if text is not None and n:
+                    often[text] += n
+        place: dict[str | None, int] = {
+            text: i for i, text in enumerate(sorted(often, key=lambda t: (-often[t], t)))
+        }
+        return [
+            np.array([*(place.get(text, MISSING) for text in texts), MISSING], dtype=np.int64)[rows]
+            for rows, texts in coded
+        ]
+
+    def domain(self, values: pa.ChunkedArray) -> kinds.Domain:
+        """The labels, sorted."""
+        found = self.labels(values).unique().to_pylist()
+        return kinds.Domain(categories=tuple(sorted(x for x in found if x is not None)))
+
+    def stored(self, values: Floats | Labels, storage: pa.DataType) -> pa.Array:
+        """Labels in the type that they were read from."""
+        return values_of(pa.array(values, type=pa.string()), storage)
+
+    def disturbed(
+        self, values: Floats | Labels, domain: kinds.Domain, how: kinds.Disturbance, rng: np.random.Generator
+    ) -> Floats | Labels:
+        """Redrawn with probability ``flip``, evenly from the other labels of the column."""
+        known = np.array(domain.categories or (), dtype=object)
+        if len(known) < 2:
+            return values
+        position = {label: i for i, label in enumerate(known)}
+        old = np.array([position.get(x, 0) for x in values], dtype=np.int64)
+        moved = (old + rng.integers(1, len(known), len(values))) % len(known)
+        flips = (rng.random(len(values)) < how.flip) & (values != None)  # noqa: E711 (elementwise)
+        return np.where(flips, known[moved], values)
+
+
+def names_rows(distinct: int, present: int) -> bool:
+    """True for labels that half of the rows have for themselves."""
+    return distinct >= present * _MOSTLY_ITS_OWN
+
+
+def _words(text: str) -> str:
+    """A label's words without what stands between them, which would count as letters."""
+    return " ".join(re.findall(r"\w+", text))

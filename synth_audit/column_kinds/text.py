@@ -7,8 +7,8 @@ from typing import ClassVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from synth_audit.column_kinds._bases import TextLabels, names_rows
 from synth_audit.encode.codes import per_label
-from synth_audit.encode.kinds._labels import TextLabels, names_rows
 from synth_audit.encode.texts import WIDTH
 from synth_audit.table.arrow import is_text, value_type
 from synth_audit.table.kind import Clues, KindInfo, Part, VectorPart

@@ -5,8 +5,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from synth_audit.encode.kinds._labels import TextLabels, names_rows
-from synth_audit.encode.kinds._numbers import counts, is_number
+from synth_audit.column_kinds._bases import TextLabels, counts, is_number, names_rows
 from synth_audit.table.arrow import is_datetime, is_text
 from synth_audit.table.kind import Clues, KindInfo
 

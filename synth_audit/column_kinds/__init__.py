@@ -1,7 +1,6 @@
 """Column kinds: one file each, which derives from what kinds of numbers or of labels have in common."""
 
-from synth_audit.encode.kinds._labels import TextLabels
-from synth_audit.encode.kinds._numbers import Numbers
+from synth_audit.column_kinds._bases import Numbers, TextLabels
 from synth_audit.errors import PluginError
 from synth_audit.table.schema import Column
 
@@ -19,5 +18,5 @@ def number_kind(column: Column) -> Numbers | None:
         f"the kind {kind.name!r} does not say how its columns are compared",
         where=f"column {column.name!r}",
         expected="a kind of numbers or of labels",
-        fix="derive it from `kinds._numbers.Numbers` or `kinds._labels.TextLabels` of `synth_audit.encode`",
+        fix="derive it from `_bases.Numbers` or `_bases.TextLabels` of `synth_audit.column_kinds`",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.encode.robust_scale import FIRST_LABEL, MISSING, REGULAR, RobustScale
+from synth_audit.encode.scales import FIRST_LABEL, MISSING, REGULAR, RobustScale
 from synth_audit.neighbours.gower import NEAR
 
 

@@ -1,7 +1,5 @@
 """Dates and times."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Floats, Labels
-from synth_audit.encode.kinds._numbers import DAY, TimedNumbers, rounded
+from synth_audit.column_kinds._bases import DAY, TimedNumbers, rounded
 from synth_audit.table.arrow import in_microseconds, is_datetime
 from synth_audit.table.kind import TIME, Bounds, Clues, KindInfo, Order
 from synth_audit.table.rules import as_number, read_value
@@ -79,7 +77,7 @@ class Datetime(TimedNumbers):
         whole = rounded(numbers, np.isnan(numbers)).cast(pa.timestamp("us", tz=zone))
         return whole.cast(storage, safe=False)
 
-    def framed(self, values: pa.ChunkedArray) -> pd.Series[Any]:
+    def framed(self, values: pa.ChunkedArray) -> "pd.Series[Any]":
         """As datetime64 in UTC; by way of whole microseconds, which strips a zone and moves no instant."""
         import pandas as pd
 

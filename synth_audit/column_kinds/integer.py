@@ -1,7 +1,5 @@
 """Whole numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -9,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Floats, Labels
-from synth_audit.encode.kinds._numbers import Numbers, counts
+from synth_audit.column_kinds._bases import Numbers, counts
 from synth_audit.table.kind import Clues, Disturbance, Domain, KindInfo
 
 if TYPE_CHECKING:
@@ -40,7 +38,7 @@ class Integer(Numbers):
         moved: Floats = np.asarray(values, dtype=np.float64) + rng.poisson(how.rate, len(values))
         return moved
 
-    def framed(self, values: pa.ChunkedArray) -> pd.Series[Any]:
+    def framed(self, values: pa.ChunkedArray) -> "pd.Series[Any]":
         """As int64, as Int64 where values are missing, and as float64 where one has a fraction."""
         numbers = super().framed(values)
         present = numbers.dropna()

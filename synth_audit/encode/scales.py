@@ -1,12 +1,16 @@
-"""A scale of numbers that extremes do not move, and the values among them that are labels."""
+"""Scales of numbers: one that extremes do not move, one on which labels have an order."""
 
 from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Codes, Counts, Floats
+from synth_audit.arrays import Bools, Codes, Counts, Floats, Labels
+from synth_audit.column_kinds import number_kind
+from synth_audit.encode.codes import Vocabulary
 from synth_audit.neighbours.gower import NEAR
+from synth_audit.table.schema import Column
+from synth_audit.table.table import Table
 
 CENTRAL = 0.05, 0.95
 """Quantiles that bound the central range."""
@@ -133,3 +137,74 @@ def _half_way(labels: Floats, distinct: Floats) -> Floats:
     steps = np.concatenate([[np.inf], np.diff(distinct / 2), [np.inf]])
     half_way: Floats = np.minimum(steps[place], steps[place + 1]) * (1 - 1e-9)
     return half_way
+
+
+PSEUDO_ROWS = 5
+"""Weight of the overall mean in the mean of one category."""
+
+
+def order_by_response(codes: Codes, n_categories: int, response: Floats) -> Codes:
+    """The categories sorted by the mean rank of the response in each, shape (k,).
+
+    One pair copula has one direction: on this scale it can carry the whole effect of a nominal variable
+    on the response. Means are shrunk by ``PSEUDO_ROWS``, so that a rare category does not land at an end by
+    chance; equal means keep the given order.
+
+    Args:
+        codes: shape (n,), −1 where missing.
+        response: shape (n,), NaN where missing.
+    """
+    from scipy.stats import rankdata
+
+    both = (codes >= 0) & ~np.isnan(response)
+    ranks = rankdata(response[both])
+    overall = float(ranks.mean()) if len(ranks) else 0.0
+    sums = np.bincount(codes[both], weights=ranks, minlength=n_categories)
+    counts = np.bincount(codes[both], minlength=n_categories)
+    return np.argsort((sums + PSEUDO_ROWS * overall) / (counts + PSEUDO_ROWS), kind="stable")
+
+
+@dataclass(frozen=True, eq=False)
+class RankScale:
+    """How one column becomes numbers whose ranks carry its dependence on others.
+
+    Attributes:
+        vocabulary: the labels in an order that train fixes; None where values are numbers already.
+    """
+
+    name: str
+    vocabulary: Vocabulary | None = None
+
+    @property
+    def labels(self) -> Labels | None:
+        """Labels in the order of their codes 0, 1, …, shape (k,); None where values are numbers already."""
+        return None if self.vocabulary is None else self.vocabulary.array
+
+    def of(self, table: Table) -> Floats:
+        """Numbers, shape (n,), NaN where missing or a label that train lacks."""
+        if self.vocabulary is None:
+            return table.numbers(self.name)
+        places = self.vocabulary.places(table)
+        unknown = (places < 0) | (places == len(self.vocabulary.labels))
+        return np.where(unknown, np.nan, places.astype(np.float64))
+
+
+def rank_scale(train: Table, column: Column, response: Floats | None, *, own_order: bool) -> RankScale:
+    """Numbers are on one already; labels by the mean rank of a response in each, or by falling frequency.
+
+    Nominal labels have no order of their own: on this one, ranks show most of what they say about the
+    response.
+
+    Args:
+        response: shape (n,); None for none.
+        own_order: labels of a kind that has them fixed stay in the order of their texts.
+    """
+    if number_kind(column):
+        return RankScale(column.name)
+    known = Vocabulary.of(column.name, train, exact=True)
+    if own_order and column.kind.fixed_domain is not None:
+        return RankScale(column.name, known)
+    if response is None:
+        return RankScale(column.name, known.by_frequency(train))
+    order = order_by_response(known.places(train), len(known.labels), response)
+    return RankScale(column.name, known.reordered(order))

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from synth_audit.arrays import Floats, Labels
-from synth_audit.encode.kinds._numbers import DAY, TimedNumbers, rounded
+from synth_audit.column_kinds._bases import DAY, TimedNumbers, rounded
 from synth_audit.table.kind import Bounds, Clues, Domain, KindInfo
 
 _MICROSECONDS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}

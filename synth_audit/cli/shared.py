@@ -71,7 +71,7 @@ def plugin_names(_: click.Context, param: click.Parameter, incomplete: str) -> l
     if param.name == "name":
         rooms = ("source", "generator", "audit")
     return [
-        CompletionItem(name, help=str(vars(ref.load())["info"].title))
+        CompletionItem(name, help=str(ref.info.title))
         for room in rooms
         for name, ref in registry.catalogue(room).items()
         if name.startswith(incomplete)
