@@ -37,7 +37,7 @@ def fitted(name, table, **settings):
     return registry.build("generator", name, QUICK | settings).fit(table, context), context
 
 
-@BOTH
+@pytest.mark.parametrize("name", ["tvae", pytest.param("ctgan", marks=pytest.mark.slow)])
 def test_modes_labels_and_gaps_hang_together_as_in_train(name, rows):
     model, context = fitted(name, rows)
     drawn = model.sample(2000, np.random.default_rng(1))
