@@ -17,7 +17,6 @@ from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
-BOTH = pytest.mark.parametrize("name", ["tvae", "ctgan"])
 QUICK = {"epochs": 40, "hidden": 48, "batch": 100, "learning_rate": 2e-3}
 
 
