@@ -13,7 +13,7 @@ OLD := .venv-lowest
 # Tests run beside one another, a process for each core; `make test SPREAD=` runs them one by one.
 SPREAD ?= -n logical --maxprocesses 8 --dist loadgroup
 # What reads tables. A whole audit is compared number by number besides.
-OLD_TESTS := tests/encode tests/sources tests/test_frames.py --ignore tests/encode/test_contrastive.py --ignore tests/encode/test_embedding.py  # these two take torch
+OLD_TESTS := tests/encode tests/sources tests/test_frames.py --ignore tests/encode/test_embedding.py  # which takes torch
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo ui test test-all test-lowest check format lint types layers docs clean

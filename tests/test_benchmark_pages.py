@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import runpy
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -96,3 +98,21 @@ def test_right_margins_do_not_bound_how_near_rows_are_to_the_mean(module):
     assert curves.precision_curve(vectors, arranged).mean() > 0.6
     both, made = np.concatenate([vectors, arranged]), np.arange(2000) >= 1000
     assert curves.propensity_ratio(both, made, 8) == pytest.approx(0, abs=0.01)
+
+
+SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if not path.name.startswith("_"))
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_it_says_what_it_measures(script, monkeypatch, capsys):
+    monkeypatch.syspath_prepend(str(FOLDER))  # as it is where a script is given by its path
+    monkeypatch.setattr(sys, "argv", [str(script), "--help"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(script), run_name="__main__")
+    assert ended.value.code == 0
+    assert "usage: " + script.name in capsys.readouterr().out
+
+
+def test_the_folder_tells_of_every_one():
+    told = (FOLDER / "README.md").read_text()
+    assert [path.name for path in SCRIPTS if path.name not in told] == []

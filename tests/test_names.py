@@ -1,11 +1,16 @@
-"""Names tell things apart: no two classes of the package share one."""
+"""Names tell things apart: classes of the package, and kinds of the leak zoo."""
 
 from __future__ import annotations
 
 import ast
+import sys
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,3 +49,49 @@ def test_a_shared_name_is_found_wherever_it_is(tmp_path):
     (tmp_path / "synth_audit" / "core" / "a.py").write_text("class One: ...\nclass Two: ...")
     (tmp_path / "dagster_project" / "b.py").write_text("def f():\n    class One: ...")
     assert shared(tmp_path) == {"One": ["synth_audit/core/a.py:1", "dagster_project/b.py:2"]}
+
+
+ZOO = Path(__file__).parent.parent / "benchmarks" / "leak_zoo"
+MODULES = ("leaks", "disclosure_control", "values", "tables", "slips", "overfitted", "still_passing")
+
+
+@pytest.fixture
+def zoo(monkeypatch):
+    monkeypatch.syspath_prepend(str(ZOO))
+    import overfitted
+    import still_passing
+    import tables
+
+    whole = tables.drawn(400).assign(x5=lambda t: t["x5"].mul(100).round().astype(int))
+    parts = (whole[:150], whole[150:250], whole[250:])
+    dealt = tables.Dealt(*(part.reset_index(drop=True) for part in parts))
+    yield overfitted, still_passing, dealt
+    for name in MODULES:
+        sys.modules.pop(name)
+
+
+def test_a_kind_that_still_passes_holds_nothing_of_train_but_its_people(zoo):
+    _, still_passing, dealt = zoo
+    for name, kind in still_passing.KINDS.items():
+        parts, honest = kind.release_of(dealt, 0.0, seed=1)
+        _, leaky = kind.release_of(dealt, 0.4, seed=1)
+        if name == "half_missing":  # and every table has gaps of its own
+            assert parts.train.isna().to_numpy().any()
+            assert leaky.isna().to_numpy().mean() > honest.isna().to_numpy().mean() + 0.1
+            continue
+        fresh = set(map(tuple, parts.fresh.to_numpy()))
+        assert set(map(tuple, honest.to_numpy())) <= fresh, name
+        assert 50 <= sum(row not in fresh for row in map(tuple, leaky.to_numpy())) <= 60, name
+        assert list(leaky.dtypes) == list(dealt.train.dtypes), name
+
+
+def test_rows_of_a_generator_that_overfits_lie_nearer_to_train_than_to_control(zoo):
+    overfitted, _, dealt = zoo
+    from values import as_points
+
+    for kind in overfitted.DRAWS:
+        made = overfitted.release_of(dealt, kind, 150, np.random.default_rng(0))
+        assert list(made.dtypes) == list(dealt.train.dtypes)
+        rows = as_points(pd.concat([dealt.train, dealt.control, made]), dealt.train)
+        away = np.linalg.norm(rows[:250, None] - rows[None, 250:], axis=2).min(axis=1)
+        assert np.median(away[:150]) < 0.9 * np.median(away[150:]), kind

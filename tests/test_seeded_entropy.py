@@ -35,3 +35,10 @@ def test_a_name_gives_the_same_draws_and_two_draws_differ(draw, again, kept, see
 
 def test_the_systems_own_entropy_is_left_to_names_of_files():
     assert os.urandom(16) != os.urandom(16)
+
+
+@pytest.mark.xdist_group("together")
+def test_tests_of_a_group_are_dealt_to_one_process(request):
+    if not request.config.getoption("loadgroup", False):
+        pytest.skip("all tests run in this process")
+    assert request.node.nodeid.rpartition("@")[2] == "together"

@@ -1,4 +1,4 @@
-"""What the pages print for readers to paste works: commands, plans, Python, gates."""
+"""What the pages print for readers holds: commands, plans, Python, gates, links, files."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from pathlib import Path
 import click
 import pytest
 import yaml
+from mkdocs.commands.build import build
+from mkdocs.config import load_config
 
 import synth_audit
 from synth_audit import cli, registry
 from synth_audit.dagster.component import TableSettings
+from synth_audit.plan.plan import Plan
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -175,3 +178,67 @@ def test_a_tutorial_runs_as_printed(tmp_path, page, expected):
     for text in expected:
         assert text in said
     assert "Traceback" not in said
+
+
+FOLDER = ROOT / "docs" / "deployment"
+
+
+def test_no_secret_is_written_into_the_files_and_telemetry_is_off() -> None:
+    compose = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+    for service in compose["services"].values():
+        secrets = {k: v for k, v in service["environment"].items() if re.search("PASSWORD|KEY|WEBHOOK", k)}
+        assert secrets
+        assert all(value.startswith("${") for value in secrets.values())
+    settings = yaml.safe_load((FOLDER / "dagster.yaml").read_text())
+    assert settings["telemetry"] == {"enabled": False}
+    assert settings["run_retries"] == {
+        "enabled": True,
+        "max_retries": 2,
+        "retry_on_asset_or_op_failure": False,
+    }
+    assert settings["python_logs"] == {"python_log_level": "INFO"}
+    assert "DAGSTER_DISABLE_TELEMETRY=1" in (FOLDER / "Dockerfile").read_text()
+
+
+def test_the_pages_are_served_on_loopback_and_nothing_runs_as_root() -> None:
+    compose = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+    assert compose["services"]["web"]["ports"] == ["127.0.0.1:3000:3000"]
+    assert re.search("^USER (?!root)", (FOLDER / "Dockerfile").read_text(), re.MULTILINE)
+
+
+def test_what_the_page_links_to_is_there() -> None:
+    page = ROOT / "docs" / "deployment.md"
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    assert links
+    assert all((page.parent / link).exists() for link in links)
+
+
+def gates_of_suites() -> set[str]:
+    suites = (json.loads(path.read_text(encoding="utf-8")) for path in (ROOT / "expectations").glob("*.json"))
+    return {gate["meta"]["id"] for suite in suites for gate in suite["expectations"]}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_site_is_whole_and_fetches_nothing(tmp_path):
+    build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path), strict=True))
+    for room in ("source", "generator", "audit"):
+        for name in registry.catalogue(room):
+            page = (tmp_path / f"plugins/{room}-{name}.html").read_text(encoding="utf-8")
+            assert f'<h1 id="{name}">{name}</h1>' in page
+    for gate in gates_of_suites():
+        assert f'<h1 id="{gate}">' in (tmp_path / f"reference/gates/{gate}.html").read_text(encoding="utf-8")
+    shell = (tmp_path / "reference/cli.html").read_text(encoding="utf-8")
+    assert all(f">synth-audit {verb}</h2>" in shell for verb in cli.main.commands)
+    plan = (tmp_path / "reference/plan.html").read_text(encoding="utf-8")
+    assert all(f"<code>{key}</code>" in plan for key in Plan.model_json_schema(by_alias=True)["properties"])
+    python = (tmp_path / "reference/python.html").read_text(encoding="utf-8")
+    assert all(f"synth_audit.{name}" in python for name in synth_audit.__all__ if name != "__version__")
+    variables = (tmp_path / "reference/environment.html").read_text(encoding="utf-8")
+    assert {"SYNTH_AUDIT_HOME", "SYNTH_AUDIT_EVIDENCE_KEY"} <= set(re.findall(r"SYNTH_AUDIT_\w+", variables))
+    assert "formal claim" in (tmp_path / "reference/metadata.html").read_text(encoding="utf-8")
+    for page in tmp_path.rglob("*.html"):
+        fetched = re.findall(
+            r"<(?:script|link|img)[^>]+(?:src|href)=\"(https?:[^\"]+)", page.read_text(encoding="utf-8")
+        )
+        assert fetched == [], page
+    assert not list(tmp_path.rglob("*.py"))

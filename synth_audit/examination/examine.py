@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -45,7 +44,7 @@ class Views:
     coarse: Subject
 
     @classmethod
-    def of(cls, subject: Subject) -> "Views":
+    def of(cls, subject: Subject) -> Views:
         """Both views; one and the same where nothing was made coarser."""
         if not subject.coarsening:
             return cls(subject, subject)

@@ -487,7 +487,7 @@ def examined(made_once, built, plantable):
     )
 
 
-@by_name(PRIVACY)
+@by_name(PRIVACY, slow=("membership_game",))  # each planted leak takes a game; attribute_game plays one too
 def test_its_headline_sees_a_full_copy(name, examined):
     [outcome] = examined[name, 1].outcomes
     if outcome.info.leak is Leak.OWN:

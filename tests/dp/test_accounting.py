@@ -267,7 +267,7 @@ def test_many_small_spendings_cost_what_one_large_does():
 # --- calibration --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("q", "steps"), [(1.0, 1), (0.1, 4)])
+@pytest.mark.parametrize(("q", "steps"), [(1.0, 1), pytest.param(0.1, 4, marks=pytest.mark.slow)])
 def test_the_least_noise_fits_and_a_little_less_does_not(q, steps):
     budget = Budget(1.0, DELTA)
     noise = accountant(budget).least_noise(sampling_rate=q, steps=steps)

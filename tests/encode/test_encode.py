@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_audit.audits.fidelity._shared_cells import shared_cells
+from synth_audit.audits.fidelity.novel_content import FinestDigits
 from synth_audit.audits.privacy._attribute_secrets import column_coding
 from synth_audit.encode.cells import anchored_cells, column_grouping
 from synth_audit.encode.codes import Vocabulary, by_frequency, codes
 from synth_audit.encode.encoded import Encoded, centre_and_scale
 from synth_audit.encode.scales import order_by_response
 from synth_audit.neighbours.coordinates import MISSING
+from synth_audit.table.resolution import ValueGrid, decimal_grids, resolution_of
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import read_table
 
@@ -308,3 +310,59 @@ def test_categories_without_a_response_follow_their_frequency():
     ranked, _ = by_frequency([np.arange(-1, 3), counted], counted)
     assert ranked.tolist() == [2, 1, 3, 0]
     assert by_frequency([np.array([-1])] * 2, np.array([-1]))[0].tolist() == [0]
+
+
+WHOLE = np.rint(np.random.default_rng(0).normal(50, 10, 400))
+
+
+def finest_of(values):
+    return FinestDigits.of(values, resolution_of(values, decimal_grids()))
+
+
+def with_one(value):
+    return np.append(WHOLE, [np.nan, value])
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (WHOLE, ValueGrid()),
+        (WHOLE * 5, ValueGrid(5.0)),
+        (WHOLE / 2, ValueGrid(1.0, 10.0)),
+        (WHOLE / 4, ValueGrid(1.0, 100.0)),
+        (with_one(51.5), ValueGrid(1.0, 10.0)),
+        (with_one(51.25), ValueGrid(1.0, 100.0)),
+        (with_one(51.125), None),
+        (with_one(1 / 3), None),
+        (np.append(WHOLE * 5, 12.0), ValueGrid()),
+    ],
+    ids=[
+        "all whole",
+        "fives",
+        "halves",
+        "quarters",
+        "a half",
+        "a quarter",
+        "three digits more",
+        "noise",
+        "a whole among fives",
+    ],
+)
+def test_it_is_the_grid_of_all_numbers_unless_that_is_far_finer(values, expected):
+    found = finest_of(values)
+    assert (found.finest if found else None) == expected
+
+
+def test_it_holds_the_digits_that_train_has_and_none_beyond():
+    finest = finest_of(with_one(51.5))
+    assert finest.holds(np.array([40.3, 0.0, -7.9, np.nan])).all()
+    assert not finest.holds(np.array([40.31, 40.3 + 1e-9])).any()
+
+
+def test_large_numbers_get_two_digits_more_at_most():
+    values = np.array([float(f"{x:.3g}") for x in np.exp(np.random.default_rng(1).normal(0, 1.5, 800))])
+    finest = finest_of(values)
+    assert finest.resolution.digits == 3
+    step = finest.finest.step
+    assert finest.holds(np.array([12345 * step, 999 * step])).all()
+    assert not finest.holds(np.array([123456 * step, 12.3451, 45612.0])).any()

@@ -1,13 +1,15 @@
-"""Exposed records: positions for the restricted workspace, rates above the suppression limit for others."""
+"""What an examination publishes: exposed records as counts, ratios of few digits, telling columns."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from synth_audit.examination.examine import ratio, rounded_for_publication
 from synth_audit.examination.exposed_records import (
     as_measurements,
     exposed_records,
@@ -15,8 +17,16 @@ from synth_audit.examination.exposed_records import (
     weights_of_evidence,
     worst_subgroups,
 )
-from synth_audit.findings.measurement import Exposure, MeasurementId
-from synth_audit.plugins.audit import Subject
+from synth_audit.examination.planted_leaks import most_telling
+from synth_audit.findings.measurement import (
+    Estimate,
+    Exposure,
+    Interval,
+    Measurement,
+    MeasurementId,
+    Reference,
+)
+from synth_audit.plugins.audit import AuditOutcome, Status, Subject
 from synth_audit.stats.attack_success import risk
 from synth_audit.stats.proportions import Proportion
 from synth_audit.table.schema_inference import infer_schema
@@ -124,3 +134,103 @@ def test_subgroups_can_be_gated(subject):
     [measured] = as_measurements(subgroups)["one"]
     assert str(measured.id) == "one.worst_subgroup[by sex of risk[deep]]"
     assert measured.interval.high >= measured.value
+
+
+def interval(low: float, high: float) -> Interval:
+    return Interval(low, high, 0.95, "bootstrap")
+
+
+def test_all_numbers_are_rounded_and_intervals_still_hold_their_value() -> None:
+    reference = Reference(
+        1 / 3, "control", interval(0.31234567, math.inf), Estimate(2 / 3, interval(0.61234567, 2 / 3))
+    )
+    m = Measurement(
+        MeasurementId("marginals", "ks"), 1 / 7, interval=interval(1 / 7, 0.14285749), reference=reference
+    )
+    [found] = rounded_for_publication(
+        AuditOutcome("marginals", "fidelity", Status.MEASURED, measurements=(m,))
+    ).measurements
+    assert (found.value, found.interval) == (0.1429, interval(0.1429, 0.1429))
+    assert found.reference == Reference(
+        0.3333, "control", interval(0.3123, math.inf), Estimate(0.6667, interval(0.6123, 0.6667))
+    )
+
+
+KS = MeasurementId("marginals", "ks", column="age")
+
+
+def number(value: float, low: float, high: float, reference: Reference | None) -> Measurement:
+    return Measurement(KS, value, interval=Interval(low, high, 0.95, "wilson"), reference=reference)
+
+
+def beside(value: float, low: float, high: float, candidate: Estimate | None = None) -> Reference:
+    return Reference(value, "control", Interval(low, high, 0.95, "wilson"), candidate)
+
+
+def test_a_ratio_spans_what_both_intervals_allow() -> None:
+    found = ratio(number(0.2, 0.1, 0.3, beside(0.1, 0.05, 0.2)))
+    assert found is not None
+    assert found.interval is not None
+    assert str(found.id) == "marginals.reference_ratio[of ks[by age]]"
+    assert found.value == pytest.approx(2)
+    assert (found.interval.low, found.interval.high) == pytest.approx((0.5, 6))
+
+
+def test_a_candidate_is_compared_at_the_size_of_its_reference() -> None:
+    alike = Estimate(0.3, Interval(0.2, 0.4, 0.95, "wilson"))
+    found = ratio(number(0.2, 0.1, 0.25, beside(0.1, 0.1, 0.1, alike)))
+    assert found is not None
+    assert found.value == pytest.approx(3)
+
+
+def test_a_reference_that_may_be_zero_sets_no_upper_end() -> None:
+    found = ratio(number(0.2, 0.1, 0.3, beside(0.1, -0.05, 0.2)))
+    assert found is not None
+    assert found.interval is not None
+    assert found.interval.high == math.inf
+    assert not found.finite
+
+
+@pytest.mark.parametrize("reference", [None, Reference(0.5, "known exactly"), beside(0, 0, 0.1)])
+def test_there_is_no_ratio_to_zero_or_to_what_was_not_measured(
+    reference: Reference | None,
+) -> None:
+    assert ratio(number(0.2, 0.1, 0.3, reference)) is None
+
+
+N = 800
+
+
+@pytest.fixture(scope="module")
+def districts():
+    """What is true of a whole district, in five columns, and three answers of each person."""
+    rng = np.random.default_rng(2)
+    district = rng.integers(0, 60, N)
+    of_district = {f"d{k}": rng.permutation(30 - k)[district % (30 - k)].astype(float) for k in range(5)}
+    own = {f"p{k}": rng.integers(0, 6, N).astype(float) for k in range(3)}
+    table = pa.table(of_district | own | {"flat": np.zeros(N)})
+    return read_table(table, infer_schema(table, {}), where="train")
+
+
+def test_what_follows_from_columns_chosen_before_comes_last(districts):
+    told = most_telling(districts, districts.schema.features, 5)
+    assert {"p0", "p1", "p2"} < set(told)
+    assert next(iter(told)) == "d0", "the largest entropy of all"
+    assert told["d0"] == pytest.approx(np.log2(30), abs=0.2)
+    assert sum(told.values()) < 15, "four columns of the district would have told as much"
+
+
+def test_columns_that_hang_together_with_none_are_taken_by_entropy_and_none_that_is_constant(districts):
+    own = [c for c in districts.schema.features if c.name[0] in "pf"]
+    told = most_telling(districts, own, 5)
+    assert set(told) == {"p0", "p1", "p2"}
+    assert all(bits > 0.8 * np.log2(6) for bits in told.values())
+
+
+def test_the_same_number_in_two_columns_tells_nothing_twice():
+    x = np.random.default_rng(3).normal(size=N)
+    table = pa.table({"x": x, "again": 2 * x, "sex": np.arange(N) % 2})
+    rows = read_table(table, infer_schema(table, {}), where="train")
+    told = most_telling(rows, rows.schema.features, 3)
+    assert list(told)[1] == "sex"
+    assert told["x"] < 0.01 * told["again"]

@@ -66,7 +66,9 @@ def test_without_noise_they_draw_the_pairs_of_train(name, epsilon):
     assert np.corrcoef(drawn.numbers("x")[known], drawn.numbers("y")[known])[0, 1] > 0.9
 
 
-@PURE_TOO
+@pytest.mark.parametrize(
+    "name", [pytest.param("mst", marks=pytest.mark.slow), "aim", "priv_pgd", "priv_bayes"]
+)
 def test_little_budget_costs_more_than_much(name):
     table = rows(500)
     far, near = (distance(table, made(name, table, context(table, e)), "x", "label") for e in (0.02, 50.0))

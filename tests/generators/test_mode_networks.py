@@ -17,7 +17,6 @@ from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
-BOTH = pytest.mark.parametrize("name", ["tvae", "ctgan"])
 QUICK = {"epochs": 40, "hidden": 48, "batch": 100, "learning_rate": 2e-3}
 
 
@@ -37,7 +36,7 @@ def fitted(name, table, **settings):
     return registry.build("generator", name, QUICK | settings).fit(table, context), context
 
 
-@BOTH
+@pytest.mark.parametrize("name", ["tvae", pytest.param("ctgan", marks=pytest.mark.slow)])
 def test_modes_labels_and_gaps_hang_together_as_in_train(name, rows):
     model, context = fitted(name, rows)
     drawn = model.sample(2000, np.random.default_rng(1))

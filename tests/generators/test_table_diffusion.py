@@ -22,6 +22,9 @@ from .conftest import context
 WHOLE = {"sampling_rate": 1.0}
 """All rows in every batch, whose cost is quick to add up."""
 
+SLOW_DENOISER = pytest.mark.parametrize(
+    "name", ["table_diffusion", pytest.param("table_diffusion_denoiser", marks=pytest.mark.slow)]
+)
 BOTH = pytest.mark.parametrize("name", ["table_diffusion", "table_diffusion_denoiser"])
 DECLARED = {
     "x": ColumnSpec(kind="continuous", bounds=(-6, 6), nullable=False),
@@ -43,7 +46,7 @@ def made(name, table, handed, n=1500, **settings):
     return registry.build("generator", name, settings).fit(table, handed).sample(n, np.random.default_rng(1))
 
 
-@BOTH
+@SLOW_DENOISER
 def test_it_learns_how_columns_hang_together(name):
     drawn = made(name, rows(), context())
     x, y, label = drawn.numbers("x"), drawn.numbers("y"), drawn.labels("label")
@@ -52,7 +55,7 @@ def test_it_learns_how_columns_hang_together(name):
     assert np.mean(label == "high") == pytest.approx(0.5, abs=0.15)
 
 
-@pytest.mark.parametrize("epsilon", [None, 50.0])
+@pytest.mark.parametrize("epsilon", [None, pytest.param(50.0, marks=pytest.mark.slow)])
 def test_less_noise_draws_rows_nearer_to_the_mean_from_the_same_weights(epsilon, tmp_path):
     table, spread = rows(**DECLARED), {}
     settings = {"steps": 60, "hidden": 16, "levels": 3} | (WHOLE if epsilon else {})
@@ -95,7 +98,7 @@ def test_what_is_claimed_is_what_was_spent_within_the_budget():
     assert (mechanism.count, mechanism.sampling_rate) == (5, 0.03)
 
 
-@BOTH
+@SLOW_DENOISER
 def test_noise_is_that_of_the_budget_and_no_seed_moves_it(name, monkeypatch):
     table = rows(**DECLARED)
     scales = []

@@ -84,6 +84,7 @@ def test_the_fewest_rows_are_enough_without_a_warning(twins, name):
     assert 0 <= found.auc <= 1
 
 
+@pytest.mark.slow
 def test_calibration_brings_probabilities_to_what_is_held_out(twins):
     rough, tuned = (
         learnt(twins, "random_forest", np.random.default_rng(1), tuned=how) for how in (False, True)

@@ -19,6 +19,8 @@ from synth_audit.mechanism_test.distinguishing import (
     runs_to_refute,
     trade_off,
 )
+from synth_audit.mechanism_test.table_mechanisms import label_scores, number_scores, row_scores
+from synth_audit.mechanism_test.white_box import largest_by_chance, recurrence_distance, sizes_distance
 
 ALPHA = 9e-4
 
@@ -110,3 +112,64 @@ def test_a_rare_event_is_found():
     counts = chosen.rule.counts(chosen.scorer.of(features), having)
     assert chosen.scorer.feature == 1
     assert counts.right == counts.claimed > 20
+
+
+def test_poisson_batches_are_within_what_chance_allows():
+    rng = np.random.default_rng(0)
+    far = [
+        sizes_distance(rng.binomial(50, 0.2, 400), 50, 0.2) > largest_by_chance(400, 0.05) for _ in range(300)
+    ]
+    assert np.mean(far) <= 0.05  # conservative, since sizes are whole
+    drawn = rng.random(4000) < 0.2
+    assert recurrence_distance(drawn, 0.2) < largest_by_chance(800, 1e-4)
+
+
+def test_distances_are_exact_for_a_small_case():
+    assert sizes_distance(np.array([1, 1]), 2, 0.5) == pytest.approx(0.25)
+    assert recurrence_distance(np.array([True, False] * 10), 0.5) == pytest.approx(0.25)
+
+
+def test_batches_of_one_size_and_shuffled_ones_are_seen():
+    shuffled = np.zeros((200, 5), dtype=bool)
+    shuffled[np.arange(200), np.random.default_rng(0).integers(0, 5, 200)] = True
+    assert recurrence_distance(shuffled.ravel(), 0.2) > largest_by_chance(200, 1e-4)
+    assert sizes_distance(np.full(200, 10), 50, 0.2) > largest_by_chance(200, 1e-4)
+
+
+def test_numbers_are_told_by_range_moments_and_nearness():
+    values = np.array([0.0, 4.0, np.nan, 9.9, 10.0])
+    found, near = number_scores("x", values, 10.0, 0.0, 10.0)
+    assert found["largest of x"] == 10
+    assert found["missing values of x"] == 1
+    assert found["x equal"] == 1
+    assert found["x near"] == 2
+    assert near.tolist() == [False, False, False, True, True]
+
+
+def test_a_column_without_numbers_is_told_from_one_at_its_lower_end():
+    found, agreeing = number_scores("x", np.array([np.nan, np.nan]), np.nan, 0.0, 10.0)
+    assert found["least of x"] == found["largest of x"] == -10
+    assert found["x equal"] == 2
+    assert agreeing.all()
+
+
+def test_labels_and_missing_ones():
+    values = np.array(["a", None, "b", "a"], dtype=object)
+    found, agreeing = label_scores("g", values, "a")
+    assert found == {"distinct labels of g": 2, "missing values of g": 1, "g equal": 2}
+    assert label_scores("g", values, None)[1].tolist() == [False, True, False, False]
+    assert agreeing.tolist() == [True, False, False, True]
+
+
+def test_rows_are_told_by_agreement_in_pairs_and_in_all():
+    agreeing = {
+        "a": np.array([1, 1, 0], bool),
+        "b": np.array([1, 0, 0], bool),
+        "c": np.array([0, 1, 0], bool),
+    }
+    found = row_scores(agreeing, 3)
+    assert found["rows"] == 3
+    assert found["most columns in which a row is like the canary"] == 2
+    assert found["rows like the canary"] == 0
+    assert found["rows like the canary in a and b"] == 1
+    assert found["rows like the canary in b and c"] == 0

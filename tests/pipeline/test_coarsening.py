@@ -63,7 +63,11 @@ def test_without_rules_the_same_fit_draws_the_same_rows(case):
 
 
 @pytest.mark.parametrize(
-    "columns", [{"income": {"round_to": 1000}}, {"income": {"round_to": 5000}} | COLUMNS]
+    "columns",
+    [
+        pytest.param({"income": {"round_to": 1000}}, marks=pytest.mark.slow),
+        {"income": {"round_to": 5000}} | COLUMNS,
+    ],
 )
 def test_copies_of_which_values_are_rounded_are_copies_still(case, make_gate, columns):
     gated(case, make_gate, "recognised_people")

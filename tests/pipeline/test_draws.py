@@ -20,14 +20,14 @@ DRAWING = [
     {"closest_record": {"max_queries": 100, "n_bootstrap": 100}},
     {"linkability": {"n_attacks": 100}},
     {"marginals": {"n_bootstrap": 100}},
-    {"propensity": {"most_rows": 150, "trees": 20, "folds": 3}},
+    {"propensity": {"most_rows": 100, "trees": 5, "folds": 2}},
     "exact_match",
     "singling_out",
 ]
 """Audits that draw rows, or resamples of rows, and two that draw nothing."""
 
 
-def people(seed: int, n: int = 300) -> pa.Table:
+def people(seed: int, n: int = 150) -> pa.Table:
     rng = np.random.default_rng(seed)
     numbers = {f"c{i}": rng.normal(size=n) for i in range(4)}
     return pa.table({**numbers, "city": rng.choice(["north", "south", "east"], n)})
