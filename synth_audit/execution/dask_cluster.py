@@ -85,7 +85,7 @@ class DaskWorkers:
         taken: dict[str, Any] = {}
         send = self._sent
 
-        class Pickler(CloudPickler):  # type: ignore[misc]  # it has no types
+        class CallWriter(CloudPickler):  # type: ignore[misc]  # it has no types
             def persistent_id(self, thing: Any) -> str | None:
                 if not isinstance(thing, pa.Table) or thing.nbytes < WORTH_A_FILE:
                     return None
@@ -97,7 +97,7 @@ class DaskWorkers:
                 return str(there.key)
 
         content = io.BytesIO()
-        Pickler(content, protocol=pickle.HIGHEST_PROTOCOL).dump(call)
+        CallWriter(content, protocol=pickle.HIGHEST_PROTOCOL).dump(call)
         return content.getvalue(), taken
 
     def _sent(self, table: pa.Table) -> Any:
@@ -139,7 +139,7 @@ def _read(stream: bytes) -> pa.Table:
     return pa.ipc.open_stream(stream).read_all()
 
 
-class _Unpickler(pickle.Unpickler):
+class _CallReader(pickle.Unpickler):
     def __init__(self, content: bytes, tables: Mapping[str, pa.Table]) -> None:
         super().__init__(io.BytesIO(content))
         self._tables = tables
@@ -150,7 +150,7 @@ class _Unpickler(pickle.Unpickler):
 
 def _called(content: bytes, tables: Mapping[str, pa.Table]) -> Any:
     """Make a call; its bytes come from the process that started it, in which nobody else has a part."""
-    return cast("Callable[[], Any]", _Unpickler(content, tables).load())()
+    return cast("Callable[[], Any]", _CallReader(content, tables).load())()
 
 
 @contextmanager
