@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from synth_audit.findings import measurement as units
-from synth_audit.findings.detection_power import SURELY
 from synth_audit.findings.measurement import Measurement, MeasurementId, is_share
 from synth_audit.findings.sensitivity import LEAK_EQUIVALENT
 from synth_audit.findings.verdict import GATE_ROLES, URGENCY, Fitness, GateResult, Result, TableCheck
@@ -81,9 +80,8 @@ class GateView:
 
     Attributes:
         place: in the suite, from 1.
-        finding: what the suite says of a finding, with ``{value}`` (in its unit), ``{percent}``,
-            ``{column}`` (the worst one) and ``{surely}`` (the power of detection limits) in their places; may
-            be empty.
+        finding: what the suite says of a finding, with ``{value}`` (in its unit), ``{percent}`` and
+            ``{column}`` (the worst one) in their places; may be empty.
         unit: of the number that was judged. measured: that number, of several the worst.
     """
 
@@ -148,7 +146,7 @@ class GateView:
             return self.sentence
         text = self.finding or f"{words.name_of(about, self.evidence)}: {{value}}"
         text = text.replace("{value}", self._found_value(self.unit))
-        text = text.replace("{percent}", self._found_value("share")).replace("{surely}", SURELY)
+        text = text.replace("{percent}", self._found_value("share"))
         # The column that a worst number is about: its own, or the one whose number it is.
         alike = (m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == self.unit)
         worst = (m.id.column for m in alike if m.id.column and m.value == self.result.value)
