@@ -2,10 +2,9 @@
 
 On fresh rows of a table the limits are measured. Then people are planted anew at each limit, with draws that
 measured nothing and in a division into train and control of their own, and the whole test is repeated: 19 of
-20 plantings must be found. With `--nulls N` people
-are also dealt to the two sides N times anew, so that the release has no leak: one test in a hundred may find
-one. Each class of leak, table and seed is a line of a file. What is on file is not asked again, so the
-command can be stopped and given again.
+20 plantings must be found. With `--nulls N` people are also dealt to the two sides N times anew, so that the
+release has no leak: one test in a hundred may find one. Each class of leak, table and seed is a line of a
+file. What is on file is not asked again, so the command can be stopped and given again.
 
     .venv/bin/python benchmarks/detection_limits.py FOLDER --out FILE --tables copula hepatitis --seeds 2
     .venv/bin/python benchmarks/detection_limits.py FOLDER --out FILE --show

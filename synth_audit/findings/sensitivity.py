@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from synth_audit.findings.detection_power import SURELY as SURELY  # `audits.recognition` reads it here
 from synth_audit.findings.measurement import OF_SUBGROUP, ROWS, Direction, Interval, MeasurementId, Quantity
 
 LEAK_EQUIVALENT = Quantity(

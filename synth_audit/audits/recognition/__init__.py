@@ -20,6 +20,7 @@ from synth_audit.audits.recognition.side_test import NAMED, SideTest, side_test
 from synth_audit.audits.recognition.view import ScoredPeople, ScoreInfo, scored
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
+from synth_audit.findings.detection_power import SURELY
 from synth_audit.findings.measurement import (
     OF_SUBGROUP,
     PEOPLE,
@@ -31,7 +32,6 @@ from synth_audit.findings.measurement import (
     Reference,
     SampleCounts,
 )
-from synth_audit.findings.sensitivity import SURELY
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.stats.attack_success import corrected_level
 from synth_audit.stats.roc import auroc
