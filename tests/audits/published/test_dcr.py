@@ -17,7 +17,7 @@ from synth_audit.audits.published.closest_record import (
     score_of,
     threshold,
 )
-from synth_audit.audits.published.closest_record.neighbour_measures import independent_number, part_nearer
+from synth_audit.audits.published.closest_record.identifiability import independent_number, part_nearer
 from synth_audit.neighbours.coordinates import Coordinates
 from synth_audit.neighbours.search import Nearest, nearest
 

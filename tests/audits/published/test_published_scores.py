@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from synth_audit import registry
-from synth_audit.audits.published.closest_record import neighbour_measures
+from synth_audit.audits.published.closest_record import identifiability
 
 N_TRAIN, N_CONTROL, COPIED = 300, 100, 60
 
@@ -63,8 +63,8 @@ def test_an_audit_reports_the_published_score(audit, quantity, reported):
 def test_measures_of_neighbours_report_the_published_scores(subject):
     rng = np.random.default_rng(3)
     found = [
-        *neighbour_measures.identifiability(subject, 1000, rng),
-        *neighbour_measures.adversarial_accuracy(subject, 1000, rng),
-        *neighbour_measures.hits(subject, 1000, rng),
+        *identifiability.identifiability(subject, 1000, rng),
+        *identifiability.adversarial_accuracy(subject, 1000, rng),
+        *identifiability.hits(subject, 1000, rng),
     ]
     assert {m.id.quantity: m.value for m in found} == pytest.approx(GOLDEN_NEIGHBOURS, rel=1e-6)

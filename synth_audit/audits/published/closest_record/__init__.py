@@ -10,7 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Floats, Positions
 from synth_audit.audits._shared import at_least, drawn, excess_over_control, risk_over_control, share, some_of
-from synth_audit.audits.published.closest_record import neighbour_measures as measures
+from synth_audit.audits.published.closest_record import identifiability as measures
 from synth_audit.encode.embedding import EmbeddingSettings, embed
 from synth_audit.encode.encoded import Encoded
 from synth_audit.execution.context import RunContext
@@ -263,7 +263,7 @@ class ClosestRecord:
     if the release is independent of the split; ``share_excess = share − expectation``.
 
     ε-identifiability, nearest-neighbour adversarial accuracy and the hitting rate, each with the same for
-    control rows, are defined beside their computation in ``neighbour_measures``.
+    control rows, are defined beside their computation in ``identifiability``.
 
     Fields:
         distances: which of ``euclidean``, ``gower`` and ``embedding`` to search by.

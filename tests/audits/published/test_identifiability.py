@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from synth_audit.audits.published.closest_record import neighbour_measures as measures
+from synth_audit.audits.published.closest_record import identifiability as measures
 
 MOST = 10_000
 
