@@ -1,7 +1,5 @@
 """Invented evidence for the tests of report and browser; one small audited table for those of stages."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import importlib.util

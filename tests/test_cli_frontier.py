@@ -1,7 +1,5 @@
 """The sweep from the shell: its table, its exit code, what comes next, and how it ends when it is told to."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The same plan by each way in: the library, the command line with every default audit, Dagster."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

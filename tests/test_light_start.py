@@ -1,7 +1,5 @@
 """Looking around must not wait for what only an audit needs."""
 
-from __future__ import annotations
-
 import json
 import pkgutil
 import subprocess

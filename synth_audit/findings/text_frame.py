@@ -1,7 +1,5 @@
 """A frame whose text columns notebooks show left-aligned; pandas is imported with this module."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Typical, covered and new rows: closed forms, references, copies, bad input, and what pictures tell."""
 
-from __future__ import annotations
-
 import datetime
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Differences as columns: of dates and of numbers of one sort, in any spelling, and of nothing else."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Distances between two distributions, and sorted samples."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

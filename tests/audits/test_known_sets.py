@@ -1,7 +1,5 @@
 """Who knows a few columns, or half of them: sets are drawn and found, and the worst is judged on others."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Linkability on tables whose answer is known, and against a loop that anyone can check."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

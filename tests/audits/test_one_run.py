@@ -1,7 +1,5 @@
 """One release, one split: what the claims of one half prove, and what may not decide them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Predictive models, and how well predictions fit the truth in all resamples at once."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Success at the size of train, and the risk beyond chance: closed forms, twins by sampling, coverage."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """Tables that every plug-in must cope with, and what a plug-in needs to be configured here."""
 
-from __future__ import annotations
-
 import datetime
 import importlib.util
 import sys

@@ -1,7 +1,5 @@
 """What every audit must keep, whoever wrote it; a new file in a room is covered without an edit here."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import math

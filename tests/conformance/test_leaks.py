@@ -4,8 +4,6 @@ Detection limits are left out, gate and measurement, but where a test asks for t
 even where they are met.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

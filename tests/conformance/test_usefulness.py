@@ -1,7 +1,5 @@
 """What every audit of usefulness must keep: references, floors, and tables that are hard to read."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

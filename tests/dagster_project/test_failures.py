@@ -1,7 +1,5 @@
 """Which failures a stage is tried again for."""
 
-from __future__ import annotations
-
 import errno
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Texts as vectors of n-grams, and texts that hold numbers, dates and quantities."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import numpy as np

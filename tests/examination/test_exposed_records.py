@@ -1,7 +1,5 @@
 """What an examination publishes: exposed records as counts, ratios of few digits, telling columns."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Tables go to other processes as files to map, and come to the same rows there."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """Attention over columns and rows: what is learnt, whom a drawn row depends on, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

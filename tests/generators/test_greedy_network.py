@@ -1,7 +1,5 @@
 """Networks of bounded degree: their score, its sensitivity, and what is measured of them."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """MST, AIM, PrivPGD and PrivBayes: what they learn, what they pay for it, and what they refuse."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """TVAE and CTGAN: what they learn, and what they refuse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

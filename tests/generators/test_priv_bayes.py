@@ -1,7 +1,5 @@
 """PrivBayes: what it learns, what it pays for it, and what it refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """GANs with a private critic: what they learn, what they pay, and that real rows reach them no other way."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A training that was broken off goes on where it was, unless it protects anybody."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

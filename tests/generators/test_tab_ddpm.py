@@ -1,7 +1,5 @@
 """Diffusion of mixed tables: what it learns, its schedule and loss, and what it refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

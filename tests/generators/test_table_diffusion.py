@@ -1,7 +1,5 @@
 """Diffusion in a few steps: what it learns, what it pays, and what it refuses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """An attestation is checked without the package, and says nothing of a refused table's cells."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

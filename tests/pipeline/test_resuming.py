@@ -1,7 +1,5 @@
 """An audit that was killed goes on from the outcomes that it had journaled, and trusts no others."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import stat

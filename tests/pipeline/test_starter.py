@@ -1,7 +1,5 @@
 """The plan that `init` writes: rules it found, that load and hold, and no value of the table."""
 
-from __future__ import annotations
-
 import datetime
 import re
 

@@ -1,7 +1,5 @@
 """What a reader must be told of tables, of files made elsewhere, and of settings that were changed."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Fits that games share: what tells two of them apart, and generators that misbehave."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import ClassVar

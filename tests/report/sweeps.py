@@ -1,7 +1,5 @@
 """Invented sweeps for the page of candidates."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from synth_audit.findings.measurement import BOX_LINES, MeasurementId, Series, read

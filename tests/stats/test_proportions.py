@@ -1,7 +1,5 @@
 """Proportions, their intervals and differences, and tests of rare counts."""
 
-from __future__ import annotations
-
 import ast
 import math
 from pathlib import Path

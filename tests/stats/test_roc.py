@@ -1,7 +1,5 @@
 """Areas under ROC curves, and true positive rates at few false positives."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What was tried and spent stays entered, whatever is killed, run twice or edited."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The leaky evaluation: lines through planted leaks, noise beside them, audits that say nothing."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

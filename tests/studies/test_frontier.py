@@ -1,7 +1,5 @@
 """The record of a sweep: scores against a slow twin, the choice, the file."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A mend: the smallest coarsening that passes, every try counted, and no way past the gates for a memory."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """Coarser values by rules that a plan fixes, and numbers set to declared bounds."""
 
-from __future__ import annotations
-
 import datetime
 from decimal import Decimal
 

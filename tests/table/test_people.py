@@ -1,7 +1,5 @@
 """The people behind a table: set aside by a keyed coin, counted, and told from equal rows."""
 
-from __future__ import annotations
-
 import hmac
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Reading a table through its schema, and storing plain arrays back in its types."""
 
-from __future__ import annotations
-
 import datetime
 
 import numpy as np

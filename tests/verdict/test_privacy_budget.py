@@ -1,7 +1,5 @@
 """A lower bound on epsilon above the one guaranteed holds the release; anything less does not."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The membership attack of disjoint generative models: guessing, copies, honest small tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

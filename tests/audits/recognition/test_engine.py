@@ -1,7 +1,5 @@
 """The engine: no leak without one, a leak of its size, and an exact p-value."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 
