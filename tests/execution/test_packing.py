@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import sklearn.ensemble  # noqa: F401  (brings libraries of its own)
+from made_tables import table_of  # made importable by conftest.py
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from synth_audit.errors import DataError
 from synth_audit.execution import executor
-from synth_audit.execution import executor as parallel
 from synth_audit.execution.context import RunContext
 from synth_audit.files import scratch_in
 from synth_audit.table import arrow
@@ -32,8 +32,7 @@ def table(seed: int = 0) -> Table:
     rng = np.random.default_rng(seed)
     words = pa.array(rng.choice(["a", "bb", "ccc"], N)).dictionary_encode()
     gaps = pa.array(rng.normal(size=N), mask=rng.random(N) < 0.1)
-    data = pa.table({"x": gaps, "k": words, "n": rng.integers(0, 9, N)})
-    return read_table(data, infer_schema(data), where="train")
+    return table_of({"x": gaps, "k": words, "n": rng.integers(0, 9, N)})
 
 
 def told(work: Table, extra: int) -> tuple[str, int, int]:
@@ -94,7 +93,7 @@ def lay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[pa.Tab
         rows = arrow.kept(iter(data.to_batches(max_chunksize=5000)), tmp_path)
         known = {"blank": ColumnSpec.model_validate({"role": "identifier"})}
         specs = {name: spec for name, spec in known.items() if name in data.column_names}
-        return read_table(rows, infer_schema(rows, specs), where="train")
+        return table_of(rows, specs)
 
     return laid_out
 
@@ -144,7 +143,7 @@ def test_a_view_of_some_columns_is_at_the_same_place(tmp_path: Path, whole: Tabl
 
 def test_released_columns_and_another_schema_keep_the_place(tmp_path: Path, whole: Table) -> None:
     specs = {"x": ColumnSpec.model_validate({"role": "identifier"})}
-    again = read_table(whole, infer_schema(whole, specs), where="train").released_only()
+    again = table_of(whole, specs).released_only()
     there = sent(again, tmp_path / "elsewhere")
     assert not files(tmp_path / "elsewhere")
     assert there.data.equals(plain().select(["k", "n"]))
@@ -294,8 +293,8 @@ def test_every_row_once_and_in_order(n, threads):
 def test_the_threads_are_those_that_libraries_are_told(told, workers, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", told)
     monkeypatch.setattr("os.cpu_count", lambda: 5)
-    made, pool = [], parallel.ThreadPoolExecutor
-    monkeypatch.setattr(parallel, "ThreadPoolExecutor", lambda n: made.append(n) or pool(n))
+    made, pool = [], executor.ThreadPoolExecutor
+    monkeypatch.setattr(executor, "ThreadPoolExecutor", lambda n: made.append(n) or pool(n))
     assert executor.over_blocks(20, 1, lambda block: block.start) == list(range(20))
     assert made == [workers] * (workers > 1)
 
@@ -329,9 +328,9 @@ def test_every_library_is_held_to_one_thread_and_let_go_again():
 
 def test_libraries_are_looked_up_again_when_a_module_was_loaded(monkeypatch):
     made = []
-    found = parallel.ThreadpoolController
-    monkeypatch.setattr(parallel, "ThreadpoolController", lambda: made.append(1) or found())
-    parallel._controller.cache_clear()
+    found = executor.ThreadpoolController
+    monkeypatch.setattr(executor, "ThreadpoolController", lambda: made.append(1) or found())
+    executor._controller.cache_clear()
     for _ in range(3):
         with executor.single_threaded():
             pass
