@@ -10,5 +10,5 @@ from synth_audit.table.table import Table, read_table
 
 
 def table_of(columns: Any, specs: Mapping[str, ColumnSpec] | None = None) -> Table:
-    data = columns if isinstance(columns, pa.Table) else pa.table(columns)
+    data = pa.table(columns) if isinstance(columns, dict) else columns
     return read_table(data, infer_schema(data, specs), where="train")
