@@ -60,7 +60,10 @@ def by_dagster(plan: Path) -> Evidence:
     ("way", "audits"),
     [
         (by_library, "finished"),
-        pytest.param(by_command_line, "complete", marks=pytest.mark.xdist_group("complete")),
+        (by_command_line, "finished"),
+        pytest.param(
+            by_command_line, "complete", marks=[pytest.mark.slow, pytest.mark.xdist_group("complete")]
+        ),
         (by_dagster, "finished"),
     ],
 )
