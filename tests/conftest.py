@@ -1,7 +1,5 @@
 """Invented evidence for the tests of report and browser; one small audited table for those of stages."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import importlib.util
@@ -63,7 +61,8 @@ def _load(name: str, file: str) -> ModuleType:
     return sys.modules[name]
 
 
-_load("refusals", "../refusals.py")  # imported by tests, which are no package
+for _name in ("refusals", "made_tables"):  # imported by tests, which are no package
+    _load(_name, f"../{_name}.py")
 _ENTROPY = _load("seeded_entropy", "../seeded_entropy.py")
 _ENTROPY.install()
 

@@ -1,8 +1,6 @@
 """Checks that imports point down only, that plug-ins know neither each other nor the layers above, that what
 a column kind alone may know is asked of nobody else, and that a module stands in the room that uses it."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A PostgreSQL server for tests: the system's programs, loopback, a free port, a folder of its own."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

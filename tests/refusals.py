@@ -1,7 +1,5 @@
 """Errors as users meet them: complete, and without a word of the data or of a secret."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

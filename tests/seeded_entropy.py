@@ -6,8 +6,6 @@ Worker processes that are started anew, and programs run by their command, still
 of these must not rest on a draw, or it states how likely it is to fail.
 """
 
-from __future__ import annotations
-
 import random
 import sys
 import zlib

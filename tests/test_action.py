@@ -1,7 +1,5 @@
 """The GitHub Action: its shell steps, run as a runner runs them."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What users get wrong: each mistake is named, placed and curable, and no cell value is ever shown."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the pages of benchmarks say of several seeds."""
 
-from __future__ import annotations
-
 import importlib
 import runpy
 import sys

@@ -1,7 +1,5 @@
 """The sweep from the shell: its table, its exit code, what comes next, and how it ends when it is told to."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -14,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from click.testing import CliRunner
 
-from synth_audit import cli
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies.frontier import read_frontier
+
+from .test_cli import invoke
 
 PLAN = {
     "source": "people.parquet",
@@ -46,14 +44,6 @@ def home(tmp_path, monkeypatch, with_salt, write_suite):
     set_plan()
     with_salt(Workspace(tmp_path / "plan-audit"))
     return tmp_path
-
-
-def invoke(*words, code=0):
-    result = CliRunner().invoke(cli.main, list(words))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == code, result.output
-    return result
 
 
 def test_a_sweep_says_what_was_chosen_and_the_next_command_releases_it(home):

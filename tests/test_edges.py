@@ -1,7 +1,5 @@
 """The same plan by each way in: the library, the command line with every default audit, Dagster."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -62,7 +60,10 @@ def by_dagster(plan: Path) -> Evidence:
     ("way", "audits"),
     [
         (by_library, "finished"),
-        pytest.param(by_command_line, "complete", marks=pytest.mark.xdist_group("complete")),
+        (by_command_line, "finished"),
+        pytest.param(
+            by_command_line, "complete", marks=[pytest.mark.slow, pytest.mark.xdist_group("complete")]
+        ),
         (by_dagster, "finished"),
     ],
 )

@@ -1,7 +1,5 @@
 """Files are replaced whole, and nothing but files is; YAML and JSON are read strictly."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """What people hold in a pandas frame is read as it is meant, or refused by the name of its column."""
 
-from __future__ import annotations
-
 from datetime import date, datetime, time
 from decimal import Decimal
 from uuid import UUID

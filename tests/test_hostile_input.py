@@ -1,7 +1,5 @@
 """What a fuzzer tries: each ends in one clear error with where, expected and fix, and with exit code 2."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

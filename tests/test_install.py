@@ -1,7 +1,5 @@
 """Installation and build: pip's settings for uv, one digest for all builds, files of a release."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil

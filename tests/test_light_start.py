@@ -1,7 +1,5 @@
 """Looking around must not wait for what only an audit needs."""
 
-from __future__ import annotations
-
 import json
 import pkgutil
 import subprocess
@@ -24,6 +22,9 @@ HEAVY = (
     "lark",
     "jsonschema",
     "duckdb",
+    "scipy",
+    "jinja2",
+    "synth_audit.report.page",
 )
 LIBRARIES = ("numpy", "pyarrow", "pydantic", "yaml")
 """What reading a plan takes and a list of verbs does not."""
@@ -66,6 +67,13 @@ STEPS = {
         "load_plan('plan.yaml')\nplan_schema()"
     ),
     "ledger": "import synth_audit.dp.mechanisms\nimport synth_audit.store.ledger",
+    "generators and sources": (
+        "import importlib, pkgutil, synth_audit.generators, synth_audit.sources\n"
+        "for room in (synth_audit.generators, synth_audit.sources):\n"
+        "    for m in pkgutil.iter_modules(room.__path__):\n"
+        "        importlib.import_module(f'{room.__name__}.{m.name}')"
+    ),
+    "report": "import synth_audit.report",
 }
 WITHOUT_A_PLAN = ("import", "help", "help of a verb", "version")
 LAST = {"something heavy": "import sklearn"}

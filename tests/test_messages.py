@@ -1,7 +1,5 @@
 """Every error is short: its parts together have at most 40 words, as far as they stand in the source."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Names tell things apart: classes of the package, and kinds of the leak zoo."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """No error may show a cell value: not in its text, nor in anything printed with it."""
 
-from __future__ import annotations
-
 import traceback
 
 import pyarrow as pa

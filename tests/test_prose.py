@@ -3,8 +3,6 @@
 ``python tests/test_prose.py [FILE …]`` lists what is too long or forbidden.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """Papers' tables: each column is measured by an audit of the table, and numbers are turned rightly."""
 
-from __future__ import annotations
-
 import importlib
 import json
 from pathlib import Path

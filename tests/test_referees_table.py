@@ -1,7 +1,5 @@
 """What the table of the leak zoo makes of answers, and two versions' verdicts side by side."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Plug-ins: found by file or entry point, one of a name, and never swallowed."""
 
-from __future__ import annotations
-
 import importlib
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """Draws from the system's entropy follow from the test's name, in fixtures too."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the pages print for readers holds: commands, plans, Python, gates, links, files."""
 
-from __future__ import annotations
-
 import ast
 import json
 import os

@@ -1,7 +1,5 @@
 """What reaches the terminal: no escape sequence of others, no colour that is not wanted, no stumbling."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

@@ -1,7 +1,5 @@
 """The thesis' figures, against its own way of computing them and what is wrong with them."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -250,8 +251,6 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> dg.TableMetad
 
 def _numbers(values: Mapping[str, float | None]) -> Metadata:
     """The finite ones as floats; a missing or infinite number has no place in a plot."""
-    from math import isfinite
-
     return {name: float(v) for name, v in values.items() if v is not None and isfinite(v)}
 
 

@@ -1,17 +1,11 @@
 """A frame whose text columns notebooks show left-aligned; pandas is imported with this module."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
-from synth_audit.findings.measurement import is_share
-
-if TYPE_CHECKING:
-    from synth_audit.findings.measurement import Measurement
-
+from synth_audit.findings.measurement import Measurement, is_share
 
 _SENTENCE = 60
 """Letters from which on a text takes several lines."""

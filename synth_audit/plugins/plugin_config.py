@@ -11,16 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
+import pydantic
 import yaml
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    ValidationInfo,
-)
 
 from synth_audit import registry
 from synth_audit.errors import PlanError, problems_of
@@ -47,12 +39,12 @@ _SHOWN = 3
 """Settings in an example: enough to see how they are written."""
 
 
-class PluginChoice(BaseModel):
+class PluginChoice(pydantic.BaseModel):
     """A plug-in by name with its configuration: ``name`` or ``{name: {field: value}}``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = pydantic.ConfigDict(frozen=True, extra="forbid")
     name: str
-    config: dict[str, Any] = Field(default_factory=dict)
+    config: dict[str, Any] = pydantic.Field(default_factory=dict)
 
     def with_settings(self, settings: Mapping[str, Any]) -> "PluginChoice":
         """The same plug-in with these settings instead of, or beside, its own."""
@@ -75,7 +67,7 @@ def _choice(value: object) -> object:
     return value
 
 
-def file_or_choice(value: object, key: ValidationInfo) -> object:
+def file_or_choice(value: object, key: pydantic.ValidationInfo) -> object:
     """A bare path chooses the source that reads its suffix; a word is the name of a source."""
     if not isinstance(value, str):
         return _choice(value)
@@ -110,8 +102,8 @@ def build_generator(choice: object, where: str = "generator") -> "Generator":
         PlanError: there is no such generator, or it refuses its settings.
     """
     try:
-        chosen: PluginChoice = TypeAdapter(PluginConfig).validate_python(choice)
-    except ValidationError as error:
+        chosen: PluginChoice = pydantic.TypeAdapter(PluginConfig).validate_python(choice)
+    except pydantic.ValidationError as error:
         raise PlanError(
             problems_of(error), where=where, expected="a name, or one name with settings"
         ) from None
@@ -119,8 +111,8 @@ def build_generator(choice: object, where: str = "generator") -> "Generator":
     return built
 
 
-PluginConfig = Annotated[PluginChoice, BeforeValidator(_choice)]
-Location = Annotated[PluginChoice, BeforeValidator(file_or_choice)]
+PluginConfig = Annotated[PluginChoice, pydantic.BeforeValidator(_choice)]
+Location = Annotated[PluginChoice, pydantic.BeforeValidator(file_or_choice)]
 
 
 @dataclass(frozen=True)

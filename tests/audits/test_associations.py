@@ -1,7 +1,5 @@
 """Associations between columns: closed forms, references, floors, tables hard to read, and privacy."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What an attacker learns from one table: groups, guesses beyond a line, and what tests do not find."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Attribute game and attack against a slow twin, honest and leaky generators, and what tables can do."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Bounds on epsilon from claims about a split, and what a guarantee leaves an attacker."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Rules that a release breaks: shares by hand, references, and what may not be told."""
 
-from __future__ import annotations
-
 import json
 import math
 

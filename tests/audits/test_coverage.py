@@ -1,28 +1,18 @@
 """Typical, covered and new rows: closed forms, references, copies, bad input, and what pictures tell."""
 
-from __future__ import annotations
-
 import datetime
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.fidelity.coverage import (
-    Coverage,
-    Curves,
-    RowsInSpace,
-    authenticity,
-    drawn_part,
-    resampled,
-    scored,
-)
+from synth_audit.audits.fidelity import coverage
 from synth_audit.encode.embedding import EmbeddingSettings
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.neighbours.coordinates import Coordinates
 
-AUDIT = Coverage(n_bootstrap=100)
+AUDIT = coverage.Coverage(n_bootstrap=100)
 SCORES = ("alpha_precision", "beta_recall", "auprc")
 
 
@@ -46,7 +36,7 @@ def taken(columns, rows):
 
 def pair(train, other):
     rows = (Coordinates.of(x) for x in (train, other))
-    return RowsInSpace(*rows, np.zeros(len(train), dtype=bool), np.zeros(len(other), dtype=bool))
+    return coverage.RowsInSpace(*rows, np.zeros(len(train), dtype=bool), np.zeros(len(other), dtype=bool))
 
 
 def test_control_as_the_candidate_is_its_own_reference(subject_of, measure):
@@ -137,7 +127,7 @@ def test_without_control_there_is_no_reference(subject_of, measure):
 def test_only_so_many_rows_are_asked(subject_of, measure):
     rng = np.random.default_rng(7)
     subject = subject_of(people(400, rng), people(100, rng), people(400, rng))
-    found, _ = measure(Coverage(n_bootstrap=100, max_queries=50), subject)
+    found, _ = measure(coverage.Coverage(n_bootstrap=100, max_queries=50), subject)
     assert (found["authenticity"].n_requested, found["authenticity"].n_achieved) == (50, 50)
     assert found["alpha_precision"].n_achieved == 400
 
@@ -145,7 +135,7 @@ def test_only_so_many_rows_are_asked(subject_of, measure):
 def test_balls_of_large_tables_rest_on_a_sample_and_say_so(subject_of, measure):
     rng = np.random.default_rng(11)
     subject = subject_of(people(600, rng), people(200, rng), people(600, rng))
-    audit = Coverage(n_bootstrap=100, max_queries=150, most_rows=150)
+    audit = coverage.Coverage(n_bootstrap=100, max_queries=150, most_rows=150)
     (found, findings), (whole, _) = measure(audit, subject), measure(AUDIT, subject)
     assert [n.partition(";")[0] for n in findings.notes] == [
         "All but authenticity is read from 150 random rows of each larger table"
@@ -161,7 +151,7 @@ def test_all_of_train_is_searched_for_copies_whatever_is_sampled(subject_of, mea
     rng = np.random.default_rng(12)
     train = {name: x.tolist() for name, x in normal(500, rng).items()}
     copied = {name: [x[i] for i in range(499, -1, -1)] for name, x in train.items()}
-    found, _ = measure(Coverage(n_bootstrap=100, most_rows=100), subject_of(train, None, copied))
+    found, _ = measure(coverage.Coverage(n_bootstrap=100, most_rows=100), subject_of(train, None, copied))
     assert found["authenticity"].value == 0
 
 
@@ -266,7 +256,7 @@ def test_the_embedding_is_learnt_once_and_sees_a_copy(subject_of, measure, monke
     rng = np.random.default_rng(14)
     train, control = people(300, rng), people(100, rng)
     found, findings = measure(
-        Coverage(
+        coverage.Coverage(
             spaces=("features", "embedding"),
             embedding_settings=EmbeddingSettings(width=32, max_epochs=5),
             n_bootstrap=100,
@@ -286,16 +276,16 @@ def test_a_part_of_the_rows_gives_the_precision_of_all():
     """Weights of a part vary as little as the whole table would."""
     rng = np.random.default_rng(15)
     both = pair(rng.normal(size=(4000, 3)), 0.7 + rng.normal(size=(2000, 3)))
-    whole = resampled(both, 4000, 150, rng).std(axis=0)
-    part = resampled(both, 800, 150, rng).std(axis=0)
+    whole = coverage.resampled(both, 4000, 150, rng).std(axis=0)
+    part = coverage.resampled(both, 800, 150, rng).std(axis=0)
     assert part == pytest.approx(whole, rel=0.35)
-    assert drawn_part(both.train, 800, rng).numbers.shape == (800, 3)
+    assert coverage.drawn_part(both.train, 800, rng).numbers.shape == (800, 3)
 
 
 def test_the_interval_of_scores_grows_where_rows_are_few():
     rng = np.random.default_rng(16)
     both = pair(rng.normal(size=(500, 2)), np.zeros((2, 2)))
-    found = scored(Curves.of(both), both, resampled(both, 500, 100, rng), 0.95)
+    found = coverage.scored(coverage.Curves.of(both), both, coverage.resampled(both, 500, 100, rng), 0.95)
     z = 1.959964
     assert found["alpha_precision"].interval.high - found["alpha_precision"].value >= z**2 / (2 + z**2) - 1e-6
 
@@ -331,11 +321,13 @@ def test_intervals_of_scores_hold_their_level(case):
     real = (lambda n: np.round(rng.normal(size=(n, 4)))) if case == "rounded" else (
         lambda n: rng.normal(size=(n, 4))
     )  # fmt: skip
-    truth = Curves.of(pair(real(100_000), draw(100_000, rng))).scores
+    truth = coverage.Curves.of(pair(real(100_000), draw(100_000, rng))).scores
     held = []
     for _ in range(200):
         both = pair(real(n), draw(m, rng))
-        found = scored(Curves.of(both), both, resampled(both, 5000, 100, rng), 0.95).values()
+        found = coverage.scored(
+            coverage.Curves.of(both), both, coverage.resampled(both, 5000, 100, rng), 0.95
+        ).values()
         held.append([e.interval.low <= t <= e.interval.high for e, t in zip(found, truth, strict=True)])
     assert np.mean(held, axis=0).min() >= 0.89
 
@@ -345,10 +337,10 @@ def test_the_interval_of_authenticity_holds_for_the_training_rows_at_hand():
     rng = np.random.default_rng(18)
     train = rng.normal(size=(200, 3))
     many = pair(train, rng.normal(size=(40_000, 3)))
-    truth = authenticity(many.other, many.train, 0.95, rng).value
+    truth = coverage.authenticity(many.other, many.train, 0.95, rng).value
     held = []
     for _ in range(300):
         few = pair(train, rng.normal(size=(150, 3)))
-        found = authenticity(few.other, few.train, 0.95, rng)
+        found = coverage.authenticity(few.other, few.train, 0.95, rng)
         held.append(found.interval.low <= truth <= found.interval.high)
     assert np.mean(held) >= 0.93

@@ -1,7 +1,5 @@
 """Densities by nearest neighbours and by trees: what a copy, a duplicate and a wild value look like."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

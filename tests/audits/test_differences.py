@@ -1,7 +1,5 @@
 """Differences as columns: of dates and of numbers of one sort, in any spelling, and of nothing else."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -9,11 +7,7 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits.privacy._known_columns import known_columns
-from synth_audit.audits.privacy.partial_knowledge.column_sets import (
-    MOST_DIFFERENCES,
-    MOST_NUMBERS,
-    differences,
-)
+from synth_audit.audits.privacy.partial_knowledge import column_sets
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
@@ -29,7 +23,7 @@ def differences_of(columns):
     schema = infer_schema(data, {})
     tables = [read_table(data, schema, where="train")]
     known = list(known_columns(tables, schema.features, tables))
-    return known, {c.name: c for c in differences(known, tables, schema.features, tables)}
+    return known, {c.name: c for c in column_sets.differences(known, tables, schema.features, tables)}
 
 
 def test_the_time_between_two_dates_is_a_column_whichever_way_they_are_written():
@@ -70,7 +64,7 @@ def test_dates_come_first_and_there_are_so_many_at_most():
         f"d{i}": [s + timedelta(days=i * int(x)) for s, x in zip(START, STAYS, strict=True)] for i in range(4)
     }
     _, found = differences_of(numbers | dates)
-    assert len(found) == 6 + MOST_NUMBERS
+    assert len(found) == 6 + column_sets.MOST_NUMBERS
     assert sum(name.startswith("d") for name in found) == 6
     more = {
         f"d{i}": dates["d1"]
@@ -78,4 +72,4 @@ def test_dates_come_first_and_there_are_so_many_at_most():
         else [s + timedelta(days=i * int(x)) for s, x in zip(START, STAYS, strict=True)]
         for i in range(7)
     }
-    assert len(differences_of(more)[1]) == MOST_DIFFERENCES
+    assert len(differences_of(more)[1]) == column_sets.MOST_DIFFERENCES

@@ -1,7 +1,5 @@
 """What the trees see, and how sure they are of it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

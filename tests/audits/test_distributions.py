@@ -1,28 +1,12 @@
 """Distances between two distributions, and sorted samples."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from synth_audit.audits.fidelity._shared_cells import (
-    FARTHEST,
-    GROUPS,
-    Resamples,
-    SortedPair,
-    distance_interval,
-    distribution_functions,
-    hellinger,
-    in_deviations,
-    inverted_chi_square,
-    joined_cells,
-    shares,
-    spread,
-    total_variation,
-)
+from synth_audit.audits.fidelity import _shared_cells as shared_cells
 from synth_audit.stats.distributions import SortedNumbers, cell_codes, tellable_cells
 
 
@@ -36,18 +20,18 @@ WEIGHTS = st.lists(st.integers(0, 9), min_size=4, max_size=4).filter(any).map(la
 
 @given(p=WEIGHTS, q=WEIGHTS)
 def test_total_variation_and_hellinger_are_distances(p, q):
-    tv, h = float(total_variation(p, q)), float(hellinger(p, q))
+    tv, h = float(shared_cells.total_variation(p, q)), float(shared_cells.hellinger(p, q))
     assert tv == pytest.approx(sum(max(a - b, 0) for a, b in zip(p, q, strict=True)))
     assert h == pytest.approx(np.sqrt(max(0.0, 1 - np.sqrt(p * q).sum())), abs=1e-7)
     assert h**2 - 1e-9 <= tv <= h * np.sqrt(2) + 1e-9
-    assert tv == total_variation(q, p)
-    assert total_variation(p, p) == hellinger(p, p) == 0
+    assert tv == shared_cells.total_variation(q, p)
+    assert shared_cells.total_variation(p, p) == shared_cells.hellinger(p, p) == 0
 
 
 def test_disjoint_shares_are_at_distance_one():
     p, q = np.array([0.5, 0.5, 0, 0]), np.array([0, 0, 0.2, 0.8])
-    assert total_variation(p, q) == pytest.approx(1)
-    assert hellinger(p, q) == pytest.approx(1)
+    assert shared_cells.total_variation(p, q) == pytest.approx(1)
+    assert shared_cells.hellinger(p, q) == pytest.approx(1)
 
 
 @settings(deadline=None)
@@ -65,7 +49,9 @@ def test_every_value_has_one_cell_in_order(values, most):
 def test_cells_have_equal_mass_and_a_spike_has_one_of_its_own():
     rng = np.random.default_rng(0)
     smooth = rng.normal(size=1000)
-    assert shares(cell_codes(smooth, quantile_cells(smooth, 10)), 11)[:10] == pytest.approx(0.1, abs=0.002)
+    assert shared_cells.shares(cell_codes(smooth, quantile_cells(smooth, 10)), 11)[:10] == pytest.approx(
+        0.1, abs=0.002
+    )
     spiky = np.concatenate([np.zeros(500), rng.exponential(size=500)])
     cells = cell_codes(spiky, quantile_cells(spiky, 10))
     assert len(np.unique(cells[:500])) == 1
@@ -82,7 +68,7 @@ def test_missing_is_the_last_cell_and_leaves_the_others_alone():
 
 @given(values=SAMPLE, anchor=SAMPLE)
 def test_deviations_are_those_of_the_anchor(values, anchor):
-    scaled = in_deviations(values, anchor)
+    scaled = shared_cells.in_deviations(values, anchor)
     if len(np.unique(anchor)) == 1:
         assert scaled is None
     else:
@@ -91,20 +77,20 @@ def test_deviations_are_those_of_the_anchor(values, anchor):
 
 def test_deviations_of_huge_and_of_missing_values_are_finite():
     huge = np.array([-1.7e308, 1.7e308, 0.0, np.nan])
-    assert in_deviations(huge, huge)[:3] == pytest.approx(np.array([0, 2, 1]) * np.sqrt(1.5))
-    assert np.isnan(in_deviations(huge, huge)[3])
-    assert in_deviations(np.array([1.7e308]), np.array([0.0, 1e-300])) == FARTHEST
-    assert in_deviations(huge, np.array([np.nan])) is None
-    assert in_deviations(huge, np.array([0.1, 0.1, 0.1, np.nan])) is None
+    assert shared_cells.in_deviations(huge, huge)[:3] == pytest.approx(np.array([0, 2, 1]) * np.sqrt(1.5))
+    assert np.isnan(shared_cells.in_deviations(huge, huge)[3])
+    assert shared_cells.in_deviations(np.array([1.7e308]), np.array([0.0, 1e-300])) == shared_cells.FARTHEST
+    assert shared_cells.in_deviations(huge, np.array([np.nan])) is None
+    assert shared_cells.in_deviations(huge, np.array([0.1, 0.1, 0.1, np.nan])) is None
     dates = 1.6e15 + np.array([0.0, 1.0, 2.0])  # microseconds apart
-    assert in_deviations(dates, dates) == pytest.approx(np.array([0, 1, 2]) * np.sqrt(1.5))
+    assert shared_cells.in_deviations(dates, dates) == pytest.approx(np.array([0, 1, 2]) * np.sqrt(1.5))
 
 
 @settings(deadline=None)
 @given(p=WEIGHTS, q=WEIGHTS, n=st.integers(1, 500))
 def test_inverted_chi_square_agrees_with_scipy(p, q, n):
     seen = p > 0
-    found = float(inverted_chi_square(q, p, n))
+    found = float(shared_cells.inverted_chi_square(q, p, n))
     if q[~seen].any():
         assert found == 1
     elif seen.sum() == 1:
@@ -116,29 +102,33 @@ def test_inverted_chi_square_agrees_with_scipy(p, q, n):
 
 def test_inverted_chi_square_grows_with_the_rows_while_the_distance_stands_still():
     p, q = np.array([0.5, 0.5]), np.array([0.55, 0.45])
-    assert [round(float(inverted_chi_square(q, p, n)), 3) for n in (10, 100, 1000)] == [0.248, 0.683, 0.998]
-    both = inverted_chi_square(np.array([q, p]), np.array([p, p]), 100)
-    assert both.tolist() == [float(inverted_chi_square(q, p, 100)), 0.0]
+    assert [round(float(shared_cells.inverted_chi_square(q, p, n)), 3) for n in (10, 100, 1000)] == [
+        0.248,
+        0.683,
+        0.998,
+    ]
+    both = shared_cells.inverted_chi_square(np.array([q, p]), np.array([p, p]), 100)
+    assert both.tolist() == [float(shared_cells.inverted_chi_square(q, p, 100)), 0.0]
 
 
 def test_missing_is_no_part_of_a_distribution_function():
     drawn = np.array([[0.2, 0.3, 0.5], [0.0, 0.0, 1.0]])
-    assert distribution_functions(drawn).tolist() == [[0.4, 1.0], [0.0, 0.0]]
-    assert spread(drawn, np.array([0.0, 1.0])) == pytest.approx([np.sqrt(0.24), 0])
+    assert shared_cells.distribution_functions(drawn).tolist() == [[0.4, 1.0], [0.0, 0.0]]
+    assert shared_cells.spread(drawn, np.array([0.0, 1.0])) == pytest.approx([np.sqrt(0.24), 0])
 
 
 @pytest.mark.parametrize("unit", [1e-100, 1.0, 1e300, 1.7e308])
 def test_spread_knows_no_unit(unit):
     drawn = np.array([[0.5, 0.5, 0.0], [0.9, 0.1, 0.0]])
-    assert spread(drawn, np.array([-unit, unit])) / unit == pytest.approx([1, 0.6])
+    assert shared_cells.spread(drawn, np.array([-unit, unit])) / unit == pytest.approx([1, 0.6])
 
 
-@pytest.mark.parametrize("n", [50, 3 * GROUPS + 7])
+@pytest.mark.parametrize("n", [50, 3 * shared_cells.GROUPS + 7])
 def test_resampled_shares_have_the_right_mean_and_spread(n):
     p = np.array([0.7, 0.2, 0.1])
     codes = np.repeat([0, 1, 2], (p * n).astype(int).tolist())
-    p = shares(codes, 3)
-    draws = Resamples.of(len(codes), 4000, np.random.default_rng(0)).shares(codes, 3)
+    p = shared_cells.shares(codes, 3)
+    draws = shared_cells.Resamples.of(len(codes), 4000, np.random.default_rng(0)).shares(codes, 3)
     assert draws.sum(axis=1) == pytest.approx(1)
     assert draws.mean(axis=0) == pytest.approx(p, abs=0.01)
     assert draws.std(axis=0) == pytest.approx(np.sqrt(p * (1 - p) / n), rel=0.1)
@@ -146,16 +136,16 @@ def test_resampled_shares_have_the_right_mean_and_spread(n):
 
 def test_columns_share_their_resamples():
     codes = np.arange(300) % 2
-    drawn = Resamples.of(300, 100, np.random.default_rng(0))
+    drawn = shared_cells.Resamples.of(300, 100, np.random.default_rng(0))
     assert np.array_equal(drawn.shares(codes, 2), drawn.shares(1 - codes, 2)[:, ::-1])
-    again = Resamples.of(300, 100, np.random.default_rng(0)).shares(codes, 2)
+    again = shared_cells.Resamples.of(300, 100, np.random.default_rng(0)).shares(codes, 2)
     assert np.array_equal(drawn.shares(codes, 2), again)
 
 
 def test_no_interval_is_without_width():
-    wide = distance_interval(0.5, np.array([0.4, 0.6]), 0.95, 0.01)
+    wide = shared_cells.distance_interval(0.5, np.array([0.4, 0.6]), 0.95, 0.01)
     assert wide.high - wide.low == pytest.approx(2 * 1.96 * 0.1414, rel=1e-3)
-    flat = distance_interval(1.0, np.ones(5), 0.95, 0.01)
+    flat = shared_cells.distance_interval(1.0, np.ones(5), 0.95, 0.01)
     assert (flat.low, flat.high) == pytest.approx((0.99, 1.01))
 
 
@@ -165,7 +155,7 @@ COUNTS = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 14)), min_size=2,
 @given(rows=COUNTS, fewest=st.integers(1, 10), ordered=st.booleans())
 def test_joined_cells_hold_enough_real_rows_or_none(rows, fewest, ordered):
     counts = list(np.array(rows).T)
-    numbers, k = joined_cells(counts, fewest, ordered=ordered)
+    numbers, k = shared_cells.joined_cells(counts, fewest, ordered=ordered)
     train, control = (np.bincount(numbers, n, minlength=k) for n in counts)
     assert train[-1] == control[-1] == 0
     assert (numbers[np.sum(counts, axis=0) == 0] == k - 1).all()
@@ -197,7 +187,7 @@ def test_cells_are_joined_by_hand():
     train, control = np.array([50, 20, 12, 3, 0, 0]), np.array([30, 15, 12, 0, 4, 0])
     assert tellable_cells([train], 10, ordered=True) == [0, 1]
     assert tellable_cells([train, control], 10, ordered=True) == [0, 1]
-    assert joined_cells([train, control], 10, ordered=True)[0].tolist() == [0, 1, 2, 2, 2, 3]
+    assert shared_cells.joined_cells([train, control], 10, ordered=True)[0].tolist() == [0, 1, 2, 2, 2, 3]
     assert tellable_cells([np.array([50, 30, 0])], 10, ordered=True) == [0, 1]
     assert tellable_cells([np.array([50, 30, 0]), np.array([40, 9, 0])], 10, ordered=True) == []
     assert tellable_cells([np.array([90, 3, 11])], 10, ordered=True) == [2]
@@ -211,7 +201,7 @@ GAPPY = st.lists(VALUES | st.just(np.nan), max_size=40).map(lambda x: np.array(x
 
 
 def pair(a, b):
-    return SortedPair.of(SortedNumbers.of(a), SortedNumbers.of(b))
+    return shared_cells.SortedPair.of(SortedNumbers.of(a), SortedNumbers.of(b))
 
 
 @settings(deadline=None)
@@ -275,9 +265,9 @@ def test_distances_of_fine_cells_stand_for_those_of_values():
     found = pair(a, b)
     edges = found.fine_cells(SortedNumbers.of(a).quantile_cells(10))
     assert len(edges) < 200
-    p, q = (shares(cell_codes(x, edges), len(edges) + 2) for x in (a, b))
-    gaps = np.abs(distribution_functions(p) - distribution_functions(q))
+    p, q = (shared_cells.shares(cell_codes(x, edges), len(edges) + 2) for x in (a, b))
+    gaps = np.abs(shared_cells.distribution_functions(p) - shared_cells.distribution_functions(q))
     assert gaps.max() == pytest.approx(found.kolmogorov_smirnov(), abs=0.01)
     places = found.cell_places(edges, found.values, edges)
     assert gaps[:-1] @ np.diff(places) == pytest.approx(found.wasserstein(found.values), rel=0.01)
-    assert spread(p, places) == pytest.approx(a.std(), rel=0.01)
+    assert shared_cells.spread(p, places) == pytest.approx(a.std(), rel=0.01)

@@ -1,7 +1,5 @@
 """Each column predicted from the others: what a release loses, and what is left out."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Copies counted by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Inference on tables whose answer is known, the traps other tools fell into, and a loop anyone can check."""
 
-from __future__ import annotations
-
 import datetime
 import math
 from dataclasses import replace

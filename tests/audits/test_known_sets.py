@@ -1,7 +1,5 @@
 """Who knows a few columns, or half of them: sets are drawn and found, and the worst is judged on others."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -9,15 +7,8 @@ import pyarrow as pa
 import pytest
 
 from synth_audit.audits._shared import different_people
+from synth_audit.audits.privacy import _secrets as secrets
 from synth_audit.audits.privacy._known_columns import SECRET_STEP, known_columns
-from synth_audit.audits.privacy._secrets import (
-    AskedPeople,
-    Attacks,
-    Knowledge,
-    by_halves,
-    drawn_sets,
-    drawn_sources,
-)
 from synth_audit.audits.privacy.inference import EXCESS, Inference
 from synth_audit.audits.privacy.linkability import Linkability
 from synth_audit.table.schema_inference import infer_schema
@@ -130,38 +121,38 @@ def test_records_of_one_person_are_asked_once(subject_of, measure):
 
 
 def test_drawn_sets_are_of_few_columns_and_of_half():
-    sets = drawn_sets(NAMES, 10, np.random.default_rng(0))
+    sets = secrets.drawn_sets(NAMES, 10, np.random.default_rng(0))
     assert [len(known[0]) for known in sets] == [2, 3, 4, 5, 7] * 2
     assert len(set(sets)) == 10
     assert all(list(known[0]) == sorted(known[0], key=NAMES.index) for known in sets)
-    assert sorted(drawn_sets(("a", "b", "c"), 9, np.random.default_rng(0))) == [
+    assert sorted(secrets.drawn_sets(("a", "b", "c"), 9, np.random.default_rng(0))) == [
         (("a", "b"),),
         (("a", "c"),),
         (("b", "c"),),
     ]
-    assert sorted(drawn_sets(("a", "b"), 9, np.random.default_rng(0))) == [(("a",),), (("b",),)]
+    assert sorted(secrets.drawn_sets(("a", "b"), 9, np.random.default_rng(0))) == [(("a",),), (("b",),)]
 
 
 def test_drawn_sources_share_no_column():
-    pairs = drawn_sources(NAMES, 8, np.random.default_rng(0))
+    pairs = secrets.drawn_sources(NAMES, 8, np.random.default_rng(0))
     assert [(len(a), len(b)) for a, b in pairs] == [(2, 2), (3, 3), (5, 5), (7, 7)] * 2
     assert not any(set(a) & set(b) for a, b in pairs)
-    assert drawn_sources(("a", "b"), 5, np.random.default_rng(0)) == [(("a",), ("b",))]
+    assert secrets.drawn_sources(("a", "b"), 5, np.random.default_rng(0)) == [(("a",), ("b",))]
 
 
 def test_what_one_half_found_the_other_may_choose_not():
-    found = by_halves(["a"], [["b", "a"], ["c", "b", "b"]])
+    found = secrets.by_halves(["a"], [["b", "a"], ["c", "b", "b"]])
     assert list(found.items()) == [("a", (0, 1)), ("b", (0, 1)), ("c", (1,))]
 
 
 def test_attacks_are_counted_by_side_and_half():
     """Six of eight train people in the half that judges, none of the strangers; made is not all."""
-    asked = AskedPeople(np.arange(16), np.arange(8), np.tile([False, True], 12))
+    asked = secrets.AskedPeople(np.arange(16), np.arange(8), np.tile([False, True], 12))
     member = asked.member
     right = member & (np.arange(24) % 8 < 6)
-    attacks = Attacks(asked)
+    attacks = secrets.Attacks(asked)
     for name, hit in (("a", right), ("b", ~member)):
-        attacks.add(Knowledge((name,)), [0], np.ones((24, 1), bool), hit[:, None])
+        attacks.add(secrets.Knowledge((name,)), [0], np.ones((24, 1), bool), hit[:, None])
     excess, worst = attacks.worst(0.95)
     assert [k.known for k, _ in worst] == [("a",), ("a",)]
     measured = attacks.excess(EXCESS, excess, 16)

@@ -1,7 +1,5 @@
 """Known sets beyond two to five plain columns: many answers that tell little, and differences of dates."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import numpy as np

@@ -1,16 +1,13 @@
 """Linkability on tables whose answer is known, and against a loop that anyone can check."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.audits.privacy.linkability import Linkability, _halves
 from synth_audit.errors import NotApplicable
 from synth_audit.stats.attack_success import risk
 from synth_audit.stats.proportions import Proportion
-from synth_audit.table.schema_inference import infer_schema
-from synth_audit.table.table import read_table
 
 
 def people(n, seed):
@@ -140,13 +137,6 @@ def test_fewer_rows_than_neighbours_decide_nothing(n_synthetic, subject_of, meas
     found, _ = measure(Linkability(**SIDES), subject_of(people(400, 1), people(400, 2), few))
     assert found["train_rate"].value == found["control_rate"].value == found["naive_rate"].value == 1.0
     assert found["risk"].interval.high > 0.5
-
-
-def table_of(columns):
-    import pyarrow as pa
-
-    data = pa.table(columns)
-    return read_table(data, infer_schema(data), where="train")
 
 
 def test_chosen_halves_are_balanced_and_know_no_order():

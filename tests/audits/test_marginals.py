@@ -1,7 +1,5 @@
 """Distributions of single columns, from counts made by hand."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The membership game on generators whose answer is known, and its intervals on games that are drawn."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from dataclasses import dataclass, field

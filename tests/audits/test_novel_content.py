@@ -1,7 +1,5 @@
 """Real records spelt into whatever train never had."""
 
-from __future__ import annotations
-
 import datetime
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Libraries round a column to the most decimals that it has, and records hide beyond these."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,22 +1,12 @@
 """One release, one split: what the claims of one half prove, and what may not decide them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from synth_audit.audits.privacy.one_run import (
-    FEWEST_PEOPLE,
-    GAUSSIAN_MU,
-    GAUSSIAN_MU_CONVERTED,
-    USUAL_DELTA,
-    OneRun,
-    gaussian_bound,
-    mu_at_least,
-)
+from synth_audit.audits.privacy import one_run
 from synth_audit.audits.privacy.one_run.claims import (
     Claims,
     Coins,
@@ -43,7 +33,7 @@ from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import joined, read_table
 
 KEY = b"k" * 32
-QUICK = OneRun(subsets=12)
+QUICK = one_run.OneRun(subsets=12)
 
 
 def people(n, rng, width=6):
@@ -212,8 +202,8 @@ def test_a_division_that_nobody_calls_random_proves_nothing(measure):
 
 
 def test_too_few_people_prove_nothing(measure):
-    with pytest.raises(NotApplicable, match=str(FEWEST_PEOPLE)):
-        measure(QUICK, drawn(fresh, n=FEWEST_PEOPLE - 1))
+    with pytest.raises(NotApplicable, match=str(one_run.FEWEST_PEOPLE)):
+        measure(QUICK, drawn(fresh, n=one_run.FEWEST_PEOPLE - 1))
 
 
 def test_sizes_that_were_fixed_are_judged_by_their_own_distribution(measure):
@@ -290,12 +280,12 @@ def test_mu_is_told_beside_epsilon_and_never_called_so(measure):
     found, findings = measure(QUICK, drawn(copies(0.3)))
     mu, converted = found["gaussian_mu"], found["gaussian_mu_converted"]
     assert mu.value > 0.5
-    assert converted.value == pytest.approx(gaussian_epsilon(mu.value, USUAL_DELTA))
+    assert converted.value == pytest.approx(gaussian_epsilon(mu.value, one_run.USUAL_DELTA))
     assert {mu.direction, converted.direction} == {Direction.NEUTRAL}
-    assert not any("epsilon" in q.title.lower() for q in (GAUSSIAN_MU, GAUSSIAN_MU_CONVERTED))
+    assert not any("epsilon" in q.title.lower() for q in (one_run.GAUSSIAN_MU, one_run.GAUSSIAN_MU_CONVERTED))
     assert "for adding or removing one person" in findings.notes[-1]
     assert "no bound on epsilon" in findings.notes[-1]
-    assert f"δ = {USUAL_DELTA:g}" in findings.notes[-1]
+    assert f"δ = {one_run.USUAL_DELTA:g}" in findings.notes[-1]
 
 
 def test_the_bound_on_epsilon_is_not_replaced_by_a_larger_mu(measure):
@@ -335,7 +325,7 @@ def test_numbers_of_guesses_depend_on_people_alone_and_share_alpha():
     """A score is right about everybody. With 200 people the numbers of guesses are 100, 50, 25 and 12."""
     members = np.tile([True, True, False, False], 100)
     who = ClaimablePeople(None, None, np.arange(400), members, np.arange(400) % 2 == 0)
-    found = gaussian_bound(members[None].astype(float), who, 0.5, 0.05, 0.0)
+    found = one_run.gaussian_bound(members[None].astype(float), who, 0.5, 0.05, 0.0)
     assert (found.tried, found.pool, found.guesses) == (8, 200, 100)
-    assert found.mu == found.best == mu_at_least(Coins(0.5, pool=200), Claims(100, 0, 100), 0.05 / 8)
-    assert gaussian_bound(np.zeros((1, 400)), who, 0.5, 0.05, 0.0).mu < 1
+    assert found.mu == found.best == one_run.mu_at_least(Coins(0.5, pool=200), Claims(100, 0, 100), 0.05 / 8)
+    assert one_run.gaussian_bound(np.zeros((1, 400)), who, 0.5, 0.05, 0.0).mu < 1

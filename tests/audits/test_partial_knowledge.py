@@ -1,7 +1,5 @@
 """Whoever knows two to five values: copies of a few columns are seen, honest releases are not accused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

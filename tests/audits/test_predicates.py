@@ -1,7 +1,5 @@
 """Matching and drawing of predicates against slow twins that read the values themselves."""
 
-from __future__ import annotations
-
 import datetime
 import math
 

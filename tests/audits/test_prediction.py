@@ -1,7 +1,5 @@
 """Train on synthetic, test on real: every kind of target, and targets that cannot be predicted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The category that loses most: against losses computed category by category."""
 
-from __future__ import annotations
-
 from itertools import chain
 
 import numpy as np

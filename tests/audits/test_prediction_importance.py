@@ -1,7 +1,5 @@
 """Importances of columns: against a slow twin, on rows of their own, and how far they agree."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

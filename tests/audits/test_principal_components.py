@@ -1,7 +1,5 @@
 """Mixed rows as coordinates to which every column adds the same variance."""
 
-from __future__ import annotations
-
 import datetime
 
 import numpy as np

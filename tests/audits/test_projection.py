@@ -1,7 +1,5 @@
 """Principal components: against a peer's definition, at the reference, at the floor, and in pictures."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The logistic discriminator against a peer, closed forms and its null."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_wine

@@ -1,7 +1,5 @@
 """A forest that learns a secret from release rows: what it remembers, and where the margin takes over."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from synth_audit.audits.privacy._secrets import Equality, GuessTolerance

@@ -1,7 +1,5 @@
 """Which rows break a rule: against a slow twin that reads rows one by one."""
 
-from __future__ import annotations
-
 import datetime
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Settings that mean nothing are refused, by name; those of the embedding come from the plan."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Features of whole synthetic sets against slow twins, and classifiers on what is plain to see."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Singling out on tables whose answer is known."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

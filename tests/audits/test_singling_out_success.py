@@ -1,23 +1,12 @@
 """Success at the size of train, and the risk beyond chance: closed forms, twins by sampling, coverage."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy.singling_out import (
-    IsolationRate,
-    PredicateTrial,
-    chance_at_most,
-    control_rate,
-    gains_among_strangers,
-    isolation_risk,
-    predicates,
-    published_factor,
-)
+from synth_audit.audits.privacy import singling_out
 from synth_audit.audits.privacy.singling_out.predicates import CodedRows, codebook
 from synth_audit.stats.attack_success import risk
 from synth_audit.stats.proportions import Proportion
@@ -35,12 +24,15 @@ def singled(w, n):
 
 
 def test_with_equal_sizes_nothing_is_corrected():
-    found = control_rate(
+    found = singling_out.control_rate(
         np.array([1, 0, 2, 1, 0, 0, 0, 0]), APART[:8], np.array([0, 5, 1, 1, 1, 0, 0, 0]), 9, 9
     )
-    assert found == IsolationRate(2 / 8, 8, 8)
-    train = IsolationRate.of(hits(3, 8), APART[:8])
-    plain, ours = risk(Proportion(3, 8), Proportion(2, 8), 0.9), isolation_risk(train, found, 0.9)
+    assert found == singling_out.IsolationRate(2 / 8, 8, 8)
+    train = singling_out.IsolationRate.of(hits(3, 8), APART[:8])
+    plain, ours = (
+        risk(Proportion(3, 8), Proportion(2, 8), 0.9),
+        singling_out.isolation_risk(train, found, 0.9),
+    )
     assert ours.value == pytest.approx(plain.value)
     assert ours.interval.low == pytest.approx(plain.interval.low)
     assert ours.interval.high == pytest.approx(plain.interval.high)
@@ -53,7 +45,7 @@ def test_the_expected_gain_is_the_chance_among_strangers_for_every_weight(w, n_c
 
     c, t = np.divmod(np.arange((n_control + 1) * (n_train + 1)), n_train + 1)
     chance = binom.pmf(c, n_control, w) * binom.pmf(t, n_train, w)
-    gains = gains_among_strangers(c, t, n_control, n_train)
+    gains = singling_out.gains_among_strangers(c, t, n_control, n_train)
     assert chance @ gains == pytest.approx(singled(w, n_train), rel=1e-6)
 
 
@@ -61,7 +53,7 @@ def test_the_expected_gain_is_the_chance_among_strangers_for_every_weight(w, n_c
 def test_gains_are_means_over_all_ways_to_mix_the_tables(n_control, n_train):
     for c, t in itertools.product(range(n_control + 1), range(n_train + 1)):
         control, train = hits(c, n_control), hits(t, n_train)
-        [gain] = gains_among_strangers(np.array([c]), np.array([t]), n_control, n_train)
+        [gain] = singling_out.gains_among_strangers(np.array([c]), np.array([t]), n_control, n_train)
         if n_control > n_train:
             ways = [sum(w) == 1 for w in itertools.combinations(control, n_train)]
             assert gain == pytest.approx(np.mean(ways))
@@ -74,7 +66,7 @@ def test_gains_are_means_over_all_ways_to_mix_the_tables(n_control, n_train):
 def test_a_leak_cannot_pass_for_chance():
     """With the leaked row in train, a guess gains no more than it would with it out of the way."""
     t = np.arange(0, 30)
-    gains = gains_among_strangers(np.ones(30, dtype=int), t, 100, 400)
+    gains = singling_out.gains_among_strangers(np.ones(30, dtype=int), t, 100, 400)
     assert gains[0] == pytest.approx(4)
     assert gains[1] == pytest.approx(1)
     assert (np.diff(gains) < 0).all()
@@ -83,25 +75,25 @@ def test_a_leak_cannot_pass_for_chance():
 @pytest.mark.parametrize("n", [1, 2, 10, 1000])
 def test_no_weight_beats_the_bound(n):
     weights = np.linspace(1e-6, 1, 100_001)
-    assert singled(weights, n).max() == pytest.approx(chance_at_most(n), rel=1e-4)
-    stuffed = control_rate(np.ones(50, dtype=int), APART[:50], np.zeros(50, dtype=int), 1, n)
-    assert stuffed.share == pytest.approx(chance_at_most(n))
+    assert singled(weights, n).max() == pytest.approx(singling_out.chance_at_most(n), rel=1e-4)
+    stuffed = singling_out.control_rate(np.ones(50, dtype=int), APART[:50], np.zeros(50, dtype=int), 1, n)
+    assert stuffed.share == pytest.approx(singling_out.chance_at_most(n))
 
 
 def test_guesses_at_one_record_count_as_one():
     gains, rows = np.array([1.0, 1.0, 1.0, 1.0, 0.0, 0.0]), np.array([7, 7, 7, 8, 9, -1])
-    assert IsolationRate.of(gains, rows) == IsolationRate(4 / 6, 6, 6 * 4 / 10)
-    assert IsolationRate.of(gains, APART[:6]) == IsolationRate(4 / 6, 6, 6)
-    assert IsolationRate.of(gains * 0, rows, most=3.0) == IsolationRate(0, 6, 2)
+    assert singling_out.IsolationRate.of(gains, rows) == singling_out.IsolationRate(4 / 6, 6, 6 * 4 / 10)
+    assert singling_out.IsolationRate.of(gains, APART[:6]) == singling_out.IsolationRate(4 / 6, 6, 6)
+    assert singling_out.IsolationRate.of(gains * 0, rows, most=3.0) == singling_out.IsolationRate(0, 6, 2)
     assert (
-        IsolationRate.of(gains, rows).interval(0.95).high
-        > IsolationRate.of(gains, APART[:6]).interval(0.95).high
+        singling_out.IsolationRate.of(gains, rows).interval(0.95).high
+        > singling_out.IsolationRate.of(gains, APART[:6]).interval(0.95).high
     )
 
 
 def test_without_a_guess_nothing_is_known():
-    nothing = IsolationRate.of(np.array([]), np.array([], dtype=int))
-    found = isolation_risk(nothing, nothing, 0.95)
+    nothing = singling_out.IsolationRate.of(np.array([]), np.array([], dtype=int))
+    found = singling_out.isolation_risk(nothing, nothing, 0.95)
     assert math.isnan(found.value)
     assert (found.interval.low, found.interval.high) == (-math.inf, math.inf)
     assert (nothing.interval(0.9).low, nothing.interval(0.9).high) == (0, 1)
@@ -110,16 +102,18 @@ def test_without_a_guess_nothing_is_known():
 @pytest.mark.parametrize(("s_t", "s_c"), [(31, 0), (0, 31), (31, 31), (0, 0), (5, 1)])
 @pytest.mark.parametrize("most", [1.0, 4.0, 40.0])
 def test_intervals_stand_upright_at_the_ends(s_t, s_c, most):
-    train = IsolationRate.of(hits(s_t, 31), APART[:31])
-    control = IsolationRate.of(hits(s_c, 31) * 1.0, APART[:31], most)
-    found = isolation_risk(train, control, 0.95)
+    train = singling_out.IsolationRate.of(hits(s_t, 31), APART[:31])
+    control = singling_out.IsolationRate.of(hits(s_c, 31) * 1.0, APART[:31], most)
+    found = singling_out.isolation_risk(train, control, 0.95)
     assert found.interval.low <= found.value <= found.interval.high
     assert found.value <= 1
 
 
 def test_fewer_control_rows_widen_the_interval_and_leave_the_value():
-    train = IsolationRate.of(hits(40, 400), APART[:400])
-    few, many = (isolation_risk(train, IsolationRate(0.05, 400, n), 0.95) for n in (50, 400))
+    train = singling_out.IsolationRate.of(hits(40, 400), APART[:400])
+    few, many = (
+        singling_out.isolation_risk(train, singling_out.IsolationRate(0.05, 400, n), 0.95) for n in (50, 400)
+    )
     assert few.value == many.value
     assert few.interval.high - few.value > many.interval.high - many.value
     assert few.value - few.interval.low > many.value - many.interval.low
@@ -144,11 +138,11 @@ def trial(tables_of):
         lexicon, (train, codes, control) = codebook(tables, tables[0].schema.features)
         synthetic = CodedRows.of(codes, lexicon)
         if k == 1:
-            found = predicates.univariate(synthetic, n_guesses, rng)
+            found = singling_out.predicates.univariate(synthetic, n_guesses, rng)
         else:
-            found = predicates.multivariate(synthetic, k, n_guesses, 20 * n_guesses, rng)
-        without = predicates.naive(lexicon, k, len(found), rng)
-        [tried] = PredicateTrial.of_each([(found, without)], lexicon, train, control)
+            found = singling_out.predicates.multivariate(synthetic, k, n_guesses, 20 * n_guesses, rng)
+        without = singling_out.predicates.naive(lexicon, k, len(found), rng)
+        [tried] = singling_out.PredicateTrial.of_each([(found, without)], lexicon, train, control)
         return tried
 
     return run
@@ -181,5 +175,5 @@ def test_an_honest_release_has_risk_nought_and_intervals_that_cover_it(sizes, k,
 def test_the_published_factor_is_a_ratio_of_averages_over_even_weights(n):
     w = (np.arange(200_000) + 0.5) / 200_000
     average = np.mean(n * w * (1 - w) ** (n - 1))
-    assert published_factor(n, n) == 1.0
-    assert published_factor(n, 3 * n) == pytest.approx(1 / (3 * n + 1) / average, rel=1e-3)
+    assert singling_out.published_factor(n, n) == 1.0
+    assert singling_out.published_factor(n, 3 * n) == pytest.approx(1 / (3 * n + 1) / average, rel=1e-3)

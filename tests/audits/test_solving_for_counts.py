@@ -5,8 +5,6 @@ for the real rows beyond it: ``n · (share of the release ± number)``. A formul
 count is a leak; one that is right by chance is not.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

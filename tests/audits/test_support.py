@@ -1,7 +1,5 @@
 """Balls around a centre against closed forms and loops that anyone can check."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The bound on μ: against an independent program, the published recursion, and mechanisms of known μ."""
 
-from __future__ import annotations
-
 import doctest
 
 import numpy as np

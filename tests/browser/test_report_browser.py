@@ -1,7 +1,5 @@
 """The report in a real browser: shown whole, under its own policy, at the width of a phone."""
 
-from __future__ import annotations
-
 import html
 import json
 import os

@@ -1,7 +1,5 @@
 """Tests of one plug-in stay together."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables that every plug-in must cope with, and what a plug-in needs to be configured here."""
 
-from __future__ import annotations
-
 import datetime
 import importlib.util
 import sys
@@ -57,6 +55,7 @@ QUICK = {
 """Settings that only save time; an audit that is not named here runs as it comes."""
 
 SMALLER = {
+    "each_column": {"most_columns": 4},
     "inference": {"n_trees": 2, "known_sets": 4, "max_reconstructed": 2},
     "propensity": {"trees": 3, "folds": 2},
     "attribute_game": {"iterations": 2, "reference": 80, "sets": 4, "rows": 80},

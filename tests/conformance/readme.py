@@ -1,7 +1,5 @@
 """The handbook's own example plug-ins, as somebody would paste them into a package of their own."""
 
-from __future__ import annotations
-
 import re
 import sys
 from importlib.metadata import EntryPoint

@@ -1,7 +1,5 @@
 """Audits and games on a Dask cluster of two workers give the numbers that they give here, to the last bit."""
 
-from __future__ import annotations
-
 import os
 import time
 from contextlib import ExitStack

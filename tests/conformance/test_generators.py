@@ -1,7 +1,5 @@
 """What every generator must keep; a new file in the room is covered without an edit here."""
 
-from __future__ import annotations
-
 import pickletools
 from dataclasses import dataclass
 

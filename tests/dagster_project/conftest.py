@@ -1,7 +1,5 @@
 """A small table with two stand-in generators, so that these tests fit nothing and take seconds."""
 
-from __future__ import annotations
-
 import json
 import os
 import sqlite3

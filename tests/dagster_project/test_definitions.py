@@ -1,7 +1,5 @@
 """The code location as it ships: what it defines, what it imports, and how it speaks of mistakes."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The demo: its warehouse, what it releases, and the whole of it once in a while."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

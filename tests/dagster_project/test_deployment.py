@@ -5,8 +5,6 @@
 ``docs/deployment/dagster.yaml``; in the tests' own environment it is files.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

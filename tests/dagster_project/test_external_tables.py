@@ -1,7 +1,5 @@
 """Tables that others made go through audit, report and release; nothing is split or fitted."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from collections.abc import Callable

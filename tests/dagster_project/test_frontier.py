@@ -1,7 +1,5 @@
 """The sweep as an asset: beside the audit and never part of it, and said without a cell value."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a run tells others: of which kind a failure is, the verdict, and what lies before and behind."""
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Stages with costly fits wait in pools named for what they need, which the example deployment limits."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A table run through Dagster: what is stopped, what is said, and what never is."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

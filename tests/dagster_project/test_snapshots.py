@@ -1,7 +1,5 @@
 """Snapshots of one table: each audited and released by itself, found by themselves, run again one by one."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

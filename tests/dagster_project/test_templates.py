@@ -1,7 +1,5 @@
 """Templates of a ``defs.yaml``: filled in before anything rests on the plan, or refused by their key."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

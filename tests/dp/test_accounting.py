@@ -1,7 +1,5 @@
 """What differential privacy costs, against dp-accounting, opacus, closed forms and brute force."""
 
-from __future__ import annotations
-
 import copy
 import math
 import os

@@ -1,7 +1,5 @@
 """Noise that nobody can repeat, choices with exact probabilities, shares that are never overdrawn."""
 
-from __future__ import annotations
-
 import random
 
 import dp_accounting as dp

@@ -1,12 +1,11 @@
 """Rows as group numbers and coordinates."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.audits.fidelity._shared_cells import shared_cells
 from synth_audit.audits.fidelity.novel_content import FinestDigits
@@ -88,8 +87,7 @@ def test_a_vocabulary_gives_labels_the_same_places_in_any_table():
 
 
 def test_a_vocabulary_of_no_rows_no_labels_and_labels_of_one_form():
-    data = pa.table({"s": ["Ä", "ａ", "A", None], "none": pa.nulls(4)})
-    table = read_table(data, infer_schema(data, {}), where="t")
+    table = table_of({"s": ["Ä", "ａ", "A", None], "none": pa.nulls(4)})
     nobody = table.take(np.empty(0, dtype=np.intp))
     known = Vocabulary.of("s", table)
     assert known.labels == ("a", "ä")
@@ -134,7 +132,7 @@ def test_rows_of_several_tables_that_agree_but_in_one_column_share_a_number():
 def test_leaving_one_column_out_is_grouping_by_the_others(rows):
     """But for rows that are alone, which may be left out."""
     data = pa.Table.from_pylist(rows, TYPES)
-    table = read_table(data, infer_schema(data, SPECS), where="t")
+    table = table_of(data, SPECS)
     columns = table.schema.features
     left_out = []
     for column, [groups] in Encoded([table], columns).groups_but_one():

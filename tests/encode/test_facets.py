@@ -1,7 +1,5 @@
 """What statistics, models and attackers ask of every kind, on rows of which some lack a value."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Every column kind keeps the contract, and one new file is a new kind."""
 
-from __future__ import annotations
-
 import sys
 from importlib.metadata import EntryPoint
 

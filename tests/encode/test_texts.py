@@ -1,12 +1,10 @@
 """Texts as vectors of n-grams, and texts that hold numbers, dates and quantities."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.audits.privacy._known_columns import known_columns
 from synth_audit.encode import texts as ngrams
@@ -21,8 +19,6 @@ from synth_audit.encode.texts import (
 )
 from synth_audit.table.kind import NumberPart, VectorPart
 from synth_audit.table.label_forms import standard_form
-from synth_audit.table.schema_inference import infer_schema
-from synth_audit.table.table import read_table
 
 NOTE = "Patient fell off a horse and broke her left wrist; cast for six weeks."
 OTHERS = [
@@ -200,11 +196,6 @@ def test_a_text_too_long_or_infinite_is_no_number():
     form = Composite("#/#")
     assert np.isnan(form.numbers([f"1/{'9' * 400}", f"1/{'9' * 190}"])[0]).all()
     assert np.isfinite(form.numbers(["1/2"])).all()
-
-
-def table_of(columns):
-    data = pa.table(columns)
-    return read_table(data, infer_schema(data, {}), where="train")
 
 
 def test_each_number_of_a_text_is_a_column_that_somebody_may_know():

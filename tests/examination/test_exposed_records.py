@@ -1,13 +1,12 @@
 """What an examination publishes: exposed records as counts, ratios of few digits, telling columns."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.examination.examine import ratio, rounded_for_publication
 from synth_audit.examination.exposed_records import (
@@ -208,8 +207,7 @@ def districts():
     district = rng.integers(0, 60, N)
     of_district = {f"d{k}": rng.permutation(30 - k)[district % (30 - k)].astype(float) for k in range(5)}
     own = {f"p{k}": rng.integers(0, 6, N).astype(float) for k in range(3)}
-    table = pa.table(of_district | own | {"flat": np.zeros(N)})
-    return read_table(table, infer_schema(table, {}), where="train")
+    return table_of(of_district | own | {"flat": np.zeros(N)})
 
 
 def test_what_follows_from_columns_chosen_before_comes_last(districts):
@@ -229,8 +227,7 @@ def test_columns_that_hang_together_with_none_are_taken_by_entropy_and_none_that
 
 def test_the_same_number_in_two_columns_tells_nothing_twice():
     x = np.random.default_rng(3).normal(size=N)
-    table = pa.table({"x": x, "again": 2 * x, "sex": np.arange(N) % 2})
-    rows = read_table(table, infer_schema(table, {}), where="train")
+    rows = table_of({"x": x, "again": 2 * x, "sex": np.arange(N) % 2})
     told = most_telling(rows, rows.schema.features, 3)
     assert list(told)[1] == "sex"
     assert told["x"] < 0.01 * told["again"]

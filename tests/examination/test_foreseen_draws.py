@@ -1,7 +1,5 @@
 """Whoever makes a release cannot foresee whom an audit will look up, and so cannot spare those alone."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """What follows from the answers to planted leaks."""
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 import numpy as np

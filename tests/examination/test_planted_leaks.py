@@ -1,7 +1,5 @@
 """Planted leaks: known shares, the candidate's ratio of sizes, entities kept together."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import MappingProxyType
 

@@ -1,7 +1,5 @@
 """The run's cache, child seeds and salt."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """Work spread over processes: the same results, errors and order as without."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import signal

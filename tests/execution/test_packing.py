@@ -1,7 +1,5 @@
 """Tables go to other processes as files to map, and come to the same rows there."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import sys
@@ -15,19 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import sklearn.ensemble  # noqa: F401  (brings libraries of its own)
+from made_tables import table_of  # made importable by conftest.py
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from synth_audit.errors import DataError
-from synth_audit.execution import executor as parallel
+from synth_audit.execution import executor
 from synth_audit.execution.context import RunContext
-from synth_audit.execution.executor import (
-    WORTH_A_FILE,
-    Packed,
-    in_processes,
-    over_blocks,
-    packed,
-    single_threaded,
-)
 from synth_audit.files import scratch_in
 from synth_audit.table import arrow
 from synth_audit.table.arrow import PlacedRows, Shelf
@@ -41,8 +32,7 @@ def table(seed: int = 0) -> Table:
     rng = np.random.default_rng(seed)
     words = pa.array(rng.choice(["a", "bb", "ccc"], N)).dictionary_encode()
     gaps = pa.array(rng.normal(size=N), mask=rng.random(N) < 0.1)
-    data = pa.table({"x": gaps, "k": words, "n": rng.integers(0, 9, N)})
-    return read_table(data, infer_schema(data), where="train")
+    return table_of({"x": gaps, "k": words, "n": rng.integers(0, 9, N)})
 
 
 def told(work: Table, extra: int) -> tuple[str, int, int]:
@@ -56,11 +46,13 @@ def files(folder: Path) -> list[Path]:
 def test_a_task_weighs_little_and_each_table_is_written_once(tmp_path: Path) -> None:
     shelf, whole, old = Shelf(tmp_path), table(), os.umask(0)
     try:
-        calls: list[Packed[Any]] = [packed(partial(told, whole, i), shelf) for i in range(3)]
+        calls: list[executor.Packed[Any]] = [
+            executor.packed(partial(told, whole, i), shelf) for i in range(3)
+        ]
     finally:
         os.umask(old)
     assert whole.data.nbytes > 10 * len(calls[0].content)
-    assert len(pickle.dumps(calls[0])) < WORTH_A_FILE
+    assert len(pickle.dumps(calls[0])) < executor.WORTH_A_FILE
     assert [path.stat().st_mode & 0o777 for path in files(tmp_path)] == [0o600]
     assert [call() for call in calls] == [told(whole, i) for i in range(3)]
 
@@ -101,7 +93,7 @@ def lay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[pa.Tab
         rows = arrow.kept(iter(data.to_batches(max_chunksize=5000)), tmp_path)
         known = {"blank": ColumnSpec.model_validate({"role": "identifier"})}
         specs = {name: spec for name, spec in known.items() if name in data.column_names}
-        return read_table(rows, infer_schema(rows, specs), where="train")
+        return table_of(rows, specs)
 
     return laid_out
 
@@ -115,7 +107,7 @@ def whole(lay_out: Callable[[pa.Table], Table]) -> Table:
 def sent(whole: Any, elsewhere: Path) -> Any:
     """A table as it arrives in another process, with tables of none in a folder ``elsewhere``."""
     elsewhere.mkdir(exist_ok=True)
-    return packed(partial(tuple, [whole]), Shelf(elsewhere))()[0]
+    return executor.packed(partial(tuple, [whole]), Shelf(elsewhere))()[0]
 
 
 def plain(seed: int = 0) -> pa.Table:
@@ -151,7 +143,7 @@ def test_a_view_of_some_columns_is_at_the_same_place(tmp_path: Path, whole: Tabl
 
 def test_released_columns_and_another_schema_keep_the_place(tmp_path: Path, whole: Table) -> None:
     specs = {"x": ColumnSpec.model_validate({"role": "identifier"})}
-    again = read_table(whole, infer_schema(whole, specs), where="train").released_only()
+    again = table_of(whole, specs).released_only()
     there = sent(again, tmp_path / "elsewhere")
     assert not files(tmp_path / "elsewhere")
     assert there.data.equals(plain().select(["k", "n"]))
@@ -199,8 +191,8 @@ def test_nothing_is_taken_for_a_table_that_is_no_more(tmp_path: Path, lay_out: A
 
 def test_a_small_table_travels_with_its_task(tmp_path: Path) -> None:
     few = table().take(np.arange(10))
-    assert few.data.nbytes < WORTH_A_FILE
-    assert packed(partial(told, few, 1), Shelf(tmp_path))() == told(few, 1)
+    assert few.data.nbytes < executor.WORTH_A_FILE
+    assert executor.packed(partial(told, few, 1), Shelf(tmp_path))() == told(few, 1)
     assert not files(tmp_path)
 
 
@@ -210,11 +202,11 @@ def test_a_table_that_no_file_holds_travels_with_its_task(tmp_path: Path) -> Non
             raise pa.ArrowNotImplementedError
 
     whole = table()
-    assert packed(partial(told, whole, 1), Refusing(tmp_path))() == told(whole, 1)
+    assert executor.packed(partial(told, whole, 1), Refusing(tmp_path))() == told(whole, 1)
 
 
 def test_a_call_that_was_sent_to_another_folder_fails_as_such(tmp_path: Path) -> None:
-    call = packed(partial(told, table(), 0), Shelf(tmp_path))
+    call = executor.packed(partial(told, table(), 0), Shelf(tmp_path))
     files(tmp_path)[0].unlink()
     with pytest.raises(OSError, match="No such file"):
         pickle.loads(pickle.dumps(call))()  # noqa: S301  (our own bytes)
@@ -222,7 +214,7 @@ def test_a_call_that_was_sent_to_another_folder_fails_as_such(tmp_path: Path) ->
 
 def test_processes_map_what_this_one_put_into_scratch_and_nothing_stays(tmp_path: Path) -> None:
     whole = table()
-    there = RunContext(executor=in_processes(2), scratch=tmp_path).map(
+    there = RunContext(executor=executor.in_processes(2), scratch=tmp_path).map(
         "piece", partial(told, whole), [1, 2, 3]
     )
     assert there == [told(whole, i) for i in (1, 2, 3)]
@@ -293,7 +285,7 @@ def test_a_column_of_empty_text_is_laid_out_too(tmp_path: Path, lay_out: Any, bl
 @pytest.mark.parametrize("threads", [None, 1, 3])
 def test_every_row_once_and_in_order(n, threads):
     rows = np.arange(n)
-    parts = over_blocks(n, 7, lambda block: rows[block], threads)
+    parts = executor.over_blocks(n, 7, lambda block: rows[block], threads)
     assert np.array_equal(np.concatenate([*parts, rows[:0]]), rows)
 
 
@@ -301,16 +293,16 @@ def test_every_row_once_and_in_order(n, threads):
 def test_the_threads_are_those_that_libraries_are_told(told, workers, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", told)
     monkeypatch.setattr("os.cpu_count", lambda: 5)
-    made, pool = [], parallel.ThreadPoolExecutor
-    monkeypatch.setattr(parallel, "ThreadPoolExecutor", lambda n: made.append(n) or pool(n))
-    assert over_blocks(20, 1, lambda block: block.start) == list(range(20))
+    made, pool = [], executor.ThreadPoolExecutor
+    monkeypatch.setattr(executor, "ThreadPoolExecutor", lambda n: made.append(n) or pool(n))
+    assert executor.over_blocks(20, 1, lambda block: block.start) == list(range(20))
     assert made == [workers] * (workers > 1)
 
 
 def test_products_do_not_depend_on_the_threads():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(500, 37)), rng.normal(size=(37, 800))
-    one, many = (np.vstack(over_blocks(500, 64, lambda s: a[s] @ b, threads)) for threads in (1, 4))
+    one, many = (np.vstack(executor.over_blocks(500, 64, lambda s: a[s] @ b, threads)) for threads in (1, 4))
     assert np.array_equal(one, many)
 
 
@@ -319,7 +311,7 @@ def test_an_error_in_a_block_is_raised():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        over_blocks(10, 2, fail, 2)
+        executor.over_blocks(10, 2, fail, 2)
 
 
 def threads():
@@ -329,21 +321,21 @@ def threads():
 def test_every_library_is_held_to_one_thread_and_let_go_again():
     with threadpool_limits(3):
         before = threads()
-        with single_threaded():
+        with executor.single_threaded():
             assert threads() == {1}
         assert threads() == before != {1}
 
 
 def test_libraries_are_looked_up_again_when_a_module_was_loaded(monkeypatch):
     made = []
-    found = parallel.ThreadpoolController
-    monkeypatch.setattr(parallel, "ThreadpoolController", lambda: made.append(1) or found())
-    parallel._controller.cache_clear()
+    found = executor.ThreadpoolController
+    monkeypatch.setattr(executor, "ThreadpoolController", lambda: made.append(1) or found())
+    executor._controller.cache_clear()
     for _ in range(3):
-        with single_threaded():
+        with executor.single_threaded():
             pass
     assert made == [1]
     monkeypatch.setitem(sys.modules, "loaded_since", ModuleType("loaded_since"))
-    with single_threaded():
+    with executor.single_threaded():
         pass
     assert made == [1, 1]

@@ -1,7 +1,5 @@
 """What operations see of a run: each stage and audit once, and never a value of the table."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -1,7 +1,5 @@
 """The name of a measurement: one text for each identity, one identity for each text."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import FrozenInstanceError, replace
 from itertools import permutations

@@ -1,11 +1,10 @@
-from __future__ import annotations
-
 import datetime
 from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.dp import composition
 from synth_audit.dp.accountant import Accountant
@@ -13,15 +12,13 @@ from synth_audit.dp.guarantee import Budget, Unit
 from synth_audit.generators._deep import network_model
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema import PublicDomain
-from synth_audit.table.schema_inference import ColumnSpec, infer_schema
-from synth_audit.table.table import Table, read_table
+from synth_audit.table.schema_inference import ColumnSpec
+from synth_audit.table.table import Table
 
 
 def make_table(columns: Mapping[str, object], **specs: Mapping[str, object]) -> Table:
     """A training table; ``specs`` are the plan's column declarations."""
-    data = pa.table(dict(columns))
-    schema = infer_schema(data, {name: ColumnSpec(**spec) for name, spec in specs.items()})
-    return read_table(data, schema, where="train")
+    return table_of(dict(columns), {name: ColumnSpec(**spec) for name, spec in specs.items()})
 
 
 def context(

@@ -1,7 +1,5 @@
 """Adversarial random forests: how many people leaves hold, and what is drawn from them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,13 +1,12 @@
 """Attention over columns and rows: what is learnt, whom a drawn row depends on, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit import registry
 from synth_audit.generators._deep.attention import AttentionTraining
@@ -15,8 +14,6 @@ from synth_audit.generators._deep.networks import AttentionAutoencoder, Attentio
 from synth_audit.generators._deep.transforms import RowLayout
 from synth_audit.generators.attention_ae import mixture_codes
 from synth_audit.plugins.generator import FitContext
-from synth_audit.table.schema_inference import infer_schema
-from synth_audit.table.table import read_table
 
 ALL = pytest.mark.parametrize("name", ["attention_ae", "attention_vae", "attention_gan"])
 LAYOUT = RowLayout(numbers=(3,), slices=((0, 3), (4, 6)), width=6, choices=(0, 1))
@@ -35,11 +32,6 @@ OWN = (
     | {"attention_vae": {"steps": 250, "latent": 4, "divergence": 0.3}}
     | {"attention_gan": {"gan_steps": 150, "gan_hidden": 32, "noise": 8, "gan_rate": 3e-3}}
 )
-
-
-def table_of(columns):
-    data = pa.table(columns)
-    return read_table(data, infer_schema(data), where="train")
 
 
 def made(name, table, n=1500, **settings):

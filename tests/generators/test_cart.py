@@ -1,7 +1,5 @@
 """CART: what it keeps, what may not leave, and whom a leaf counts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """Clipped and noised gradients against autograd, one row at a time, and against Opacus."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Networks on a device that is not the processor: what meets there was sent there; the model is the same."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import numpy as np

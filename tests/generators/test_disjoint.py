@@ -6,6 +6,7 @@ from concurrent.futures import Future
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Unit
@@ -16,8 +17,7 @@ from synth_audit.plugins.fitting import fit
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, column_groups
 from synth_audit.plugins.plugin_config import build_generator
 from synth_audit.table.schema import PublicDomain
-from synth_audit.table.schema_inference import ColumnSpec, infer_schema
-from synth_audit.table.table import read_table
+from synth_audit.table.schema_inference import ColumnSpec
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def rows(n=200, seed=0):
 @pytest.fixture(scope="module")
 def train():
     data = rows()
-    return read_table(data, infer_schema(data, {"ill": ColumnSpec(role="target")}), where="train")
+    return table_of(data, {"ill": ColumnSpec(role="target")})
 
 
 def disjoint(generators=("resample",), **settings):
@@ -200,7 +200,7 @@ def declared():
     rng = np.random.default_rng(0)
     data = pa.table({name: rng.choice(["x", "y"], 300) for name in "abcd"})
     specs = {name: ColumnSpec(kind="categorical", categories=("x", "y"), nullable=False) for name in "abcd"}
-    return read_table(data, infer_schema(data, specs), where="train")
+    return table_of(data, specs)
 
 
 def accounted(budget=None):
@@ -256,8 +256,7 @@ def related():
     rng = np.random.default_rng(0)
     z = rng.normal(size=400)
     data = {name: np.round(z + 0.4 * rng.normal(size=400), 2) for name in "abcd"}
-    data = pa.table(data | {"ill": np.where(z > 0, "yes", "no")})
-    return read_table(data, infer_schema(data, {"ill": ColumnSpec(role="target")}), where="train")
+    return table_of(data | {"ill": np.where(z > 0, "yes", "no")}, {"ill": ColumnSpec(role="target")})
 
 
 QUICK = {"validator": "gradient_boosting", "tuned": False}

@@ -1,7 +1,5 @@
 """Models of overlapping tables, beside sums over every combination of cells."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

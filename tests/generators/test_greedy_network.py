@@ -1,7 +1,5 @@
 """Networks of bounded degree: their score, its sensitivity, and what is measured of them."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import numpy as np
@@ -9,13 +7,7 @@ import pytest
 
 from synth_audit.dp.accountant import Accountant
 from synth_audit.dp.guarantee import Budget, Mechanism, Unit
-from synth_audit.generators._marginal.marginals import (
-    Conditional,
-    counted,
-    drawn_rows,
-    nearest_counts,
-    no_less_than_nothing,
-)
+from synth_audit.generators._marginal import marginals
 from synth_audit.generators._marginal.model import (
     DEPENDENCE_SENSITIVITY,
     Family,
@@ -70,7 +62,7 @@ def test_information_is_that_of_the_library_less_what_chance_adds():
     rng = np.random.default_rng(0)
     one, other = rng.integers(0, 4, 500), rng.integers(0, 3, 500)
     other = np.where(rng.random(500) < 0.3, one % 3, other)
-    joint = counted(np.stack([one, other], axis=1), (5, 3), (0, 1))  # a row of it is empty
+    joint = marginals.counted(np.stack([one, other], axis=1), (5, 3), (0, 1))  # a row of it is empty
     assert information(joint) == pytest.approx(500 * mutual_info_score(one, other) - 6)
     assert information(np.zeros((2, 2))) == 0
 
@@ -124,7 +116,7 @@ def test_every_set_of_parents_is_looked_at_once_and_offered_until_its_column_is_
                     ]
                 )
             )
-            twin += [dependence(counted(codes, sizes, (*s, child))) if s else 0.0 for s in sets]
+            twin += [dependence(marginals.counted(codes, sizes, (*s, child))) if s else 0.0 for s in sets]
         assert scores == pytest.approx(sorted(twin))
     assert len(asked) <= sum(len(list(combinations(range(5), k + 1))) for k in range(1, degree + 1))
 
@@ -161,22 +153,24 @@ def test_no_network_needs_more_tables_than_public_sizes_tell(sizes, degree, limi
 def test_what_is_drawn_has_the_counted_shares():
     codes, sizes = chain(), (3, 3, 3)
     families = greedy_network(codes, sizes, first=1, degree=2, most_cells=100, choose=lambda s: 0)
-    tables = [(f, counted(codes, sizes, f.members)) for f in outermost(families)]
-    made = drawn_rows(conditionals(families, tables), 40_000, np.random.default_rng(1))
+    tables = [(f, marginals.counted(codes, sizes, f.members)) for f in outermost(families)]
+    made = marginals.drawn_rows(conditionals(families, tables), 40_000, np.random.default_rng(1))
     for pair in ((0, 1), (1, 2), (0, 2)):
-        one, other = (counted(x, sizes, pair) / len(x) for x in (codes, made))
+        one, other = (marginals.counted(x, sizes, pair) / len(x) for x in (codes, made))
         assert np.abs(one - other).sum() / 2 < 0.01
 
 
 def test_what_nobody_chose_is_drawn_by_all_and_nothing_below_zero_is():
-    step = Conditional((0,), (1,), np.array([[0.0, 0, 0], [1, 3, 0]]))
-    made = drawn_rows([Conditional((), (0,), np.array([1.0, 0])), step], 4000, np.random.default_rng(0))
+    step = marginals.Conditional((0,), (1,), np.array([[0.0, 0, 0], [1, 3, 0]]))
+    made = marginals.drawn_rows(
+        [marginals.Conditional((), (0,), np.array([1.0, 0])), step], 4000, np.random.default_rng(0)
+    )
     assert (made[:, 0] == 0).all()
     assert np.bincount(made[:, 1], minlength=3) / 4000 == pytest.approx([0.25, 0.75, 0], abs=0.03)
-    assert no_less_than_nothing(np.array([-1.0, 2])).tolist() == [0, 2]
-    assert no_less_than_nothing(np.array([-1.0, -2])).tolist() == [1, 1]
-    assert nearest_counts(np.array([[10.0, 2], [-3, 1]])).ravel() == pytest.approx([9, 1, 0, 0])
-    assert nearest_counts(np.array([-1.0, -2])).tolist() == [1, 1]
+    assert marginals.no_less_than_nothing(np.array([-1.0, 2])).tolist() == [0, 2]
+    assert marginals.no_less_than_nothing(np.array([-1.0, -2])).tolist() == [1, 1]
+    assert marginals.nearest_counts(np.array([[10.0, 2], [-3, 1]])).ravel() == pytest.approx([9, 1, 0, 0])
+    assert marginals.nearest_counts(np.array([-1.0, -2])).tolist() == [1, 1]
 
 
 def exclusive(n=3000):

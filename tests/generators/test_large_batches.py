@@ -1,7 +1,5 @@
 """A batch that asks for more rows than the table has, of every generator that trains a network."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np

@@ -1,12 +1,11 @@
 """MST, AIM, PrivPGD and PrivBayes: what they learn, what they pay for it, and what they refuse."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit import registry
 from synth_audit.dp.accountant import Accountant
@@ -15,8 +14,7 @@ from synth_audit.dp.guarantee import Budget, Mechanism, Unit
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import BudgetSpent
 from synth_audit.generators._marginal.marginals import NoisyCounts, SingleColumns
-from synth_audit.table.schema_inference import ColumnSpec, infer_schema
-from synth_audit.table.table import read_table
+from synth_audit.table.schema_inference import ColumnSpec
 
 from .conftest import context
 
@@ -38,8 +36,7 @@ def rows(n=1500, seed=0, specs=DECLARED):
     y = pa.array(np.clip(np.rint(2 * (10 * x + rng.random(n) * 10)) / 2, 0, 100), mask=rng.random(n) < 0.1)
     label = np.array(LABELS)[np.minimum(x, 7)]
     more = np.where(rng.random(n) < 0.7, label, rng.choice(list(LABELS), n))
-    data = pa.table({"x": x, "y": y, "label": label, "more": more})
-    return read_table(data, infer_schema(data, specs), where="train")
+    return table_of({"x": x, "y": y, "label": label, "more": more}, specs)
 
 
 def made(name, table, handed, n=4000, **settings):
@@ -216,7 +213,7 @@ def test_nothing_is_looked_at_before_it_is_paid_for(name):
 @pytest.mark.parametrize("columns", [("x", "y"), ("label",), ("label", "more")])
 def test_few_rows_few_columns_and_a_draw_of_one_row(name, n, epsilon, columns):
     data = rows(n).data.select(list(columns))
-    table = read_table(data, infer_schema(data, {c: DECLARED[c] for c in columns}), where="train")
+    table = table_of(data, {c: DECLARED[c] for c in columns})
     handed = context(table, epsilon)
     assert made(name, table, handed, n=1).n_rows == 1
     assert epsilon is None or handed.accountant.guarantee().epsilon <= epsilon
@@ -229,7 +226,7 @@ def test_ten_thousand_labels_are_merged_where_noise_hides_them(name):
     data = pa.table({"code": code, "x": np.arange(2000) % 10})
     wide = ColumnSpec(kind="categorical", categories=labels, nullable=False)
     specs = {"code": wide, "x": DECLARED["x"]}
-    table = read_table(data, infer_schema(data, specs), where="train")
+    table = table_of(data, specs)
     drawn = made(name, table, context(table, 5.0), n=2000)
     assert 0.2 < np.mean(drawn.labels("code") == "L7") < 0.8
     assert len(set(drawn.labels("code"))) > 100
@@ -243,7 +240,7 @@ def with_an_atom(n=3000):
     data = pa.table({"gain": gain, "rich": np.where(gain > 0, "yes", "no")})
     yes_no = ColumnSpec(kind="categorical", categories=("yes", "no"), nullable=False)
     specs = {"gain": ColumnSpec(kind="integer", bounds=(0, 99_999), nullable=False), "rich": yes_no}
-    return read_table(data, infer_schema(data, specs), where="train")
+    return table_of(data, specs)
 
 
 @pytest.mark.parametrize("name", ["mst", "aim", "priv_bayes"])

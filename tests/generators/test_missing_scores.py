@@ -1,7 +1,5 @@
 """Missing values of a vine's variables: drawn so that linear relations stay."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

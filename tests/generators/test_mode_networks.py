@@ -1,10 +1,9 @@
 """TVAE and CTGAN: what they learn, and what they refuse."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit import registry
 from synth_audit.generators._deep.gan import Conditions
@@ -14,8 +13,6 @@ from synth_audit.generators._deep.transforms import ModeTransform, RowLayout
 from synth_audit.generators.ctgan import Ctgan, CtganTraining
 from synth_audit.generators.tvae import Tvae
 from synth_audit.plugins.generator import FitContext
-from synth_audit.table.schema_inference import infer_schema
-from synth_audit.table.table import read_table
 
 QUICK = {"epochs": 40, "hidden": 48, "batch": 100, "learning_rate": 2e-3}
 
@@ -27,8 +24,7 @@ def rows():
     high = rng.random(600) < 0.5
     x = np.where(high, 6.0, -6.0) + rng.normal(size=600)
     label = np.where(rng.random(600) < 0.95, np.where(high, "b", "a"), "rare")
-    data = pa.table({"x": pa.array(x, mask=rng.random(600) < 0.2), "label": label})
-    return read_table(data, infer_schema(data), where="train")
+    return table_of({"x": pa.array(x, mask=rng.random(600) < 0.2), "label": label})
 
 
 def fitted(name, table, **settings):
@@ -79,8 +75,7 @@ def test_rows_asked_for_follow_the_counts_and_while_learning_their_logarithms():
 def test_modes_are_found_and_chosen_by_their_density():
     rng = np.random.default_rng(0)
     values = np.concatenate([rng.normal(-50, 1, 600), rng.normal(50, 2, 200)])
-    data = pa.table({"x": values})
-    table = read_table(data, infer_schema(data), where="train")
+    table = table_of({"x": values})
     modes = ModeTransform.of("x", values, (-60.0, 60.0), rng)
     assert set(np.round(modes.means / 50).tolist()) == {-1.0, 1.0}
     assert modes.weights[modes.means < 0].sum() == pytest.approx(0.75, abs=0.02)

@@ -1,7 +1,5 @@
 """Particles end where the tables of counts are."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

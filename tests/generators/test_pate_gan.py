@@ -1,7 +1,5 @@
 """Votes of teachers: what they cost, whose row moves whose vote, and what a student makes of them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,16 +1,14 @@
 """PrivBayes: what it learns, what it pays for it, and what it refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit import registry
 from synth_audit.dp.guarantee import Mechanism, Neighbouring, Unit
 from synth_audit.dp.mechanisms import Noise
-from synth_audit.table.schema_inference import ColumnSpec, infer_schema
-from synth_audit.table.table import read_table
+from synth_audit.table.schema_inference import ColumnSpec
 
 from .conftest import context
 from .test_marginal_generators import DECLARED, rows
@@ -26,8 +24,7 @@ def test_what_is_bought_does_not_follow_from_what_counts_returned():
     bounds = ColumnSpec(kind="integer", bounds=(0, 999), nullable=False)
     bought = []
     for values in (np.arange(1000), np.full(1000, 500)):
-        data = pa.table({"a": values, "b": values, "c": values})
-        table = read_table(data, infer_schema(data, dict.fromkeys("abc", bounds)), where="train")
+        table = table_of({"a": values, "b": values, "c": values}, dict.fromkeys("abc", bounds))
         handed = context(table, 1e3, delta=0.0)
         made(table, handed, n=1, most_cells=400)
         bought.append(handed.accountant.guarantee().mechanisms)
@@ -88,7 +85,7 @@ def test_ten_thousand_labels_get_no_parents_where_a_table_would_be_too_large():
     data = pa.table({"code": list(labels[:40]), "x": list(range(10)) * 4, "other": list(labels[:40])})
     wide = ColumnSpec(kind="categorical", categories=labels, nullable=False)
     specs = {"code": wide, "other": wide, "x": DECLARED["x"]}
-    table = read_table(data, infer_schema(data, specs), where="train")
+    table = table_of(data, specs)
     handed = context(table, 1.0, delta=0.0)
     drawn = made(table, handed, n=50)
     assert drawn.n_rows == 50

@@ -1,7 +1,5 @@
 """GANs with a private critic: what they learn, what they pay, and that real rows reach them no other way."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -9,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit import registry
 from synth_audit.dp.accountant import Accountant
@@ -20,8 +19,7 @@ from synth_audit.generators._deep.networks import AskedNet, Critic
 from synth_audit.generators._deep.private_gradient import NORMALISER, GradientNoise, private_gradient
 from synth_audit.generators._deep.transforms import RowLayout
 from synth_audit.generators.dp_auto_gan import DpAutoGan, rebuilding_losses
-from synth_audit.table.schema_inference import ColumnSpec, infer_schema
-from synth_audit.table.table import read_table
+from synth_audit.table.schema_inference import ColumnSpec
 
 from .conftest import context
 
@@ -46,8 +44,7 @@ def rows(n=120, seed=0, **specs):
     high = np.arange(n) % 2 > 0
     x, y = np.where(high, 3, -3) + rng.normal(size=(2, n))
     label, half = np.where(high, "high", "low"), np.where(np.arange(n) % 4 > 1, "one", "two")
-    data = pa.table({"x": x, "y": y, "label": label, "half": half})
-    return read_table(data, infer_schema(data, specs), where="train")
+    return table_of({"x": x, "y": y, "label": label, "half": half}, specs)
 
 
 def declared(n=120, seed=0):
@@ -157,7 +154,7 @@ def test_a_batch_may_be_empty(name, monkeypatch):
 def test_few_rows_of_one_kind_and_a_draw_of_one_row(name, columns):
     data = rows(3).data.select(columns)
     specs = {k: DECLARED[k] for k in columns}
-    table = read_table(data, infer_schema(data, specs), where="train")
+    table = table_of(data, specs)
     handed = context(table, 2.0)
     assert made(name, table, handed, n=1).n_rows == 1
     assert handed.accountant.guarantee() is not None
@@ -168,7 +165,7 @@ def test_ten_thousand_labels(name):
     labels = tuple(f"code {i:05}" for i in range(10_000))
     data = pa.table({"code": list(labels[:30])})
     spec = ColumnSpec(kind="categorical", categories=labels, nullable=False)
-    table = read_table(data, infer_schema(data, {"code": spec}), where="train")
+    table = table_of(data, {"code": spec})
     drawn = made(name, table, context(table, 2.0), n=5, hidden=4)
     assert set(drawn.labels("code")) <= set(labels)
 

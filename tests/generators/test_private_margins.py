@@ -1,7 +1,5 @@
 """Cells that are divided where rows are, shares from noisy counts, and offsets that set shares right."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

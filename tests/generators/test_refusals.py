@@ -1,7 +1,5 @@
 """What generators refuse, and what ends the claim of those that buy privacy."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 import numpy as np

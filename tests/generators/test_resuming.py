@@ -1,14 +1,12 @@
 """A training that was broken off goes on where it was, unless it protects anybody."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 
 import numpy as np
-import pyarrow as pa
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit import registry
 from synth_audit.dp.accountant import Accountant
@@ -20,8 +18,7 @@ from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.generators.cart import Cart
 from synth_audit.plugins.generator import FitContext
 from synth_audit.table.schema import PublicDomain
-from synth_audit.table.schema_inference import ColumnSpec, infer_schema
-from synth_audit.table.table import read_table
+from synth_audit.table.schema_inference import ColumnSpec
 
 _STEPPED = {"steps": 5, "hidden": 8}
 _BY_STEPS = {**_STEPPED, "margins": 0}
@@ -60,8 +57,7 @@ def every_step(monkeypatch):
 def rows(seed=0, n=120):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
-    data = pa.table({"x": x, "label": np.where(x > 0, "high", "low")})
-    return read_table(data, infer_schema(data, SPECS), where="train")
+    return table_of({"x": x, "label": np.where(x > 0, "high", "low")}, SPECS)
 
 
 def context(folder, progress=lambda *said: None, seed=0, epsilon=None):

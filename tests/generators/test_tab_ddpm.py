@@ -1,11 +1,10 @@
 """Diffusion of mixed tables: what it learns, its schedule and loss, and what it refuses."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit import registry
 from synth_audit.generators._deep.networks import LabelSlices, TimedNet
@@ -13,16 +12,9 @@ from synth_audit.generators._deep.transforms import QuantileTransform, RowLayout
 from synth_audit.generators._model_files import read_model, write_model
 from synth_audit.generators.tab_ddpm import MixedDiffusion, kept_shares
 from synth_audit.plugins.generator import FitContext
-from synth_audit.table.schema_inference import infer_schema
-from synth_audit.table.table import read_table
 
 LAYOUT = RowLayout(numbers=(3,), slices=((0, 3), (4, 6)), width=6, choices=(0, 1))
 QUICK = {"steps": 250, "hidden": 48, "batch": 128, "levels": 20, "learning_rate": 4e-3}
-
-
-def table_of(columns):
-    data = pa.table(columns)
-    return read_table(data, infer_schema(data), where="train")
 
 
 def made(table, n=1500, **settings):

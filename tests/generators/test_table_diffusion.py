@@ -1,21 +1,19 @@
 """Diffusion in a few steps: what it learns, what it pays, and what it refuses."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit import registry
 from synth_audit.dp.mechanisms import Noise
 from synth_audit.errors import PluginError
 from synth_audit.generators._deep import diffusion
 from synth_audit.generators.table_diffusion import TableDiffusion
-from synth_audit.table.schema_inference import ColumnSpec, infer_schema
-from synth_audit.table.table import read_table
+from synth_audit.table.schema_inference import ColumnSpec
 
 from .conftest import context
 
@@ -37,8 +35,7 @@ def rows(n=600, seed=0, **specs):
     rng = np.random.default_rng(seed)
     x = rng.normal(size=n)
     y = 0.9 * x + 0.45 * rng.normal(size=n)
-    data = pa.table({"x": x, "y": y, "label": np.where(x > 0, "high", "low")})
-    return read_table(data, infer_schema(data, specs), where="train")
+    return table_of({"x": x, "y": y, "label": np.where(x > 0, "high", "low")}, specs)
 
 
 def made(name, table, handed, n=1500, **settings):
@@ -135,7 +132,7 @@ def test_what_is_drawn_has_the_margins_that_were_bought(name):
         "age": ColumnSpec(kind="integer", bounds=(0, 120)),
         "label": ColumnSpec(kind="categorical", categories=("a", "b", "c", "never"), nullable=False),
     }
-    table = read_table(data, infer_schema(data, declared), where="train")
+    table = table_of(data, declared)
     drawn = made(name, table, context(table, 20.0), n=4000, steps=5, **WHOLE)
     assert np.mean(drawn.numbers("gain") == 0) == pytest.approx(0.9, abs=0.04)
     assert np.nanmean(drawn.numbers("age")) == pytest.approx(39.5, abs=2.5)

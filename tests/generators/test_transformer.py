@@ -1,23 +1,17 @@
 """Rows as vectors and back."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.errors import DataError
 from synth_audit.generators._deep.network_model import on_train
 from synth_audit.table.schema import PublicDomain
-from synth_audit.table.schema_inference import ColumnSpec, infer_schema
+from synth_audit.table.schema_inference import ColumnSpec
 from synth_audit.table.table import read_table
 
 RNG = np.random.default_rng(0)
-
-
-def table_of(data, **specs):
-    data = pa.table(data)
-    return read_table(data, infer_schema(data, specs), where="train")
 
 
 @pytest.fixture
@@ -77,7 +71,7 @@ def test_what_is_declared_is_all_that_is_used(train):
         "town": ColumnSpec(kind="categorical", categories=("a", "b", "c", "d")),
     }
     few, more = (
-        table_of({"age": train.column("age").slice(s, n), "town": train.column("town").slice(s, n)}, **specs)
+        table_of({"age": train.column("age").slice(s, n), "town": train.column("town").slice(s, n)}, specs)
         for s, n in ((0, 40), (5, 3))
     )
     one, other = (on_train(t, domain=PublicDomain.of(t.schema)) for t in (few, more))
@@ -91,7 +85,7 @@ def test_values_outside_what_is_declared_are_clipped_or_missing():
         "age": ColumnSpec(kind="integer", bounds=(0, 10)),
         "town": ColumnSpec(kind="categorical", categories=("a", "b")),
     }
-    table = table_of({"age": [5, 10], "town": ["a", "b"]}, **specs)
+    table = table_of({"age": [5, 10], "town": ["a", "b"]}, specs)
     transformer = on_train(table, domain=PublicDomain.of(table.schema))
     odd = read_table(
         pa.table({"age": [-3, 99], "town": ["z", "b"]}), table.schema, where="train", partial=True

@@ -1,7 +1,5 @@
 """The vine with a root per class, other topologies, orders and families; as text; given values."""
 
-from __future__ import annotations
-
 import pickle
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """Coins that fall alike in every test run."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Bounds on ε from claims: never too large for a true claim, and near the truth with many runs."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Mechanisms as functions: true claims stand, false ones fall, and the answer says how tight it is."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import dataclass, field

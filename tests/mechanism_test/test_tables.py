@@ -1,7 +1,5 @@
 """Generators and programs: faults that were published are found by the command, and sound ones stand."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import dataclass

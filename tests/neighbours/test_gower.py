@@ -1,7 +1,5 @@
 """Gower's distance and near copies, against loops that anyone can check."""
 
-from __future__ import annotations
-
 import datetime
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores on a GPU leave the same candidates; where there is none, torch's own processor stands in for it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

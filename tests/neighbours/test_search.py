@@ -1,7 +1,5 @@
 """Exact nearest rows, against loops that anyone can check."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Approvals: whose signature counts, for what and until when; and a release that waits for them."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

@@ -1,7 +1,5 @@
 """An attestation is checked without the package, and says nothing of a refused table's cells."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
@@ -106,7 +104,7 @@ def test_the_check_refuses_what_was_altered(signed, key, released, check, tmp_pa
 def test_a_refusal_names_its_evidence_and_no_hash_of_the_candidate(
     make_case, make_gate, key, check, tmp_path
 ):
-    case = make_case(tmp_path / "refused")
+    case = make_case(tmp_path / "refused", audits=["exact_match"])
     case.set_gates(make_gate("copies", "exact_match.excess", -1.0))
     evidence = api.run(case.plan, case.workspace.root)
     assert not evidence.passed

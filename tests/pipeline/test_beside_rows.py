@@ -1,7 +1,5 @@
 """What a file or a generator hides beside its rows stays behind, and the reader is told of it."""
 
-from __future__ import annotations
-
 import json
 from io import BytesIO
 from pathlib import Path

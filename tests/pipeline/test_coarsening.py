@@ -1,7 +1,5 @@
 """A plan's ``coarsen``: applied before the audit, told in the evidence, and no place to hide a copy in."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq

@@ -1,7 +1,5 @@
 """Audits draw by the salt of the training table and the content of the candidate, and by no setting."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq

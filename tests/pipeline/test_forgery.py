@@ -1,7 +1,5 @@
 """What somebody could try who may write into ``review/`` and knows this source: all of it is refused."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Files of ``review/`` that are read twice, from a wrong place or without an end: nobody gains by it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """What a long fit and a large draw are promised: batches, checkpoints, an end, a record."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import signal

@@ -1,7 +1,5 @@
 """No hash that a reader may see confirms a cell to whoever knows all others."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import io

@@ -1,7 +1,5 @@
 """Tables that audits would misread: seen control rows, empty candidates, row numbers of pandas."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """What holds a release: one worse than the last, and real records spelt into it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The coins of a plan's own split, a declared split of files, and a guarantee that the release refutes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

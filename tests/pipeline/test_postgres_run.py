@@ -1,7 +1,5 @@
 """From a table in PostgreSQL to one beside it, and back; the password is nowhere but in the environment."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

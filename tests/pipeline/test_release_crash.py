@@ -1,7 +1,5 @@
 """Whatever goes wrong in the middle of a release, the last good one stays."""
 
-from __future__ import annotations
-
 import errno
 import signal
 import subprocess

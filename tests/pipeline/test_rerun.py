@@ -1,7 +1,5 @@
 """With the salt a run repeats to the last digit; without it, or with anything changed, that is told."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 

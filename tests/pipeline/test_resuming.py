@@ -1,7 +1,5 @@
 """An audit that was killed goes on from the outcomes that it had journaled, and trusts no others."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import stat
@@ -139,6 +137,12 @@ def interrupted(*_, **__):
     raise KeyboardInterrupt
 
 
+def stopped_before_filing(case, patch):
+    patch.setattr(stages.Audited, "filed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        stages.audit_synthetic(case.plan, case.workspace)
+
+
 @pytest.mark.slow
 def test_a_killed_audit_goes_on_whatever_number_of_processes_it_had(case, measured):
     shutil.rmtree(case.workspace.outcomes)
@@ -166,9 +170,7 @@ def test_an_outcome_that_may_change_is_not_journaled(case, measured, monkeypatch
     shutil.rmtree(case.workspace.outcomes)
     with monkeypatch.context() as patch:
         patch.setattr(audit, "run", fail)
-        patch.setattr(stages.Audited, "filed", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            stages.audit_synthetic(case.plan, case.workspace)
+        stopped_before_filing(case, patch)
     assert len(entries(case)) == TASKS - 1
     assert stages.audit_synthetic(case.plan, case.workspace).digest == case.evidence.digest
     assert len(measured) == TASKS + 1
@@ -189,9 +191,7 @@ def with_new_noise_in_every_fit(case, patch):
 def test_an_outcome_that_the_build_does_not_settle_is_not_journaled(case, monkeypatch, make):
     shutil.rmtree(case.workspace.outcomes)
     make(case, monkeypatch)
-    monkeypatch.setattr(stages.Audited, "filed", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        stages.audit_synthetic(case.plan, case.workspace)
+    stopped_before_filing(case, monkeypatch)
     assert len(entries(case)) == TASKS - 1
 
 
@@ -204,9 +204,7 @@ def test_a_run_whose_journal_another_run_deletes_can_be_gone_on_from(case, monke
 
     with monkeypatch.context() as patch:
         patch.setattr(audit_runner, "_journal", ended_beside)
-        patch.setattr(stages.Audited, "filed", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            stages.audit_synthetic(case.plan, case.workspace)
+        stopped_before_filing(case, patch)
     assert stages.audit_synthetic(case.plan, case.workspace).digest == case.evidence.digest
 
 

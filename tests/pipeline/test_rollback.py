@@ -1,7 +1,5 @@
 """The way back to the release before the last, and pages that another build wrote."""
 
-from __future__ import annotations
-
 import base64
 import shutil
 from datetime import date

@@ -1,7 +1,5 @@
 """Spending and attempts on a table are counted before they begin, in one ledger that cannot be cut."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The plan that `init` writes: rules it found, that load and hold, and no value of the table."""
 
-from __future__ import annotations
-
 import datetime
 import re
 
@@ -11,6 +9,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.audits.fidelity.constraints import put
 from synth_audit.pipeline.starter import (
@@ -23,7 +22,6 @@ from synth_audit.pipeline.starter import (
 from synth_audit.plan.plan import parse_plan
 from synth_audit.table.rules import Determines, Ordered
 from synth_audit.table.schema_inference import infer_schema
-from synth_audit.table.table import read_table
 
 SOURCE = {"parquet": {"path": "x.parquet"}}
 
@@ -184,13 +182,8 @@ START = datetime.datetime(2020, 1, 1)
 WEEK = np.arange(400) % 7
 
 
-def table_of(**columns):
-    data = pa.table(columns)
-    return read_table(data, infer_schema(data), where="source")
-
-
 def found(most=50, **columns):
-    table = table_of(**columns)
+    table = table_of(columns)
     return {p.rule.text: p for p in discover(table, table.schema.features, most)}
 
 
@@ -320,7 +313,7 @@ def test_at_most_so_many_are_proposed_and_none_without_columns():
     steps = {f"s{i}": rng.exponential(size=200) for i in range(1)}
     for i in range(1, 30):
         steps[f"s{i}"] = steps[f"s{i - 1}"] + rng.exponential(0.05, size=200)
-    table = table_of(**steps)
+    table = table_of(steps)
     assert len(discover(table, table.schema.features)) == 20
     assert discover(table, ()) == ()
 
@@ -336,7 +329,7 @@ def test_whatever_is_proposed_holds_and_is_worth_it(seed, levels, gaps):
         "d": rng.integers(0, levels, n), "e": base * 2.0 + rng.random(n),
     }  # fmt: skip
     mask = rng.random((5, n)) < (0.2 if gaps else 0.0)
-    table = table_of(**{k: pa.array(v, mask=m) for (k, v), m in zip(raw.items(), mask, strict=True)})
+    table = table_of({k: pa.array(v, mask=m) for (k, v), m in zip(raw.items(), mask, strict=True)})
     for p in discover(table, table.schema.features):
         question = put(p.rule, table, table)
         assert not question.broken.any()
@@ -348,11 +341,11 @@ def test_whatever_is_proposed_holds_and_is_worth_it(seed, levels, gaps):
 
 def test_row_order_and_column_order_change_no_rule():
     columns = hospital()
-    table = table_of(**columns)
+    table = table_of(columns)
     rng = np.random.default_rng(0)
     order = rng.permutation(400)
     turned = table_of(
-        **{n: pa.array(table.data.column(n).take(pa.array(order))) for n in reversed(table.names)}
+        {n: pa.array(table.data.column(n).take(pa.array(order))) for n in reversed(table.names)}
     )
     one, other = ({p.rule for p in discover(t, t.schema.features)} for t in (table, turned))
     assert one == other
@@ -362,7 +355,7 @@ def test_its_chance_is_the_share_that_columns_shuffled_one_by_one_break():
     rng = np.random.default_rng(0)
     columns = hospital(2000)
     shuffled = {n: pa.array(c).take(pa.array(rng.permutation(2000))) for n, c in columns.items()}
-    table, broken = table_of(**columns), table_of(**shuffled)
+    table, broken = table_of(columns), table_of(shuffled)
     proposals = discover(table, table.schema.features)
     assert len(proposals) == 4
     for p in proposals:

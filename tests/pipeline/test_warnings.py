@@ -1,7 +1,5 @@
 """What a reader must be told of tables, of files made elsewhere, and of settings that were changed."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 
@@ -11,17 +9,7 @@ import pytest
 
 from synth_audit import registry
 from synth_audit.dp.accountant import PrivacyAccount
-from synth_audit.pipeline.warnings import (
-    about_delta,
-    about_equal_rows,
-    about_external,
-    about_formulas,
-    about_rare_labels,
-    about_settings,
-    about_suite,
-    inspect,
-    shown_count,
-)
+from synth_audit.pipeline import warnings
 from synth_audit.plan.plan import Plan, parse_plan
 from synth_audit.plugins.audit import RandomSplit, Subject
 from synth_audit.store.evidence import GeneratorRecord
@@ -42,13 +30,13 @@ def fair(n=100):
 
 
 def test_nothing_to_say_of_a_fair_table():
-    assert not [*inspect(*tables(fair()), 10)]
+    assert not [*warnings.inspect(*tables(fair()), 10)]
 
 
 @pytest.mark.parametrize(("width", "told"), [(200, ()), (201, ("201 columns, 20,100 pairs",))])
 def test_a_table_of_many_columns_is_told_to_take_long(width, told):
     wide = {f"x{i}": np.arange(20) * 0.5 for i in range(width)}
-    found = [*inspect(*tables(wide), 10)]
+    found = [*warnings.inspect(*tables(wide), 10)]
     assert len(found) == len(told)
     assert all(words in text for words, text in zip(told, found, strict=True))
     assert all("execution.deadline" in text for text in found)
@@ -69,7 +57,7 @@ def test_a_table_of_many_columns_is_told_to_take_long(width, told):
     ],
 )
 def test_a_doubtful_column_is_named(values, says):
-    (warning,) = inspect(*tables(fair() | {"odd": values}), 10)
+    (warning,) = warnings.inspect(*tables(fair() | {"odd": values}), 10)
     assert "'odd'" in warning
     assert says in warning
 
@@ -78,13 +66,13 @@ def test_text_that_the_plan_lets_leave_is_not_told_to_stay():
     notes = pa.table(fair() | {"note": [f"seen on ward {i} by {i + 7} and sent home" for i in range(100)]})
     for specs, told in (({}, 1), ({"note": ColumnSpec(release_text=True)}, 0)):
         schema = infer_schema(notes, specs)
-        assert len([*inspect(read_table(notes, schema, where="train"), None, 10)]) == told
+        assert len([*warnings.inspect(read_table(notes, schema, where="train"), None, 10)]) == told
 
 
 def test_measurements_and_identifiers_are_no_identifiers_by_mistake():
-    assert not [*inspect(*tables(fair() | {"id": list(range(100))}, id="identifier"), 10)]
+    assert not [*warnings.inspect(*tables(fair() | {"id": list(range(100))}, id="identifier"), 10)]
     few = {"id": list(range(20)), "g": ["a", "b"] * 10}
-    assert not [*inspect(*tables(few), 10)], "twenty rows may all differ by chance"
+    assert not [*warnings.inspect(*tables(few), 10)], "twenty rows may all differ by chance"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +82,7 @@ def test_control_rows_that_occur_in_train_are_counted(shared, says):
     train = fair()
     x = np.concatenate([train["x"][:shared], np.linspace(2, 3, 50 - shared)])
     control = {"group": train["group"][:shared] + ["a"] * (50 - shared), "x": x}
-    found = [*inspect(*tables(train, control), 10)]
+    found = [*warnings.inspect(*tables(train, control), 10)]
     assert len(found) == (says is not None)
     if says:
         assert found[0].startswith(says)
@@ -105,7 +93,7 @@ def test_control_rows_that_occur_in_train_are_counted(shared, says):
     ("count", "limit", "shown"), [(9, 10, "fewer than 10"), (10, 10, "10"), (1234, 10, "1,234"), (1, 1, "1")]
 )
 def test_small_counts_are_not_shown(count, limit, shown):
-    assert shown_count(count, limit) == shown
+    assert warnings.shown_count(count, limit) == shown
 
 
 CSV = parse_plan({"release": "released.csv"})
@@ -116,24 +104,27 @@ CSV = parse_plan({"release": "released.csv"})
 )
 def test_formulas_in_a_csv_release_are_warned_of_and_not_shown(cell):
     data = pa.table({"fair": ["a", None], "note": ["a", cell], "x": [-5.0, 2.0]})
-    (text,) = about_formulas(CSV, data)
+    (text,) = warnings.about_formulas(CSV, data)
     assert text.startswith("column 'note' of the CSV release")
     assert cell not in text
     coded = data.set_column(1, "note", data.column("note").dictionary_encode())
-    assert [*about_formulas(CSV, coded), *about_formulas(parse_plan({}), data, as_csv=True)] == [text] * 2
+    assert [
+        *warnings.about_formulas(CSV, coded),
+        *warnings.about_formulas(parse_plan({}), data, as_csv=True),
+    ] == [text] * 2
     for other in ({}, {"release": "released.parquet"}):
-        assert not [*about_formulas(parse_plan(other), data)]
+        assert not [*warnings.about_formulas(parse_plan(other), data)]
 
 
 def test_numbers_and_signs_are_no_formulas():
     texts = ["-5", "+3.25", "-1e-7", "-", "a=b", "x-y", "", " ", "−5", None]
     data = pa.table({"note": texts, "x": [-5.0] * len(texts), "when": pa.nulls(len(texts))})
-    assert not [*about_formulas(CSV, data)]
+    assert not [*warnings.about_formulas(CSV, data)]
 
 
 def test_names_of_columns_are_cells_too():
     data = pa.table({f"=c{i}": [1] for i in range(9)})
-    (text,) = about_formulas(CSV, data)
+    (text,) = warnings.about_formulas(CSV, data)
     assert "columns '=c0', '=c1', '=c2', '=c3', '=c4' and 4 more of" in text
 
 
@@ -158,7 +149,7 @@ def test_labels_that_nobody_learns_or_draws_are_told_of_by_column(generator, lab
     settings = {"generators": ["cart"]} if generator == "disjoint" else {}
     made = registry.build("generator", generator, settings) if generator else None
     release = train.take(np.arange(drawn))
-    found = about_rare_labels(Subject(train=train, control=None, synthetic=release, generator=made))
+    found = warnings.about_rare_labels(Subject(train=train, control=None, synthetic=release, generator=made))
     assert [("'class'" in text, "odd" in text) for text in found] == [(True, False)] * told
 
 
@@ -178,7 +169,7 @@ def test_equal_rows_without_a_key_are_told_of_where_they_share_a_coin(values, ke
         del columns["key"]
     train, _ = tables(columns, **({"key": "identifier"} if key else {}))
     split = RandomSplit(0.7, ours=ours)
-    found = about_equal_rows(
+    found = warnings.about_equal_rows(
         Subject(train=train, control=None, synthetic=train, generator=None, random_split=split)
     )
     assert ["10 of 10 train rows equal another" in text for text in found] == [True] * told
@@ -190,7 +181,7 @@ def test_equal_rows_that_chance_explains_are_told_of_as_different_people():
     for apart in (True, False):
         split = RandomSplit(0.5, ours=True, apart=apart)
         subject = Subject(train=train, control=control, synthetic=train, generator=None, random_split=split)
-        first, *others = about_equal_rows(subject)
+        first, *others = warnings.about_equal_rows(subject)
         assert ("different people's" in first, "share a side" in first) == (apart, not apart)
         assert len(others) <= apart, "some groups may be left"
 
@@ -207,7 +198,7 @@ def test_equal_rows_that_chance_explains_are_told_of_as_different_people():
 )
 def test_only_a_finished_table_may_hold_control_rows(name, config, warned):
     record = GeneratorRecord(name, config, PrivacyAccount(guarantee=None, reason="a test"))
-    assert len([*about_external(record)]) == warned
+    assert len([*warnings.about_external(record)]) == warned
 
 
 @pytest.mark.parametrize(
@@ -218,42 +209,42 @@ def test_a_delta_that_pays_for_somebodys_row_is_told_of(rows_each, delta, told):
     data = {"who": [f"p{i // 2}" for i in range(20)], "x": [i / 3 for i in range(20)]}
     train, _ = tables(data, who="identifier")
     privacy = {"epsilon": 1, "delta": delta, "rows_per_entity": rows_each}
-    found = [*about_delta(parse_plan({"privacy": privacy}), train)]
+    found = [*warnings.about_delta(parse_plan({"privacy": privacy}), train)]
     assert len(found) == bool(told)
     assert told in "".join(found)
-    assert not [*about_delta(Plan(), train)]
+    assert not [*warnings.about_delta(Plan(), train)]
 
 
 def test_changed_settings_of_a_judged_audit_are_told():
     suite = load_suite(Plan().gates, Path())
     plan = parse_plan({"audits": [{"recognition": {"draws": 1}}, {"marginals": {"cells": 5}}]})
-    [said] = about_settings(plan, suite)
+    [said] = warnings.about_settings(plan, suite)
     assert "changes draws of recognition" in said
-    assert not [*about_settings(parse_plan({"audits": ["recognition"]}), suite)]
+    assert not [*warnings.about_settings(parse_plan({"audits": ["recognition"]}), suite)]
 
 
 @pytest.mark.parametrize("name", ["release", "sensitive", "health"])
 def test_of_a_suite_that_ships_nothing_is_told(name):
-    assert not [*about_suite(Plan(), load_suite(name, Path()))]
+    assert not [*warnings.about_suite(Plan(), load_suite(name, Path()))]
 
 
 def test_a_weaker_suite_is_told_of_whatever_its_name():
     usual = load_suite("release", Path())
     plain = copy.deepcopy(dict(usual.plain))
-    assert not [*about_suite(Plan(), parse_suite(plain | {"meta": {"notes": "ours"}}))]
+    assert not [*warnings.about_suite(Plan(), parse_suite(plain | {"meta": {"notes": "ours"}}))]
     dropped, widened, idle, stricter = (plain["expectations"][i] for i in (0, 3, 2, 4))
     plain["expectations"].remove(dropped)
     widened["kwargs"]["maximum"] *= 2
     idle["severity"] = "warning"
     stricter["kwargs"]["maximum"] /= 2
     names = [x["meta"]["id"] for x in (dropped, idle, widened)]
-    [said] = about_suite(Plan(), parse_suite(plain))
+    [said] = warnings.about_suite(Plan(), parse_suite(plain))
     assert "'release' is none that ships" in said
     assert said.endswith(f"widens 3: {', '.join(names)}")
 
 
 def test_a_lower_level_and_smaller_counts_are_told():
     plan = parse_plan({"level": 0.9, "suppression": 1})
-    level, counts = about_suite(plan, load_suite("release", Path()))
+    level, counts = warnings.about_suite(plan, load_suite("release", Path()))
     assert "level of every interval to 0.9, from the usual 0.95" in level
     assert "smallest count shown to 1, from the usual 10" in counts

@@ -1,7 +1,5 @@
 """The plan: what it accepts, what it refuses, and that a mistake is named."""
 
-from __future__ import annotations
-
 import datetime
 
 import jsonschema

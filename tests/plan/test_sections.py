@@ -1,7 +1,5 @@
 """Sections of the plan: coarsen, execution, review."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fits that games share: what tells two of them apart, and generators that misbehave."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import ClassVar
@@ -9,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.dp.accountant import NO_BUDGET, FitTerms
 from synth_audit.dp.guarantee import Budget, Unit
@@ -18,7 +17,7 @@ from synth_audit.execution.executor import Deadline
 from synth_audit.plugins import generator as generator_needs
 from synth_audit.plugins.fitting import FitRecipe, draw, fit, fit_context, fit_shared
 from synth_audit.plugins.generator import FitContext, GeneratorInfo, Needs, batches, needs_of
-from synth_audit.table.schema_inference import ColumnSpec, infer_schema
+from synth_audit.table.schema_inference import ColumnSpec
 from synth_audit.table.table import Table, read_table
 
 FITS: list[int] = []
@@ -63,7 +62,7 @@ def no_fits():
 def table(n=5, **roles):
     data = pa.table({"a": np.arange(n) + 0.5, "b": np.arange(n) * 2.0})
     specs = {name: ColumnSpec(role=role) for name, role in roles.items()}
-    return read_table(data, infer_schema(data, specs), where="train")
+    return table_of(data, specs)
 
 
 def paired_otherwise():
@@ -118,8 +117,7 @@ class Steps:
 
 
 def test_under_a_budget_digits_are_the_plan_s_and_never_train_s():
-    data = pa.table({"a": np.arange(30) * 100, "b": np.arange(30) * 100})
-    train = read_table(data, infer_schema(data, {"b": ColumnSpec(precision=5)}), where="train")
+    train = table_of({"a": np.arange(30) * 100, "b": np.arange(30) * 100}, {"b": ColumnSpec(precision=5)})
     terms = FitTerms(total=Budget(1.0, 1e-6), fit=Budget(1.0, 1e-6), unit=Unit.ROW)
     for recipe, expected in (
         (FitRecipe(Steps()), {"a": 100, "b": 100}),
@@ -255,8 +253,7 @@ def test_needs_are_told_in_words():
 
 def test_what_a_run_knows_reaches_the_fit(tmp_path):
     specs = {"a": ColumnSpec(bounds=(0, 9))}
-    data = pa.table({"a": [0.5, 1.5], "b": ["x", "y"]})
-    train = read_table(data, infer_schema(data, specs), where="train")
+    train = table_of({"a": [0.5, 1.5], "b": ["x", "y"]}, specs)
     said = []
     run = RunContext(
         device="auto", deadline=Deadline.within(60), scratch=tmp_path, progress=lambda *x: said.append(x)

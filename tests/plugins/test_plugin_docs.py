@@ -1,7 +1,5 @@
 """What the docs tell of a plug-in is what its code says, and says something of every setting."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """What a source hands out by batches is one table, or it is refused."""
 
-from __future__ import annotations
-
 import errno
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a fit shows and is handed: losses or spending, and labels of enough people."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass, replace

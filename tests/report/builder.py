@@ -1,7 +1,5 @@
 """Invented evidence for the report: a pass, a fail, an undecided one, and one full of hostile text."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

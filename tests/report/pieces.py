@@ -1,7 +1,5 @@
 """Invented audit outcomes for the report."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from synth_audit.examination.known_answer import minimum_detectable

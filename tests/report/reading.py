@@ -1,7 +1,5 @@
 """How the tests of the report read it: the parts of a page, and the views behind them."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 from types import SimpleNamespace

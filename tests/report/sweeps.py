@@ -1,19 +1,9 @@
 """Invented sweeps for the page of candidates."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from synth_audit.findings.measurement import BOX_LINES, MeasurementId, Series, read
-from synth_audit.studies.frontier import (
-    CandidateResult,
-    Correlations,
-    FrontierRecord,
-    GateOutcome,
-    Number,
-    choose,
-    scored,
-)
+from synth_audit.studies import frontier
 
 
 def box_series(
@@ -29,32 +19,32 @@ def box_series(
     )
 
 
-def candidate(level: int | None, verdict: str, privacy: float, utility: float) -> CandidateResult:
+def candidate(level: int | None, verdict: str, privacy: float, utility: float) -> frontier.CandidateResult:
     name = f"vine truncation={'all' if level is None else level}"
     kinds = ("outlying", "random")
     games = (
         box_series("mab", ("synthetic sets", "real rows"), privacy, "income"),
         box_series("privacy_gain", kinds, 1 - privacy, settings=kinds),
     )
-    gated = GateOutcome("retained.max", "The secret is not handed on", verdict)
-    return CandidateResult(
+    gated = frontier.GateOutcome("retained.max", "The secret is not handed on", verdict)
+    return frontier.CandidateResult(
         name,
         f"vine-truncation-{level}",
         {"name": "vine", "config": {"truncation": level}},
         {"truncation": level},
         verdict,
-        (gated, GateOutcome("copies.max", "No copies", "pass")),
-        Number(privacy, privacy - 0.05, privacy + 0.05),
-        Number(utility, utility - 0.02, utility + 0.02),
+        (gated, frontier.GateOutcome("copies.max", "No copies", "pass")),
+        frontier.Number(privacy, privacy - 0.05, privacy + 0.05),
+        frontier.Number(utility, utility - 0.02, utility + 0.02),
         boxes=games,
-        correlations=Correlations(("age", "sex"), ((1.0, 0.3), (0.3, 1.0))),
+        correlations=frontier.Correlations(("age", "sex"), ((1.0, 0.3), (0.3, 1.0))),
         seconds=31.0,
     )
 
 
-def sweep(*candidates: CandidateResult, **more: object) -> FrontierRecord:
+def sweep(*candidates: frontier.CandidateResult, **more: object) -> frontier.FrontierRecord:
     """A sweep with its choice; three levels and one without a table when nothing is given."""
-    broken = CandidateResult("vine truncation=26", "vine-26", {"name": "vine", "config": {}},
+    broken = frontier.CandidateResult("vine truncation=26", "vine-26", {"name": "vine", "config": {}},
                              {"truncation": 26}, "error", problem="DataError in the fit")  # fmt: skip
     tried = candidates or (
         candidate(1, "pass", 0.1, 0.62),
@@ -62,13 +52,13 @@ def sweep(*candidates: CandidateResult, **more: object) -> FrontierRecord:
         broken,
         candidate(None, "fail", 0.6, 0.72),
     )
-    rated = scored(tried, 0.5, higher_privacy=False, higher_utility=True)
-    best, reason = choose(rated)
+    rated = frontier.scored(tried, 0.5, higher_privacy=False, higher_utility=True)
+    best, reason = frontier.choose(rated)
     fields: dict[str, object] = {
         "table": "adult", "plan_sha256": "cd" * 32, "seed": 7, "level": 1 - 0.05 / len(rated), "alpha": 0.5,
         "utility": read("prediction.auroc_tstr"), "privacy": read("exact_match.share"), "candidates": rated,
         "chosen": best and best.name, "reason": reason, "created": "2026-11-14T10:32:00+00:00",
         "releasable": True,
-        "real_correlations": Correlations(("age", "sex"), ((1.0, -0.5), (-0.5, 1.0))),
+        "real_correlations": frontier.Correlations(("age", "sex"), ((1.0, -0.5), (-0.5, 1.0))),
     }  # fmt: skip
-    return FrontierRecord(**{**fields, **more})  # type: ignore[arg-type]
+    return frontier.FrontierRecord(**{**fields, **more})  # type: ignore[arg-type]

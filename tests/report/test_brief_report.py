@@ -1,7 +1,5 @@
 """The report as it is written by default: short in print, in sentences, and advice that looks like advice."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The certificate: what it must say from evidence alone, and what it must not."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import replace

@@ -5,8 +5,6 @@ roc-validator pins an older rich than ours. So it runs in an environment of its 
 `-p five-safes-crate BAG/data` (with its pull request 167). All three accepted it at level REQUIRED.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

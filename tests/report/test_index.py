@@ -1,7 +1,5 @@
 """The page over many tables."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """An audit in MLflow: its measurements and its certificate, in a local store."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """Evidence in a notebook: a line, a piece of a page, frames and pictures."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from types import ModuleType

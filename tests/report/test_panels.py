@@ -1,7 +1,5 @@
 """Matrices and densities: panels of one figure, on one scale, with the numbers behind them."""
 
-from __future__ import annotations
-
 import math
 import re
 from types import ModuleType

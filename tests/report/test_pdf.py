@@ -1,7 +1,5 @@
 """The PDF of report and certificate: few pages, none blank, and lines of words."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import dataclass, replace
 from itertools import pairwise

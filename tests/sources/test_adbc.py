@@ -1,7 +1,5 @@
 """Any driver: here SQLite's, which needs no server."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.csv
 import pytest

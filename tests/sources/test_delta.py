@@ -1,7 +1,5 @@
 """Delta Lake: rows come back as they went, or are refused by name; a failed commit changes nothing."""
 
-from __future__ import annotations
-
 import datetime as dt
 import sys
 from decimal import Decimal

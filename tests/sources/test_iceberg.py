@@ -1,7 +1,5 @@
 """Iceberg, in a catalogue of SQLite: rows come back as they went, or nothing changes and a reason is told."""
 
-from __future__ import annotations
-
 import datetime as dt
 import sqlite3
 import sys

@@ -1,7 +1,5 @@
 """Against a real server: what is read, what is refused, and what a release leaves on every failure."""
 
-from __future__ import annotations
-
 import datetime
 import threading
 import time

@@ -1,7 +1,5 @@
 """Associations against peers, slow twins and closed forms; replicates against leaving rows out by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

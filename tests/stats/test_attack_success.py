@@ -1,7 +1,5 @@
 """Risk of attacks: closed forms, and intervals that hold what they promise."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The worst attack is chosen on other people than it is measured on, and claiming more often is no excess."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

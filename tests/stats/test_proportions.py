@@ -1,7 +1,5 @@
 """Proportions, their intervals and differences, and tests of rare counts."""
 
-from __future__ import annotations
-
 import ast
 import math
 from pathlib import Path
@@ -12,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from synth_audit.stats import proportions
+from synth_audit.stats import proportions, resampling
 from synth_audit.stats.proportions import (
     Proportion,
     chance_of_more,
@@ -20,14 +18,6 @@ from synth_audit.stats.proportions import (
     proportion_difference,
     proportion_interval,
     unseen_share,
-)
-from synth_audit.stats.resampling import (
-    critical_value,
-    enough_draws,
-    normal_interval,
-    percentile_interval,
-    quantile_rank,
-    resampled_quantile,
 )
 
 
@@ -43,7 +33,7 @@ def test_wilson_agrees_with_scipy(n, share, level):
 
 
 def test_wilson_ends_solve_the_score_equation():
-    found, z = proportion_interval(7.5, 40, 0.9), critical_value(0.9)
+    found, z = proportion_interval(7.5, 40, 0.9), resampling.critical_value(0.9)
     for end in (found.low, found.high):
         assert abs(7.5 / 40 - end) == pytest.approx(z * math.sqrt(end * (1 - end) / 40))
 
@@ -77,22 +67,22 @@ def test_newcombe_turns_around_with_its_arguments():
 
 def test_percentile_and_normal_intervals():
     draws = np.arange(101.0)
-    found = percentile_interval(draws, 0.9)
+    found = resampling.percentile_interval(draws, 0.9)
     assert (found.low, found.high, found.level) == (pytest.approx(5), pytest.approx(95), 0.9)
-    around = normal_interval(10.0, draws, 0.95)
+    around = resampling.normal_interval(10.0, draws, 0.95)
     assert around.high - 10 == pytest.approx(10 - around.low)
     assert around.high - 10 == pytest.approx(1.959964 * draws.std(ddof=1))
 
 
 def test_undefined_draws_leave_no_finite_interval():
-    found = percentile_interval(np.array([0.0, 1.0, np.nan]), 0.95)
+    found = resampling.percentile_interval(np.array([0.0, 1.0, np.nan]), 0.95)
     assert math.isnan(found.low)
     assert math.isnan(found.high)
 
 
 @given(n=st.integers(1, 500), q=st.floats(0.001, 1))
 def test_rank_is_the_least_that_reaches_the_quantile(n, q):
-    rank = quantile_rank(n, q)
+    rank = resampling.quantile_rank(n, q)
     assert 1 <= rank <= n
     assert rank / n >= q - 1e-9
     assert rank == 1 or (rank - 1) / n < q
@@ -102,8 +92,8 @@ def test_rank_is_the_least_that_reaches_the_quantile(n, q):
 def test_resampled_quantile_is_distributed_as_a_real_bootstrap(n, q):
     rng = np.random.default_rng(5)
     ordered = np.sort(np.round(rng.normal(size=n), 1))
-    fast = resampled_quantile(ordered, q, 4000, rng)
-    rank = quantile_rank(n, q)
+    fast = resampling.resampled_quantile(ordered, q, 4000, rng)
+    rank = resampling.quantile_rank(n, q)
     slow = np.sort(rng.choice(ordered, (4000, n)), axis=1)[:, rank - 1]
     values = np.unique(ordered)
     gap = max(abs(np.mean(fast <= v) - np.mean(slow <= v)) for v in values)
@@ -115,7 +105,7 @@ def test_resampled_quantile_is_distributed_as_a_real_bootstrap(n, q):
     ("asked", "level", "draws"), [(200, 0.95, 200), (1000, 0.95, 1000), (200, 0.99, 1000)]
 )
 def test_a_bootstrap_has_draws_beyond_the_ends_of_its_interval(asked, level, draws):
-    assert enough_draws(asked, level) == draws
+    assert resampling.enough_draws(asked, level) == draws
 
 
 PACKAGE = Path(proportions.__file__).parent.parent

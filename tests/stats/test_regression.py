@@ -1,7 +1,5 @@
 """Least squares, means of groups, and imputation."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Intervals from bootstrap draws and over repeated games, against closed forms and simulations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

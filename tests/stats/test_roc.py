@@ -1,7 +1,5 @@
 """Areas under ROC curves, and true positive rates at few false positives."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -11,18 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from synth_audit.audits.utility._prediction_task import resampled_counts, scored
-from synth_audit.stats.roc import (
-    PlacementValues,
-    alarm,
-    auroc,
-    auroc_influence,
-    auroc_interval,
-    cross_fitted_interval,
-    mean_auroc,
-    placement_values,
-    precision,
-    resampled_auroc,
-)
+from synth_audit.stats import roc
 
 SCORES = st.lists(st.sampled_from([-1.0, 0.0, 0.5, 1.0, 2.0]), min_size=1, max_size=25).map(np.array)
 SEVERAL = SCORES.filter(lambda s: len(s) > 1)
@@ -36,16 +23,18 @@ def pairs(members, others):
 @given(members=SCORES, others=SCORES)
 def test_areas_count_pairs(members, others):
     wins = pairs(members, others)
-    assert placement_values(members, others) == pytest.approx(wins.mean(axis=1))
-    assert auroc(members, others) == pytest.approx(wins.mean())
+    assert roc.placement_values(members, others) == pytest.approx(wins.mean(axis=1))
+    assert roc.auroc(members, others) == pytest.approx(wins.mean())
     labels = np.repeat([1, 0], [len(members), len(others)])
-    assert auroc(members, others) == pytest.approx(roc_auc_score(labels, np.concatenate([members, others])))
-    assert auroc(others, members) == pytest.approx(1 - auroc(members, others))
+    assert roc.auroc(members, others) == pytest.approx(
+        roc_auc_score(labels, np.concatenate([members, others]))
+    )
+    assert roc.auroc(others, members) == pytest.approx(1 - roc.auroc(members, others))
 
 
 @given(members=SEVERAL, others=SEVERAL)
 def test_placement_values_and_their_variance_agree_with_their_twin(members, others):
-    wins, found = pairs(members, others), PlacementValues.of(members, others)
+    wins, found = pairs(members, others), roc.PlacementValues.of(members, others)
     assert found.members == pytest.approx(wins.mean(axis=1))
     assert found.others == pytest.approx(wins.mean(axis=0))
     assert found.auroc == pytest.approx(wins.mean())
@@ -55,13 +44,13 @@ def test_placement_values_and_their_variance_agree_with_their_twin(members, othe
 
 def test_a_group_of_one_adds_no_variance():
     lone, many = np.array([0.5]), np.array([0.0, 1.0, 2.0])
-    assert PlacementValues.of(lone, lone).variance == 0
-    assert PlacementValues.of(lone, many).variance == pytest.approx(np.var([0, 1, 1], ddof=1) / 3)
+    assert roc.PlacementValues.of(lone, lone).variance == 0
+    assert roc.PlacementValues.of(lone, many).variance == pytest.approx(np.var([0, 1, 1], ddof=1) / 3)
 
 
 def test_delong_is_right_about_fixed_scores():
     rng = np.random.default_rng(0)
-    found = [PlacementValues.of(rng.normal(1, 1, 40), rng.normal(size=60)) for _ in range(600)]
+    found = [roc.PlacementValues.of(rng.normal(1, 1, 40), rng.normal(size=60)) for _ in range(600)]
     spread = np.std([f.auroc for f in found])
     assert spread == pytest.approx(np.sqrt(np.mean([f.variance for f in found])), rel=0.1)
 
@@ -69,49 +58,53 @@ def test_delong_is_right_about_fixed_scores():
 def test_the_difference_of_two_areas_has_its_own_variance():
     rng = np.random.default_rng(0)
     members, others = rng.normal(size=30), rng.normal(size=50)
-    one = PlacementValues.of(members, others)
+    one = roc.PlacementValues.of(members, others)
     assert (one.less(one).auroc, one.less(one).variance) == (0, 0)
-    other = PlacementValues.of(members, rng.normal(size=50))
+    other = roc.PlacementValues.of(members, rng.normal(size=50))
     assert one.less(other).auroc == pytest.approx(one.auroc - other.auroc)
 
 
 @given(members=SCORES, others=SCORES)
 def test_the_interval_stands_around_its_value(members, others):
-    value, interval = auroc(members, others), auroc_interval(members, others, 0.95)
+    value, interval = roc.auroc(members, others), roc.auroc_interval(members, others, 0.95)
     assert 0 <= interval.low <= value + 1e-12
     assert value - 1e-12 <= interval.high <= 1
 
 
 def test_constant_scores_are_guessing():
     members, others = np.zeros(300), np.zeros(200)
-    assert auroc(members, others) == 0.5
-    assert auroc_interval(members, others, 0.95).low < 0.5 < auroc_interval(members, others, 0.95).high
+    assert roc.auroc(members, others) == 0.5
+    assert (
+        roc.auroc_interval(members, others, 0.95).low < 0.5 < roc.auroc_interval(members, others, 0.95).high
+    )
 
 
 def test_separate_scores_leave_the_interval_a_width():
     members, others = np.arange(1000.0) + 5000, np.arange(2000.0)
-    assert auroc(members, others) == 1
-    interval = auroc_interval(members, others, 0.95)
+    assert roc.auroc(members, others) == 1
+    interval = roc.auroc_interval(members, others, 0.95)
     assert 0.99 < interval.low < 1 == interval.high
 
 
 def test_newcombes_interval_at_the_middle_has_the_width_of_the_rank_test():
     rng = np.random.default_rng(0)
     members, others = rng.normal(size=400), rng.normal(size=300)
-    interval = auroc_interval(members, others, 0.95)
+    interval = roc.auroc_interval(members, others, 0.95)
     expected = 1.96 * math.sqrt((400 + 300 + 1) / (12 * 400 * 300))
     assert (interval.high - interval.low) / 2 == pytest.approx(expected, rel=0.05)
 
 
 def test_folds_share_their_rows():
     rng = np.random.default_rng(0)
-    folds = [PlacementValues.of(rng.normal(0.5, 1, 30), rng.normal(size=40)) for _ in range(4)]
-    found = cross_fitted_interval(folds, 0.95)
-    assert mean_auroc(folds) == pytest.approx(np.mean([f.auroc for f in folds]))
+    folds = [roc.PlacementValues.of(rng.normal(0.5, 1, 30), rng.normal(size=40)) for _ in range(4)]
+    found = roc.cross_fitted_interval(folds, 0.95)
+    assert roc.mean_auroc(folds) == pytest.approx(np.mean([f.auroc for f in folds]))
     half = 1.959964 * math.sqrt(2 * sum(f.variance for f in folds)) / 4
-    assert (found.low, found.high) == pytest.approx((mean_auroc(folds) - half, mean_auroc(folds) + half))
-    apart = [PlacementValues.of(np.arange(20.0) + 50, np.arange(40.0)) for _ in range(5)]
-    around = cross_fitted_interval(apart, 0.95)
+    assert (found.low, found.high) == pytest.approx(
+        (roc.mean_auroc(folds) - half, roc.mean_auroc(folds) + half)
+    )
+    apart = [roc.PlacementValues.of(np.arange(20.0) + 50, np.arange(40.0)) for _ in range(5)]
+    around = roc.cross_fitted_interval(apart, 0.95)
     assert around.low == pytest.approx(1 - 1.96**2 / (100 + 1.96**2), abs=1e-3)
 
 
@@ -121,11 +114,11 @@ def test_areas_of_resamples_are_those_of_repeated_rows(seed, digits):
     member = np.arange(20) < rng.integers(1, 20)
     scores = np.round(rng.random(20), digits)
     weights = rng.integers(0, 3, (4, 20))
-    found = resampled_auroc(scores, member, weights.astype(np.float64))
+    found = roc.resampled_auroc(scores, member, weights.astype(np.float64))
     for area, times in zip(found, weights, strict=True):
         inside, outside = (np.repeat(scores[side], times[side]) for side in (member, ~member))
         if len(inside) and len(outside):
-            assert area == pytest.approx(auroc(inside, outside))
+            assert area == pytest.approx(roc.auroc(inside, outside))
         else:
             assert math.isnan(area)
 
@@ -137,7 +130,7 @@ def test_influences_are_the_placements_of_all_pairs(seed, digits):
     member = np.arange(40) < rng.integers(2, 38)
     scores = np.round(rng.random(40) + 0.3 * member, digits)
     higher = pairs(scores[member], scores[~member])
-    area, influence = auroc_influence(scores, member)
+    area, influence = roc.auroc_influence(scores, member)
     assert area == pytest.approx(higher.mean())
     a, b = higher.shape
     assert influence[member] == pytest.approx((higher.mean(axis=1) - area) / np.sqrt(a * (a - 1)))
@@ -149,9 +142,9 @@ def test_influences_give_the_error_of_a_difference_as_the_bootstrap_does():
     y = rng.integers(0, 2, 400)
     good = y + rng.normal(size=400)
     poor = good + rng.normal(size=400)
-    (high, of_high), (low, of_low) = (auroc_influence(s, y == 1) for s in (good, poor))
+    (high, of_high), (low, of_low) = (roc.auroc_influence(s, y == 1) for s in (good, poor))
     counts = resampled_counts(400, 2000, rng)
-    draws = [scored(resampled_auroc, s, y == 1, counts) for s in (good, poor)]
+    draws = [scored(roc.resampled_auroc, s, y == 1, counts) for s in (good, poor)]
     lost = draws[0] - draws[1]
     assert lost[0] == pytest.approx(high - low)
     assert np.sqrt(np.sum((of_high - of_low) ** 2)) == pytest.approx(lost[1:].std(), rel=0.1)
@@ -163,7 +156,7 @@ RATE = st.sampled_from([0.01, 0.1, 0.3, 0.77])
 @given(members=SCORES, others=SCORES, rate=RATE)
 def test_alarm_agrees_with_random_tie_breaking(members, others, rate):
     """The chance that at most (n + 1) · rate of the strangers and the record itself are above its place."""
-    found = alarm(members, others, rate)
+    found = roc.alarm(members, others, rate)
     for score, sure in zip(members, found, strict=True):
         above, level = np.sum(others > score), np.sum(others == score)
         places = np.linspace(0, 1, 20_001)[:-1] + 0.5 / 20_000
@@ -175,7 +168,7 @@ def test_alarm_agrees_with_random_tie_breaking(members, others, rate):
 def test_one_more_stranger_alarms_at_the_rate_itself(members, others, rate):
     """The mean over everybody, each against the rest."""
     every = np.concatenate([members, others])
-    found = [alarm(every[[i]], np.delete(every, i), rate)[0] for i in range(len(every))]
+    found = [roc.alarm(every[[i]], np.delete(every, i), rate)[0] for i in range(len(every))]
     assert np.mean(found) == pytest.approx(rate)
 
 
@@ -184,14 +177,14 @@ def test_one_more_stranger_alarms_at_the_rate_itself(members, others, rate):
 )
 def test_precision_is_that_of_equal_numbers(hits, alarms, value):
     n_others = 50 if (hits, alarms) == (30, 15) else 100
-    found = precision(hits, 100, alarms, n_others, 0.95)
+    found = roc.precision(hits, 100, alarms, n_others, 0.95)
     assert found.value == pytest.approx(value)
     assert 0 <= found.interval.low <= found.value <= found.interval.high <= 1
     assert found.interval.high - found.interval.low > 0.005
 
 
 def test_precision_of_nobody_is_not_a_number():
-    assert math.isnan(precision(0, 10, 0, 10, 0.95).value)
+    assert math.isnan(roc.precision(0, 10, 0, 10, 0.95).value)
 
 
 SITUATIONS = {
@@ -211,9 +204,9 @@ def test_intervals_cover(name, m, n):
     rng = np.random.default_rng(0)
     draw = SITUATIONS[name]
     blur = (lambda x: np.round(x)) if name == "rounded" else (lambda x: x)
-    truth = auroc(draw(400_000, rng), blur(rng.normal(size=400_000)))
+    truth = roc.auroc(draw(400_000, rng), blur(rng.normal(size=400_000)))
     covered = 0
     for _ in range(1000):
-        interval = auroc_interval(draw(m, rng), blur(rng.normal(size=n)), 0.95)
+        interval = roc.auroc_interval(draw(m, rng), blur(rng.normal(size=n)), 0.95)
         covered += interval.low <= truth <= interval.high
     assert 0.93 < covered / 1000 < (1.0 if name == "nearly all copied" else 0.985)  # the wider of two there

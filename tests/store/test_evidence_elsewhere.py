@@ -1,7 +1,5 @@
 """Evidence kept by another backend: whoever asks for it finds it, with nothing of it in the review folder."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """The form of the evidence file: strict, and its own."""
 
-from __future__ import annotations
-
 import copy
 import gzip
 import json

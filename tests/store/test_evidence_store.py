@@ -1,7 +1,5 @@
 """Evidence goes through one object: what it does, and that no module outside the store knows a path of it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Audits in folders of their own: whole or not there, never replaced, and known to the journal first."""
 
-from __future__ import annotations
-
 import errno
 import os
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What was tried and spent stays entered, whatever is killed, run twice or edited."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -236,9 +234,7 @@ def second_dies(descriptor, text, offset):
 os.pwrite = second_dies
 debit(0.5)
 """
-    done = _start(code, ledger.folder)
-    _, errors = done.communicate()
-    assert done.returncode == -signal.SIGKILL, errors
+    _killed(code, ledger.folder)
     assert json.loads(ledger.mark.read_text())["lines"] == 1
     assert ledger.debits() == ()
     ledger.path.unlink()
@@ -336,6 +332,13 @@ def _start(code: str, folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
+def _killed(code: str, folder: Path) -> None:
+    """Run code that kills its own process."""
+    done = _start(code, folder)
+    _, errors = done.communicate()
+    assert done.returncode == -signal.SIGKILL, errors
+
+
 def test_a_kill_in_the_middle_of_an_append_leaves_a_ledger_that_reads(ledger):
     debit(ledger, 0.25)
     code = """
@@ -346,9 +349,7 @@ def half(descriptor, text, offset):
 os.pwrite = half
 debit(0.5)
 """
-    done = _start(code, ledger.folder)
-    _, errors = done.communicate()
-    assert done.returncode == -signal.SIGKILL, errors
+    _killed(code, ledger.folder)
     assert not ledger.path.read_bytes().endswith(b"\n")
     assert ledger.spent(0.0).epsilon == 0.25
     debit(ledger, 0.5)
@@ -356,9 +357,7 @@ debit(0.5)
 
 
 def test_a_crash_between_debit_and_fit_stays_spent(ledger):
-    done = _start("debit(0.75)\nos.kill(os.getpid(), signal.SIGKILL)", ledger.folder)
-    _, errors = done.communicate()
-    assert done.returncode == -signal.SIGKILL, errors
+    _killed("debit(0.75)\nos.kill(os.getpid(), signal.SIGKILL)", ledger.folder)
     assert ledger.spent(0.0).epsilon == 0.75
     with pytest.raises(BudgetSpent):  # the retry is paid for again
         debit(ledger, 0.75)

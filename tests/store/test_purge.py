@@ -1,7 +1,5 @@
 """Old audits go, what decides or proves anything stays, and a purge that was broken off can be finished."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

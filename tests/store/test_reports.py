@@ -1,7 +1,5 @@
 """Reports of the same people are counted; marks of a page are read, whatever is written into it."""
 
-from __future__ import annotations
-
 import time
 
 import pyarrow as pa

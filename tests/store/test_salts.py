@@ -1,7 +1,5 @@
 """A workspace's salt: made once, kept secret, and never replaced where something rests on it."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import secrets

@@ -1,7 +1,5 @@
 """Temporary files lie in one private place; batches become one file or nothing."""
 
-from __future__ import annotations
-
 import os
 import signal
 import stat

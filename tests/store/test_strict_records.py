@@ -1,7 +1,5 @@
 """Records that stages and sweeps leave are read as strictly as evidence: no key unknown, none twice."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Folders that others could read or swap hold no real row."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

@@ -1,12 +1,11 @@
 """The leaky evaluation: lines through planted leaks, noise beside them, audits that say nothing."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 import synth_audit
 from synth_audit.errors import DataError, PlanError
@@ -16,8 +15,6 @@ from synth_audit.studies import calibration
 from synth_audit.studies.calibration import LOUD
 from synth_audit.studies.calibration import disturbed as noisy
 from synth_audit.table.kind import Disturbance
-from synth_audit.table.schema_inference import infer_schema
-from synth_audit.table.table import read_table
 
 
 def people(n, seed):
@@ -105,7 +102,7 @@ def table():
             "gone": pa.nulls(N, pa.float64()),
         }
     )
-    return read_table(data, infer_schema(data, {}), where="train")
+    return table_of(data)
 
 
 def disturbed(table, **noise):

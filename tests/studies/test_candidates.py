@@ -1,7 +1,5 @@
 """Which candidates a plan asks for, how they are named, and by what they are compared."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -1,7 +1,5 @@
 """The record of a sweep: scores against a slow twin, the choice, the file."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -13,16 +11,7 @@ from synth_audit import api
 from synth_audit.errors import DataError
 from synth_audit.findings.measurement import BOX_LINES, MeasurementId, Series
 from synth_audit.store.records import parse_strict
-from synth_audit.studies.frontier import (
-    CandidateResult,
-    Correlations,
-    FrontierRecord,
-    GateOutcome,
-    Number,
-    choose,
-    read_frontier,
-    scored,
-)
+from synth_audit.studies import frontier
 from synth_audit.studies.run_estimate import _stage
 
 BOX = Series(
@@ -34,23 +23,23 @@ BOX = Series(
     ("x",),
     dict.fromkeys(BOX_LINES, (0.1,)),
 )
-TAU = Correlations(("a", "b"), ((1.0, 0.25), (0.25, 1.0)))
+TAU = frontier.Correlations(("a", "b"), ((1.0, 0.25), (0.25, 1.0)))
 
 
 def candidate(name="a", verdict="pass", privacy=0.0, utility=0.0, **more):
-    numbers = [None if v is None else Number(v, v - 1, v + 1) for v in (privacy, utility)]
-    plain = CandidateResult(name, name, {"name": "vine", "config": {}}, {}, verdict)
+    numbers = [None if v is None else frontier.Number(v, v - 1, v + 1) for v in (privacy, utility)]
+    plain = frontier.CandidateResult(name, name, {"name": "vine", "config": {}}, {}, verdict)
     return replace(plain, privacy=numbers[0], utility=numbers[1], **more)
 
 
 def ranked(*candidates, alpha=0.5, higher_privacy=False, higher_utility=True):
-    return scored(candidates, alpha, higher_privacy=higher_privacy, higher_utility=higher_utility)
+    return frontier.scored(candidates, alpha, higher_privacy=higher_privacy, higher_utility=higher_utility)
 
 
 def record(*candidates):
-    best, reason = choose(candidates)
+    best, reason = frontier.choose(candidates)
     name = best.name if best else None
-    return FrontierRecord(
+    return frontier.FrontierRecord(
         "t",
         "0" * 64,
         1,
@@ -117,36 +106,36 @@ def test_only_what_passes_is_chosen_and_the_scale_is_that_of_all():
         candidate("undecided", "insufficient evidence", 1, 9),
         candidate("safe", privacy=4, utility=1),
     )
-    chosen, reason = choose(all_three)
+    chosen, reason = frontier.choose(all_three)
     assert chosen.name == "safe"
     assert chosen.score == 0
     assert reason == "safe is the only one of 3 candidates that may leave."
 
 
 def test_the_only_one_that_passes_needs_no_score():
-    chosen, _ = choose(ranked(candidate("a", "fail"), candidate("b", utility=None)))
+    chosen, _ = frontier.choose(ranked(candidate("a", "fail"), candidate("b", utility=None)))
     assert chosen.name == "b"
 
 
 def test_the_first_of_equals_is_chosen():
-    chosen, reason = choose(ranked(candidate("a"), candidate("b")))
+    chosen, reason = frontier.choose(ranked(candidate("a"), candidate("b")))
     assert chosen.name == "a"
     assert "the best score, 1.000, among the 2 of 2 candidates that" in reason
 
 
 def test_candidates_whose_intervals_overlap_are_not_told_apart():
-    _, reason = choose(
+    _, reason = frontier.choose(
         ranked(candidate("a"), candidate("b"), candidate("c", utility=9), candidate("d", privacy=9))
     )
     assert reason.startswith("c has the best score")
     assert "istinguishable" not in reason
-    _, reason = choose(
+    _, reason = frontier.choose(
         ranked(candidate("a", privacy=0.1), candidate("b", utility=1), candidate("c", privacy=9))
     )
     assert "Not distinguishable from it" in reason
     assert ": a. Choose" in reason
-    broad = replace(candidate("b"), utility=Number(1.0, math.nan, math.nan))
-    assert "istinguishable" not in choose(ranked(candidate("a"), broad))[1], (
+    broad = replace(candidate("b"), utility=frontier.Number(1.0, math.nan, math.nan))
+    assert "istinguishable" not in frontier.choose(ranked(candidate("a"), broad))[1], (
         "without an interval nothing is known"
     )
 
@@ -161,7 +150,7 @@ def test_nothing_is_gained_below_zero():
 
 
 def test_none_is_chosen_when_none_passes_or_none_is_measured():
-    chosen, reason = choose(
+    chosen, reason = frontier.choose(
         (candidate("a", "fail"), candidate("b", "error"), candidate("c", "insufficient evidence"))
     )
     assert chosen is None
@@ -169,17 +158,23 @@ def test_none_is_chosen_when_none_passes_or_none_is_measured():
         reason
         == "None of 3 candidates may leave: 1 failed a gate, 1 gave no table, 1 had insufficient evidence."
     )
-    chosen, reason = choose(ranked(candidate("a", privacy=None), candidate("b", utility=None)))
+    chosen, reason = frontier.choose(ranked(candidate("a", privacy=None), candidate("b", utility=None)))
     assert chosen is None
     assert "not both measured for any of them" in reason
 
 
 def test_the_file_gives_the_record_back(tmp_path):
-    number = Number(0.5, math.nan, math.inf)
+    number = frontier.Number(0.5, math.nan, math.inf)
     whole = record(
         *ranked(
             candidate("a"),
-            candidate("b", privacy=1, boxes=(BOX,), correlations=TAU, gates=(GateOutcome("g", "G", "pass"),)),
+            candidate(
+                "b",
+                privacy=1,
+                boxes=(BOX,),
+                correlations=TAU,
+                gates=(frontier.GateOutcome("g", "G", "pass"),),
+            ),
         )
     )
     odd = replace(
@@ -192,11 +187,11 @@ def test_the_file_gives_the_record_back(tmp_path):
     for one in (whole, odd):
         path = tmp_path / "frontier.json"
         path.write_text(one.to_json())
-        back = read_frontier(path)
+        back = frontier.read_frontier(path)
         assert back.to_json() == one.to_json()
         assert back.digest == one.digest
-    assert read_frontier(path).candidates[1].gates[0].title == "G"
-    assert parse_strict(FrontierRecord, whole.to_json().encode()) == whole
+    assert frontier.read_frontier(path).candidates[1].gates[0].title == "G"
+    assert parse_strict(frontier.FrontierRecord, whole.to_json().encode()) == whole
     assert whole.best == whole.candidates[0]
 
 
@@ -216,12 +211,12 @@ def test_what_is_no_record_is_refused(tmp_path, text):
     if text is not None:
         path.write_text(text)
     with pytest.raises(DataError, match="record of the sweep"):
-        read_frontier(path)
+        frontier.read_frontier(path)
     path.write_text(
         record(candidate()).to_json().replace('"schema_version": "1.1"', '"schema_version": "9.0"')
     )
     with pytest.raises(DataError, match="record of the sweep"):
-        read_frontier(path)
+        frontier.read_frontier(path)
 
 
 @pytest.mark.parametrize(

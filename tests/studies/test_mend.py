@@ -1,7 +1,5 @@
 """A mend: the smallest coarsening that passes, every try counted, and no way past the gates for a memory."""
 
-from __future__ import annotations
-
 import json
 import shutil
 
@@ -11,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit import api, cli
 from synth_audit.errors import DataError, PlanError
@@ -22,8 +21,6 @@ from synth_audit.store.ledger import Ledger
 from synth_audit.store.workspace import Workspace
 from synth_audit.studies import mend as mending
 from synth_audit.studies.mend import RUNGS, rung
-from synth_audit.table.schema_inference import infer_schema
-from synth_audit.table.table import read_table
 
 AUDITS = [
     {"singling_out": {"embedding": False, "multivariate": [3], "n_attacks": 200, "n_minimum": 50}},
@@ -213,17 +210,12 @@ def test_what_cannot_be_mended_is_told(home):
         api.mend("plan.yaml")
 
 
-def table(**columns):
-    data = pa.table(columns)
-    return read_table(data, infer_schema(data), where="train")
-
-
 def test_rungs_become_coarser_and_leave_no_row_alone_at_the_ends():
     rng = np.random.default_rng(0)
     days = np.datetime64("2020-01-01") + rng.integers(0, 900, 400)
     labels = [f"label {int(i)}" for i in np.minimum(rng.exponential(5, 400), 30)]
     spiky = np.where(rng.random(400) < 0.9, 0, rng.integers(1, 99999, 400))
-    release = table(x=np.round(rng.normal(0, 1, 400), 6), day=pa.array(days), k=labels, gain=spiky)
+    release = table_of({"x": np.round(rng.normal(0, 1, 400), 6), "day": days, "k": labels, "gain": spiky})
     rungs = [rung(i, release.names, release) for i in range(RUNGS)]
     steps = [r["x"].round_to for r in rungs]
     assert steps == sorted(set(steps))
@@ -234,6 +226,6 @@ def test_rungs_become_coarser_and_leave_no_row_alone_at_the_ends():
 
 
 def test_what_cannot_be_coarser_has_no_rung():
-    release = table(yes=[True, False] * 30, k=["a", "b"] * 30, code=[1] * 59 + [2])
+    release = table_of({"yes": [True, False] * 30, "k": ["a", "b"] * 30, "code": [1] * 59 + [2]})
     assert rung(0, release.names, release) == {}
-    assert mending._telling(table(x=[0.5, 0.5, 2.5], k=["a", "a", "a"], y=[1, 1, 1])) == ("x",)
+    assert mending._telling(table_of({"x": [0.5, 0.5, 2.5], "k": ["a", "a", "a"], "y": [1, 1, 1]})) == ("x",)

@@ -1,7 +1,5 @@
 """A sweep: each candidate as if it stood alone, kept when whole, gone when not, and nothing leaks."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import re

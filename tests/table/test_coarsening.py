@@ -1,7 +1,5 @@
 """Coarser values by rules that a plan fixes, and numbers set to declared bounds."""
 
-from __future__ import annotations
-
 import datetime
 from decimal import Decimal
 
@@ -10,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.plan.sections import span_grid
 from synth_audit.table.arrow import numbers_of
@@ -22,15 +21,13 @@ from synth_audit.table.resolution import (
     resolution_of,
     time_grids,
 )
-from synth_audit.table.schema_inference import ColumnSpec, infer_schema
-from synth_audit.table.table import read_table
+from synth_audit.table.schema_inference import ColumnSpec
 
 FIVE = ValueGrid.of_step(5)
 
 
 def table(specs=None, **columns):
-    data = pa.table(columns)
-    return read_table(data, infer_schema(data, specs), where="train")
+    return table_of(columns, specs)
 
 
 def coarse(rule, values, **spec):

@@ -1,7 +1,5 @@
 """The content hash of a table, and the table that stands for all of one content."""
 
-from __future__ import annotations
-
 import io
 from datetime import UTC, date, datetime, time
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Columns in parts: labels that read as numbers, free text, and what sets their scale."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

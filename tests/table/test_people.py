@@ -1,7 +1,5 @@
 """The people behind a table: set aside by a keyed coin, counted, and told from equal rows."""
 
-from __future__ import annotations
-
 import hmac
 from collections import Counter
 
@@ -9,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import Salt, public_key
@@ -25,13 +24,11 @@ from synth_audit.table.people import (
     split,
 )
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
-from synth_audit.table.table import Table, read_table
+from synth_audit.table.table import read_table
 
 
-def table(columns, **roles):
-    data = pa.table(columns)
-    specs = {name: ColumnSpec(role=role) for name, role in roles.items()}
-    return read_table(data, infer_schema(data, specs), where="source")
+def read(columns, **roles):
+    return table_of(columns, {name: ColumnSpec(role=role) for name, role in roles.items()})
 
 
 def visits(n=600, seed=0, people=150):
@@ -53,7 +50,7 @@ def sides(source, control=0.3, key=KEY):
 
 
 def test_it_loses_no_row_and_keeps_their_order():
-    source = table(visits(), person="split_key")
+    source = read(visits(), person="split_key")
     train, control = split(source, 0.3, KEY)
     rows = [t.data.column("row").to_pylist() for t in (train, control)]
     assert sorted(rows[0] + rows[1]) == list(range(600))
@@ -61,7 +58,7 @@ def test_it_loses_no_row_and_keeps_their_order():
 
 
 def test_the_same_key_gives_the_same_split_and_another_key_another():
-    source = table(visits(), person="split_key")
+    source = read(visits(), person="split_key")
     first, second, other = (split(source, 0.3, key)[1].fingerprint for key in (KEY, bytes(KEY), KEY[::-1]))
     assert first == second
     assert first != other
@@ -69,14 +66,14 @@ def test_the_same_key_gives_the_same_split_and_another_key_another():
 
 @pytest.mark.parametrize("roles", [{"person": "split_key"}, {"person": "identifier"}])
 def test_all_rows_of_an_entity_are_on_one_side(roles):
-    train, control = split(table(visits(), **roles), 0.3, KEY)
+    train, control = split(read(visits(), **roles), 0.3, KEY)
     assert not set(train.labels("person")) & set(control.labels("person"))
     assert len(set(control.labels("person"))) > 10
 
 
 def test_an_entity_may_need_several_columns():
     columns = visits() | {"clinic": ["A", "B"] * 300}
-    source = table(columns, person="split_key", clinic="split_key")
+    source = read(columns, person="split_key", clinic="split_key")
     train, control = split(source, 0.3, KEY)
     pairs = [set(zip(t.labels("person"), t.labels("clinic"), strict=True)) for t in (train, control)]
     assert not pairs[0] & pairs[1]
@@ -87,7 +84,7 @@ def test_which_columns_name_an_entity():
     columns = visits() | {"other": np.arange(600)}
 
     def keys(**roles):
-        return [c.name for c in key_columns(table(columns, **roles).schema)]
+        return [c.name for c in key_columns(read(columns, **roles).schema)]
 
     assert keys() == []
     assert keys(person="identifier") == ["person"]
@@ -100,27 +97,27 @@ def test_rows_appended_or_shuffled_move_none(roles):
     columns = visits()
     more = {"person": ["P1", "Q1", "Q2"], "row": [1000, 1001, 1002], "cost": [0.5, 1e9, -3.0]}
     longer = {name: list(values) + more[name] for name, values in columns.items()}
-    before, control_before = sides(table(columns, **roles))
-    after, control_after = sides(table(longer, **roles))
+    before, control_before = sides(read(columns, **roles))
+    after, control_after = sides(read(longer, **roles))
     assert before <= after
     assert control_before <= control_after
     order = np.random.default_rng(0).permutation(600)
     shuffled = {name: np.asarray(values)[order] for name, values in columns.items()}
-    assert list(sides(table(shuffled, **roles))) == [before, control_before]
+    assert list(sides(read(shuffled, **roles))) == [before, control_before]
 
 
 def test_the_type_a_key_is_stored_in_does_not_matter():
     values = np.arange(400) % 97
     stored = [values, values.astype(float), [str(v) for v in values], pa.array(values, pa.int16())]
     rows = np.arange(400)
-    found = [list(sides(table({"k": k, "row": rows}, k="split_key"))) for k in stored]
+    found = [list(sides(read({"k": k, "row": rows}, k="split_key"))) for k in stored]
     assert all(f == found[0] for f in found)
 
 
 def test_rows_without_a_key_stand_for_themselves():
     columns = visits() | {"person": [None] * 600}
     columns["person"][:100] = ["P1"] * 100
-    train, control = split(table(columns, person="split_key"), 0.3, KEY)
+    train, control = split(read(columns, person="split_key"), 0.3, KEY)
     keyless = [t.data.filter(pc.is_null(t.data.column("person"))).num_rows for t in (train, control)]
     assert sum(keyless) == 500
     assert 100 < keyless[1] < 200, "rows without a key are not one entity"
@@ -130,12 +127,12 @@ def test_rows_without_a_key_stand_for_themselves():
 def test_equal_rows_without_a_key_share_a_side():
     unique = {"a": np.arange(200) % 50, "b": ["x", "y", "z", None] * 50}
     twice = {name: list(values) * 3 for name, values in unique.items()}
-    train, control = split(table(twice), 0.3, KEY)
+    train, control = split(read(twice), 0.3, KEY)
     rows = [{tuple(r.values()) for r in t.data.to_pylist()} for t in (train, control)]
     assert not rows[0] & rows[1]
     assert rows[1]
     keyed = twice | {"id": [None] * 600}
-    train, control = split(table(keyed, id="split_key"), 0.3, KEY)
+    train, control = split(read(keyed, id="split_key"), 0.3, KEY)
     rows = [{(r["a"], r["b"]) for r in t.data.to_pylist()} for t in (train, control)]
     assert not rows[0] & rows[1]
 
@@ -157,14 +154,14 @@ def test_a_larger_share_only_adds_to_control():
 @pytest.mark.parametrize(("share", "side"), [(0.999999, "train"), (0.000001, "control")])
 def test_a_split_with_an_empty_side_is_refused(share, side):
     with pytest.raises(DataError, match=f"no {side} rows") as caught:
-        split(table(visits(), person="split_key"), share, KEY)
+        split(read(visits(), person="split_key"), share, KEY)
     assert caught.value.where
     assert caught.value.fix
 
 
 def test_one_entity_cannot_be_split():
     with pytest.raises(DataError, match="the split leaves no"):
-        split(table(visits() | {"person": ["P1"] * 600}, person="split_key"), 0.5, KEY)
+        split(read(visits() | {"person": ["P1"] * 600}, person="split_key"), 0.5, KEY)
 
 
 def test_an_entity_is_its_key_and_nothing_that_looks_like_it():
@@ -172,16 +169,16 @@ def test_an_entity_is_its_key_and_nothing_that_looks_like_it():
     texts = ["a", "b", "ab", "a\x1fb", "", "\x00", "\x1f", None]
     pairs = [(one, other) for one in texts for other in texts if (one, other) != (None, None)]
     columns = dict(zip("kl", map(list, zip(*pairs, strict=True)), strict=True))
-    two = entities_of(table(columns | {"x": np.arange(len(pairs))}, k="split_key", l="split_key"))
+    two = entities_of(read(columns | {"x": np.arange(len(pairs))}, k="split_key", l="split_key"))
     assert len(set(two)) == len(pairs)
-    one = entities_of(table({"k": texts[:-1], "x": range(len(texts) - 1)}, k="split_key"))
-    rows = entities_of(table({"k": [None] * 8, "x": texts}, k="split_key"))
+    one = entities_of(read({"k": texts[:-1], "x": range(len(texts) - 1)}, k="split_key"))
+    rows = entities_of(read({"k": [None] * 8, "x": texts}, k="split_key"))
     assert len({*two, *one, *rows}) == len(pairs) + len(texts) - 1 + len(texts)
 
 
 def test_the_bytes_of_an_entity_are_fixed():
     """Another form would make today's control of yesterday's train."""
-    [entity] = entities_of(table({"k": ["P1"], "x": [1]}, k="split_key"))
+    [entity] = entities_of(read({"k": ["P1"], "x": [1]}, k="split_key"))
 
     def part(text):
         return b"\x01" + len(text).to_bytes(8, "big") + text
@@ -193,12 +190,12 @@ def test_the_order_of_columns_moves_none():
     columns = visits() | {"clinic": ["A", "B"] * 300}
     turned = dict(reversed(columns.items()))
     for roles in ({"person": "split_key", "clinic": "split_key"}, {}):
-        assert list(sides(table(turned, **roles))) == list(sides(table(columns, **roles)))
+        assert list(sides(read(turned, **roles))) == list(sides(read(columns, **roles)))
 
 
 def test_who_knows_a_key_and_not_the_salt_knows_nothing():
     """Over many salts each person is in control as often as a coin falls, whatever is public of the plan."""
-    people = entities_of(table({"k": [f"P{i}" for i in range(40)], "x": np.arange(40)}, k="split_key"))
+    people = entities_of(read({"k": [f"P{i}" for i in range(40)], "x": np.arange(40)}, k="split_key"))
     salts = [Salt(n.to_bytes(32, "big")) for n in range(3000)]
     coins = np.array([in_control(people, 0.3, salt.key("split")) for salt in salts])
     spread = np.sqrt(0.3 * 0.7 / len(salts))
@@ -215,8 +212,8 @@ def test_who_knows_a_key_and_not_the_salt_knows_nothing():
 def test_under_one_salt_every_row_keeps_its_coin():
     """Written down, since what moves a coin makes today's control of yesterday's train."""
     salt = Salt(bytes(range(32)))
-    keyed = table({"k": [f"P{i}" for i in range(40)], "x": np.arange(40)}, k="split_key")
-    whole = table({"a": [i % 7 for i in range(40)], "b": [f"r{i}" for i in range(40)]})
+    keyed = read({"k": [f"P{i}" for i in range(40)], "x": np.arange(40)}, k="split_key")
+    whole = read({"a": [i % 7 for i in range(40)], "b": [f"r{i}" for i in range(40)]})
     held = [set_aside(t, 0.3, salt.key("split")) for t in (keyed, whole)]
     assert [np.flatnonzero(rows).tolist() for rows in held] == [
         [5, 9, 10, 11, 12, 14, 25, 27, 29, 35, 36, 37],
@@ -225,19 +222,13 @@ def test_under_one_salt_every_row_keeps_its_coin():
 
 
 def test_coins_are_the_hmac_of_the_entity(monkeypatch):
-    source = table(visits(), person="split_key")
+    source = read(visits(), person="split_key")
     coins = [
         int.from_bytes(hmac.digest(KEY, e, "sha256")[:8], "big") < 0.3 * 2**64 for e in entities_of(source)
     ]
     assert set_aside(source, 0.3, KEY).tolist() == coins
     monkeypatch.setattr(entities, "BATCH", 7)
     assert set_aside(source, 0.3, KEY).tolist() == coins, "by batch as at once"
-
-
-def read(columns, **roles) -> Table:
-    data = pa.table(columns)
-    specs = {name: ColumnSpec(role=role) for name, role in roles.items()}
-    return read_table(data, infer_schema(data, specs), where="source")
 
 
 def narrow(n, seed=0):

@@ -1,7 +1,5 @@
 """Rules as a plan writes them: what is read, what is refused, and with what advice."""
 
-from __future__ import annotations
-
 import datetime
 import re
 

@@ -1,7 +1,5 @@
 """What a table is taken to be, from its declarations and from its values."""
 
-from __future__ import annotations
-
 import datetime
 
 import numpy as np

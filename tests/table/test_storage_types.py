@@ -1,7 +1,5 @@
 """Every Arrow type is read in full or refused by name; nothing is believed that a table says of itself."""
 
-from __future__ import annotations
-
 import datetime
 from decimal import Decimal
 

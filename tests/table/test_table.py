@@ -1,12 +1,11 @@
 """Reading a table through its schema, and storing plain arrays back in its types."""
 
-from __future__ import annotations
-
 import datetime
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.encode.codes import codes
 from synth_audit.errors import DataError
@@ -95,8 +94,7 @@ def test_views():
 def test_datetimes_are_microseconds_whatever_the_unit_or_zone():
     moment = datetime.datetime(2020, 1, 1, 12, tzinfo=datetime.UTC)
     for kind in (pa.timestamp("s", "UTC"), pa.timestamp("ns", "Europe/Berlin"), pa.timestamp("ms", "UTC")):
-        data = pa.table({"t": pa.array([moment, None], kind)})
-        table = read_table(data, infer_schema(data), where="train")
+        table = table_of({"t": pa.array([moment, None], kind)})
         assert table.numbers("t")[0] == moment.timestamp() * 1e6
         assert np.isnan(table.numbers("t")[1])
 
@@ -194,8 +192,7 @@ def test_a_table_cannot_be_changed():
 
 
 def test_texts_are_coded_once_and_travel_as_they_are_stored():
-    data = pa.table({"x": [1.0, 2.0, 3.0, 1.0], "g": ["b", None, "a", "b"]})
-    table = read_table(data, infer_schema(data), where="t")
+    table = table_of({"x": [1.0, 2.0, 3.0, 1.0], "g": ["b", None, "a", "b"]})
     coded = table.coded("g")
     assert pa.types.is_dictionary(coded.type)
     assert coded.to_pylist() == table.column("g").to_pylist() == ["b", None, "a", "b"]
@@ -222,8 +219,7 @@ def test_parts_joined_are_the_table():
 
 
 def test_a_sample_is_some_rows_in_their_order_and_all_where_there_are_no_more():
-    data = pa.table({"n": range(100), "x": np.linspace(0.0, 1.0, 100)})
-    table = read_table(data, infer_schema(data), where="train")
+    table = table_of({"n": range(100), "x": np.linspace(0.0, 1.0, 100)})
     one, other = (table.sample(30, np.random.default_rng(seed)).numbers("n") for seed in (1, 2))
     assert len(set(one)) == 30
     assert (np.diff(one) > 0).all()

@@ -1,7 +1,5 @@
 """Which questions were answered: by gates that were decided, never by an audit that merely ran."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Great Expectations as users have it: it reads and writes suites, judges measurements.parquet as we do."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Judging, and the checks of the table through Great Expectations: every way to pass by mistake."""
 
-from __future__ import annotations
-
 import copy
 import logging
 import math

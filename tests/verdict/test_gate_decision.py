@@ -1,7 +1,5 @@
 """The pure decision: pass, fail, insufficient evidence, and the words for each."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

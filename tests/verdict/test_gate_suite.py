@@ -1,7 +1,5 @@
 """Reading suites: what is refused before anything is judged."""
 
-from __future__ import annotations
-
 import copy
 import json
 import subprocess

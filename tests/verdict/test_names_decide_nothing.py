@@ -1,7 +1,5 @@
 """What columns and settings are called decides nothing: checks, gates, file and report under any names."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import ModuleType
 

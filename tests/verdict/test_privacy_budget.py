@@ -1,20 +1,11 @@
 """A lower bound on epsilon above the one guaranteed holds the release; anything less does not."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
 import pytest
 
-from synth_audit.audits.privacy import one_run
-from synth_audit.audits.privacy.membership_game import (
-    EPSILON_REFUTED,
-    PRIVACY_GAIN,
-    MembershipGame,
-    least_gain,
-    refuted,
-)
+from synth_audit.audits.privacy import membership_game, one_run
 from synth_audit.audits.privacy.one_run import CEILING, EMPIRICAL_EPSILON, OneRun
 from synth_audit.dp.accountant import PrivacyAccount
 from synth_audit.dp.guarantee import Neighbouring, PrivacyGuarantee, Unit
@@ -31,8 +22,8 @@ UNPAID = PrivacyAccount(guarantee=None, reason="nothing was spent")
 
 
 def game(gain, low, high, epsilon=1.0, delta=0.0):
-    headline = PRIVACY_GAIN.at(gain, interval=Interval(low, high, 0.95, "t"), n_achieved=100)
-    found = refuted(headline, epsilon, delta)
+    headline = membership_game.PRIVACY_GAIN.at(gain, interval=Interval(low, high, 0.95, "t"), n_achieved=100)
+    found = membership_game.refuted(headline, epsilon, delta)
     return AuditOutcome("membership_game", "privacy", Status.MEASURED, measurements=(found,))
 
 
@@ -42,7 +33,7 @@ def judged(*outcomes):
 
 @pytest.mark.parametrize(("delta", "epsilon"), [(0.0, 1.0), (0.01, 2.0)])
 def test_the_bound_turns_around(delta, epsilon):
-    gain = least_gain(epsilon, delta)
+    gain = membership_game.least_gain(epsilon, delta)
     [m] = game(gain, gain, gain, epsilon, delta).measurements
     assert m.value == pytest.approx(0.0)
 
@@ -65,12 +56,12 @@ def test_no_proof_does_not(outcomes):
     [
         game(0.1, 0.05, math.nan),
         game(math.nan, math.nan, math.nan),
-        replace(game(0.1, 0.05, 0.2), measurements=(EPSILON_REFUTED.at(3.0),)),
+        replace(game(0.1, 0.05, 0.2), measurements=(membership_game.EPSILON_REFUTED.at(3.0),)),
         AuditOutcome(
             "membership_game",
             "privacy",
             Status.NOT_APPLICABLE,
-            info=MembershipGame.info,
+            info=membership_game.MembershipGame.info,
             reason=OUT_OF_TIME,
         ),
     ],

@@ -38,7 +38,7 @@ ROWS_EACH = 4
 replacement repeat rows, and would soon be explained wholly, by chance."""
 
 MOST_TESTED = 10_000
-"""Training rows that are looked at to see whether a secret is associated with anything at all."""
+"""Training rows, at most, in which associations of a secret are tested: some 200 permutations take time."""
 
 RARE = 0.02
 """A category or a gap that a smaller share of train has gets no number of its own: a set of some hundred rows

@@ -10,14 +10,7 @@ import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
 from synth_audit.audits._shared import FEWEST_GUESSES, different_people, drawn, random_places
-from synth_audit.audits.privacy._known_columns import (
-    SECRET_STEP,
-    KnownColumn,
-    co_agreement,
-    grown,
-    known_columns,
-    strongest_pairs,
-)
+from synth_audit.audits.privacy import _known_columns as pairs
 from synth_audit.column_kinds import number_kind
 from synth_audit.encode.codes import codes
 from synth_audit.encode.encoded import Encoded
@@ -95,7 +88,7 @@ class AskedPeople:
         judged: Bools = self.second == bool(half)
         return judged
 
-    def looked_at(self, columns: Sequence[KnownColumn], half: int) -> Floats:
+    def looked_at(self, columns: Sequence[pairs.KnownColumn], half: int) -> Floats:
         """How much each pair of columns stands out on one half; see :func:`co_agreement`.
 
         Args:
@@ -104,7 +97,7 @@ class AskedPeople:
         n_release = len(columns[0].labels) - len(self.second)
         chosen = n_release + np.flatnonzero(self.of(half))
         cells = ((c.known_place(slice(n_release)), c.known_place(chosen)) for c in columns)
-        return co_agreement(cells, self.member[self.of(half)], SECRET_STEP)
+        return pairs.co_agreement(cells, self.member[self.of(half)], pairs.SECRET_STEP)
 
 
 @dataclass(frozen=True)
@@ -260,12 +253,12 @@ def _standing_out(
     rows = drawn(np.arange(subject.synthetic.n_rows), _MOST_ROWS, rng)
     tables = [subject.synthetic.take(rows)]
     tables += [t.take(who) for t, who in zip(subject.real, (people.train, people.control), strict=True)]
-    cells = list(known_columns(tables, kept, subject.real))
+    cells = list(pairs.known_columns(tables, kept, subject.real))
     found: list[list[Names]] = [[], []]
     for half in (0, 1) if len(cells) > 1 else ():
         apart = people.looked_at(cells, half)
-        for pair, size in zip(strongest_pairs(apart, len(sizes)), sizes, strict=False):
-            found[half].append(tuple(dict.fromkeys(cells[i].name for i in grown(apart, pair, size))))
+        for pair, size in zip(pairs.strongest_pairs(apart, len(sizes)), sizes, strict=False):
+            found[half].append(tuple(dict.fromkeys(cells[i].name for i in pairs.grown(apart, pair, size))))
     return found
 
 

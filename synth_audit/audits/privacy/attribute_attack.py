@@ -41,7 +41,8 @@ _DRAWS = 200
 """Bootstrap draws: a standard deviation is known to 5 %."""
 
 _FEWEST_RARE, _MOST_RARE = 10, 50
-"""A rare label of a secret is attacked if it has so many training rows, and no more labels than these."""
+"""Training rows from which on a rare label is attacked: its frequency is known to a third (1/√10).
+Labels at most: each takes a regression of its own, and the commonest weigh most."""
 
 _LEAST_TOLD = 0.1
 """Rare labels are not judged where real rows explain less of them: a ratio of two small numbers from a few

@@ -9,14 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from synth_audit.arrays import Bools, Codes, Floats, Positions
-from synth_audit.audits._shared import (
-    at_least,
-    descriptive,
-    different,
-    excess_over_control,
-    most_isolated,
-    share,
-)
+from synth_audit.audits import _shared
 from synth_audit.audits.privacy import _attribute_secrets as attributes
 from synth_audit.audits.privacy._attribute_secrets import Secret, SecretRows
 from synth_audit.dp.guarantee import AttackerLimit, PrivacyGuarantee, most_advantage
@@ -40,20 +33,20 @@ MAB = measurement.Quantity(
     proportional=False,
     help="How much one other column tells of the secret, in standard deviations, averaged over columns.",
 )
-REAL_MAB = descriptive(
+REAL_MAB = _shared.descriptive(
     "real_mab",
     "Mean absolute coefficient in real rows",
     unit="standard deviations",
     range=(0.0, float("inf")),
     help="The same where the real reference rows are drawn again instead of a release.",
 )
-REAL_MR2 = descriptive(
+REAL_MR2 = _shared.descriptive(
     "real_mr2",
     "Explained share of the secret's variance in real rows",
     range=(float("-inf"), 1.0),
     help="The same where the real reference rows are drawn again instead of a release.",
 )
-WCAB = descriptive(  # a maximum grows with the number of games, so that no interval can hold it
+WCAB = _shared.descriptive(  # a maximum grows with the number of games, so that no interval can hold it
     "wcab",
     "Largest absolute coefficient (WCAB)",
     unit="standard deviations",
@@ -67,21 +60,21 @@ MR2 = measurement.Quantity(
     proportional=False,  # rises with the square of what is left of the coefficients
     help="Adjusted R², averaged over sets; 0 when other columns tell nothing of the secret.",
 )
-MSE = descriptive(  # low for targets near the mean, whatever the release tells
+MSE = _shared.descriptive(  # low for targets near the mean, whatever the release tells
     "mse",
     "Squared error of guesses at the secret",
     unit="variances",
     range=(0.0, float("inf")),
     help="A guess informs only where the error is below that of guessing the mean.",
 )
-ADVANTAGE = excess_over_control(
+ADVANTAGE = _shared.excess_over_control(
     "advantage",
     "Secrets of those learnt from guessed oftener than those of others",
     unit="probability",
     direction=measurement.Direction.NEUTRAL,  # what all people have in common is handed on without it
     help="Share of guesses nearer than the mean among rows the generator saw, less that among others.",
 )
-REAL_MSE = descriptive(
+REAL_MSE = _shared.descriptive(
     "real_mse",
     "Squared error of guesses at the secret, learnt from real rows",
     unit="variances",
@@ -564,9 +557,11 @@ class AttributeGame:
 
     def __post_init__(self) -> None:
         # Of fewer than two iterations nothing is known of how much they differ.
-        at_least(self, iterations=2, reference=attributes.FEWEST_ROWS, rows=attributes.FEWEST_ROWS, sets=1)
-        share(self, "tail")
-        different(self, "columns")
+        _shared.at_least(
+            self, iterations=2, reference=attributes.FEWEST_ROWS, rows=attributes.FEWEST_ROWS, sets=1
+        )
+        _shared.share(self, "tail")
+        _shared.different(self, "columns")
 
     def run(self, subject: Subject, context: RunContext) -> measurement.Findings:
         """Play the iterations: reference samples and fits by the seed, sets drawn from ``context.rng``."""
@@ -662,5 +657,5 @@ class AttributeGame:
         }
         if self.achilles:
             features = reference.schema.features
-            found["achilles targets"] = most_isolated(reference, features, present, TARGETS, rng)
+            found["achilles targets"] = _shared.most_isolated(reference, features, present, TARGETS, rng)
         return found

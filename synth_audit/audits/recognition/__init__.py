@@ -21,46 +21,36 @@ from synth_audit.audits.recognition.view import ScoredPeople, ScoreInfo, scored
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import child_rng
+from synth_audit.findings import measurement
 from synth_audit.findings.detection_power import SURELY
-from synth_audit.findings.measurement import (
-    OF_SUBGROUP,
-    PEOPLE,
-    Exposure,
-    Findings,
-    Interval,
-    Measurement,
-    Quantity,
-    Reference,
-    SampleCounts,
-)
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
 from synth_audit.stats.attack_success import corrected_level
 from synth_audit.stats.roc import auroc
 from synth_audit.table.schema import Column, nominal
 
-EXCESS = Quantity(
+EXCESS = measurement.Quantity(
     "excess",
     "Training people recognised, beyond control people",
-    unit=PEOPLE,
+    unit=measurement.PEOPLE,
     range=(-1.0, 1.0),
     help="Share of training people whom the attack claims, minus that of control people. 0 without a leak.",
 )
-AUC = Quantity(
+AUC = measurement.Quantity(
     "auc",
     "AUC of the attack",
     help="Probability that the attack ranks a training person above a control person; 0.5 without a leak.",
     proportional=False,
 )
-TPR = Quantity(
+TPR = measurement.Quantity(
     "true_positive_rate",
     "True positive rate at 1 % false positives",
     help="Share of training people ranked above all but 1 % of control people. 0.01 without a leak.",
 )
 
-FOUND = Quantity(
+FOUND = measurement.Quantity(
     "found",
     "Training people recognised where a leak was found",
-    unit=PEOPLE,
+    unit=measurement.PEOPLE,
     range=(-1.0, 1.0),
     help=(
         "The excess with its 98 % interval where a permutation test finds a leak (p at most 0.01), "
@@ -68,17 +58,17 @@ FOUND = Quantity(
     ),
     proportional=False,
 )
-FOUND_IN_SUBGROUP = Quantity(
+FOUND_IN_SUBGROUP = measurement.Quantity(
     "found_in_subgroup",
     "People of one subgroup surely recognised where a leak was found",
-    unit=OF_SUBGROUP,
+    unit=measurement.OF_SUBGROUP,
     help=(
         "Lower bound of the excess in the category where it is largest, corrected for the number of "
         "categories, where a leak was found; otherwise 0."
     ),
     proportional=False,
 )
-LIMIT = Quantity(
+LIMIT = measurement.Quantity(
     "detection_limit",
     "Smallest leak that would have been found",
     help=(
@@ -88,10 +78,10 @@ LIMIT = Quantity(
     ),
     proportional=False,
 )
-NEARER = Quantity(
+NEARER = measurement.Quantity(
     "row_nearness",
     "People clearly nearer to a row than to other people",
-    unit=PEOPLE,
+    unit=measurement.PEOPLE,
     range=(-1.0, 1.0),
     help=(
         "Among people with a clear nearest neighbour: share whose neighbour is a row, minus share whose "
@@ -178,7 +168,7 @@ class Recognition:
         if self.max_people < 4 or self.draws < 1 or not 0 <= self.tolerance < 1:
             raise ValueError("max_people must be at least 4, draws at least 1, and tolerance in [0, 1)")
 
-    def run(self, subject: Subject, context: RunContext) -> Findings:
+    def run(self, subject: Subject, context: RunContext) -> measurement.Findings:
         """Score people by every view, recognise them, and measure what would have been found."""
         pool, sides = pooled(subject, self.max_people, context.rng)
         if subject.random_split is None or not subject.random_split.ours:
@@ -202,13 +192,13 @@ class Recognition:
                 people = self._planted_people(subject, pool, sides.member, views[0], seed)
                 n_planted = smaller_side(people[1])
                 limits = detection_limits(*people, self.draws, seed, context)
-        counts: SampleCounts = {
+        counts: measurement.SampleCounts = {
             "n_requested": self.max_people,
             "n_achieved": smaller_side(sides.member),
             "n_minimum": FEWEST,
         }
         by = _relied_on(found, draws)
-        none = Interval(0.0, 0.0, interval.level, "permutation test")
+        none = measurement.Interval(0.0, 0.0, interval.level, "permutation test")
         measurements = (
             FOUND.at(found.excess, interval=interval, **counts)
             if leak
@@ -219,7 +209,7 @@ class Recognition:
             EXCESS.at(
                 found.excess,
                 interval=found.interval(subject.level),
-                reference=Reference(0.0, "claims of training people are right by chance alone"),
+                reference=measurement.Reference(0.0, "claims of training people are right by chance alone"),
                 **counts,
             ),
             *_standing(found, counts),
@@ -233,7 +223,9 @@ class Recognition:
                 "another. So the generator may have learned from control people, too, and a comparison "
                 "with them would find no leak"
             )
-        return Findings(measurements, notes=tuple(notes), exposures=(_exposure(found, sides, by.columns),))
+        return measurement.Findings(
+            measurements, notes=tuple(notes), exposures=(_exposure(found, sides, by.columns),)
+        )
 
     def _planted_people(
         self, subject: Subject, pool: PooledPeople, member: Bools, views: ViewScores, seed: int
@@ -252,7 +244,7 @@ def smaller_side(member: Bools) -> int:
     return int(min(member.sum(), (~member).sum()))
 
 
-def _limits(found: Sequence[DetectionLimit], asked: int, n: int) -> list[Measurement]:
+def _limits(found: Sequence[DetectionLimit], asked: int, n: int) -> list[measurement.Measurement]:
     """The limit of each class, and the largest of those in which a row is of one person.
 
     Args:
@@ -290,14 +282,14 @@ def _categories(column: Column, sides: Sides, subject: Subject) -> Iterator[Bool
             yield people
 
 
-def _nearness(found: RowNearness, level: float) -> Measurement:
+def _nearness(found: RowNearness, level: float) -> measurement.Measurement:
     return NEARER.at(
         found.value,
         interval=found.interval(level),
         n_requested=found.clear,
         n_achieved=found.clear,
         n_minimum=FEW,
-        reference=Reference(0.0, "rows of other people"),
+        reference=measurement.Reference(0.0, "rows of other people"),
     )
 
 
@@ -309,13 +301,13 @@ def _refuse_unlike_sides(found: SideTest) -> None:
         )
 
 
-def _standing(found: Recognised, counts: SampleCounts) -> tuple[Measurement, ...]:
+def _standing(found: Recognised, counts: measurement.SampleCounts) -> tuple[measurement.Measurement, ...]:
     """How well the attack ranks people."""
     train, control = found.standing[found.member], found.standing[~found.member]
     rate = float((train > np.quantile(control, 1 - FALSE_POSITIVES)).mean())
     return (
-        AUC.at(auroc(train, control), reference=Reference(0.5, "chance"), **counts),
-        TPR.at(rate, reference=Reference(FALSE_POSITIVES, "chance"), **counts),
+        AUC.at(auroc(train, control), reference=measurement.Reference(0.5, "chance"), **counts),
+        TPR.at(rate, reference=measurement.Reference(FALSE_POSITIVES, "chance"), **counts),
     )
 
 
@@ -353,10 +345,10 @@ def _notes(leak: bool, by: ScoreInfo, limits: Sequence[DetectionLimit]) -> list[
     return notes
 
 
-def _exposure(found: Recognised, sides: Sides, columns: tuple[str, ...]) -> Exposure:
+def _exposure(found: Recognised, sides: Sides, columns: tuple[str, ...]) -> measurement.Exposure:
     """The people claimed in most evaluations, as positions in their tables."""
     claimed = found.claims >= 0.5
     (train, hit), (control, control_hit) = (
         (sides.positions(side), sides.positions(side & claimed)) for side in (sides.member, ~sides.member)
     )
-    return Exposure(EXCESS.id(), columns, train, hit, control, control_hit)
+    return measurement.Exposure(EXCESS.id(), columns, train, hit, control, control_hit)

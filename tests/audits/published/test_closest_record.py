@@ -1,7 +1,5 @@
 """Closest records: hand-made neighbours, a real null, and the traps that other tools fell into."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Closest-record statistics: scales that reach 1 at a copy, nulls that hold under ties."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Replicated uniques and DiSCO: copies beside strangers, keys by name and by entropy, numbers in parts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Identifiability, adversarial accuracy and near hits: naive twins, nulls at any split, copies, coverage."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,30 +1,16 @@
 """The membership attack of disjoint generative models: guessing, copies, honest small tables."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from synth_audit.audits.published.membership_data_only import MembershipDataOnly, _pool
 from synth_audit.errors import NotApplicable
 
+from .test_closest_record import shuffled
+from .test_neighbour_measures import people
+
 AUDIT = MembershipDataOnly(n_trees=30)
 AUC, RECALL, PRECISION = "auc", "recall", "precision"
-
-
-def people(n, rng):
-    z = rng.normal(size=n)
-    return {
-        "age": np.clip(np.rint(45 + 15 * z), 18, 90),
-        "sex": rng.choice(["f", "m"], n),
-        "region": rng.choice(list("abcdef"), n),
-        "income": np.exp(10 + 0.5 * z + 0.6 * rng.normal(size=n)),
-    }
-
-
-def shuffled(train, rng):
-    order = rng.permutation(len(train["age"]))
-    return {name: values[order] for name, values in train.items()}
 
 
 LEAKS = {

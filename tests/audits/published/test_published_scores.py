@@ -1,7 +1,5 @@
 """Golden numbers: the scores that papers define stay what they were on one table with copies."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Detection limits: planted leaks are what they are called, and the limit is where they are found."""
 
-from __future__ import annotations
-
 import doctest
 from dataclasses import replace
 

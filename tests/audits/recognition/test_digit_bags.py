@@ -1,7 +1,5 @@
 """Digits in whatever order: slips of typing keep them, other numbers and unknown ones do not."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Row nearness: none for other people's rows, and plain for rows between people of either side."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

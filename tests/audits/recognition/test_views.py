@@ -1,7 +1,5 @@
 """ViewScores: they see no sides, say the same twice, and together recognise what rows hold of people."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 
 import numpy as np
