@@ -506,17 +506,17 @@ def tally(gates: Sequence[GateView]) -> str:
     """How the deciding gates ended, and which advice was not met."""
     idle = [g for g in gates if g.result.blocking and g.nothing_to_search]
     results = [g.result.result for g in gates if g.result.blocking and g not in idle]
-    if not results:
+    if not results and not idle:
         return words.NO_GATE
-    total = words.counted(len(results), "deciding gate")
-    if len(results) == 1:
+    total = words.counted(len(results) + len(idle), "deciding gate")
+    if len(results) == 1 and not idle:
         parts = [f"The only deciding gate {words.ENDINGS[results[0]]}"]
-    elif set(results) == {Result.PASS}:
+    elif set(results) == {Result.PASS} and not idle:
         parts = [f"All {total} passed"]
     else:
         found = [f"{n} {words.ENDINGS[r]}" for r in URGENCY if (n := results.count(r))]
+        found += [f"{len(idle)} had nothing to search"] if idle else []
         parts = [f"Of {total}, {', '.join(found)}"]
-    parts[0] += f", {len(idle)} had nothing to search" if idle else ""
     missed = missed_advice(gates)
     if missed and Result.FAIL not in results:  # beside a refusal, advice is noise
         parts.append(missed)

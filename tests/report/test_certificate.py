@@ -358,7 +358,9 @@ def test_without_a_declared_identifier_the_report_says_so(build: ModuleType) -> 
         known = replace(evidence, columns=columns, gates=gates).sealed()
         for page in (render(known), render_certificate(known)):
             assert ("plan declares no identifier" in page) == (columns is plain)
-        assert ("4 deciding gates passed, 1 had nothing to search" in render(known)) == (columns is plain)
+        assert ("Of 5 deciding gates, 4 passed, 1 had nothing to search" in render(known)) == (
+            columns is plain
+        )
         assert gates_of(known)[-1].sign.kind == ("advice" if columns is plain else "pass")
 
 
