@@ -120,6 +120,10 @@ class ApprovalMissing(ReleaseRefused):
     """The evidence allows these bytes to leave, and the people whom the plan asks have not approved yet."""
 
 
+class EvidenceInsufficient(ReleaseRefused):
+    """No gate has failed, and one that decides could not be decided."""
+
+
 class BudgetSpent(SynthAuditError):
     """A mechanism would cost more privacy, or a report be one more, than was declared, so there is none."""
 

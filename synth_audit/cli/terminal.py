@@ -272,7 +272,7 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
             say(f"  {state}: {', '.join(criteria)}", fg=colours.get(state, "yellow"))
     for blocker in evidence.gates.blockers:
         say(f"  ! {blocker}", fg="red")
-    for warning in evidence.notices:
+    for warning in _warnings(evidence):
         say(f"  warning: {warning}", fg="yellow")
     if (proved := proven_cost(evidence.outcomes)) is not None:
         say_whole(textwrap.fill(proved.sentence, width(), initial_indent="  ", subsequent_indent="  "))
@@ -291,6 +291,17 @@ def show_evidence(evidence: Evidence, files: Sequence[Path], *, as_json: bool, t
     say(sentence, fg="yellow" if unfit else RESULTS[evidence.verdict][1], bold=True)
     for path in files:
         say_whole(f"  {path}")
+
+
+def _warnings(evidence: Evidence) -> Iterator[str]:
+    """Warnings, of which those about earlier audits are one line: the report has them all."""
+    from synth_audit.pipeline.warnings import AUDITED_BEFORE
+
+    before = [w for w in evidence.warnings if w.startswith(AUDITED_BEFORE)]
+    if earlier := [*before, *(audit.sentence for audit in evidence.earlier)]:
+        more = f", and {len(earlier) - 1} more" if len(earlier) > 1 else ""
+        yield f"{earlier[-1].partition('. ')[0]} (the report has details{more})"
+    yield from (w for w in evidence.warnings if w not in before)
 
 
 def _plain_evidence(evidence: Evidence, files: Sequence[Path]) -> dict[str, object]:

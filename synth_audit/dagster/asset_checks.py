@@ -19,6 +19,7 @@ from synth_audit.store.evidence_store import evidence_store
 from synth_audit.store.locate import locate_evidence
 from synth_audit.verdict.criteria import OWN_GATES, PRIVACY_BUDGET, REFUTED
 from synth_audit.verdict.judge import BUILT_IN
+from synth_audit.verdict.suite import Gate
 
 VERDICT = "_verdict"
 """The whole decision: also held up by what is no gate, such as an audit that ended in an error. Dagster lists
@@ -27,11 +28,16 @@ checks by name, and ``_`` comes before any letter."""
 
 @dataclass(frozen=True)
 class GateCheck:
-    """A gate as Dagster sees it; Dagster's own badge says whether it blocks."""
+    """A gate as Dagster sees it; Dagster's own badge says whether it blocks.
+
+    Attributes:
+        skipped: when it has no result, which Dagster shows as skipped; empty for one that always has.
+    """
 
     gate: str
     title: str
     blocking: bool
+    skipped: str = ""
 
     @property
     def name(self) -> str:
@@ -42,7 +48,8 @@ class GateCheck:
     def asks(self) -> str:
         """What the check asks. It is shown in every state, so it must not read as an answer."""
         wanted = "Required" if self.blocking else "Desired"
-        return self.title if self.title.endswith("?") else f"{wanted}: {self.title}"
+        asked = self.title if self.title.endswith("?") else f"{wanted}: {self.title}"
+        return f"{asked}. Skipped where {self.skipped}." if self.skipped else asked
 
 
 WHOLE = GateCheck(VERDICT, "May the table be released?", True)
@@ -90,7 +97,7 @@ def known_gates(table: TableEntry) -> list[GateCheck]:
     """
     promised = (PRIVACY_BUDGET, REFUTED) if table.plan.privacy is not None else ()
     built_in = (GateCheck(name, OWN_GATES[name].title, True) for name in (*BUILT_IN, *promised))
-    checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking) for g in table.suite.gates)]
+    checks = [*built_in, *(GateCheck(g.id, g.title, g.blocking, _skipped(g)) for g in table.suite.gates)]
     names = [*(c.name for c in _answers(table)), *(c.name for c in checks)]
     for check in checks:
         if names.count(check.name) > 1:
@@ -103,23 +110,32 @@ def known_gates(table: TableEntry) -> list[GateCheck]:
     return checks
 
 
+def _skipped(gate: Gate) -> str:
+    """When a gate is left out; see :func:`synth_audit.verdict.judge.judge`."""
+    if not gate.optional or gate.limit is None:
+        return ""
+    unfit = {"target": "the plan names no target", "no target": "the plan names a target"}
+    return unfit.get(gate.fitness, f"the audit {gate.limit.audit} is not applicable, as the report explains")
+
+
 def _answers(table: TableEntry) -> list[GateCheck]:
     """The checks of the whole: the verdict, and fitness where the suite judges it."""
     return [WHOLE, *([FIT] if any(g.fitness for g in table.suite.gates) else [])]
 
 
 def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
-    from synth_audit.report.gates import two_answers
+    from synth_audit.report.gates import gates_of, two_answers
 
     evidence, found = verify_filed(locate_evidence(table.workspace.root))
     _refuse_altered(table, found)
     table.refuse_foreign(evidence)
-    judged = {result.gate: result for result in evidence.gates.results}
+    judged = {view.result.gate: view for view in gates_of(evidence)}
     for check in known_gates(table):
         # The evidence was judged anew just now: a gate that it does not hold is one that `judge` leaves out.
-        if result := judged.get(check.gate):
-            passed = result.result is Result.PASS
-            yield _result(table, check, passed, result.explanation, metadata.gate(result))
+        if view := judged.get(check.gate):
+            result = view.result
+            told = f"{view.found}." if view.nothing_to_search else result.explanation
+            yield _result(table, check, result.result is Result.PASS, told, metadata.gate(result))
         elif check.blocking:  # without any result Dagster tells people that nothing gates the release
             yield _result(table, check, False, "Not judged: what it asks was not measured.", {}, held=False)
     pages, reasons = metadata.pages(table, evidence), metadata.reasons(evidence)
@@ -130,7 +146,7 @@ def _results(table: TableEntry) -> Iterator[dg.AssetCheckResult]:
     if FIT in _answers(table):
         why = [fit.detail] if fit.detail else []
         told = " ".join((answers[1], *why))
-        passed = evidence.fitness is Fitness.YES
+        passed = evidence.fitness is Fitness.YES and evidence.gates.safe is not Result.FAIL
         yield _result(table, FIT, passed, told, metadata.verdict(evidence, pages, why))
 
 

@@ -29,8 +29,8 @@ _TOLD_BY = ".dagster/synth_audit_told_by"
 _TAG = 55
 """Letters of a table's name in a tag: Dagster takes 63 behind the slash."""
 
-WAITING, REFUSAL = "waiting for approval", "refusal"
-"""What is no failure: people have yet to sign, or we decided so."""
+WAITING, OPEN_EVIDENCE, REFUSAL = "waiting for approval", "insufficient evidence", "refusal"
+"""What is no failure: people have yet to sign, nothing could be decided, or we decided so."""
 
 MISMATCH, OUTAGE, INPUT, FAULT = "mismatch", "outage", "input", "fault"
 """What a failure is: what is there is not what was audited, something may be there later, the plan or the
@@ -122,7 +122,7 @@ def without_values(stage: str, fits: Callable[[], bool] = lambda: True) -> Itera
     try:
         yield
     except errors.SynthAuditError as error:
-        if (kind := kind_of_failure(error)) in (REFUSAL, WAITING):
+        if (kind := kind_of_failure(error)) in (REFUSAL, OPEN_EVIDENCE, WAITING):
             raise
         name, told = type(error).__name__, str(error)
     except dg.DagsterExecutionInterruptedError:  # nothing broke: no trace of where the work stood
@@ -143,11 +143,13 @@ def without_values(stage: str, fits: Callable[[], bool] = lambda: True) -> Itera
 
 
 def kind_of_failure(error: errors.SynthAuditError) -> str:
-    """Waiting, refusal, mismatch, outage or input."""
+    """Waiting, insufficient evidence, refusal, mismatch, outage or input."""
     if isinstance(error, (errors.NotAsAudited, errors.Altered)):
         return MISMATCH
     if isinstance(error, errors.ApprovalMissing):
         return WAITING
+    if isinstance(error, errors.EvidenceInsufficient):
+        return OPEN_EVIDENCE
     if isinstance(error, (errors.ReleaseRefused, errors.BudgetSpent)):
         return REFUSAL
     return OUTAGE if errors.may_pass(error) else INPUT

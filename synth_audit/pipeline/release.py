@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from synth_audit.errors import DataError, NotAsAudited, PlanError, ReleaseRefused
+from synth_audit.errors import DataError, EvidenceInsufficient, NotAsAudited, PlanError, ReleaseRefused
 from synth_audit.execution.seeds import Salt
 from synth_audit.files import place, temporary_folder
 from synth_audit.findings.verdict import Result
@@ -31,6 +31,7 @@ from synth_audit.store.workspace import Workspace
 from synth_audit.table.content_hash import canonical, fingerprint
 from synth_audit.table.schema import Schema
 from synth_audit.verdict.comparison import worse_gates
+from synth_audit.verdict.gate_decision import first_few
 from synth_audit.verdict.judge import judge_again
 from synth_audit.verdict.suite import load_suite
 
@@ -229,12 +230,15 @@ def refuse_unless_allowed(plan: Plan, evidence: Evidence, synthetic: pa.Table, s
     judged = judge_again(suite, evidence)
     verdict = judged.verdict
     if verdict is not Result.PASS or evidence.verdict is not Result.PASS:
-        found = verdict if evidence.verdict is Result.PASS else evidence.verdict
-        raise ReleaseRefused(
-            f"release refused: the verdict is {found}",
+        passed = evidence.verdict is Result.PASS
+        found, held = (verdict, judged.held) if passed else (evidence.verdict, evidence.gates.held)
+        by = f", held by {first_few([g.gate for g in held.urgent_first], _GATES_SHOWN)}" if held else ""
+        error = EvidenceInsufficient if found is Result.INSUFFICIENT else ReleaseRefused
+        raise error(
+            f"release refused: the verdict is {found}{by}",
             where="release",
             expected="evidence of this plan that passes",
-            fix="the report says which gate holds the release and what to do about it",
+            fix="the report says what to do about it",
         )
     _need(judged.fitness is evidence.fitness, "the recorded fitness does not follow from the gates")
     same_salt = salt is None or evidence.salt_commitment == salt.commitment

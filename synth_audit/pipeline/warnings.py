@@ -36,6 +36,9 @@ PREDICTABLE = (
 )
 """Of an audit without a salt."""
 
+AUDITED_BEFORE = "this training table was audited before, in another workspace"
+"""How the warning about its draws begins."""
+
 _SHOWN_NAMES = 5
 """Columns or gates that a warning names."""
 
@@ -135,7 +138,7 @@ def about_draws(table: TrainingTable | None, salt: Salt) -> Iterator[str]:
         )
     elif table.salt != salt:
         yield (
-            "this training table was audited before, in another workspace. Its random draws are used again, "
+            f"{AUDITED_BEFORE}. Its random draws are used again, "
             "so that no repetition turns a fail into a pass by luck (commitment "
             f"{table.salt.commitment[:12]}, in $XDG_STATE_HOME/synth-audit or ~/.local/state/synth-audit)"
         )

@@ -369,11 +369,11 @@ def _record_facts(evidence: Evidence) -> tuple[Fact, ...]:
     of_control = f"of {words.counted(others, 'control record')}, by chance alone"
     return (
         Fact(
-            "Training records exposed by all attacks together",
+            f"Training records with odds of {words.bare_number(LIKELY)} to 1, by all attacks together",
             exposed,
             f"of {words.counted(rows, 'training record')}",
         ),
-        Fact("Control records that look exposed", alike, of_control),
+        Fact("Control records with such odds", alike, of_control),
     )
 
 

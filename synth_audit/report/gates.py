@@ -25,7 +25,8 @@ from synth_audit.verdict.table_checks import contract_part
 _FROM_MANY = (ANSWERS,)
 """Gates that follow from several numbers, whose explanation says it best."""
 _RESTATED = re.compile(
-    r"(The (whole|value|lower end|upper end)\b|The ([\d.]+ % )?interval,|No interval\b|About\b)"
+    r"(The (whole|value|lower end|upper end)\b|The ([\d.]+ % )?interval,|No interval\b|Estimate\b"
+    r"|It would then\b)"
 )
 """How sentences of an explanation begin that say no more than number, interval and limit beside it."""
 _SAID_ABOVE = ("Do not release this table. ", "Weigh this before releasing. ")
@@ -101,9 +102,18 @@ class GateView:
     def sign(self) -> Sign:
         """Its result; one that failed and stops nothing must not look as if it did."""
         gate = self.result
+        if self.nothing_to_search:
+            return _unfit_sign("advice", words.NOTHING_TO_SEARCH)
         if gate.blocking or gate.result is not Result.FAIL:
             return sign_of(gate.result)
         return _unfit_sign() if gate.fitness else _unfit_sign("advice", "Fail (advice)")
+
+    @property
+    def nothing_to_search(self) -> bool:
+        """True of a pass on identifiers where the plan declares none."""
+        about = self.result.measurement
+        asked = about is not None and about.name == "exact_match.identifier_reuse"
+        return asked and self.result.result is Result.PASS and bool(words.identifiers(self.evidence))
 
     @property
     def role(self) -> str:
@@ -127,6 +137,8 @@ class GateView:
         if not self._has_number:
             return words.sentence(self._named(self.result.explanation), end="").rstrip(".")
         text = self.found
+        if self.nothing_to_search:
+            return text
         if gate.maximum is not None:
             text += f"; {self.limit.removeprefix('at most ') if gate.minimum is None else self.limit} allowed"
         elif gate.minimum is not None:
@@ -142,18 +154,20 @@ class GateView:
         about = self.result.measurement
         if self.unusable:
             return words.sentence(f"{self.result.title.rstrip('.')}: this could not be tested", end="")
+        if self.nothing_to_search:
+            return words.NO_IDENTIFIERS
         if about is None or not self._has_number:
             return self.sentence
         text = self.finding or f"{words.name_of(about, self.evidence)}: {{value}}"
         text = text.replace("{value}", self._found_value(self.unit))
         text = text.replace("{percent}", self._found_value("share"))
         # The column that a worst number is about: its own, or the one whose number it is.
-        alike = (m for m in self.evidence.measurements if m.id.audit == about.audit and m.unit == self.unit)
-        worst = (m.id.column for m in alike if m.id.column and m.value == self.result.value)
-        column = about.column or next(worst, "")
-        return words.sentence(
-            text.replace("{column}", f"column {column}" if column else "the worst column"), end=""
-        )
+        worst = worst_column(about.audit, self.unit, self.result.value, self.evidence)
+        column = about.column or (worst.id.column if worst else "")
+        column = f"column {column}" if column else "the worst column"
+        if worst is not None and self.unit == units.OF_SUBGROUP:
+            column += f" ({_examined(worst, self.evidence)})"
+        return words.sentence(text.replace("{column}", column), end="")
 
     @property
     def found_in_people(self) -> str:
@@ -365,12 +379,14 @@ def train_people(evidence: Evidence) -> int:
 
 
 def counted_share(m: Measurement, evidence: Evidence) -> str:
-    """A share beyond chance in what it counts: ``none to 1,285 of 9,758 people``, ``0 to 2 % of the rows``.
-
-    How many people a subgroup has is suppressed.
-    """
+    """A share beyond chance in what it counts: ``none to 85 of 9,758 people``, ``0 to 2 % of the rows``."""
     if m.unit == units.OF_SUBGROUP:
-        return "of those in one subgroup"
+        worst = m if m.id.column else worst_column(m.id.audit, m.unit, m.value, evidence)
+        if worst is None:
+            return "none found" if m.value == 0 else "of the people in one category"
+        least = "" if m.interval else "at least "
+        people = _examined(worst, evidence)
+        return f"{least}{words.cut_share(m)} of {people} in one category of column {worst.id.column}"
     if m.unit != units.PEOPLE:
         noun = m.unit.partition(" of ")[2]
         return f"{words.cut_share(m)} of the {noun}" if noun else words.cut_share(m)
@@ -379,6 +395,17 @@ def counted_share(m: Measurement, evidence: Evidence) -> str:
         found = words.people(m.value, rows, evidence.suppression)
         return "none found" if found == "none" else f"{found} of {rows:,} people"
     return f"{words.people_interval(span.low, span.high, rows, evidence.suppression)} of {rows:,} people"
+
+
+def worst_column(audit: str, unit: str, value: float | None, evidence: Evidence) -> Measurement | None:
+    """The audit's number of this value and unit that is about one column; None where there is none."""
+    alike = (m for m in evidence.measurements if m.id.audit == audit and m.unit == unit and m.id.column)
+    return next((m for m in alike if m.value == value), None)
+
+
+def _examined(m: Measurement, evidence: Evidence) -> str:
+    """``232 people``: of a category, as many as the attack looked at."""
+    return f"{words.people(1.0, m.n_achieved or 0, evidence.suppression)} people"
 
 
 def beyond_chance(m: Measurement, evidence: Evidence) -> bool:
@@ -468,7 +495,7 @@ def two_answers(evidence: Evidence) -> tuple[VerdictQuestion, VerdictQuestion]:
     kinds = {Fitness.YES: Result.PASS, Fitness.NO: Result.FAIL}
     answer, kind = str(fit), svg.RESULT_CLASSES[kinds.get(fit, Result.INSUFFICIENT)]
     if fit is Fitness.YES and safe is Result.FAIL:  # a refusal praises nothing
-        answer, kind, detail = "does not count", "", words.COPY_IS_USEFUL
+        answer, kind, detail = words.NOT_JUDGED, "", words.COPY_IS_USEFUL
     return (
         VerdictQuestion("Safe to release", safe.answer, svg.RESULT_CLASSES[safe]),
         VerdictQuestion("Fit for purpose", answer, kind, detail),
@@ -477,16 +504,18 @@ def two_answers(evidence: Evidence) -> tuple[VerdictQuestion, VerdictQuestion]:
 
 def tally(gates: Sequence[GateView]) -> str:
     """How the deciding gates ended, and which advice was not met."""
-    results = [g.result.result for g in gates if g.result.blocking]
-    if not results:
+    idle = [g for g in gates if g.result.blocking and g.nothing_to_search]
+    results = [g.result.result for g in gates if g.result.blocking and g not in idle]
+    if not results and not idle:
         return words.NO_GATE
-    total = words.counted(len(results), "deciding gate")
-    if len(results) == 1:
+    total = words.counted(len(results) + len(idle), "deciding gate")
+    if len(results) == 1 and not idle:
         parts = [f"The only deciding gate {words.ENDINGS[results[0]]}"]
-    elif set(results) == {Result.PASS}:
+    elif set(results) == {Result.PASS} and not idle:
         parts = [f"All {total} passed"]
     else:
         found = [f"{n} {words.ENDINGS[r]}" for r in URGENCY if (n := results.count(r))]
+        found += [f"{len(idle)} had nothing to search"] if idle else []
         parts = [f"Of {total}, {', '.join(found)}"]
     missed = missed_advice(gates)
     if missed and Result.FAIL not in results:  # beside a refusal, advice is noise

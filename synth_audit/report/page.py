@@ -50,6 +50,11 @@ _SHARED = (
 )
 """Of a release that passed and was made elsewhere."""
 
+_SPLIT_UNSTATED = (
+    " Every comparison with control assumes that chance alone chose the control set, which the plan does not "
+    "state. Without that, only what needs no control set holds, such as the contract of the table."
+)
+
 
 def page(template: str, *, extra_style: str = "", **values: object) -> str:
     """Fill a template; the page may load and run nothing but its own style sheet.
@@ -156,7 +161,7 @@ def _split(evidence: Evidence) -> str:
     review, split = (evidence.plan.get(key) or {} for key in ("review", "split"))
     if split.get("made_elsewhere"):
         return f" Chance alone chose the control set, as stated by: {review.get('owner') or 'the plan'}."
-    return " This audit assumes that chance alone chose the control set. The plan does not state it."
+    return _SPLIT_UNSTATED
 
 
 def alerts_of(evidence: Evidence) -> tuple[str, ...]:

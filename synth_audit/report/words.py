@@ -28,8 +28,16 @@ ENDINGS = {Result.FAIL: "failed", Result.INSUFFICIENT: lacking.ENDED, Result.PAS
 """How gates ended, behind their number."""
 _UNFIT = "This synthetic table may be released, but it is not fit for purpose."
 
-COPY_IS_USEFUL = "The gates on usefulness passed. A copy of the real table passes them, too."
-"""Of the fitness of a refused table, in the place of a yes."""
+NOT_JUDGED = "not judged, since the release is not safe"
+"""Fitness of a refused table that would have been a yes."""
+
+COPY_IS_USEFUL = "The gates on usefulness passed, but a copy of the real table passes them, too."
+"""Why it is not judged."""
+
+NOTHING_TO_SEARCH = "Nothing to search"
+"""Result of the gate on identifiers where none is declared."""
+
+NO_IDENTIFIERS = "The plan declares no identifier, so the release was not searched for any"
 
 NO_GATE = "No gate decides about this table, and without one nothing may leave."
 
@@ -298,7 +306,7 @@ def identifiers(evidence: Evidence) -> str:
     roles = {role for column in evidence.columns for role in column.roles}
     if roles & {"identifier", "split_key"}:
         return ""
-    return "Identifiers: the plan declares no column as one, so the release was not searched for any."
+    return f"Identifiers: {NO_IDENTIFIERS[0].lower()}{NO_IDENTIFIERS[1:]}."
 
 
 def quantity_texts(outcome: AuditOutcome, measurement: MeasurementId) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from synth_audit.table.rules import OneOf, Ordered, Rule, Within, as_number, ord
 from synth_audit.table.schema import RELEASED, Column, Role, Schema
 from synth_audit.table.storage_types import plain
 from synth_audit.table.table import Table
+from synth_audit.text import meant
 
 _NO_CLUES = Clues()
 
@@ -254,7 +255,7 @@ AnyLabels = BeforeValidator(_labels, json_schema_input_type=tuple[str | bool | f
 def _known_kind(name: str) -> str:
     known = [kind.name for kind in kinds()]
     if name not in known:
-        raise ValueError(f"unknown kind {name!r}; one of {', '.join(sorted(known))}")
+        raise ValueError(f"unknown kind {name!r}{meant(name, known)}; one of {', '.join(sorted(known))}")
     return name
 
 

@@ -256,8 +256,10 @@ def undecided(limit: Limit, decision: Decision, rows: Iterable[Row]) -> Decision
         return replace(decision, result=Result.INSUFFICIENT)
     needed = math.ceil(n * (value / most) ** 2)
     told = partial(format_number, unit=unit)
-    words = lacking.COARSE.format(value=told(value), most=told(most), needed=needed, n=n)
-    return replace(decision, result=Result.INSUFFICIENT, explanation=words, n_needed=needed)
+    words = lacking.COARSE.format(value=told(value), most=told(most))
+    outlook = lacking.ENOUGH_PEOPLE.format(needed=needed, n=n)
+    open_ = replace(decision, result=Result.INSUFFICIENT, explanation=words)
+    return replace(open_, n_needed=needed, outlook=outlook)
 
 
 def _decide_one(limit: Limit, rows: list[Row], judged: MeasurementId) -> Decision:

@@ -23,9 +23,10 @@ UPSIDE_DOWN = "its confidence interval is upside down"
 PASSES_A_COPY = "a full copy of the training rows would pass this limit"
 
 STRADDLES = "The {level}interval, {ends}, reaches beyond {limits}, so the evidence is insufficient."
-COARSE = (
-    "The smallest leak that would reliably be found is {value}, above the limit {most}. About {needed:,} "
-    "control people instead of {n:,}, and training people in proportion, would be enough."
+COARSE = "The smallest leak that would reliably be found is {value}, above the limit {most}."
+ENOUGH_PEOPLE = (
+    "Estimate: about {needed:,} control people instead of {n:,}, and training people in proportion, would be "
+    "enough if the limit falls with the square root of their number."
 )
 
 # Why a measurement is blind.
@@ -55,12 +56,12 @@ NOTHING_TO_MEASURE = "The table gives the audit nothing to measure here; see wha
 AT_THE_LIMIT = "The value is exactly at the limit: more attempts would not be likely to decide it."
 TOO_MANY = "More than {times} times the attempts or rows would be needed."
 OUTLOOK = (
-    "About {needed:,} attempts or rows instead of {n:,} would probably decide it. The value {value} would "
-    "then be a {way}."
+    "Estimate: about {needed:,} attempts or rows instead of {n:,} would decide it if the value stays "
+    "{value}. It would then be a {way}."
 )
-WOULD_DECIDE = f"About {{n:,}} {MORE} would probably decide it."
+WOULD_DECIDE = f"Estimate: about {{n:,}} {MORE} would decide it if the value stays as it is."
 REPEAT = f"Repeat the audit with at least {{n:,}} {MORE}."
-WOULD_FAIL = "The value itself is beyond the limit, so more evidence would probably end in a fail."
+WOULD_FAIL = "The value itself is beyond the limit. If it stays there, more evidence ends in a fail."
 ALREADY_LOST = "Another gate has failed: more evidence here would not let the table leave."
 UNSEEN = "What was not found may be there unseen."
 NO_OUTLOOK = "More rows may not help."

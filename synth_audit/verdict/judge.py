@@ -157,10 +157,12 @@ def _measured_result(
     gate: Gate, limit: Limit, decision: Decision, outcomes: Sequence[AuditOutcome], lost: bool
 ) -> GateResult:
     """One gate's result; where a deciding gate failed (``lost``), no hope is held out for undecided ones."""
-    explanation = f"{decision.explanation} {'' if lost else decision.outlook}".strip()
+    outlook = "" if lost or gate.undecided else decision.outlook  # how many people it takes is advice
+    explanation = f"{decision.explanation} {outlook}".strip()
     columns = [] if limit.measurement.column else proven_columns(limit.audit, outcomes)
     if decision.result is not Result.PASS and columns:
-        explanation += f" Each of these columns proves it alone: {first_few(columns, COLUMNS_SHOWN)}."
+        named = first_few(columns, COLUMNS_SHOWN)
+        explanation += f" The attack succeeds beyond chance on each of these columns by itself: {named}."
     unusable = decision.unusable
     if decision.value is None:  # the gate's own advice is about a number that is bad, not one that is absent
         why, advice = _absent(limit, outcomes)
@@ -216,7 +218,8 @@ def _advice(gate: Gate, limit: Limit, decision: Decision, lost: bool) -> str:
         general = lacking.REPEAT.format(n=decision.n_needed)
     else:
         general = lacking.NO_OUTLOOK
-    return f"{general} {gate.advice}".strip()
+    outlook = decision.outlook if gate.undecided and not lost else ""
+    return " ".join(filter(None, (general, gate.advice, outlook)))
 
 
 def _absent(limit: Limit, outcomes: Sequence[AuditOutcome]) -> tuple[str, str]:

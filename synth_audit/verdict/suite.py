@@ -20,6 +20,7 @@ from synth_audit.findings.sensitivity import derived_of
 from synth_audit.findings.verdict import FITNESS
 from synth_audit.plugins.audit import AuditInfo
 from synth_audit.store.evidence import sha256_of
+from synth_audit.text import meant
 from synth_audit.verdict.criteria import ANSWERS, CRITERIA, FITNESS_BLOCKS, When
 from synth_audit.verdict.gate_decision import EVERY_SCOPE, Limit
 
@@ -180,7 +181,7 @@ def locate(name: str, base: Path) -> Path:
         if os.path.isfile(place := shipped / f"{inside}{suffix}"):
             return place
     raise GateError(
-        f"there is no gate suite {name!r}",
+        f"there is no gate suite {name!r}{meant(name, shipped_suites())}",
         where=str(own),
         expected=f"a file, or one that ships: {', '.join(shipped_suites()) or 'none'}",
         fix="check `gates` in the plan",

@@ -125,7 +125,10 @@ def test_a_broken_table_that_is_launched_fails_and_runs_no_other(package: Module
     assert {event.step_key for event in result.get_step_failure_events()} == {"no_plan__does_not_load"}
 
 
-def test_a_strict_location_takes_none_of_it(package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SYNTH_AUDIT_STRICT", "1")
+@pytest.mark.parametrize("variable", ["SYNTH_AUDIT_STRICT", "DAGSTER_IS_DEFS_VALIDATION_CLI"])
+def test_a_strict_location_takes_none_of_it(
+    package: ModuleType, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "1")
     with pytest.raises(Exception, match=r"(?i)nonsense|defs"):
         load_tables(package)

@@ -16,8 +16,23 @@ import pytest
 
 from synth_audit.dagster import messages, outcomes
 from synth_audit.dagster.component import AuditedTable
-from synth_audit.dagster.outcomes import MISMATCH, OUTCOME, REFUSAL, VERDICT, WAITING, kind_of_failure
-from synth_audit.errors import ApprovalMissing, NotAsAudited, ReleaseRefused, ReleaseUncertain, Unavailable
+from synth_audit.dagster.outcomes import (
+    MISMATCH,
+    OPEN_EVIDENCE,
+    OUTCOME,
+    REFUSAL,
+    VERDICT,
+    WAITING,
+    kind_of_failure,
+)
+from synth_audit.errors import (
+    ApprovalMissing,
+    EvidenceInsufficient,
+    NotAsAudited,
+    ReleaseRefused,
+    ReleaseUncertain,
+    Unavailable,
+)
 from synth_audit.generators import independent
 from synth_audit.pipeline.approval import approve
 from synth_audit.sources.parquet import Parquet
@@ -297,7 +312,13 @@ def test_a_password_is_in_no_record_of_a_run(
 
 
 @pytest.mark.parametrize(
-    ("error", "kind"), [(ApprovalMissing, WAITING), (ReleaseRefused, REFUSAL), (NotAsAudited, MISMATCH)]
+    ("error", "kind"),
+    [
+        (ApprovalMissing, WAITING),
+        (EvidenceInsufficient, OPEN_EVIDENCE),
+        (ReleaseRefused, REFUSAL),
+        (NotAsAudited, MISMATCH),
+    ],
 )
 def test_it_is_told_apart_from_a_refusal(error: type[ReleaseRefused], kind: str) -> None:
     assert kind_of_failure(error("release refused: waiting for approval, 1 of 2 are there.")) == kind

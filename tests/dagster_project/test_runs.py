@@ -121,6 +121,11 @@ def test_an_optional_gate_that_was_left_out_is_no_check(
     found = {c.check_name for c in result.get_asset_check_evaluations()}
     assert found == CHECKS
     assert "did not yield" not in everything_said(result, instance)
+    [spec] = [s for s in result.job_def.asset_layer.asset_graph.asset_check_keys if s.name == "rules"]
+    described = result.job_def.asset_layer.asset_graph.get_check_spec(spec).description
+    assert described.endswith(
+        "Skipped where the audit constraints is not applicable, as the report explains."
+    )
 
 
 def test_a_detection_limit_that_was_not_measured_is_no_failed_check_of_a_refusal(
@@ -155,6 +160,7 @@ def test_a_refused_table_is_an_outcome_and_no_error(
         e.user_message for e in instance.all_logs(result.run_id) if "release: release" in e.user_message
     ]
     assert "Fail: " in logged
+    assert "the verdict is fail, held by no-copies" in logged
     assert "/report.html" in logged
     [verdict] = [c for c in result.get_asset_check_evaluations() if c.check_name == "_verdict"]
     assert verdict.description.startswith("Fail: ")

@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from synth_audit import api
+from synth_audit.cli.terminal import show_evidence
 from synth_audit.errors import DataError
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.warnings import PREDICTABLE
@@ -111,7 +112,7 @@ def test_a_salt_of_a_training_table_that_others_can_read_is_refused(plan, tmp_pa
 
 
 @pytest.mark.parametrize("second", ["a", pytest.param("b", marks=pytest.mark.slow)])
-def test_a_second_audit_under_other_settings_is_listed(plan, second, tmp_path, write_suite):
+def test_a_second_audit_under_other_settings_is_listed(plan, second, tmp_path, write_suite, capsys):
     quick = plan | {"audits": ["exact_match"]}
     before = api.audit(TRAIN, CONTROL, SYNTHETIC, quick, out="a")
     assert before.earlier == ()
@@ -131,6 +132,8 @@ def test_a_second_audit_under_other_settings_is_listed(plan, second, tmp_path, w
         TRAIN, CONTROL, "same.parquet", quick | {"suppression": 12, "name": "table"}, out=second
     )
     assert len(gated.earlier) == 2, "other gates are other settings too"
+    show_evidence(gated, [], as_json=False)
+    assert capsys.readouterr().out.count(" audited ") == 1, "the terminal has one line on earlier audits"
 
 
 def test_without_a_salt_evidence_and_report_say_that_draws_can_be_predicted(plan):

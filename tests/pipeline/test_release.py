@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from refusals import refusal
 
-from synth_audit.errors import DataError, PlanError, ReleaseRefused
+from synth_audit.errors import DataError, EvidenceInsufficient, PlanError, ReleaseRefused
 from synth_audit.findings.verdict import Result, TableCheck
 from synth_audit.pipeline import stages as pipeline
 from synth_audit.pipeline.release import refuse_unless_allowed, release
@@ -140,8 +140,9 @@ def test_only_a_pass_may_leave(case, make_gate, verdict):
         assert fingerprint(released(case)) == evidence.tables["synthetic"].sha256
         return
     assert f"the verdict is {verdict}" in refused(case, evidence=evidence)
-    with pytest.raises(ReleaseRefused, match=f"the verdict is {verdict}"):
+    with pytest.raises(ReleaseRefused, match=f"the verdict is {verdict}, held by marginals") as caught:
         release(case.plan, case.workspace, case.synthetic)
+    assert (caught.type is EvidenceInsufficient) is (verdict is Result.INSUFFICIENT)
     assert not (case.folder / "out-of-the-house").exists()
 
 

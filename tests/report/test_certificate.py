@@ -349,11 +349,17 @@ def test_a_refusal_says_what_to_do_next_and_asks_for_no_signature(build: ModuleT
 
 def test_without_a_declared_identifier_the_report_says_so(build: ModuleType) -> None:
     evidence = build.passing()
+    ids = build.gate("ids", "No identifier", measurement="exact_match.identifier_reuse", value=0, maximum=0)
     plain = tuple(replace(c, roles=("feature",)) for c in evidence.columns)
     for columns in (plain, (replace(plain[0], roles=("identifier",)), *plain[1:])):
-        known = replace(evidence, columns=columns).sealed()
+        gates = build.report_of((*build.gates(), ids))
+        known = replace(evidence, columns=columns, gates=gates).sealed()
         for page in (render(known), render_certificate(known)):
-            assert ("the plan declares no column as one" in page) == (columns is plain)
+            assert ("plan declares no identifier" in page) == (columns is plain)
+        assert ("Of 5 deciding gates, 4 passed, 1 had nothing to search" in render(known)) == (
+            columns is plain
+        )
+        assert gates_of(known)[-1].sign.kind == ("advice" if columns is plain else "pass")
 
 
 def test_all_deciding_gates_that_are_counted_are_in_the_annex(build: ModuleType) -> None:
@@ -403,7 +409,12 @@ def test_a_share_of_one_subgroup_is_not_counted_over_all_of_train(build: ModuleT
     assert risk.share is not None
     of_one = replace(risk.share, unit="share of a subgroup")
     row = replace(risk, share=of_one)
-    assert row.people == "of those in one subgroup"
+    assert row.people == "of the people in one category"
+    of_sex = replace(of_one, id=replace(of_one.id, column="sex"), n_achieved=232)
+    least = replace(of_one, interval=None)
+    audit = replace(build.singling_out(), measurements=(of_sex,))
+    row = replace(row, share=least, evidence=build.judged(audit))
+    assert row.people == "at least 1.23\u00a0% of 232 people in one category of column sex"
 
 
 def test_what_failed_is_shown_and_not_a_number_that_passed(build: ModuleType) -> None:
@@ -578,9 +589,7 @@ def test_it_says_how_the_control_set_came_about(build: ModuleType) -> None:
     def said(**plan: object) -> str:
         return certificate_view(replace(evidence, plan=plan).sealed())["subject"]
 
-    assert said(name="t").endswith(
-        "assumes that chance alone chose the control set. The plan does not state it."
-    )
+    assert "Every comparison with control assumes that chance alone chose the control set" in said(name="t")
     by_chance = said(name="t", split={"made_elsewhere": "random"}, review={"owner": "registry"})
     assert by_chance.endswith("Chance alone chose the control set, as stated by: registry.")
     assert "control set" not in said(name="t", source={"path": "t.csv"})

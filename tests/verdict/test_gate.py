@@ -119,7 +119,8 @@ def test_a_limit_that_was_not_measured_is_left_out_beside_a_fail_alone():
 def test_what_could_not_be_seen_says_how_many_people_would_do():
     large = replace(measured(0.1, name="copies.least"), n_requested=500, n_achieved=150)
     found = verdict_of(outcome(large), suite=suite_of(unseen()))[1]["unseen"]
-    assert "About 600 control people instead of 150" in found.explanation
+    assert "Estimate: about 600 control people instead of 150" in found.advice
+    assert "if the limit falls with the square root" in found.advice
     assert found.n_needed == 600
     never = replace(large, value=1.0)
     assert verdict_of(outcome(never), suite=suite_of(unseen()))[1]["unseen"].n_needed is None
@@ -182,7 +183,7 @@ def test_no_hope_is_held_out_once_a_deciding_gate_has_failed(severity):
     verdict, results = verdict_of(outcome(undecided, failed), suite=suite)
     found, lost = results["copies"], severity == "critical"
     assert (verdict is Result.FAIL) is lost
-    assert ("would probably decide it" in found.explanation) is not lost
+    assert ("would decide it if the value stays" in found.explanation) is not lost
     assert ("Repeat the audit" in found.advice) is not lost
     assert ("Another gate has failed" in found.advice) is lost
     assert found.n_needed is not None
@@ -542,4 +543,4 @@ def test_columns_for_which_the_audit_proves_it_are_named_where_the_gate_does_not
     for value, named in ((0.9, True), (0.0, False)):
         found = outcome(measured(value, value - 0.001, value + 0.001), *of_columns)
         result = judge(SUITE, [found], HELD).results[-1]
-        assert ("proves it alone: age, wage." in result.explanation) is named
+        assert ("beyond chance on each of these columns by itself: age, wage." in result.explanation) is named

@@ -98,7 +98,7 @@ def test_attempts_that_would_decide():
     # The side towards the limit is 0.03 wide, the limit 0.01 away: nine times the attempts.
     found = decide(AT_MOST, [row(0.01, -0.01, 0.04)])
     assert found.n_needed in (3600, 3601)
-    assert f"About {found.n_needed:,} attempts" in found.outlook
+    assert f"Estimate: about {found.n_needed:,} attempts" in found.outlook
     assert "be a pass" in found.outlook
     assert "be a fail" in decide(AT_MOST, [row(0.03, 0.0, 0.04)]).outlook
     at_limit = decide(AT_MOST, [row(0.02, 0.0, 0.04)])
@@ -295,4 +295,4 @@ def test_a_share_and_its_limit_are_told_in_percent():
     assert found.explanation.startswith(
         "The 95 % interval, from 0.4 % to 3.1 %, reaches beyond the limit 2 %"
     )
-    assert "The value 1.5 %" in found.outlook
+    assert "if the value stays 1.5 %" in found.outlook

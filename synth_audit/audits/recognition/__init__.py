@@ -60,11 +60,11 @@ FOUND = measurement.Quantity(
 )
 FOUND_IN_SUBGROUP = measurement.Quantity(
     "found_in_subgroup",
-    "People of one subgroup surely recognised where a leak was found",
+    "People of one category surely recognised where a leak was found",
     unit=measurement.OF_SUBGROUP,
     help=(
         "Lower bound of the excess in the category where it is largest, corrected for the number of "
-        "categories, where a leak was found; otherwise 0."
+        "categories, where a leak was found; otherwise 0. Once more for the column of that category."
     ),
     proportional=False,
 )
@@ -199,11 +199,13 @@ class Recognition:
         }
         by = _relied_on(found, draws)
         none = measurement.Interval(0.0, 0.0, interval.level, "permutation test")
+        worst, column, n = worst_category(found, sides, subject) if leak else (0.0, "", 0)
         measurements = (
             FOUND.at(found.excess, interval=interval, **counts)
             if leak
             else FOUND.at(0.0, interval=none, **counts),
-            FOUND_IN_SUBGROUP.at(max(0.0, worst_category(found, sides, subject)) if leak else 0.0),
+            FOUND_IN_SUBGROUP.at(max(0.0, worst)),
+            *([FOUND_IN_SUBGROUP.at(worst, column=column, n=n)] if worst > 0 else []),
             *_limits(limits, self.max_people, n_planted),
             *([_nearness(nearer, subject.level)] if nearer else []),
             EXCESS.at(
@@ -256,15 +258,20 @@ def _limits(found: Sequence[DetectionLimit], asked: int, n: int) -> list[measure
     return largest + [LIMIT.at(limit, setting=name) for name, limit in share.items()]
 
 
-def worst_category(found: Recognised, sides: Sides, subject: Subject) -> float:
+def worst_category(found: Recognised, sides: Sides, subject: Subject) -> tuple[float, str, int]:
     """Largest lower bound of the excess within a category of a column, corrected for their number.
 
-    Categories with fewer than :data:`FEWEST` training or :data:`FEW` control people are left out; -1 where
-    none is left.
+    Categories with fewer than :data:`FEWEST` training or :data:`FEW` control people are left out.
+
+    Returns:
+        The bound, the column, and how many training people of the category were examined, 0 where those are
+        suppressed. ``(-1, "", 0)`` where no category is left.
     """
-    people = [p for column in nominal(subject.features) for p in _categories(column, sides, subject)]
-    level = corrected_level(1 - 2 * FAMILY, max(1, len(people)))
-    return max((found.interval(level, among=p).low for p in people), default=-1.0)
+    every = [(c.name, p) for c in nominal(subject.features) for p in _categories(c, sides, subject)]
+    level = corrected_level(1 - 2 * FAMILY, max(1, len(every)))
+    bounds = ((found.interval(level, among=p).low, name, int((p & sides.member).sum())) for name, p in every)
+    worst, column, n = max(bounds, default=(-1.0, "", 0))
+    return worst, column, n if n >= subject.suppression else 0
 
 
 def _categories(column: Column, sides: Sides, subject: Subject) -> Iterator[Bools]:

@@ -244,6 +244,8 @@ def test_a_leak_within_one_category_is_told_of_that_category(subject_of):
     findings = run(subject_of(train, control, release))
     of = {m.id.quantity: m for m in findings.measurements}
     assert of["found_in_subgroup"].value > of["found"].value > 0.05
+    worst = of["found_in_subgroup"]
+    assert (worst.id.column, worst.n_achieved) == ("d", (train["d"] == "p").sum())
 
 
 def test_planted_numbers_have_the_digits_of_the_release(pool):

@@ -397,8 +397,8 @@ class OneRun:
         guarantee, rng = subject.guarantee, context.rng
         if subject.random_split is None:
             raise NotApplicable(
-                "a proof must not assume that chance alone divided train and control. Where it did, "
-                "state so in the plan (`split: {made_elsewhere: random}`)"
+                "it holds only where chance alone divided train and control, which the plan does not state. "
+                "If it did, write `split: {made_elsewhere: random}`"
             )
         key = public_key(as_int_seed(rng), "one run")
         single = guarantee is not None and not guarantee.covers_entities
