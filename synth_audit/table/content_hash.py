@@ -175,18 +175,15 @@ def _words(values: npt.NDArray[np.generic]) -> Bytes:
 
 
 def _text_bytes(values: pa.ChunkedArray) -> Bytes:
-    """Digest each distinct value once, as text unless it is bytes: 32 bytes a row."""
-    if is_text(values.type):
+    """Digest each distinct text once: 32 bytes a row. Days are written out when they are told apart."""
+    days = pa.types.is_date(values.type)
+    if not (days or is_binary(values.type)):
         values = values.cast(pa.large_string())
     encoded = values.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
-    distinct = encoded.dictionary
-    if not (is_text(values.type) or is_binary(values.type)):
-        distinct = distinct.cast(pa.string())
-    digests = [
-        hashlib.sha256(value).digest() for value in distinct.cast(pa.large_binary()).drop_null().to_pylist()
-    ]
+    distinct = encoded.dictionary.cast(pa.large_string()) if days else encoded.dictionary
+    digests = [hashlib.sha256(value).digest() for value in distinct.cast(pa.large_binary()).to_pylist()]
     lookup = np.frombuffer(b"".join(digests) or bytes(32), dtype=np.uint8).reshape(-1, 32)
     codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
     rows: Bytes = lookup[codes]

@@ -52,6 +52,16 @@ def test_a_known_table_keeps_its_hash():
     assert fingerprint(DATA) == expected
 
 
+@pytest.mark.skipif(not hasattr(pa, "decimal32"), reason="this Arrow has no such type")
+def test_decimals_of_few_bits_are_decimals():
+    values = [Decimal("1.50"), None, Decimal("2.25")]
+    found = [
+        row_digests(pa.table({"x": pa.array(values, kind)})).tobytes()
+        for kind in (pa.decimal32(7, 2), pa.decimal128(7, 2))
+    ]
+    assert found[0] == found[1]
+
+
 def test_columns_belong_to_their_names_and_rows_stay_together():
     assert of(a=[1, 2], b=[3, 4]) != of(a=[3, 4], b=[1, 2])
     assert of(a=[1, 2], b=[3, 4]) != of(a=[1, 2], b=[4, 3])
