@@ -3,7 +3,8 @@
 Each size is a run of its own from the command line, on rows of 20 mixed columns that are drawn here: a key,
 eight numbers of one latent factor, four counts, five columns of 3 to 200 labels, a flag and a date. A fifth
 of the rows is set aside as control; the candidate is as large as train and made of new rows. Memory is the
-proportional set size of the whole process tree: pages that processes share are counted once.
+proportional set size of the whole process tree: pages that processes share are counted once. Where nothing is
+audited (``--split``), it is told without pages of mapped files as well, which the system takes back at need.
 
 Whatever was measured stays in ``runs.jsonl`` of ``--out`` and is not measured again, so that a long study may
 be interrupted. ``--each`` runs every audit alone with its known-answer check, on files that stay there: the
@@ -23,9 +24,10 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -43,6 +45,36 @@ columns:
 split: {control: 0.2}
 generator: {external: {source: candidate.parquet}}
 """
+
+
+Memory: TypeAlias = npt.NDArray[np.float64]
+"""What a process tree has in memory: in all, and without pages of mapped files; shape (2,)."""
+
+AROUND = """
+from pathlib import Path
+from synth_audit.files import scratch_in
+from synth_audit.inputs import as_plan
+from synth_audit.pipeline import making, stages
+from synth_audit.sources.parquet import Parquet
+from synth_audit.store.workspace import Workspace
+from synth_audit.table.content_hash import canonical, fingerprint
+from synth_audit.verdict.suite import load_suite
+from synth_audit.verdict.table_checks import check_table
+
+plan, workspace = as_plan("plan.yaml"), Workspace(Path("split")).prepare()
+record = stages.split_table(plan, workspace)
+if RELEASE:
+    folder = workspace.restricted / "scratch"
+    folder.mkdir(exist_ok=True)
+    with scratch_in(folder):
+        candidate = making.real_tables(plan, workspace, folder)[0].released_only()
+        check_table(load_suite(plan.gates, plan.base), candidate)
+        fingerprint(candidate.data)
+        leaving = canonical(candidate.data, {c.name: c.storage for c in record.columns}, b"key")
+        fingerprint(leaving)
+        Parquet(path="release.parquet").write(leaving, Path())
+"""
+"""Everything around the audits of a run, with train in the place of a candidate."""
 
 
 class Run(NamedTuple):
@@ -92,23 +124,25 @@ def write(path: Path, n: int, seed: int, *, released: bool = False) -> None:
     writer.close()
 
 
-def resident(pid: int) -> int:
+def resident(pid: int) -> Memory:
     """KiB of a process and all below it; pages that several of them map are shared out among them."""
     try:
-        parts = Path(f"/proc/{pid}/smaps_rollup").read_text().partition("\nPss:")[2].split()
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
-        return 0  # ended in the meantime
-    return int(parts[0]) * bool(parts) + sum(resident(int(child)) for child in below) if parts else 0
+        return np.zeros(2)  # ended in the meantime
+    sizes = {name: int(size.split()[0]) for name, _, size in (x.partition(":") for x in lines[1:])}
+    own = np.array([sizes.get("Pss", 0), sizes.get("Pss_Anon", 0)], dtype=np.float64)
+    return own + sum((resident(int(child)) for child in below), np.zeros(2))
 
 
-def measured(command: Sequence[str], folder: Path) -> tuple[int, float, float, float]:
-    """Exit code, seconds, processors' seconds and peak GiB of a command that runs in a folder."""
-    start, spent, peak = time.perf_counter(), processors(), 0
+def measured(command: Sequence[str], folder: Path) -> tuple[int, float, float, Memory]:
+    """Exit code, seconds, processors' seconds and peaks in GiB of a command that runs in a folder."""
+    start, spent, peak = time.perf_counter(), processors(), np.zeros(2)
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while process.poll() is None:
-        peak = max(peak, resident(process.pid))
-        time.sleep(0.5)
+        peak = np.maximum(peak, resident(process.pid))
+        time.sleep(0.1)
     code = process.wait()
     return code, time.perf_counter() - start, processors() - spent, peak / 2**20
 
@@ -130,11 +164,11 @@ def run(n: int, workers: int, folder: Path, audit: str = "") -> Run:
         write(folder / "candidate.parquet", round(0.8 * n), seed=2, released=True)
         (folder / "plan.yaml").write_text(PLAN)
         command += ["run", "plan.yaml"]
-    code, seconds, cpu, peak = measured([*command, "--out", str(out), "--workers", str(workers)], folder)
+    code, seconds, cpu, (peak, _) = measured([*command, "--out", str(out), "--workers", str(workers)], folder)
     timings = json.loads(Workspace(out).newest.evidence.read_text())["timings"]
     shutil.rmtree(out)
     longest = dict(sorted(timings.items(), key=lambda item: -item[1])[:6])
-    return Run(n, audit, code, round(seconds, 1), round(cpu, 1), round(peak, 2), longest)
+    return Run(n, audit, code, round(seconds, 1), round(cpu, 1), round(float(peak), 2), longest)
 
 
 def write_part(folder: Path, name: str, n: int) -> Path:
@@ -155,20 +189,16 @@ def kept_runs(path: Path) -> dict[tuple[int, str], Run]:
     return {(r.rows, r.audit): r for r in runs}
 
 
-def split_only(n: int, folder: Path) -> tuple[float, float]:
-    """Seconds and peak GiB of pulling, hashing and splitting ``n`` rows alone."""
+def around(n: int, folder: Path, *, release: bool) -> str:
+    """The line of pulling, hashing and splitting ``n`` rows, and of checking and releasing them."""
     write(folder / "source.parquet", n, seed=1)
     (folder / "plan.yaml").write_text(PLAN)
-    code = (
-        "from pathlib import Path; from synth_audit.inputs import as_plan;"
-        "from synth_audit.pipeline import stages;"
-        "from synth_audit.store.workspace import Workspace;"
-        "stages.split_table(as_plan('plan.yaml'), Workspace(Path('split')).prepare())"
-    )
-    _, seconds, _, peak = measured([sys.executable, "-c", code], folder)
-    assert (folder / "split" / "restricted" / "control.parquet").exists()
+    code = AROUND.replace("RELEASE", str(release))
+    failed, seconds, cpu, (peak, held) = measured([sys.executable, "-c", code], folder)
+    assert not failed
     shutil.rmtree(folder / "split")
-    return seconds, peak
+    what = "split, contract and release" if release else "split"
+    return f"| {n:,} | {what} | {seconds:.1f} | {cpu:.1f} | {peak:.3f} | {held:.3f} |"
 
 
 def drawn(runs: Sequence[Run]) -> str:
@@ -208,6 +238,7 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="rows, control among them")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--split", action="store_true", help="pull, hash and split alone")
+    parser.add_argument("--release", action="store_true", help="with --split: the contract and a release too")
     parser.add_argument("--each", action="store_true", help="every audit in a run of its own")
     parser.add_argument("--audits", nargs="+", help="with --each: these instead of all default ones")
     parser.add_argument("--out", type=Path, help="folder for scale.svg, scale.md and what was measured")
@@ -217,9 +248,9 @@ def main() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         folder = folder.resolve()
         if options.split:
+            print("| rows | steps | seconds | CPU s | peak GiB | held GiB |\n|---:|---|---:|---:|---:|---:|")
             for n in options.sizes:
-                seconds, peak = split_only(n, folder)
-                print(f"| {n:,} | {seconds:.1f} | {peak:.2f} | pull, hash and split |", flush=True)
+                print(around(n, folder, release=options.release), flush=True)
             return
         audits = (options.audits or registry.default_audits()) if options.each else [""]
         runs = [one(n, audit, options.workers, folder) for n in options.sizes for audit in audits]

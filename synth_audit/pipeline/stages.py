@@ -289,7 +289,7 @@ def examine(
     nullable = {n for n, c in plan.columns.items() if c.nullable and "nullable" in c.model_fields_set}
     withheld = nullable | set(subject.coarsening.rules)
     with temporary_folder(context.scratch) as folder:
-        ordered = subject.synthetic.in_content_order().laid_out(Path(folder))
+        ordered = subject.synthetic.in_content_order(Path(folder))
         seed = seed_of_draws(ordered.fingerprint, draws)
         context = replace(context, seed=seed, deadline=context.deadline.again(), cache=cache)
         examined = replace(subject, synthetic=ordered)

@@ -4,17 +4,18 @@ import os
 import re
 import secrets
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from synth_audit.arrays import Positions
 from synth_audit.errors import DataError
 from synth_audit.files import scratch, temporary_folder
 
@@ -26,6 +27,12 @@ _WHOLE_SINGLES = 2.0**24
 
 MOST_HELD = 2**23
 """Bytes of rows that are held in memory rather than put into a file."""
+
+_RUN = 2**16
+"""Rows that are sorted at a time."""
+
+_ROW_GROUP = 2**20
+"""Rows of a row group of Parquet as Arrow writes it."""
 
 Key = tuple[Any, ...]
 """Where the values of a column lie in memory: equal keys of two columns at one time mean equal columns."""
@@ -234,7 +241,8 @@ def write_arrow(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
         OSError: the file is there already, or cannot be written.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "wb") as file, pa.ipc.new_file(file, schema) as written:
+    # A stream, since labels of codes may differ by batch, which the format of a file does not allow.
+    with open(descriptor, "wb") as file, pa.ipc.new_stream(file, schema) as written:
         for batch in batches:
             written.write_batch(batch)
 
@@ -246,18 +254,19 @@ def mapped(path: Path) -> pa.Table:
         OSError: the file is not there.
     """
     with pa.memory_map(str(path)) as file:
-        return pa.ipc.open_file(file).read_all()
+        return pa.ipc.open_stream(file).read_all()
 
 
-def kept(batches: Iterator[pa.RecordBatch], folder: Path | None) -> PlacedRows:
+def kept(batches: Iterator[pa.RecordBatch], folder: Path | None, most: int | None = None) -> PlacedRows:
     """Rows in a mapped file of a private folder, floats as :func:`regular_floats` has them.
 
-    Few rows, and those with columns of codes, whose labels may differ by batch, are held in memory.
+    Few rows are held in memory.
 
     Args:
         batches: at least one.
         folder: deleted by its owner; while the file is there, processes of this machine map it too. None: the
             file is deleted at once, and goes when the table does; without :func:`scratch` it is none at all.
+        most: bytes that are held in memory; :data:`MOST_HELD` if left out.
 
     Raises:
         DataError: the file cannot be written.
@@ -267,8 +276,7 @@ def kept(batches: Iterator[pa.RecordBatch], folder: Path | None) -> PlacedRows:
     for batch in batches:
         held.append(batch)
         size += batch.get_total_buffer_size()  # `nbytes` knows views of text from Arrow 24 on alone
-        coded = any(map(pa.types.is_dictionary, batch.schema.types))
-        if size > MOST_HELD and not coded and (folder or scratch()):
+        if size > (MOST_HELD if most is None else most) and (folder or scratch()):
             break
     else:
         return PlacedRows(pa.Table.from_batches(held))
@@ -315,6 +323,61 @@ def _regular(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         for c in batch.columns
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+@dataclass(frozen=True, eq=False)
+class SortedRuns:
+    """Rows that are being put into another order by an external merge sort.
+
+    Attributes:
+        data: runs of 65,536 rows, of which each is in that order, in scratch where they are many.
+        ranks: place of each of these rows in the order, shape (n,).
+    """
+
+    data: pa.Table
+    ranks: Positions
+
+    @classmethod
+    def of(
+        cls, data: pa.Table, order: Positions, read: Callable[[pa.Table], pa.Table] = lambda part: part
+    ) -> Self:
+        """Sort the runs.
+
+        Args:
+            order: positions of the rows in the order that they shall have. read: applied to each run before.
+        """
+        ranks = np.empty_like(order)
+        ranks[order] = np.arange(len(order))
+
+        def runs() -> Iterator[pa.RecordBatch]:
+            for start in range(0, len(ranks), _RUN):
+                own = ranks[start : start + _RUN]
+                part = read(data.slice(start, _RUN)).combine_chunks().take(pa.array(np.argsort(own)))
+                own.sort()
+                yield from part.combine_chunks().to_batches()
+
+        return cls(kept(runs(), None).data, ranks)
+
+    def batches(self, names: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
+        """Some columns of the rows in their order, ``size`` at a time."""
+        rows, starts = self.data.select(names), range(0, len(self.ranks), _RUN)
+        for first in range(0, len(self.ranks), size):
+            wanted = (first, first + size)
+            parts = [s + np.searchsorted(self.ranks[s : s + _RUN], wanted) for s in starts]
+            places = np.concatenate([self.ranks[low:high] for low, high in parts]) - first
+            order = np.empty_like(places)
+            order[places] = np.arange(len(places))
+            part = pa.concat_tables([rows.slice(low, high - low) for low, high in parts])
+            yield from part.combine_chunks().take(pa.array(order)).combine_chunks().to_batches()
+
+    def table(self) -> pa.Table:
+        """All rows in their order, each column in a file of its own.
+
+        Chunks are as long as row groups of Parquet, so that its bytes are those of a table in one chunk.
+        """
+        most = MOST_HELD // max(1, self.data.num_columns)
+        names = self.data.column_names
+        return pa.table({n: kept(self.batches([n], _ROW_GROUP), None, most).data.column(n) for n in names})
 
 
 def _chunk_key(chunk: pa.Array) -> Key:

@@ -1,8 +1,12 @@
-"""The content hash of a table: independent of row and column order, aware of types and missing values."""
+"""The content hash of a table: independent of row and column order, aware of types and missing values.
+
+Digests of rows are sorted, which holds 32 bytes a row: a sum of them that holds none (a lattice hash such as
+LtHash) takes 2.6 to 3 times as long.
+"""
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +15,15 @@ import pyarrow.compute as pc
 
 from synth_audit.errors import DataError
 from synth_audit.hashing import KeyedHash
-from synth_audit.table.arrow import decoded, is_binary, is_text, nan_as_missing, regular_floats, value_type
+from synth_audit.table.arrow import (
+    SortedRuns,
+    decoded,
+    is_binary,
+    is_text,
+    nan_as_missing,
+    regular_floats,
+    value_type,
+)
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -20,6 +32,8 @@ DIGEST = 32
 
 _BATCH = 2**16
 """Rows whose bytes are held at a time."""
+
+_EMPTY = hashlib.sha256()
 
 _UNITS = ("s", "ms", "us", "ns")
 
@@ -49,17 +63,19 @@ def fingerprint_of(batches: Iterable[pa.Table]) -> str:
     Args:
         batches: at least one.
     """
-    parts = [(batch.schema, batch.num_rows, row_digests(batch)) for batch in batches]
-    return content_hash(
-        parts[0][0], sum(n for _, n, _ in parts), np.concatenate([digests for *_, digests in parts])
-    )
+    digests, n_rows = bytearray(), 0  # which grows in place
+    for batch in batches:
+        digests += row_digests(batch).data
+        n_rows += batch.num_rows
+    return content_hash(batch.schema, n_rows, np.frombuffer(digests, np.uint8).reshape(-1, DIGEST))
 
 
 def content_hash(schema: pa.Schema, n_rows: int, digests: Bytes) -> str:
-    """The fingerprint of a table from the digests of its rows, in whatever order these are."""
+    """The fingerprint of a table from the digests of its rows in any order, which are sorted in place."""
     header = "\x1e".join(f"{name}\x1f{_type_name(schema.field(name).type)}" for name in sorted(schema.names))
     total = hashlib.sha256(f"{n_rows}\x1d{header}\x1d".encode())
-    total.update(np.sort(_as_texts(digests)).tobytes())
+    _as_texts(digests).sort()
+    total.update(digests.data)
     return total.hexdigest()
 
 
@@ -72,8 +88,11 @@ def _as_texts(digests: Bytes) -> npt.NDArray[np.bytes_]:
     return digests.view(f"S{DIGEST}").ravel()
 
 
-def row_digests(data: pa.Table) -> Bytes:
+def row_digests(data: pa.Table, into: Bytes | None = None) -> Bytes:
     """SHA-256 of each row's values, in the order of the rows, the same for what counts as equal.
+
+    Args:
+        into: array to be filled.
 
     Returns:
         Shape (n, 32); (0, 32) for a table without columns.
@@ -82,14 +101,21 @@ def row_digests(data: pa.Table) -> Bytes:
         DataError: a column has no content hash.
     """
     names = sorted(data.column_names)
-    found = np.empty((data.num_rows if names else 0, DIGEST), dtype=np.uint8)
+    found = np.empty((data.num_rows if names else 0, DIGEST), dtype=np.uint8) if into is None else into
     for start in range(0, len(found), _BATCH):
         part = data.slice(start, _BATCH)
-        rows = np.hstack([_canonical(n, part.column(n)) for n in names])
-        width, held = rows.shape[1], rows.tobytes()
-        every = [hashlib.sha256(held[i : i + width]).digest() for i in range(0, len(held), width)]
-        found[start : start + len(every)] = np.frombuffer(b"".join(every), np.uint8).reshape(-1, DIGEST)
+        rows = np.hstack([x for n in names for x in _canonical(n, part.column(n))])
+        width, held, every = rows.shape[1], rows.tobytes(), []
+        for i in range(0, len(held), width):
+            state = _EMPTY.copy()  # in half the time that it takes to make one
+            state.update(held[i : i + width])
+            every.append(state.digest())
+        found[start : start + _BATCH] = _as_bytes(every)
     return found
+
+
+def _as_bytes(digests: Sequence[bytes]) -> Bytes:
+    return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, DIGEST)
 
 
 def _type_name(kind: pa.DataType) -> str:
@@ -105,8 +131,8 @@ def _type_name(kind: pa.DataType) -> str:
     return str(kind)
 
 
-def _canonical(name: str, values: pa.ChunkedArray) -> Bytes:
-    """Canonical bytes of a column, shape (n, width): a missing flag, then the value.
+def _canonical(name: str, values: pa.ChunkedArray) -> tuple[Bytes, Bytes]:
+    """Canonical bytes of a column: a missing flag, shape (n, 1), and the value, shape (n, width).
 
     Raises:
         DataError: it has none; the error names the column and shows none of its values.
@@ -115,7 +141,7 @@ def _canonical(name: str, values: pa.ChunkedArray) -> Bytes:
     try:
         values = nan_as_missing(decoded(values))
         missing = np.asarray(pc.is_null(values).to_numpy(), dtype=np.uint8)[:, None]
-        return np.hstack([missing, _value_bytes(values) * (1 - missing)])
+        return missing, _value_bytes(values) * (1 - missing)
     except pa.ArrowException:
         pass  # so that the error below has no context
     raise DataError(
@@ -141,7 +167,7 @@ def _value_bytes(values: pa.ChunkedArray) -> Bytes:
         return np.hstack(list(parts))
     if pa.types.is_time(kind):
         return _words(values.cast(pa.time64("ns")).cast(pa.int64()).fill_null(0).to_numpy())
-    return _text_bytes(values if is_text(kind) or is_binary(kind) else values.cast(pa.string()))
+    return _text_bytes(values)
 
 
 def _words(values: npt.NDArray[np.generic]) -> Bytes:
@@ -149,13 +175,15 @@ def _words(values: npt.NDArray[np.generic]) -> Bytes:
 
 
 def _text_bytes(values: pa.ChunkedArray) -> Bytes:
-    """Digest each distinct text once: 32 bytes a row."""
-    plain = pa.large_binary() if is_binary(values.type) else pa.large_string()
-    encoded = values.cast(plain).combine_chunks().dictionary_encode()
+    """Digest each distinct text once: 32 bytes a row. Days are written out when they are told apart."""
+    days = pa.types.is_date(values.type)
+    if not (days or is_binary(values.type)):
+        values = values.cast(pa.large_string())
+    encoded = values.combine_chunks().dictionary_encode()
     if isinstance(encoded, pa.ChunkedArray):
         encoded = encoded.unify_dictionaries().combine_chunks()
-    distinct = encoded.dictionary.cast(pa.large_binary()).to_pylist()
-    digests = [hashlib.sha256(value).digest() for value in distinct]
+    distinct = encoded.dictionary.cast(pa.large_string()) if days else encoded.dictionary
+    digests = [hashlib.sha256(value).digest() for value in distinct.cast(pa.large_binary()).to_pylist()]
     lookup = np.frombuffer(b"".join(digests) or bytes(32), dtype=np.uint8).reshape(-1, 32)
     codes = encoded.indices.fill_null(0).to_numpy(zero_copy_only=False)
     rows: Bytes = lookup[codes]
@@ -178,15 +206,18 @@ def canonical(data: pa.Table, storage: Mapping[str, str], key: bytes) -> pa.Tabl
     """
     names = [n for n in storage if n in data.column_names]
     names += sorted(set(data.column_names) - set(names))
-    keyed, digests = KeyedHash(key), row_digests(data).tobytes()
-    places = bytearray()  # a join would hold each hash as an object of its own
-    for start in range(0, len(digests), DIGEST):
-        places += keyed(digests[start : start + DIGEST])
-    order = pa.array(np.argsort(np.frombuffer(places, dtype=f"S{DIGEST}"), kind="stable"))
-    # Taken into new arrays, which leave behind what lay under nulls, and how the rows were cut into chunks;
-    # one column at a time, so that memory holds the table once.
-    plain = ((n, _plain(data.column(n), storage.get(n, "")).combine_chunks()) for n in names)
-    return pa.table({n: pa.chunked_array([values]).take(order) for n, values in plain})
+    keyed, digests = KeyedHash(key), row_digests(data)
+    for start in range(0, len(digests), _BATCH):
+        part = digests[start : start + _BATCH]
+        part[:] = _as_bytes([keyed(row.tobytes()) for row in part])
+    order = content_order(digests)
+    del digests
+    stored = {n: storage.get(n, "") for n in names}
+    # All values of a column decide on its unit, those of a batch do not.
+    stored |= {n: str(_plain(data.column(n), stored[n]).type) for n in names if _is_timed(data.column(n))}
+    # Taken into new arrays, which leave behind what lay under nulls, and how the rows were cut into chunks.
+    runs = SortedRuns.of(data, order, lambda part: pa.table({n: _plain(part[n], stored[n]) for n in names}))
+    return runs.table()
 
 
 def _plain(values: pa.ChunkedArray, stored: str) -> pa.ChunkedArray:
@@ -200,9 +231,12 @@ def _plain(values: pa.ChunkedArray, stored: str) -> pa.ChunkedArray:
     if pa.types.is_date(kind):
         whole = values.cast(pa.date32(), safe=False)
         return whole.cast(pa.date64()) if stored.startswith("date64") else whole
-    if pa.types.is_time(kind) or pa.types.is_timestamp(kind):
-        return _timed(values, stored)
-    return values
+    return _timed(values, stored) if _is_timed(values) else values
+
+
+def _is_timed(values: pa.ChunkedArray) -> bool:
+    kind = value_type(values.type)
+    return bool(pa.types.is_time(kind) or pa.types.is_timestamp(kind))
 
 
 def _timed(values: pa.ChunkedArray, stored: str) -> pa.ChunkedArray:

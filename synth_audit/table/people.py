@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from synth_audit.arrays import Bools, Codes32, Counts, Floats, Integers
 from synth_audit.errors import DataError
@@ -52,6 +53,9 @@ _SCALE = 2**64
 """Values of a hash of 64 bits, of which a share is set aside."""
 
 _BY_KEY, _BY_ROW, _AGAIN = frame("entity"), frame("row"), frame("again")
+
+_TEXT = frame("")[:1]
+"""Tag of a text in its frame."""
 
 _BYTES = 32
 """Of a SHA-256."""
@@ -250,9 +254,9 @@ def set_aside(table: Table, control: float, key: bytes, *, apart: bool = False) 
 
 def in_control(entities: Sequence[bytes], control: float, key: bytes) -> Bools:
     """True where an entity is set aside, shape (n,)."""
-    limit, keyed = int(control * _SCALE), KeyedHash(key)
-    side = {entity: int.from_bytes(keyed(entity)[:8], "big") < limit for entity in set(entities)}
-    return np.fromiter((side[e] for e in entities), dtype=bool, count=len(entities))
+    limit, keyed = int(control * _SCALE).to_bytes(8, "big"), KeyedHash(key)
+    side = {entity: keyed(entity) < limit for entity in set(entities)}
+    return np.fromiter(map(side.__getitem__, entities), dtype=bool, count=len(entities))
 
 
 def key_columns(schema: Schema) -> tuple[Column, ...]:
@@ -278,9 +282,9 @@ def entities_of(table: Table) -> list[bytes]:
     """
     keys = key_columns(table.schema)
     if not keys:
-        return list(_labelled(_BY_ROW, table, table.schema.features))
+        return _labelled(_BY_ROW, table, table.schema.features)
     missing = np.all([table.missing(c.name) for c in keys], axis=0)
-    found = list(_labelled(_BY_KEY, table, keys))
+    found = _labelled(_BY_KEY, table, keys)
     keyless = np.flatnonzero(missing)
     for place, row in zip(
         keyless, _labelled(_BY_ROW, table.take(keyless), table.schema.features), strict=True
@@ -313,14 +317,28 @@ def persons(table: Table) -> Integers:
     return np.fromiter(numbers, np.int64, count=table.n_rows)
 
 
-def _labelled(kind: bytes, table: Table, columns: Sequence[Column]) -> Iterator[bytes]:
+def _labelled(kind: bytes, table: Table, columns: Sequence[Column]) -> list[bytes]:
     """For each row its labels in frames, the columns by name; no row shares its bytes with another kind."""
     start = kind + count(len(columns))
-    framed = cache(frame)  # equal labels once
-    parts = [[framed(x) for x in table.labels(name).tolist()] for name in sorted(c.name for c in columns)]
+    parts = [_framed(table.texts(name)) for name in sorted(c.name for c in columns)]
     if not parts:
-        return iter([start] * table.n_rows)
-    return (start + b"".join(row) for row in zip(*parts, strict=True))
+        return [start] * table.n_rows
+    found: list[bytes] = _joined(pa.scalar(start, pa.large_binary()), *parts).to_numpy().tolist()
+    return found
+
+
+def _framed(labels: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Each label as :func:`synth_audit.hashing.frame` has it."""
+    content = labels.cast(pa.large_binary())
+    lengths, which = np.unique(pc.binary_length(content).fill_null(0).to_numpy(), return_inverse=True)
+    heads = pa.array([_TEXT + count(n) for n in lengths.tolist()], pa.large_binary())
+    return _joined(heads.take(pa.array(which)), content).fill_null(frame(None))
+
+
+def _joined(*parts: pa.Scalar | pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:
+    """Bytes one after the other, null where one of them is."""
+    found = pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))
+    return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
 
 
 @dataclass(frozen=True)
@@ -347,23 +365,24 @@ class PeopleSketch:
         Args:
             key: who lacks it cannot tell whose signs they are; sketches of different keys do not compare.
         """
-        keyed, parts, named = KeyedHash(key), list[bytes](), False
+        keyed, held, named = KeyedHash(key), bytearray(), False
         for table in tables:
             named = named or bool(key_columns(table.schema))
-            parts += (b"".join(map(keyed, entities_of(part))) for part in table.parts(BATCH))
-        digests = np.frombuffer(b"".join(parts), np.uint8).reshape(-1, _BYTES)
+            for part in table.parts(BATCH):
+                held += b"".join(map(keyed, entities_of(part)))
+        digests = np.frombuffer(held, np.uint8).reshape(-1, _BYTES)
         earlier = _earlier_equals(digests)
-        if named:  # one person may have several rows
-            digests = digests[earlier == 0]
-        else:
-            again = np.flatnonzero(earlier)
-            others = b"".join(keyed(digests[i].tobytes() + count(int(earlier[i]))) for i in again)
-            digests = digests.copy()
-            digests[again] = np.frombuffer(others, np.uint8).reshape(-1, _BYTES)
+        if not named:
+            for i in np.flatnonzero(earlier):
+                other = keyed(digests[i].tobytes() + count(int(earlier[i])))
+                digests[i] = np.frombuffer(other, np.uint8)
+        counted = (earlier == 0) | (not named)  # where people have keys, one may have several rows
         ones = np.zeros(SIGNS, np.int64)
         for start in range(0, len(digests), BATCH):
-            ones += np.unpackbits(digests[start : start + BATCH], axis=1).sum(axis=0, dtype=np.int64)
-        return cls(len(digests), tuple((2 * ones - len(digests)).tolist()))
+            part = digests[start : start + BATCH][counted[start : start + BATCH]]
+            ones += np.unpackbits(part, axis=1).sum(axis=0, dtype=np.int64)
+        people = int(counted.sum())
+        return cls(people, tuple((2 * ones - people).tolist()))
 
     def differing(self, other: PeopleSketch) -> float:
         """About how many people are in one of the two alone."""
@@ -378,7 +397,8 @@ def _earlier_equals(digests: Bytes) -> Integers:
     """How many digests before each one are equal to it, shape (n,)."""
     heads = np.ascontiguousarray(digests[:, :8]).view(np.uint64).ravel()
     order = np.argsort(heads, kind="stable")
-    _, starts, sizes = np.unique(heads[order], return_index=True, return_counts=True)
+    heads, places, first = heads[order], np.arange(len(heads)), np.ones(len(heads), dtype=bool)
+    first[1:] = heads[1:] != heads[:-1]
     earlier = np.empty(len(heads), np.int64)
-    earlier[order] = np.arange(len(heads)) - np.repeat(starts, sizes)
+    earlier[order] = places - np.maximum.accumulate(places * first)
     return earlier

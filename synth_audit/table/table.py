@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from synth_audit.arrays import Bools, Floats, Labels, Positions
 from synth_audit.errors import DataError
 from synth_audit.table import arrow
-from synth_audit.table.arrow import Place, PlacedRows
-from synth_audit.table.content_hash import content_hash, content_order, fingerprint, row_digests
+from synth_audit.table.arrow import Place, PlacedRows, SortedRuns
+from synth_audit.table.content_hash import DIGEST, content_hash, content_order, fingerprint, row_digests
 from synth_audit.table.schema import Column, Schema, nominal, quantitative, schema_from_plain, schema_to_plain
 from synth_audit.table.storage_types import plain, refuse_inexact, refuse_inexact_labels
 
@@ -148,25 +148,40 @@ class Table:
         positions = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
         return Table(self.schema, self.data.take(pa.array(positions)))
 
-    def in_content_order(self) -> Table:
-        """The same rows in an order that follows from their values alone, whatever order they came in."""
+    def in_content_order(self, folder: Path | None = None) -> Table:
+        """The same rows in an order that follows from their values alone, whatever order they came in.
+
+        Args:
+            folder: where many rows are laid out; see :func:`synth_audit.table.arrow.kept`.
+        """
         digests = row_digests(self.data)
-        table = self.take(content_order(digests))
-        for same in (self, table):
-            same._hashed(content_hash(self.data.schema, self.n_rows, digests))
+        runs = SortedRuns.of(self.data, content_order(digests))
+        self._hashed(content_hash(self.data.schema, self.n_rows, digests))
+        rows = arrow.kept(runs.batches(self.names, BATCH), folder)
+        table = Table(self.schema, rows.data, rows.place)
+        table._hashed(self.fingerprint)
         return table
 
     def divided(self, aside: Bools) -> tuple[Table, Table]:
-        """The other rows, and those set aside; the rows are hashed once for all three tables."""
-        parts = (self.take(~aside), self.take(aside))
-        digests, schema = row_digests(self.data), self.data.schema
+        """The other rows, and those set aside; the rows are hashed once for all three tables.
+
+        Many rows are laid out, where there is a folder for what is temporary.
+        """
+        rows = [arrow.kept(self._where(mask), None).data for mask in (~aside, aside)]
+        train, control = (Table(self.schema, data) for data in rows)
+        digests, schema = np.empty((self.n_rows, DIGEST), np.uint8), self.data.schema
+        for part, own in ((train, digests[: train.n_rows]), (control, digests[train.n_rows :])):
+            part._hashed(content_hash(schema, part.n_rows, row_digests(part.data, own)))
         self._hashed(content_hash(schema, self.n_rows, digests))
-        for part, rows in zip(parts, (~aside, aside), strict=True):
-            part._hashed(content_hash(schema, part.n_rows, digests[rows]))
-        return parts
+        return train, control
+
+    def _where(self, rows: Bools) -> Iterator[pa.RecordBatch]:
+        for start in range(0, self.n_rows, BATCH):
+            part = self.data.slice(start, BATCH).filter(pa.array(rows[start : start + BATCH]))
+            yield from part.combine_chunks().to_batches()
 
     def laid_out(self, folder: Path) -> Table:
-        """The same table, mapped from a file of a private folder; few rows, and codes, stay where they are.
+        """The same table, mapped from a file of a private folder; few rows stay where they are.
 
         Raises:
             DataError: the file cannot be written.

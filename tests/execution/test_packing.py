@@ -250,11 +250,13 @@ def test_without_scratch_and_when_few_rows_are_held(tmp_path: Path, monkeypatch:
     assert not files(tmp_path)
 
 
-def test_codes_whose_labels_differ_by_batch_are_held(tmp_path: Path, monkeypatch: Any) -> None:
+def test_codes_whose_labels_differ_by_batch_are_laid_out(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(arrow, "MOST_HELD", 10)
     parts = [pa.table({"k": pa.array([a, b] * 50).dictionary_encode()}) for a, b in ("ab", "ca")]
     rows = arrow.kept((batch for part in parts for batch in part.to_batches()), tmp_path)
     assert rows.data["k"].to_pylist() == ["a", "b"] * 50 + ["c", "a"] * 50
+    assert rows.place is not None
+    assert rows.place.mapped().equals(rows.data)
 
 
 def test_floats_are_regular_in_the_file(tmp_path: Path, monkeypatch: Any) -> None:

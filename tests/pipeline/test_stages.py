@@ -361,5 +361,5 @@ def test_split_and_candidate_are_the_same_and_no_file_stays(
         found.append((split.source, split.train, split.control, made.table))
         assert not list(workspace.scratch.iterdir())
     assert found[0] == found[1]
-    assert len(laid_out) == 3, "the source, train and the candidate, the second time"
+    assert len(laid_out) == 5, "the source and its two parts, train and the candidate, the second time"
     assert all(path.is_relative_to(workspace.scratch) for path in laid_out)

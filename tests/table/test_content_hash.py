@@ -1,6 +1,8 @@
 """The content hash of a table, and the table that stands for all of one content."""
 
+import hmac
 import io
+from contextlib import nullcontext
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
@@ -14,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from synth_audit.errors import DataError
-from synth_audit.table.content_hash import canonical, fingerprint, fingerprint_of
+from synth_audit.files import scratch_in
+from synth_audit.table import arrow
+from synth_audit.table.content_hash import canonical, fingerprint, fingerprint_of, row_digests
 from synth_audit.table.schema_inference import infer_schema
 from synth_audit.table.table import read_table
 
@@ -44,6 +48,16 @@ def test_row_and_column_order_do_not_matter():
 def test_a_known_table_keeps_its_hash():
     expected = "f6739c1968c002966f4cee74158a9ed7bce8c0b980ddc3dff5d4b0958e34925c"
     assert fingerprint(DATA) == expected
+
+
+@pytest.mark.skipif(not hasattr(pa, "decimal32"), reason="this Arrow has no such type")
+def test_decimals_of_few_bits_are_decimals():
+    values = [Decimal("1.50"), None, Decimal("2.25")]
+    found = [
+        row_digests(pa.table({"x": pa.array(values, kind)})).tobytes()
+        for kind in (pa.decimal32(7, 2), pa.decimal128(7, 2))
+    ]
+    assert found[0] == found[1]
 
 
 def test_columns_belong_to_their_names_and_rows_stay_together():
@@ -323,6 +337,42 @@ def test_content_and_types_stay():
     assert leaving.column_names == TABLE.column_names
     assert {f.name for f in leaving.schema if f.type != TABLE.schema.field(f.name).type} == {"coded"}
     assert sorted(map(repr, leaving.to_pylist())) == sorted(map(repr, TABLE.to_pylist()))
+
+
+def drawn(n, *, of=PLAIN):
+    """``n`` rows with values of each type, equal rows and nulls among them."""
+    rng = np.random.default_rng(n)
+    return pa.table({name: values.take(pa.array(rng.integers(N, size=n))) for name, values in of.items()})
+
+
+def in_one_chunk(data):
+    """The canonical table, put together in memory."""
+    places = [hmac.digest(KEY, row.tobytes(), "sha256") for row in row_digests(data)]
+    order = sorted(range(len(places)), key=places.__getitem__)
+    return pa.table({n: arrow.decoded(data[n]).combine_chunks().take(order) for n in STORAGE})
+
+
+@pytest.mark.parametrize("n", [1, 6, 7, 50, 200])
+@pytest.mark.parametrize("scratch", [True, False])
+def test_rows_that_are_merged_from_runs_leave_in_the_same_bytes(tmp_path, monkeypatch, n, scratch):
+    for name, small in (("MOST_HELD", 0), ("_RUN", 6), ("_ROW_GROUP", 60)):
+        monkeypatch.setattr(arrow, name, small)
+    with scratch_in(tmp_path) if scratch else nullcontext():
+        data = arrow.kept(iter(drawn(n).to_batches(max_chunksize=11)), None).data
+        leaving = canonical(data, STORAGE, KEY)
+    files = io.BytesIO(), io.BytesIO()
+    for file, rows in zip(files, (leaving, in_one_chunk(drawn(n))), strict=True):
+        pq.write_table(rows, file, row_group_size=60)
+    assert files[0].getvalue() == files[1].getvalue()
+    assert not list(tmp_path.iterdir())
+
+
+def test_all_values_of_a_column_decide_on_its_unit(monkeypatch):
+    monkeypatch.setattr(arrow, "_RUN", 2)
+    fine = pa.array([datetime(2020, 1, d + 1, 0, 0, 0, 123_456 * (d == 7)) for d in range(9)])
+    leaving = canonical(pa.table({"x": fine}), {"x": "timestamp[s]"}, KEY)
+    assert leaving.schema.field("x").type == pa.timestamp("us")
+    assert fingerprint(leaving) == fingerprint(pa.table({"x": fine}))
 
 
 def test_other_content_leaves_in_other_bytes():

@@ -11,6 +11,7 @@ from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.errors import DataError
 from synth_audit.execution.seeds import Salt, public_key
+from synth_audit.hashing import frame, framed
 from synth_audit.table import people as entities
 from synth_audit.table import people as equal_rows
 from synth_audit.table.people import (
@@ -184,6 +185,17 @@ def test_the_bytes_of_an_entity_are_fixed():
         return b"\x01" + len(text).to_bytes(8, "big") + text
 
     assert entity == part(b"entity") + (1).to_bytes(8, "big") + part(b"P1")
+
+
+def test_an_entity_is_its_labels_in_frames():
+    columns = {
+        "a": ["ä", "", None, "x" * 300, "ä"],
+        "b": [1.0, None, 2.5, 7.0, 1.0],
+        "c": [True, None] * 2 + [True],
+    }
+    rows = table(columns)
+    labels = zip(*(rows.labels(name).tolist() for name in sorted(columns)), strict=True)
+    assert entities_of(rows) == [frame("row") + framed(each) for each in labels]
 
 
 def test_the_order_of_columns_moves_none():

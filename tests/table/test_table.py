@@ -1,6 +1,7 @@
 """Reading a table through its schema, and storing plain arrays back in its types."""
 
 import datetime
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -9,8 +10,12 @@ from made_tables import table_of  # made importable by conftest.py
 
 from synth_audit.encode.codes import codes
 from synth_audit.errors import DataError
+from synth_audit.files import scratch_in
 from synth_audit.plugins.audit import Subject
+from synth_audit.table import arrow
+from synth_audit.table import table as tables
 from synth_audit.table.arrow import regular_floats
+from synth_audit.table.content_hash import row_digests
 from synth_audit.table.schema_inference import ColumnSpec, infer_schema
 from synth_audit.table.table import Table, assemble, joined, read_table
 
@@ -236,11 +241,51 @@ def test_regular_floats_are_the_same_values_and_others_become_so(value):
     assert not np.signbit(odd.to_numpy()[1])
 
 
-def test_tables_that_are_divided_have_the_hashes_of_their_rows():
-    table, aside = read(DATA), np.array([False, True, False])
-    parts = table.divided(aside)
-    assert [p.labels("id").tolist() for p in parts] == [["a", "c"], ["b"]]
+@pytest.mark.parametrize("most", [0, arrow.MOST_HELD])
+def test_tables_that_are_divided_have_their_rows_and_hashes(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(arrow, "MOST_HELD", most)
+    monkeypatch.setattr(tables, "BATCH", 2)
+    coded = DATA.set_column(2, "k", DATA["k"].dictionary_encode())
+    table, aside = read(pa.concat_tables([coded, coded.slice(1)])), np.array([0, 1, 0, 0, 1], dtype=bool)
+    with scratch_in(tmp_path):
+        parts = table.divided(aside)
+    for part, rows in zip(parts, (~aside, aside), strict=True):
+        assert part.data.to_pylist() == table.take(rows).data.to_pylist()
+        assert part.data.schema == table.data.schema
+    assert not list(tmp_path.iterdir())
     for part in (table, *parts):
         assert part.__dict__["fingerprint"] == Table(part.schema, part.data).fingerprint
     other = read_table(parts[0], infer_schema(parts[0]), where="train")
     assert other.fingerprint == parts[0].fingerprint
+
+
+def test_nothing_stays_of_rows_that_could_not_be_divided(tmp_path, monkeypatch):
+    monkeypatch.setattr(arrow, "MOST_HELD", 0)
+    monkeypatch.setattr(tables, "BATCH", 1)
+    seen = []
+
+    def failing(batch, schema, regular=arrow._regular):
+        seen.append([path.stat().st_mode & 0o777 for path in sorted(tmp_path.rglob("*"))])
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return regular(batch, schema)
+
+    monkeypatch.setattr(arrow, "_regular", failing)
+    with pytest.raises(KeyboardInterrupt), scratch_in(tmp_path):
+        read(DATA).divided(np.array([False, True, False]))
+    assert seen[-1] == [0o700, 0o600]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("folder", [True, False])
+def test_content_order_is_that_of_the_digests(tmp_path, monkeypatch, folder):
+    for name, small in (("MOST_HELD", 0), ("_RUN", 4)):
+        monkeypatch.setattr(arrow, name, small)
+    table = read(pa.concat_tables([DATA, DATA.slice(0, 2), DATA, DATA.slice(1)]))
+    ordered = table.in_content_order(tmp_path if folder else None)
+    rows = sorted(
+        zip(row_digests(table.data).tolist(), table.data.to_pylist(), strict=True), key=itemgetter(0)
+    )
+    assert ordered.data.to_pylist() == [row for _, row in rows]
+    assert (ordered.place is not None) == folder
+    assert ordered.known_fingerprint == table.known_fingerprint == Table(table.schema, table.data).fingerprint
