@@ -193,7 +193,7 @@ def test_an_entity_is_its_labels_in_frames():
         "b": [1.0, None, 2.5, 7.0, 1.0],
         "c": [True, None] * 2 + [True],
     }
-    rows = table(columns)
+    rows = read(columns)
     labels = zip(*(rows.labels(name).tolist() for name in sorted(columns)), strict=True)
     assert entities_of(rows) == [frame("row") + framed(each) for each in labels]
 

@@ -13,14 +13,13 @@ from synth_audit.audits.recognition.detection_limit import (
     detection_limits,
     view_rng,
 )
-from synth_audit.audits.recognition.engine import FAMILY, Recognised, ViewScores, p_value, recognise
-from synth_audit.audits.recognition.people import PLANTED_WORK, PooledPeople, Sides, pooled
+from synth_audit.audits.recognition.engine import FAMILY, Recognised, p_value, recognise
+from synth_audit.audits.recognition.people import Sides, pooled
 from synth_audit.audits.recognition.row_nearness import RowNearness, row_nearness
 from synth_audit.audits.recognition.side_test import NAMED, SideTest, side_test
 from synth_audit.audits.recognition.view import ScoredPeople, ScoreInfo, scored
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
-from synth_audit.execution.seeds import child_rng
 from synth_audit.findings import measurement
 from synth_audit.findings.detection_power import SURELY
 from synth_audit.plugins.audit import AuditInfo, Leak, Need, Subject
@@ -184,17 +183,15 @@ class Recognition:
         nearer = row_nearness(pool, context.rng)
         seen = nearer is not None and nearer.p <= FAMILY and nearer.value > SEEN_CONTROL
         limits: list[DetectionLimit] = []
-        n_planted = smaller_side(sides.member)
         if self.detection and not (leak and interval.low > self.tolerance):
-            if seen:
-                limits = [DetectionLimit(c, None, ()) for c in classes_of(pool)]
-            else:
-                people = self._planted_people(subject, pool, sides.member, views[0], seed)
-                n_planted = smaller_side(people[1])
-                limits = detection_limits(*people, self.draws, seed, context)
+            limits = (
+                [DetectionLimit(c, None, ()) for c in classes_of(pool)]
+                if seen
+                else detection_limits(pool, sides.member, views[0], self.draws, seed, context)
+            )
         counts: measurement.SampleCounts = {
             "n_requested": self.max_people,
-            "n_achieved": smaller_side(sides.member),
+            "n_achieved": int(min(sides.member.sum(), (~sides.member).sum())),
             "n_minimum": FEWEST,
         }
         by = _relied_on(found, draws)
@@ -206,7 +203,7 @@ class Recognition:
             else FOUND.at(0.0, interval=none, **counts),
             FOUND_IN_SUBGROUP.at(max(0.0, worst)),
             *([FOUND_IN_SUBGROUP.at(worst, column=column, n=n)] if worst > 0 else []),
-            *_limits(limits, self.max_people, n_planted),
+            *_limits(limits, counts),
             *([_nearness(nearer, subject.level)] if nearer else []),
             EXCESS.at(
                 found.excess,
@@ -229,31 +226,18 @@ class Recognition:
             measurements, notes=tuple(notes), exposures=(_exposure(found, sides, by.columns),)
         )
 
-    def _planted_people(
-        self, subject: Subject, pool: PooledPeople, member: Bools, views: ViewScores, seed: int
-    ) -> tuple[PooledPeople, Bools, ViewScores]:
-        """People for planted leaks and views of them: fewer people where many rows are compared."""
-        rng = child_rng(seed, "people")
-        fewer, sides = pooled(subject, self.max_people, rng, PLANTED_WORK)
-        if fewer.people == pool.people:
-            return pool, member, views
-        [scores] = scored(fewer, 1, lambda name, draw: view_rng(seed, name, draw))
-        return fewer, sides.member, scores.views
 
-
-def smaller_side(member: Bools) -> int:
-    """People of the smaller side, who set what can be found."""
-    return int(min(member.sum(), (~member).sum()))
-
-
-def _limits(found: Sequence[DetectionLimit], asked: int, n: int) -> list[measurement.Measurement]:
+def _limits(
+    found: Sequence[DetectionLimit], counts: measurement.SampleCounts
+) -> list[measurement.Measurement]:
     """The limit of each class, and the largest of those in which a row is of one person.
 
     Args:
-        asked: people drawn from either side at most. n: of the smaller side.
+        counts: people of the smaller side, which set what can be found.
     """
     share = {x.leak.name: 1.0 if x.share is None else x.share for x in found}
     of_one = [share[x.leak.name] for x in found if x.leak.of_one_person]
+    asked, n = counts["n_requested"], counts["n_achieved"]
     largest = [LIMIT.at(max(of_one), n_requested=asked, n_achieved=n)] if of_one else []
     return largest + [LIMIT.at(limit, setting=name) for name, limit in share.items()]
 

@@ -27,10 +27,6 @@ MOST_RECORDS = 4
 WORK = 1.2e9
 """People times columns times release rows that one view compares: about two CPU seconds."""
 
-PLANTED_WORK = WORK / 3
-"""The same in a planting, of which there are 36 to 60. Fewer people find less, so that their detection limits
-hold for all people, too."""
-
 FEWEST_PEOPLE = 800
 """People who are looked up in any release, however large."""
 
@@ -154,14 +150,11 @@ class Sides:
         return np.sort(self.rows[people[self.person]])
 
 
-def pooled(
-    subject: Subject, most: int, rng: np.random.Generator, work: float = WORK
-) -> tuple[PooledPeople, Sides]:
+def pooled(subject: Subject, most: int, rng: np.random.Generator) -> tuple[PooledPeople, Sides]:
     """Draw people from both sides, and read their records beside the release.
 
     Args:
         most: people drawn from either side.
-        work: people times columns times release rows beyond which fewer people are drawn.
 
     Returns:
         The pool, and who is in the training set.
@@ -173,7 +166,7 @@ def pooled(
     if subject.control is None or subject.synthetic.n_rows < 3:
         raise NotApplicable("a control set and three release rows are needed")
     features = [subject.features[i] for i in sorted(rng.permutation(len(subject.features))[:MOST_COLUMNS])]
-    able = max(FEWEST_PEOPLE, int(work / (subject.synthetic.n_rows * max(1, len(features)))))
+    able = max(FEWEST_PEOPLE, int(WORK / (subject.synthetic.n_rows * max(1, len(features)))))
     sides = [_drawn(table, most, rng) for table in (subject.train, subject.control)]
     sides = _fewer(sides, able, rng)
     if min(len(side) for side in sides) < 4:
