@@ -10,7 +10,7 @@ from pathlib import Path
 from synth_audit.errors import DataError, PlanError
 from synth_audit.store.evidence import SyntheticRecord
 from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.files import delete, discard, folder_names, is_plain_folder, size_of
+from synth_audit.store.files import discard, folder_names, is_plain_folder, size_of
 from synth_audit.store.journal import Journal, open_journal, read_journal
 from synth_audit.store.records import is_digest
 from synth_audit.store.scratch import alone_in, clear_away
@@ -184,7 +184,6 @@ def purge(
     now = datetime.now(UTC)
     with alone_in(home), open_journal(home) as journal:
         clear_away(home)
-        delete(home.outcomes)
         found = _judged(home, journal.now, retention, sweep, now)
         goes = tuple(item for item in found.goes if only is None or item.name in only)
         held = {d for item in (*found.goes, *found.stays) if item not in goes for d in item.digests}

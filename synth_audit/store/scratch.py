@@ -144,9 +144,10 @@ def fit_checkpoint(workspace: Workspace, *fit: str) -> Iterator[Path]:
 
 @contextmanager
 def journaled(context: RunContext, workspace: Workspace, salt: Salt) -> Iterator[RunContext]:
-    """The context with a journal of outcomes, which a later run under these versions and keys goes on from.
+    """The context with a journal of outcomes, which a later run under these versions and keys takes over.
 
-    The journal is gone when the block ends well. A context that has one already keeps it.
+    When the block ends well, outcomes that it did not use are deleted. So a table that did not change is not
+    measured again the next day, and the journal does not grow. A context that has one already keeps it.
 
     Raises:
         DataError: its folder cannot be made, or is open to others; the key for evidence is no key.
@@ -156,8 +157,9 @@ def journaled(context: RunContext, workspace: Workspace, salt: Salt) -> Iterator
         return
     make_private(workspace.outcomes)
     secret = hashlib.sha256(framed([salt.key("outcomes"), evidence_key()])).digest()
-    yield replace(context, journal=Cache(workspace.outcomes, "\n".join(_versions()), secret))
-    shutil.rmtree(workspace.outcomes, ignore_errors=True)
+    journal = Cache(workspace.outcomes, "\n".join(_versions()), secret)
+    yield replace(context, journal=journal)
+    journal.delete_unused()
 
 
 def _versions() -> list[str]:
