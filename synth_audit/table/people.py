@@ -365,13 +365,15 @@ class PeopleSketch:
             ones += np.unpackbits(digests[start : start + BATCH], axis=1).sum(axis=0, dtype=np.int64)
         return cls(len(digests), tuple((2 * ones - len(digests)).tolist()))
 
-    def differing(self, other: PeopleSketch) -> float:
-        """About how many people are in one of the two alone."""
-        return float(np.mean((np.array(self.sums) - np.array(other.sums)) ** 2))
+    def differing(self, *others: PeopleSketch) -> Floats:
+        """About how many people are in one of the two alone, for each of the others, shape (n,)."""
+        sums = np.array([other.sums for other in others]).reshape(-1, SIGNS)
+        found: Floats = np.mean((np.array(self.sums) - sums) ** 2, axis=1)
+        return found
 
-    def shared(self, other: PeopleSketch) -> float:
-        """About how many people are in both."""
-        return (self.people + other.people - self.differing(other)) / 2
+    def shared(self, *others: PeopleSketch) -> Floats:
+        """About how many people are in both, for each of the others, shape (n,)."""
+        return (self.people + np.array([o.people for o in others]) - self.differing(*others)) / 2
 
 
 def _earlier_equals(digests: Bytes) -> Integers:
