@@ -30,7 +30,10 @@ _START = "0" * 64
 Entry = Mapping[str, Any]
 
 _read: dict[Path, tuple[bytes, tuple[Entry, ...]]] = {}
-"""The lines of the log that this process read last, and their entries, which need no second look."""
+"""The lines of the logs that this process read last, and their entries, which need no second look."""
+
+_MOST_READ = 2
+"""An audit reads two logs in turn: that of its workspace, and that of its training table."""
 
 
 @with_config(CLOSED)
@@ -146,8 +149,10 @@ class ChainedLog:
             if entry is None:
                 raise self._damaged("the ledger has been changed or damaged", line=number)
             entries.append(entry)
-        _read.clear()
+        _read.pop(self.path, None)
         _read[self.path] = data[:whole], tuple(entries)
+        for path in [*_read][:-_MOST_READ]:
+            _read.pop(path, None)
         last = verified(tail, _last_hash(entries)) if tail else None
         if last is not None:
             entries.append(last)

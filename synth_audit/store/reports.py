@@ -136,7 +136,8 @@ def _standing(entries: Sequence[Entry], people: PeopleSketch, report: Entry | No
     """Of a report of these people; None for one that is still to be made."""
     sets = _sets(entries)
     differing = people.differing(*sets)
-    same = set(np.flatnonzero(people.shared(*sets) >= _MOSTLY * people.people).tolist())
+    shared = (people.people + np.array([other.people for other in sets]) - differing) / 2
+    same = set(np.flatnonzero(shared >= _MOSTLY * people.people).tolist())
     others = [e for e in entries if e["kind"] == "report" and e["people"] in same]
     if report is not None:
         others = [e for e in others if not _is(e, report)]

@@ -371,10 +371,6 @@ class PeopleSketch:
         found: Floats = np.mean((np.array(self.sums) - sums) ** 2, axis=1)
         return found
 
-    def shared(self, *others: PeopleSketch) -> Floats:
-        """About how many people are in both, for each of the others, shape (n,)."""
-        return (self.people + np.array([o.people for o in others]) - self.differing(*others)) / 2
-
 
 def _earlier_equals(digests: Bytes) -> Integers:
     """How many digests before each one are equal to it, shape (n,)."""
