@@ -100,11 +100,12 @@ def main() -> None:
     given = parser.parse_args()
     os.environ["XDG_STATE_HOME"] = str(given.folder / "state")
     workspace = Workspace(given.folder / "daily")
-    tables, suite = [people(seed) for seed in range(3)], given.folder / "gates.json"
+    train, control, synthetic = (people(seed) for seed in range(3))
+    suite = given.folder / "gates.json"
     plan = {"name": "daily", "audits": ["exact_match", "marginals"], "gates": str(suite.absolute())}
 
     def audit() -> object:
-        return api.audit(*tables, plan, out=workspace.root)
+        return api.audit(train, control, synthetic, plan, out=workspace.root)
 
     def begin() -> None:
         new = not workspace.review.exists()

@@ -228,7 +228,7 @@ def check_gateable(limit: Limit, where: str) -> None:
     measurement = limit.measurement
     own, derived = _declared(measurement, where)
     quantity, of = measurement.quantity, measurement.derived_from
-    for name in filter(None, (quantity, of and of.quantity, limit.people_quantity)):
+    for name in (x for x in (quantity, of.quantity if of else "", limit.people_quantity) if x):
         known = [*own, *derived] if name == quantity else own
         _need(
             name in known,
