@@ -27,6 +27,10 @@ _LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 _DEEPEST = 8
 """Levels of folders that this program makes in a workspace, and a few more; below them nothing is its own."""
 
+_REVIEW = 2
+"""Levels of the review folder that are searched. Hidden files within filed audits count as nothing, hold no
+real row, and would be sought in thousands of folders."""
+
 
 @contextmanager
 def in_use(workspace: Workspace) -> Iterator[Path | None]:
@@ -103,7 +107,7 @@ def clear_away(home: Workspace) -> None:
     """Delete what killed runs have left: scratch, and files and folders that never came into place."""
     delete(home.scratch)
     for place in (home.restricted, home.review, home.candidates):
-        for path in [*_left_in(place, _DEEPEST)]:
+        for path in [*_left_in(place, _REVIEW if place == home.review else _DEEPEST)]:
             delete(path)
 
 
