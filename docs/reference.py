@@ -274,8 +274,8 @@ def _audit_of(suites: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _limit(kwargs: Mapping[str, Any]) -> str:
-    words = {"minimum": "at least", "maximum": "at most"}
-    return ", ".join(f"{word} {kwargs[key]}" for key, word in words.items() if kwargs.get(key) is not None)
+    words = {"minimum": "at least {}", "maximum": "at most {}", "people": "surely not more than {} people"}
+    return ", ".join(word.format(kwargs[key]) for key, word in words.items() if kwargs.get(key) is not None)
 
 
 def _gate_overview(gates: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> Iterator[str]:

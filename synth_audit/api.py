@@ -527,19 +527,21 @@ def purge(
     *,
     keep: int | None = None,
     older_than: str | timedelta | None = None,
+    monthly: bool = False,
     dry_run: bool = True,
     only: Collection[str] | None = None,
 ) -> purging.PurgeRecord:
     """Delete old audits of a table, and old candidates of its sweeps, or say what would be deleted.
 
-    The newest audit stays, and one that was released or whose release was interrupted, and so do the ledger,
-    the journal and the salt. The journal says when an audit was purged.
+    The newest audit stays, and so does each that was ever released or approved, or whose release was
+    interrupted. Ledger, journal and salt stay. The journal says when an audit was purged.
 
     Args:
         table: its workspace folder, or its plan if the workspace has the place that goes with it.
         keep: so many of the newest audits, and the candidates of the newest sweep, are not old.
         older_than: nothing is old that was made less than this ago, such as ``90d``, ``12w`` or ``36h``. With
             both, what is old by both goes.
+        monthly: the last audit of each month is not old.
         dry_run: False deletes.
         only: names of what may go, as an earlier dry run gave them.
 
@@ -547,7 +549,7 @@ def purge(
         PlanError: neither of the two is given, or one that would keep nothing.
         DataError: there is no journal, another run is at work, or something cannot be deleted.
     """
-    retention = purging.Retention.of(keep, older_than)
+    retention = purging.Retention.of(keep, older_than, monthly)
     folder = isinstance(table, (str, Path)) and os.path.isdir(table)
     workspace = Workspace(Path(str(table))) if folder else inputs.workspace_of(table, None)
     newest = None

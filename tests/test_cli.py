@@ -440,7 +440,7 @@ def test_where_the_work_is_done_comes_from_the_command_line_else_the_plan(home, 
     invoke("run", "plan.yaml", "--out", "out")
     invoke("run", "plan.yaml", "--out", "out", "--workers", 3)
     invoke("run", "plan.yaml", "--out", "out", "--scheduler", "tcp://other:1")
-    late = invoke("run", "plan.yaml", "--out", "out", "--executor", "serial", "--deadline", 1e-9, code=1)
+    late = invoke("run", "plan.yaml", "--out", "late", "--executor", "serial", "--deadline", 1e-9, code=1)
     assert seen == [
         ("dask", 2, "tcp://10.0.0.5:8786"),
         ("processes", 3, None),

@@ -149,9 +149,9 @@ def compare(before: Path, after: Path, every: bool, as_json: bool) -> Exit:
 def index(workspaces: tuple[Path, ...], out: Path, force: bool) -> Exit:
     """Write a page over the audits of many tables.
 
-    Verdicts, releases and approvals of every audit that is kept in WORKSPACES, with links to certificates
-    and reports, and how the numbers nearest to their limits moved. It filters without scripts and without
-    network.
+    Verdicts, releases and approvals of the newest 30 audits of each of WORKSPACES, with links to certificates
+    and reports, and how the numbers nearest to their limits moved. The journal counts earlier audits by
+    month. It filters without scripts and without network.
 
     \b
     Example:

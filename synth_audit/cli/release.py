@@ -140,23 +140,30 @@ def rollback(plan: Path, out: Path | None) -> Exit:
     help="So many of the newest audits, and the candidates of the newest sweep, are not old.",
 )
 @click.option("--older-than", metavar="AGE", help="Nothing younger is old: 90d, 12w, 36h.")
+@click.option("--monthly", is_flag=True, help="The last audit of each month is not old.")
 @click.option("--dry-run", is_flag=True, help="Only say what would go; so does leaving out --yes.")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @shared.as_json
 def purge(
-    table: Path, keep: int | None, older_than: str | None, dry_run: bool, yes: bool, as_json: bool
+    table: Path,
+    keep: int | None,
+    older_than: str | None,
+    monthly: bool,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
 ) -> Exit:
     """Delete old audits and candidates.
 
     TABLE is a workspace, or a plan with its workspace in the same folder. Lists what would go and what stays,
     and deletes only after a yes. With --keep and --older-than, only what is old by both goes. The newest
-    audit always stays, and so do released audits, interrupted releases, ledger, journal, salt, train and
-    control. The journal says when an audit was purged.
+    audit always stays, and so does each that was ever released or approved. Interrupted releases, ledger,
+    journal, salt, train and control stay too. The journal says when an audit was purged.
 
     \b
     Examples:
       synth-audit purge tumours-audit --older-than 90d
-      synth-audit purge tumours.yaml --keep 10 --older-than 12w --yes
+      synth-audit purge tumours.yaml --keep 30 --monthly --older-than 12w --yes
     """
     if dry_run and yes:
         raise PlanError(
@@ -165,7 +172,7 @@ def purge(
             expected="one of them",
             fix="leave one out",
         )
-    found = api.purge(table, keep=keep, older_than=older_than)
+    found = api.purge(table, keep=keep, older_than=older_than, monthly=monthly)
     if not (as_json and yes):
         _show_purge(found, as_json=as_json)
     asked = found.goes and not dry_run and not as_json and sys.stdin.isatty()
@@ -174,7 +181,7 @@ def purge(
             say("nothing was deleted; --yes deletes it", err=True)
         return Exit.PASS
     shown = {item.name for item in found.goes}
-    gone = api.purge(table, keep=keep, older_than=older_than, dry_run=False, only=shown)
+    gone = api.purge(table, keep=keep, older_than=older_than, monthly=monthly, dry_run=False, only=shown)
     if as_json:
         _show_purge(gone, as_json=True)
     else:

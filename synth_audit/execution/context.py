@@ -10,7 +10,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -44,11 +44,13 @@ class Cache:
     Attributes:
         scope: part of every key: the commitment to the salt under which the rows were split.
         secret: seals the results. One that is damaged, or sealed with another secret, counts as missing.
+        used: file names of the results that were found or put.
     """
 
     folder: Path | None = None
     scope: str = ""
     secret: bytes = field(default=b"", repr=False)
+    used: set[str] = field(default_factory=set, repr=False, compare=False)
 
     @property
     def keeps(self) -> bool:
@@ -104,7 +106,10 @@ class Cache:
         except OSError:
             return None
         seal, made = content[:_SEAL_BYTES], content[_SEAL_BYTES:]
-        return made if hmac.compare_digest(seal, self._seal(key, made)) else None
+        if not hmac.compare_digest(seal, self._seal(key, made)):
+            return None
+        self.used.add(key)
+        return made
 
     def put(self, *inputs: str, made: bytes) -> None:
         """Keep what was made from these inputs."""
@@ -112,6 +117,14 @@ class Cache:
             key = self._key(inputs)
             with replacing(self.folder / key, private=True) as temporary:
                 temporary.write_bytes(self._seal(key, made) + made)
+            self.used.add(key)
+
+    def delete_unused(self) -> None:
+        """Delete what was neither found nor put; what another run deletes meanwhile is no error."""
+        with suppress(OSError):
+            for path in [*self.folder.iterdir()] if self.folder else []:
+                if path.name not in self.used:
+                    path.unlink(missing_ok=True)
 
     def _seal(self, key: str, made: bytes) -> bytes:
         return hmac.digest(self.secret, framed([key, made]), "sha256")
@@ -191,7 +204,7 @@ class RunContext:
         draws: what :attr:`rng` is; None outside an audit.
         executor: where equal pieces of work are done.
         cache: keeps what is costly and shared, for the length of the run.
-        journal: keeps each audit's outcome as it ends, from which a run that was killed goes on.
+        journal: keeps each audit's outcome as it ends, which a later run of the same tables takes over.
         progress: told what is under way.
         deadline: when the work must be over.
         device: what networks, and the scores of long searches, are computed on; ``auto`` for a GPU where

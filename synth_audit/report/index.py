@@ -13,7 +13,7 @@ from synth_audit.report.assessment import nearest_first
 from synth_audit.report.gates import gates_of, obstacles, sign_of, two_answers, verdict_sign
 from synth_audit.report.page import page
 from synth_audit.report.signatures import counting_approvals, wanted_approvals
-from synth_audit.store.locate import PastAudit, TableHistory
+from synth_audit.store.locate import NEWEST, PastAudit, TableHistory
 from synth_audit.verdict.criteria import AnswerState, answers
 
 WIDTH, HEIGHT = 300.0, 96.0
@@ -23,10 +23,6 @@ _MARK = '<main id="main" data-index="audits">'
 
 _MOST_TRENDS = 12
 """Charts of one table, those nearest to their limits first."""
-
-_MOST_AUDITS = 30
-"""Audits in one chart, the newest."""
-
 
 Point = tuple[GateResult, PastAudit]
 """A gate in one audit."""
@@ -90,6 +86,7 @@ def render_index(histories: Sequence[TableHistory], base: Path) -> str:
         extra_style=_filters([key for key, _ in tables]),
         tables=tables,
         states=words.STATES,
+        results=words.RESULT_WORDS,
         state=_state,
         states_of=lambda history: dict.fromkeys(_state(a) for a in reversed(history.audits)),
         sign=lambda audit: verdict_sign(audit.evidence) if audit.sound else sign_of(Result.INSUFFICIENT),
@@ -148,7 +145,7 @@ def _link(path: Path | None, *, base: Path) -> str:
 
 def _trends(history: TableHistory, key: str) -> tuple[svg.Panel, ...]:
     """Deciding gates of the newest audit, those nearest to their limits first."""
-    sound = [a for a in history.audits if a.sound][-_MOST_AUDITS:]
+    sound = [a for a in history.audits if a.sound][-NEWEST:]
     if len(sound) < 2:
         return ()
     deciding = [g for g in gates_of(sound[-1].evidence) if g.result.blocking]

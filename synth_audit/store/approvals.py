@@ -131,6 +131,11 @@ def is_approval(name: str) -> bool:
     return _APPROVAL_NAME.fullmatch(name) is not None
 
 
+def has_approval(folder: Path) -> bool:
+    """True where a file with an approval lies in a folder, whether it counts or not."""
+    return os.path.isdir(folder) and any(map(is_approval, os.listdir(folder)))
+
+
 def parse_approval(content: bytes) -> Approval:
     """An approval from its file.
 

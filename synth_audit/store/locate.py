@@ -1,18 +1,21 @@
 """Finds evidence by path, by release, or all of a table, and refuses evidence that was altered."""
 
 import os
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from synth_audit.errors import Altered, DataError
 from synth_audit.files import problem_of
+from synth_audit.findings.verdict import Result
 from synth_audit.store.approvals import Approval, approval_files, approvals_in
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.evidence_store import CERTIFICATE, REPORT, FiledAudit, evidence_store
-from synth_audit.store.files import holds, write_bytes
+from synth_audit.store.files import folder_names, holds, write_bytes
 from synth_audit.store.journal import AuditEntry, Journal, open_journal, read_journal
-from synth_audit.store.records import Released
+from synth_audit.store.records import Released, is_digest
 from synth_audit.store.workspace import AuditFolder, Workspace
 
 
@@ -301,28 +304,60 @@ class PastAudit:
 
 
 @dataclass(frozen=True)
+class Month:
+    """Audits of one month, as the journal has them.
+
+    Attributes:
+        name: year and month, such as ``2026-11``.
+        verdicts: how many audits ended in each.
+        releases: audits of the month that were released, whenever.
+    """
+
+    name: str
+    verdicts: Mapping[Result, int]
+    releases: int
+
+
+@dataclass(frozen=True)
 class TableHistory:
     """The audits of one workspace, oldest first.
 
     Attributes:
         place: the folder of the workspace, as it was named.
+        audits: the newest, and the one that is out.
+        earlier: the others by month, those that were purged too.
         unread: number of folders without readable evidence.
         purged: number of audits that the journal records as purged.
+        releases: number of releases.
     """
 
     place: str
     audits: tuple[PastAudit, ...]
+    earlier: tuple[Month, ...] = ()
     unread: int = 0
     purged: int = 0
+    releases: int = 0
 
     @property
     def table(self) -> str:
         """Name of the table in the newest audit, or of the folder where there is no audit."""
         return self.audits[-1].evidence.table if self.audits else Path(self.place).name
 
+    @property
+    def total(self) -> int:
+        """Number of audits, those that were purged too."""
+        return len(self.audits) + sum(sum(month.verdicts.values()) for month in self.earlier)
+
+
+NEWEST = 30
+"""Audits of a table whose evidence is read: a month of daily ones. The journal counts those before."""
+
 
 def table_history(root: Path) -> TableHistory:
     """Read a workspace; its journal, where it may be read, says what was filed.
+
+    The evidence of the newest 30 audits is read. Which they are follows from the journal. Without it, all
+    evidence is read.
 
     Raises:
         DataError: the folder is no workspace, or its journal or pointer is damaged.
@@ -336,16 +371,37 @@ def table_history(root: Path) -> TableHistory:
             fix="name the workspaces of tables, such as tumours-audit",
         )
     journal, releases = read_journal(workspace), releases_of(workspace)
+    there = {name for name in folder_names(workspace.audits) if is_digest(name)}
+    own = [e for e in journal.audits if not e.place or e.digest in there] if journal else []
+    known = [e.digest for e in own if e.digest in there]
+    shown = there & {*(there - {*known}), *known[-NEWEST:], *(r.digest for r in releases[-1:])}
     found, unread = [], 0
-    for digest in evidence_store(workspace).kept():
+    for digest in shown:
         try:
             filed = evidence_store(workspace).get(digest)
             found.append(_past(workspace, filed, journal, releases))
         except DataError:
             unread += 1
     found.sort(key=lambda a: (a.evidence.attempt, a.evidence.created, a.evidence.digest))
-    purged = sum(bool(e.purged) for e in journal.audits) if journal else 0
-    return TableHistory(str(root), tuple(found), unread, purged)
+    return TableHistory(
+        str(root),
+        tuple(found),
+        _months([e for e in own if e.digest not in shown], {r.digest for r in releases}),
+        unread,
+        purged=sum(bool(e.purged) for e in journal.audits) if journal else 0,
+        releases=len(releases),
+    )
+
+
+def _months(entries: Sequence[AuditEntry], released: Set[str]) -> tuple[Month, ...]:
+    """Audits counted by month, oldest first."""
+    months = defaultdict[str, list[AuditEntry]](list)
+    for entry in entries:
+        months[entry.created[:7]].append(entry)
+    return tuple(
+        Month(name, Counter(e.verdict for e in of), sum(e.digest in released for e in of))
+        for name, of in sorted(months.items())
+    )
 
 
 def _past(
@@ -353,12 +409,13 @@ def _past(
 ) -> PastAudit:
     evidence = filed.evidence
     entry = journal.entry(evidence.digest) if journal is not None else None
-    as_filed = journal is None or (entry is not None and not filed.altered(entry))
+    # What the journal has byte for byte was whole when it was filed.
+    as_filed = evidence.intact if journal is None else entry is not None and not filed.altered(entry)
     mine = [r for r in releases if r.digest == evidence.digest]
     folder = workspace.audit(filed.digest)
     return PastAudit(
         evidence=evidence,
-        sound=evidence.intact and evidence.digest == filed.digest and as_filed,
+        sound=evidence.digest == filed.digest and as_filed,
         approvals=approvals_in(filed.files),
         released=mine[-1] if mine else None,
         out=bool(mine) and mine[-1] == releases[-1],

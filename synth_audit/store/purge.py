@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from synth_audit.errors import DataError, PlanError
+from synth_audit.store.approvals import has_approval
 from synth_audit.store.evidence import SyntheticRecord
 from synth_audit.store.evidence_store import evidence_store
-from synth_audit.store.files import delete, discard, folder_names, is_plain_folder, size_of
+from synth_audit.store.files import discard, folder_names, is_plain_folder, size_of
 from synth_audit.store.journal import Journal, open_journal, read_journal
 from synth_audit.store.records import is_digest
 from synth_audit.store.scratch import alone_in, clear_away
@@ -28,6 +29,7 @@ class Retention:
     Attributes:
         keep: so many of the table's newest audits are not old, nor are the candidates of its newest sweep.
         older_than: nothing is old that was made less than this ago.
+        monthly: the last audit of each month is not old.
 
     Raises:
         PlanError: no rule is given, or one that would keep nothing.
@@ -35,6 +37,7 @@ class Retention:
 
     keep: int | None = None
     older_than: timedelta | None = None
+    monthly: bool = False
 
     def __post_init__(self) -> None:
         if self.keep is None and self.older_than is None:
@@ -45,27 +48,30 @@ class Retention:
             raise _bad("older_than is no time", "a time such as 90d, 12w or 36h")
 
     @classmethod
-    def of(cls, keep: int | None, older_than: str | timedelta | None) -> "Retention":
+    def of(cls, keep: int | None, older_than: str | timedelta | None, monthly: bool = False) -> "Retention":
         """From settings as people write them; raises ``PlanError``.
 
         Args:
             older_than: such as ``90d``, ``12w`` or ``36h``.
         """
         if not isinstance(older_than, str):
-            return cls(keep, older_than)
+            return cls(keep, older_than, monthly)
         found = _AGE.fullmatch(older_than.strip())
         if found is None:
             raise _bad("older_than is no time", "a time such as 90d, 12w or 36h")
-        return cls(keep, timedelta(**{_AGE_UNITS[found[2]]: int(found[1])}))
+        return cls(keep, timedelta(**{_AGE_UNITS[found[2]]: int(found[1])}), monthly)
 
-    def spares_audit(self, rank: int, made: str, now: datetime) -> str:
+    def spares_audit(self, rank: int, made: str, now: datetime, *, last: bool = False) -> str:
         """Why an audit of the table itself is not old; empty when it is.
 
         Args:
             rank: among them all, 1 for the newest. made: when, as ISO 8601; empty if nobody knows.
+            last: it is the last one of its month.
         """
         if self.keep is not None and rank <= self.keep:
             return f"one of the {self.keep} newest" if self.keep > 1 else "the newest one"
+        if self.monthly and last:
+            return "the last one of its month"
         return self._by_age(made, now)
 
     def spares_candidate(self, in_newest_sweep: bool | None, made: str, now: datetime) -> str:
@@ -184,7 +190,6 @@ def purge(
     now = datetime.now(UTC)
     with alone_in(home), open_journal(home) as journal:
         clear_away(home)
-        delete(home.outcomes)
         found = _judged(home, journal.now, retention, sweep, now)
         goes = tuple(item for item in found.goes if only is None or item.name in only)
         held = {d for item in (*found.goes, *found.stays) if item not in goes for d in item.digests}
@@ -201,10 +206,8 @@ def purge(
 
 
 def _marked(journal: Journal, gone: Collection[str], at: str) -> Journal:
-    for entry in journal.audits:
-        if entry.digest in gone and not entry.purged:
-            journal = journal.with_entry(replace(entry, purged=at))
-    return journal
+    marked = (replace(e, purged=e.purged or at) if e.digest in gone else e for e in journal.audits)
+    return replace(journal, audits=tuple(marked))
 
 
 def _judged(
@@ -240,11 +243,16 @@ def _audits(
         return PurgeItem(digest, made, told, home, digests, folders, size, reason)
 
     known = [e for e in reversed(journal.audits) if e.digest in there]
+    last_of = {e.created[:7]: e.digest for e in reversed(known) if e.created}
+    resting = {r.digest: "it was released" for r in journal.releases} | journal.needed()
     for rank, entry in enumerate(known, start=1):
         told = f"attempt {entry.last}, {entry.verdict}" + f" ({entry.place})" * bool(entry.place)
-        needed = journal.needed().get(entry.digest, "")
+        needed = resting.get(entry.digest, "")
         begun = f"its purge began on {entry.purged[:10]}" if entry.purged and not needed else ""
-        stays = "" if begun else needed or retention.spares_audit(rank, entry.created, now)
+        last = last_of.get(entry.created[:7]) == entry.digest
+        stays = "" if begun else needed or retention.spares_audit(rank, entry.created, now, last=last)
+        if not stays and not begun and has_approval(home.audit(entry.digest).path):
+            stays = "it was approved"
         yield item(entry.digest, entry.created, told, (entry.digest,), begun), stays
     for digest in sorted(there - {e.digest for e in known}):
         yield item(digest, "", "unknown", ()), "the journal does not know it"

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from pydantic import ConfigDict, Field, GetCoreSchemaHandler, GetPydanticSchema, TypeAdapter, with_config
 from pydantic_core import core_schema
@@ -89,6 +89,10 @@ def parse_strict(kind: type[Record], content: bytes) -> Record:
     return found
 
 
+_parsed: Callable[[type, bytes], Any] = lru_cache(maxsize=4)(parse_strict)
+"""Kept, because a command reads journal and pointers several times."""
+
+
 def read_record(
     kind: type[Record],
     path: Path,
@@ -103,7 +107,7 @@ def read_record(
         damaged: raised for any other error, such as a link or content of another form.
     """
     try:
-        return parse_strict(kind, read_plain(path, largest=largest))
+        return cast("Record", _parsed(kind, read_plain(path, largest=largest)))
     except absent:
         return None
     except (OSError, ValueError):

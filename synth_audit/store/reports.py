@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html import unescape
 
+import numpy as np
+
 from synth_audit.errors import BudgetSpent, DataError
 from synth_audit.files import read_plain
 from synth_audit.findings.verdict import Fitness, GateResult
@@ -133,13 +135,14 @@ def _is(entry: Entry, report: Entry) -> bool:
 def _standing(entries: Sequence[Entry], people: PeopleSketch, report: Entry | None) -> ReportStanding:
     """Of a report of these people; None for one that is still to be made."""
     sets = _sets(entries)
-    same = {i for i, other in enumerate(sets) if people.shared(other) >= _MOSTLY * people.people}
+    differing = people.differing(*sets)
+    shared = (people.people + np.array([other.people for other in sets]) - differing) / 2
+    same = set(np.flatnonzero(shared >= _MOSTLY * people.people).tolist())
     others = [e for e in entries if e["kind"] == "report" and e["people"] in same]
     if report is not None:
         others = [e for e in others if not _is(e, report)]
-    return ReportStanding(
-        len(others) + 1, any(0 < people.differing(other) < FEWEST_DIFFERING for other in sets)
-    )
+    near = (differing > 0) & (differing < FEWEST_DIFFERING)
+    return ReportStanding(len(others) + 1, bool(near.any()))
 
 
 def _refuse(standing: ReportStanding, most: int) -> None:

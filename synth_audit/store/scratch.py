@@ -27,6 +27,10 @@ _LEFT = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 _DEEPEST = 8
 """Levels of folders that this program makes in a workspace, and a few more; below them nothing is its own."""
 
+_REVIEW = 2
+"""Levels of the review folder that are searched. Hidden files within filed audits count as nothing, hold no
+real row, and would be sought in thousands of folders."""
+
 
 @contextmanager
 def in_use(workspace: Workspace) -> Iterator[Path | None]:
@@ -103,7 +107,7 @@ def clear_away(home: Workspace) -> None:
     """Delete what killed runs have left: scratch, and files and folders that never came into place."""
     delete(home.scratch)
     for place in (home.restricted, home.review, home.candidates):
-        for path in [*_left_in(place, _DEEPEST)]:
+        for path in [*_left_in(place, _REVIEW if place == home.review else _DEEPEST)]:
             delete(path)
 
 
@@ -144,9 +148,10 @@ def fit_checkpoint(workspace: Workspace, *fit: str) -> Iterator[Path]:
 
 @contextmanager
 def journaled(context: RunContext, workspace: Workspace, salt: Salt) -> Iterator[RunContext]:
-    """The context with a journal of outcomes, which a later run under these versions and keys goes on from.
+    """The context with a journal of outcomes, which a later run under these versions and keys takes over.
 
-    The journal is gone when the block ends well. A context that has one already keeps it.
+    When the block ends well, outcomes that it did not use are deleted. So a table that did not change is not
+    measured again the next day, and the journal does not grow. A context that has one already keeps it.
 
     Raises:
         DataError: its folder cannot be made, or is open to others; the key for evidence is no key.
@@ -156,8 +161,9 @@ def journaled(context: RunContext, workspace: Workspace, salt: Salt) -> Iterator
         return
     make_private(workspace.outcomes)
     secret = hashlib.sha256(framed([salt.key("outcomes"), evidence_key()])).digest()
-    yield replace(context, journal=Cache(workspace.outcomes, "\n".join(_versions()), secret))
-    shutil.rmtree(workspace.outcomes, ignore_errors=True)
+    journal = Cache(workspace.outcomes, "\n".join(_versions()), secret)
+    yield replace(context, journal=journal)
+    journal.delete_unused()
 
 
 def _versions() -> list[str]:

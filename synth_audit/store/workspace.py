@@ -95,7 +95,7 @@ class Workspace:
     """What fits that were broken off would resume from."""
 
     outcomes = PathBelow("restricted/outcomes", shared=True)
-    """Outcomes of audits that have ended, while the evidence is not filed yet."""
+    """Outcomes of the last run's audits, of which the next run measures again only what changed."""
 
     split_record = PathBelow("restricted/split.json")
     """What the split did."""

@@ -384,13 +384,11 @@ class PeopleSketch:
         people = int(counted.sum())
         return cls(people, tuple((2 * ones - people).tolist()))
 
-    def differing(self, other: PeopleSketch) -> float:
-        """About how many people are in one of the two alone."""
-        return float(np.mean((np.array(self.sums) - np.array(other.sums)) ** 2))
-
-    def shared(self, other: PeopleSketch) -> float:
-        """About how many people are in both."""
-        return (self.people + other.people - self.differing(other)) / 2
+    def differing(self, *others: PeopleSketch) -> Floats:
+        """About how many people are in one of the two alone, for each of the others, shape (n,)."""
+        sums = np.array([other.sums for other in others]).reshape(-1, SIGNS)
+        found: Floats = np.mean((np.array(self.sums) - sums) ** 2, axis=1)
+        return found
 
 
 def _earlier_equals(digests: Bytes) -> Integers:

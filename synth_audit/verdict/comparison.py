@@ -96,7 +96,8 @@ def _as_strict(own: Gate, usual: Gate) -> bool:
     same = ours.applies_to(theirs.measurement) and ours.compared in (theirs.compared, "both")
     above = theirs.maximum is None or (ours.maximum is not None and ours.maximum <= theirs.maximum)
     below = theirs.minimum is None or (ours.minimum is not None and ours.minimum >= theirs.minimum)
-    return same and above and below and (usual.optional or not own.optional)
+    few = theirs.people is None or (ours.people is not None and ours.people <= theirs.people)
+    return same and above and below and few and (usual.optional or not own.optional)
 
 
 @cache

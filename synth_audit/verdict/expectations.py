@@ -138,10 +138,10 @@ _ROWS_METRIC = "table.synth_audit_measurements"
 
 
 class _MeasurementRows(TableMetricProvider):  # type: ignore[misc]  # untyped base
-    """Every row of the frame that claims to be one measurement."""
+    """Every row of the frame that claims to be one measurement, or that which counts its people."""
 
     metric_name = _ROWS_METRIC
-    value_keys = ("name",)
+    value_keys = ("name", "people_quantity")
 
     @metric_value(engine=PandasExecutionEngine)  # type: ignore[untyped-decorator]
     def _pandas(
@@ -153,7 +153,9 @@ class _MeasurementRows(TableMetricProvider):  # type: ignore[misc]  # untyped ba
         runtime_configuration: Any,
     ) -> list[dict[str, Any]]:
         frame, _, _ = execution_engine.get_compute_domain(metric_domain_kwargs, domain_type="table")
-        records: list[dict[str, Any]] = frame[frame["name"] == metric_value_kwargs["name"]].to_dict("records")
+        name = metric_value_kwargs["name"]
+        people = f"{name.partition('.')[0]}.{metric_value_kwargs['people_quantity']}"
+        records: list[dict[str, Any]] = frame[frame["name"].isin([name, people])].to_dict("records")
         return records
 
 
@@ -172,9 +174,11 @@ class ExpectMeasurementToBeWithin(BatchExpectation):  # type: ignore[misc]  # un
     minimum: Optional[float] = None  # noqa: UP045
     maximum: Optional[float] = None  # noqa: UP045
     strict: bool = False
+    people: Optional[int] = None  # noqa: UP045
+    people_quantity: str = ""
 
     metric_dependencies = (_ROWS_METRIC,)
-    success_keys = ("name", "scope", "bound", "minimum", "maximum", "strict")
+    success_keys = ("name", "scope", "bound", "minimum", "maximum", "strict", "people", "people_quantity")
     args_keys = success_keys
 
     def _validate(

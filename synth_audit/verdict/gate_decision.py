@@ -17,6 +17,10 @@ called ``*`` itself is written in quotes."""
 _MOST_TIMES = 100
 """Attempts, as a multiple of those made, beyond which nobody will repeat an audit."""
 
+_SURELY = 2
+"""Half-widths of its interval by which people must lie beyond their limit: 3.9 standard errors at a level of
+95 %, so that of daily honest releases chance refuses one in sixty years."""
+
 _SEVERITY = {Result.FAIL: 2, Result.INSUFFICIENT: 1, Result.PASS: 0}
 
 
@@ -65,6 +69,8 @@ class Limit:
             (the number itself, for counts and descriptions without an interval), or ``pessimistic``, which
             is the one of the first three that goes with the limit.
         strict: the limit itself is already unsafe.
+        people: the most people, beside the share that is the maximum. It binds where fewer than that share.
+        people_quantity: what counts them: a share of people beyond control that the same audit reports.
 
     Raises:
         ValueError: a field is none of these. The optimistic end cannot be chosen: such a gate would
@@ -77,10 +83,20 @@ class Limit:
     minimum: float | None = None
     maximum: float | None = None
     strict: bool = False
+    people: int | None = None
+    people_quantity: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.strict, bool):
             raise ValueError("`strict` must be true or false")  # noqa: TRY004
+        if self.people is not None and (
+            isinstance(self.people, bool) or self.people != int(self.people) or self.people < 0
+        ):
+            raise ValueError("`people` must be a whole number of people")
+        if (self.people is None) == bool(self.people_quantity):
+            raise ValueError("`people` and `people_quantity` go together")
+        if self.people is not None and (self.maximum is None or self.every):
+            raise ValueError("`people` goes with a `maximum` of one measurement")
         if self.every and self.measurement != self.measurement.whole:
             raise ValueError("a limit on every measurement of a quantity names neither setting nor column")
         ends = [x for x in (self.minimum, self.maximum) if x is not None]
@@ -113,6 +129,11 @@ class Limit:
     def audit(self) -> str:
         """The audit that reports the measurement."""
         return self.measurement.audit
+
+    @property
+    def in_people(self) -> MeasurementId | None:
+        """The share of people that is compared with the most people; None without such a limit."""
+        return None if self.people is None else MeasurementId(self.audit, self.people_quantity)
 
     @property
     def sides(self) -> tuple[LimitSide, ...]:
@@ -186,6 +207,7 @@ class Decision:
         measurement: what was judged; of several the worst.
         outlook: what more evidence would do; empty where it would not help or need not.
         unusable: why its number decides nothing; empty where it can be used.
+        maximum: the limit in people as a share, where that is what failed.
     """
 
     result: Result
@@ -198,6 +220,7 @@ class Decision:
     n_needed: int | None = None
     outlook: str = ""
     unusable: str = ""
+    maximum: float | None = None
 
     @classmethod
     def of_nothing(cls, measurement: MeasurementId, why: str, row: Row | None = None) -> Self:
@@ -220,12 +243,17 @@ def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
     sides both must be kept: it passes if each does, fails if one does, and an interval that reaches beyond
     both at once decides nothing.
 
+    Where people are limited too, it fails if more people than that are surely affected beyond control: with n
+    people, a share v and the lower end l of its interval, if ``n (v − 2 (v − l))`` is more. It looks only
+    where the maximum would allow more people.
+
     A limit on every measurement of a quantity needs each to pass. No correction for their number is needed
     for that: a release passes only if each single comparison does (an intersection–union test).
 
     Args:
         rows: any rows; those of other measurements are ignored.
     """
+    rows = list(rows)
     covered = [r for r in rows if limit.applies_to(r.id)]
     ids = sorted({r.id for r in covered}) if limit.every else [limit.measurement]
     if not ids:
@@ -233,12 +261,30 @@ def decide(limit: Limit, rows: Iterable[Row]) -> Decision:
     found = [_decide_one(limit, [r for r in covered if r.id == x], x) for x in ids]
     worst = max(found, key=lambda d: (_SEVERITY[d.result], _closeness(limit, d)))
     if len(found) == 1:
-        return worst
+        return _in_people(limit, rows, worst)
     passed = sum(d.result is Result.PASS for d in found)
     summary = (
         f"{passed} of {len(found)} scopes pass; the worst is {worst.measurement.scope or 'the whole table'}. "
     )
     return Decision(**{**vars(worst), "explanation": summary + worst.explanation})
+
+
+def _in_people(limit: Limit, rows: Sequence[Row], decision: Decision) -> Decision:
+    """The decision, or a failure where surely more people are affected than the limit allows."""
+    if limit.people is None or limit.maximum is None or decision.result is Result.FAIL:
+        return decision
+    known = [r for r in rows if r.id == limit.in_people]
+    if len(known) != 1 or known[0].low is None or not known[0].n:
+        return Decision.of_nothing(limit.in_people or limit.measurement, lacking.NOT_REPORTED)
+    n, surely = known[0].n, known[0].value - _SURELY * (known[0].value - known[0].low)
+    if limit.maximum * n <= limit.people or not surely * n > limit.people:
+        return decision
+    words = (
+        f"At least {surely * n:,.0f} of {n:,} training people are affected beyond control, by an interval of "
+        f"twice the width. The limit is {limit.people:,} people."
+    )
+    failed = replace(decision, result=Result.FAIL, explanation=words, outlook="", n_needed=None)
+    return replace(failed, maximum=limit.people / n)
 
 
 def undecided(limit: Limit, decision: Decision, rows: Iterable[Row]) -> Decision:

@@ -181,7 +181,7 @@ def _measured_result(
         every=limit.every,
         bound=limit.compared,
         minimum=limit.minimum,
-        maximum=limit.maximum,
+        maximum=limit.maximum if decision.maximum is None else decision.maximum,
         unusable=unusable,
         unit=next((m.unit for m in _measured(outcomes) if m.id == decision.measurement), ""),
         **{name: getattr(decision, name) for name in shared},

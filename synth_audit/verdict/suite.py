@@ -32,7 +32,7 @@ _SUITE_KEYS = {"name", "expectations", "meta", "notes", "id"}
 _EXPECTATION_KEYS = {"type", "kwargs", "meta", "severity", "notes", "description", "id"}
 _META_KEYS = ("id", "title", "finding", "reason", "advice", "blocking", "optional", "undecided", FITNESS)
 _FLAGS = ("blocking", "optional", "undecided")
-_LIMIT_KEYS = ("name", "scope", "bound", "minimum", "maximum", "strict")
+_LIMIT_KEYS = ("name", "scope", "bound", "minimum", "maximum", "strict", "people", "people_quantity")
 # Great Expectations lets these arguments override what stands beside `kwargs`, or the form of results.
 _RESERVED = frozenset(
     ["id", "meta", "notes", "severity", "description", "result_format", "catch_exceptions", "batch_id"]
@@ -229,7 +229,7 @@ def check_gateable(limit: Limit, where: str) -> None:
     measurement = limit.measurement
     own, derived = _declared(measurement, where)
     quantity, of = measurement.quantity, measurement.derived_from
-    for name in (quantity, *([of.quantity] if of else [])):
+    for name in (x for x in (quantity, of.quantity if of else "", limit.people_quantity) if x):
         known = [*own, *derived] if name == quantity else own
         _need(
             name in known,

@@ -1,4 +1,4 @@
-"""An audit that was killed goes on from the outcomes that it had journaled, and trusts no others."""
+"""An audit takes over outcomes that an earlier one journaled of the same tables, and trusts no others."""
 
 import shutil
 import signal
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from synth_audit import registry
+from synth_audit import api, registry
 from synth_audit.errors import DataError
 from synth_audit.examination import audit_runner
 from synth_audit.execution.context import EVIDENCE_KEY
@@ -92,7 +92,7 @@ def test_a_killed_audit_measures_only_what_is_left_and_ends_in_the_same_evidence
     evidence = stages.audit_synthetic(case.plan, case.workspace)
     assert len(measured) == 1
     assert evidence.digest == case.evidence.digest
-    assert not case.workspace.outcomes.exists()
+    assert len(entries(case)) == TASKS
 
 
 def altered(case):
@@ -156,9 +156,59 @@ def test_a_rerun_measures_all_again(case, measured):
     assert len(measured) == TASKS
 
 
-def test_a_purge_deletes_what_a_killed_audit_left(case):
+def test_a_purge_leaves_the_outcomes(case):
     purge(case.workspace, Retention(keep=1))
-    assert not case.workspace.outcomes.exists()
+    assert len(entries(case)) == TASKS - 1
+
+
+def numbers(evidence):
+    """All that a digest covers of what was measured."""
+    return evidence.outcomes, evidence.gates, evidence.planting, evidence.records
+
+
+PLAN = {"name": "daily", "audits": ["exact_match", "marginals"], "gates": "gates.json"}
+
+
+@pytest.fixture
+def days(make_people, write_suite, tmp_path, monkeypatch):
+    """Audits a table that was made elsewhere, in one workspace or in another with the same salt."""
+    monkeypatch.chdir(tmp_path)
+    write_suite()
+    train, control, synthetic = (make_people(300, seed=seed) for seed in range(3))
+
+    def audit(control=control, synthetic=synthetic, out="out"):
+        return api.audit(train, control, synthetic, PLAN, out=tmp_path / out)
+
+    return audit
+
+
+def test_a_table_that_did_not_change_is_not_measured_again(days, measured):
+    first = days()
+    assert len(measured) == TASKS
+    again = days()
+    assert len(measured) == TASKS
+    assert again.digest == first.digest
+
+
+def test_a_changed_control_measures_everything_again(days, measured, make_people):
+    days()
+    changed = days(control=make_people(299, seed=1))
+    assert len(measured) == 2 * TASKS
+    assert numbers(changed) == numbers(days(control=make_people(299, seed=1), out="fresh"))
+
+
+def test_a_changed_release_leaves_the_planted_leaks_as_they_were(days, measured, make_people):
+    days()
+    del measured[:]
+    changed = days(synthetic=make_people(300, seed=3))
+    assert [stream[0] for stream in measured] == ["audit", "audit"]
+    assert numbers(changed) == numbers(days(synthetic=make_people(300, seed=3), out="fresh"))
+
+
+def test_outcomes_that_a_run_does_not_use_are_deleted(days, make_people, tmp_path):
+    days()
+    days(control=make_people(299, seed=1))
+    assert len([*(tmp_path / "out/restricted/outcomes").iterdir()]) == TASKS
 
 
 def test_an_outcome_that_may_change_is_not_journaled(case, measured, monkeypatch):

@@ -12,8 +12,13 @@ from report_reading import text  # made importable by conftest.py
 
 from synth_audit import api
 from synth_audit.errors import DataError
+from synth_audit.findings.verdict import Result
+from synth_audit.store import locate
 from synth_audit.store.evidence import Evidence
+from synth_audit.store.files import sha256_of_bytes
+from synth_audit.store.journal import AuditEntry, Journal
 from synth_audit.store.records import Newest, Released, to_json
+from synth_audit.store.workspace import Workspace
 
 
 def workspace(root: Path, *audits: Evidence, released: int | None = None) -> Path:
@@ -85,3 +90,39 @@ def test_other_folders_and_files_are_refused(build: ModuleType, tmp_path: Path) 
         index(tmp_path, root)
     api.write_index([root], tmp_path / "index.html", force=True)
     index(tmp_path, root)
+
+
+def test_earlier_audits_are_counted_by_month_and_not_read(
+    build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(locate, "NEWEST", 2)
+    audits = [numbered(build.failing() if i == 2 else build.passing(), i) for i in range(1, 6)]
+    root = workspace(tmp_path / "adult", *audits)
+    entries = [
+        AuditEntry(
+            number=i,
+            digest=e.digest,
+            verdict=e.verdict,
+            candidate="",
+            created="2026-10-31T10:00:00+00:00" if i == 1 else e.created,
+            place="",
+            files={"evidence.json": sha256_of_bytes(e.to_json().encode())},
+        )
+        for i, e in enumerate(audits, 1)
+    ]
+    released = Released(audits[2].digest, "somewhere", "2026-11-16T00:00:00+00:00", 39084, "55" * 32)
+    journal = Journal(tuple(entries), {"": audits[-1].digest}, released=released, releases=(released,))
+    Workspace(root).prepare().journal.write_text(to_json(journal))
+    for evidence in audits[:2]:
+        (root / "review" / "audits" / evidence.digest / "evidence.json").unlink()
+    history = locate.table_history(root)
+    assert [a.evidence.attempt for a in history.audits] == [3, 4, 5]
+    assert all(a.sound for a in history.audits)
+    assert [(m.name, dict(m.verdicts)) for m in history.earlier] == [
+        ("2026-10", {Result.PASS: 1}),
+        ("2026-11", {Result.FAIL: 1}),
+    ]
+    assert history.unread == 0
+    said = text(index(tmp_path, root))
+    assert "Audits 5" in said
+    assert "2026-11 0 1 0 0 2026-10 1 0 0 0" in said

@@ -134,6 +134,31 @@ def test_what_decides_or_proves_stays(aged):
     assert before == [(restricted / name).read_bytes() for name in names]
 
 
+def test_a_year_of_daily_audits_leaves_a_month_of_them_and_the_last_of_each_month(case):
+    filled = [f"{i:064x}" for i in range(1, 366)]
+    first = datetime(2025, 1, 1, tzinfo=UTC)
+    with open_journal(case.workspace) as journal:
+        own = replace(journal.now.audits[0], created=first.isoformat())
+        journal.now = replace(journal.now, audits=(own,))
+        for i, digest in enumerate(filled, 1):
+            shutil.copytree(case.workspace.audit(own.digest).path, case.workspace.audit(digest).path)
+            made = (first + timedelta(days=i)).isoformat(timespec="seconds")
+            audits = (
+                *journal.now.audits,
+                replace(own, digest=digest, created=made, number=i + 1, latest=i + 1),
+            )
+            journal.now = replace(journal.now, audits=audits)
+        out = Released(filled[0], "there", "2026-01-01", 1, "0" * 64)
+        journal.write(replace(journal.now.with_newest("", filled[-1]), releases=(out,)))
+    (case.workspace.audit(filled[1]).path / "approval-0123456789abcdef.json").write_text("{}")
+    found = purge(case.workspace, Retention(keep=30, monthly=True))
+    months = [f"{first + timedelta(days=i):%Y-%m}" for i in range(1, 366)]
+    last = {filled[i] for i in range(365) if i == 364 or months[i] != months[i + 1]}
+    assert there(case) == {*last, *filled[-30:], *filled[:2]}
+    assert (kept(found)[filled[0]], kept(found)[filled[1]]) == ("it was released", "it was approved")
+    assert {e.digest for e in read_journal(case.workspace).audits} >= set(filled)
+
+
 def test_verify_says_when_it_was_purged(aged):
     case, digests = aged
     folder = case.workspace.audit(digests[0]).path

@@ -296,3 +296,51 @@ def test_a_share_and_its_limit_are_told_in_percent():
         "The 95 % interval, from 0.4 % to 3.1 %, reaches beyond the limit 2 %"
     )
     assert "if the value stays 1.5 %" in found.outlook
+
+
+IN_PEOPLE = replace(AT_MOST, people=500, people_quantity="people")
+
+
+def people(n, value, low):
+    return Row(MeasurementId("copies", "people"), value, low, 2 * value - low, 0.95, n, None)
+
+
+@pytest.mark.parametrize(
+    ("n", "value", "low", "expected"),
+    [
+        (10_000_000, 0.019, 0.0189, Result.FAIL),  # 190,000 people
+        (10_000_000, 0.0001, 0.00008, Result.FAIL),  # 600 people, surely
+        (10_000_000, 0.0001, 0.00007, Result.PASS),  # 1,000 people, but perhaps 400
+        (10_000_000, 0.0, -0.0001, Result.PASS),
+        (25_000, 0.5, 0.49, Result.PASS),  # the share decides: 2 % are 500 people
+        (25_001, 0.5, 0.49, Result.FAIL),
+        (2_000, 0.5, 0.49, Result.PASS),
+    ],
+)
+def test_people_bind_where_the_share_would_allow_more_of_them(n, value, low, expected):
+    decision = decide(IN_PEOPLE, [row(0.01, 0.0, 0.019), people(n, value, low)])
+    assert decision.result is expected
+    assert decision.maximum == (500 / n if expected is Result.FAIL else None)
+    assert ("500 people" in decision.explanation) == (expected is Result.FAIL)
+
+
+def test_people_change_no_failure_and_are_needed_for_a_pass():
+    failed = decide(IN_PEOPLE, [row(0.03, 0.021, 0.04), people(10_000_000, 0.019, 0.0189)])
+    assert failed == decide(AT_MOST, [row(0.03, 0.021, 0.04)])
+    assert decide(IN_PEOPLE, [row(0.01, 0.0, 0.019)]).result is Result.INSUFFICIENT
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"people": 500},
+        {"people_quantity": "people"},
+        {"people": -1, "people_quantity": "people"},
+        {"people": 0.5, "people_quantity": "people"},
+        {"people": True, "people_quantity": "people"},
+        {"people": 500, "people_quantity": "people", "maximum": None, "minimum": 0.02},
+    ],
+)
+def test_a_limit_in_people_is_whole(wrong):
+    with pytest.raises(ValueError, match="people"):
+        replace(AT_MOST, **wrong)

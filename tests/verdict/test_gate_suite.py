@@ -254,7 +254,7 @@ def test_missing_suite_names_those_that_ship(tmp_path):
 def shipped(monkeypatch):
     """A catalogue with the audits that the shipped suites judge."""
     quantities = {
-        "exact_match": ("excess", "identifier_reuse"),
+        "exact_match": ("excess", "record_excess", "identifier_reuse"),
         "recognition": ("found", "found_in_subgroup", "detection_limit"),
         "singling_out": ("worst_risk",),
         "linkability": ("risk",),
