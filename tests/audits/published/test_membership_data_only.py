@@ -7,7 +7,7 @@ from synth_audit.audits.published.membership_data_only import MembershipDataOnly
 from synth_audit.errors import NotApplicable
 
 from .test_closest_record import shuffled
-from .test_neighbour_measures import people
+from .test_identifiability import people
 
 AUDIT = MembershipDataOnly(n_trees=30)
 AUC, RECALL, PRECISION = "auc", "recall", "precision"
