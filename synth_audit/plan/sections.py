@@ -309,8 +309,8 @@ class SplitSpec(Section):
     control: float = Field(default=0.2, gt=0, lt=1, description="share of entities kept from the generator")
     made_elsewhere: Literal["random"] | None = Field(
         default=None,
-        description="`random` states, of train and control given as files, that chance alone divided them, "
-        "entity by entity, and that the makers of the release did not know control",
+        description="how train and control were divided where both are files; `random` states that chance "
+        "alone did it, entity by entity, and that the makers of the release did not know control",
     )
 
 

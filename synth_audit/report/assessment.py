@@ -11,7 +11,7 @@ from synth_audit.findings.verdict import GateResult, Result
 from synth_audit.plugins.audit import Status
 from synth_audit.report import words
 from synth_audit.report.chapters import unmeasured
-from synth_audit.report.gates import GateView, counted_share, gates_of, train_people
+from synth_audit.report.gates import GateView, counted_share, gates_of
 from synth_audit.report.known_answer import DETECTION_LIMIT, detection_limits
 from synth_audit.store.evidence import Evidence
 from synth_audit.text import listed, shortened
@@ -73,8 +73,8 @@ class ResidualRisk:
         if self.as_if:
             told += f" It is as if {self.as_if} of the rows were copies of training records."
         if self.shows_leaks and not _is_limit(self.gate):
-            least = words.people(self.found_from, train_people(self.evidence), self.evidence.suppression)
-            told += f" {words.found(f'{least} people or more')}"
+            least, _ = words.least_leak(self.found_from, self.evidence)
+            told += f" {words.found(f'{least:,} people or more')}"
         return told
 
     @property
@@ -178,8 +178,8 @@ def finding_of(gate: GateView) -> str:
 def _only_from(share: float, evidence: Evidence) -> str:
     if share >= 1:
         return "No size of a leak is established from which it would have been found"
-    least = words.people(share, train_people(evidence), evidence.suppression)
-    return f"Only a leak of {least} people or more would surely have been found"
+    least, _ = words.least_leak(share, evidence)
+    return f"Only a leak of {least:,} people or more would surely have been found"
 
 
 def nearest_first(gates: Sequence[GateView]) -> list[GateView]:
@@ -223,15 +223,14 @@ class LeakFound(NamedTuple):
 
     name: str
     meaning: str
-    people: str
-    share: str
+    people: int
+    share: float
 
 
 def found_from(evidence: Evidence) -> tuple[LeakFound, ...]:
     """By class of leak, from how many people on it would have been found; empty where that is unknown."""
-    rows, few = train_people(evidence), evidence.suppression
     return tuple(
-        LeakFound(*leak, words.people(share, rows, few), words.number(share, "share"))
+        LeakFound(*leak, *words.least_leak(share, evidence))
         for leak, share in detection_limits(evidence).items()
         if share < 1
     )
@@ -314,8 +313,8 @@ def _result(evidence: Evidence, risks: Sequence[ResidualRisk]) -> Iterator[str]:
     yield words.sentence("; ".join(found))
     yield f"Ranges are confidence intervals of at least {words.percent_level(evidence.level)}."
     for r in [r for r in risks if r.shows_leaks][:1]:
-        count = words.people(r.found_from, train_people(evidence), evidence.suppression)
-        yield words.found(f"{count} people or more")
+        least, _ = words.least_leak(r.found_from, evidence)
+        yield words.found(f"{least:,} people or more")
 
 
 def _residual(evidence: Evidence, risks: Sequence[ResidualRisk], review: Mapping[str, Any]) -> Iterator[str]:
@@ -337,7 +336,9 @@ def _measures(evidence: Evidence, review: Mapping[str, Any]) -> list[str]:
     guarantee, plan = evidence.generator.privacy.guarantee, evidence.plan
     measures = []
     if guarantee:
-        measures.append(f"differential privacy ({words.privacy_loss(guarantee.epsilon, guarantee.delta)})")
+        measures.append(
+            f"differential privacy (privacy budget {words.privacy_loss(guarantee.epsilon, guarantee.delta)})"
+        )
     if coarse := (plan.get("coarsen") or {}).get("columns"):
         measures.append(f"{words.counted(len(coarse), 'column')} coarsened")
     if approvals := (plan.get("release") or {}).get("approvals"):

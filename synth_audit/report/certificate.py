@@ -1,6 +1,7 @@
 """The certificate: two pages for the one who signs, and an annex; the report has all numbers."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -25,6 +26,7 @@ from synth_audit.store.locate import LocatedEvidence, released_evidence
 from synth_audit.store.reports import WRITTEN_BY, Marks, audit_marks, certificate_as_written, read_marks
 from synth_audit.text import listed
 from synth_audit.verdict.criteria import ANSWERS, CONTRACT, CRITERIA, Answer, AnswerState, answers
+from synth_audit.verdict.gate_decision import first_few
 
 COMPARED_WITH = "data-compared-with"
 """Mark of the page: the digest of the release that it compares with; absent where there is none."""
@@ -34,6 +36,9 @@ AS_OF = "data-as-of"
 
 _ANEW = "`synth-audit report --certificate` writes it anew"
 _MOST_REASONS, _MOST_STEPS, _MOST_SETTINGS = 5, 3, 20
+_MOST_COLUMNS = 30
+"""Columns of the release that are named: more fill the first page, and the report lists them all."""
+
 _OF_THE_TABLE = {
     *("name", "connections", "source", "columns", "rules"),
     *("generator", "rows", "privacy", "release", "review", "seed"),
@@ -108,9 +113,10 @@ def certificate_view(
     risks = remaining.residual_risks(evidence, previous)
     stopped = () if alerts else _by_cause(evidence)
     reasons = (verdict.explanation,) if alerts else _reasons(evidence, risks, stopped)
-    over = {key for key in words.DAYS if _is_over(_review(evidence).get(key), today)}
-    signatures = tuple((a, doubt_of(a, evidence), _is_over(a.until, today)) for a in approvals)
     passed = not alerts and evidence.verdict is Result.PASS
+    stated = [key for key in words.SCOPE if passed or key != "valid_until"]
+    over = {key for key in words.DAYS if key in stated and _is_over(_review(evidence).get(key), today)}
+    signatures = tuple((a, doubt_of(a, evidence), _is_over(a.until, today)) for a in approvals)
     marks = {**audit_marks(evidence), WRITTEN_BY: build_version()}
     if previous is not None:
         marks[COMPARED_WITH] = previous.digest
@@ -118,6 +124,7 @@ def certificate_view(
         marks[AS_OF] = today.isoformat()
     return {
         "subject": subject_of(evidence),
+        "columns": f"Columns of the release: {first_few(words.released_columns(evidence), _MOST_COLUMNS)}.",
         "alerts": alerts,
         "sign": judged.sign_of(Result.INSUFFICIENT) if passed and "valid_until" in over else verdict.sign,
         "headline": verdict.headline,
@@ -127,8 +134,8 @@ def certificate_view(
         "more_reasons": len(reasons) - _MOST_REASONS,
         "steps": tuple(dict.fromkeys(filter(None, (c.first.next_step for c in stopped))))[:_MOST_STEPS],
         "not_measured": remaining.not_measured(evidence, risks),
-        "scope": _scope(evidence, over),
-        "unstated": _unstated(evidence, [key for key in words.SCOPE if key != "reports"]),
+        "scope": _scope(evidence, stated, over),
+        "unstated": _unstated(evidence, [key for key in stated if key != "reports"]),
         "criteria": risks,
         "train_people": judged.train_people(evidence),
         "found_from": remaining.found_from(evidence),
@@ -176,13 +183,16 @@ class Cause:
 
     @property
     def sentence(self) -> str:
-        """What the first found, in people where it counts them, and what the others found."""
-        found = remaining.finding_of(self.first)
-        in_people = self.first.found_in_people if found == self.first.found else found
-        text = f"{words.RESULT_WORDS[self.result]}: {in_people}. {self.first.columns}".strip()
+        """What the first found and what the others found, in people where they count them."""
+        text = f"{words.RESULT_WORDS[self.result]}: {_in_people(self.first)}. {self.first.columns}".strip()
         if self.others and self.about != _VALUES:
-            text += f" Also: {judged.first_findings([remaining.finding_of(g) for g in self.others])}."
+            text += f" Also: {judged.first_findings([_in_people(g) for g in self.others])}."
         return text
+
+
+def _in_people(gate: judged.GateView) -> str:
+    found = remaining.finding_of(gate)
+    return gate.found_in_people if found == gate.found else found
 
 
 def _reasons(
@@ -241,12 +251,12 @@ def _about(gate: judged.GateView, risks: Mapping[str, str]) -> str:
     return gate.result.gate if about is None else risks.get(about.audit, about.audit)
 
 
-def _scope(evidence: Evidence, over: set[str]) -> tuple[Fact, ...]:
+def _scope(evidence: Evidence, keys: Iterable[str], over: set[str]) -> tuple[Fact, ...]:
     stated = {key: str(value) for key, value in _review(evidence).items() if value}
     told = {key: words.moment(text) if key in words.DAYS else text for key, text in stated.items()}
     return tuple(
-        Fact(label, told[key], words.DAYS[key] if key in over else "")
-        for key, label in words.SCOPE.items()
+        Fact(words.SCOPE[key], told[key], words.DAYS[key] if key in over else "")
+        for key in keys
         if key in told
     )
 
@@ -261,11 +271,11 @@ def _said(evidence: Evidence, approvals: Sequence[Approval], previous: Evidence 
     """Where a section stands that says something."""
     found = {"columns": "Report: Columns"}
     if previous is not None:
-        found["comparison"] = "Page 1: last release"
+        found["comparison"] = "This page: What was tested, and what remains"
     if evidence.generator.privacy.guarantee is not None:
         found["guarantee"] = "Report: Formal privacy guarantee"
     if 0 < wanted_approvals(evidence) <= len({a.by for a in counting_approvals(evidence, approvals)}):
-        found["approvals"] = "Page 2: signatures"
+        found["approvals"] = "This page: Signatures"
     return found
 
 
@@ -273,35 +283,43 @@ def _settings(evidence: Evidence) -> tuple[str, ...]:
     """The settings of audits and gates that the plan states, and the audits, where it lists them."""
     stated = {key: value for key, value in evidence.plan.items() if key not in _OF_THE_TABLE}
     audits = stated.pop("audits", ())
-    found = [f"audits = {', '.join(audit['name'] for audit in audits)}"] if audits else []
-    found += [_meaning(setting.partition(" = ")[0]) + setting for setting in _flat("", stated)]
+    found = [f"Audits: {', '.join(audit['name'] for audit in audits)}"] if audits else []
+    found += [f"{_meaning(keys)}: {value}" for keys, value in _flat((), stated)]
     for audit in audits:
-        found += _flat(f"{audit['name']}.", audit.get("config", {}))
+        found += [
+            f"{_in_words(keys)}: {value}" for keys, value in _flat((audit["name"],), audit.get("config", {}))
+        ]
     more = f"{words.counted(len(found) - _MOST_SETTINGS, 'more setting')} in the report"
     return (*found[:_MOST_SETTINGS], *([more] * (len(found) > _MOST_SETTINGS)))
 
 
-def _meaning(setting: str) -> str:
-    """``Share of entities kept from the generator: `` for ``split.control``; empty where none is known."""
+def _meaning(keys: Sequence[str]) -> str:
+    """``Share of entities kept from the generator`` for ``split``, ``control``; else the keys."""
     models: tuple[Any, ...] = (Plan,)
     text = ""
-    for key in setting.split("."):
+    for key in keys:
         fields = next(
             (m.model_fields for m in models if isinstance(m, type) and issubclass(m, BaseModel)), {}
         )
         if key not in fields:
-            return ""
+            return _in_words(keys)
         text, annotation = fields[key].description or "", fields[key].annotation
         models = (annotation, *get_args(annotation))
-    return words.sentence(text, end=": ") if text else ""
+    # What follows a semicolon or colon is for the author of a plan.
+    return words.sentence(re.split("[;:]", text)[0], end="") if text else _in_words(keys)
 
 
-def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterator[str]:
+def _in_words(keys: Sequence[str]) -> str:
+    """``Marginals, n bootstrap``."""
+    return words.sentence(", ".join(keys).replace("_", " "), end="")
+
+
+def _flat(prefix: tuple[str, ...], settings: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str]]:
     for key, value in settings.items():
         if isinstance(value, Mapping) and value:
-            yield from _flat(f"{prefix}{key}.", value)
+            yield from _flat((*prefix, key), value)
         else:
-            yield f"{prefix}{key} = {json.dumps(value, ensure_ascii=False)}"
+            yield (*prefix, key), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -378,7 +396,7 @@ def _measured(demand: Mapping[str, Any], evidence: Evidence, said: Mapping[str, 
     keys, review = demand.get("review", ()), _review(evidence)
     assert set(keys) <= set(words.SCOPE)
     if keys and all(review.get(key) for key in keys):
-        return True, "Page 2: scope"
+        return True, "This page: Scope and validity"
     if keys:
         return False, _unstated(evidence, keys)
     asked = _audits(demand, evidence)

@@ -19,7 +19,7 @@ from synth_audit.text import listed
 from synth_audit.verdict import insufficient_evidence as lacking
 from synth_audit.verdict.criteria import ANSWERS, CONTRACT, Answer, answers
 from synth_audit.verdict.gate_decision import first_few, in_brackets
-from synth_audit.verdict.judge import COLUMNS_SHOWN, proven_columns
+from synth_audit.verdict.judge import proven_columns
 from synth_audit.verdict.table_checks import contract_part
 
 _FROM_MANY = (ANSWERS,)
@@ -32,6 +32,9 @@ _RESTATED = re.compile(
 _SAID_ABOVE = ("Do not release this table. ", "Weigh this before releasing. ")
 """How advice begins that the verdict and the sign of its gate give already."""
 
+
+_MOST_COLUMNS = 10
+"""Columns or secrets that a finding names: as many as a reader takes in at a glance."""
 
 _MOST_FINDINGS = 3
 """Gates named in one place; the report lists them all."""
@@ -166,7 +169,7 @@ class GateView:
         column = about.column or (worst.id.column if worst else "")
         column = f"column {column}" if column else "the worst column"
         if worst is not None and self.unit == units.OF_SUBGROUP:
-            column += f" ({_examined(worst, self.evidence)})"
+            column += f" ({_in_category(worst, self.evidence)})"
         return words.sentence(text.replace("{column}", column), end="")
 
     @property
@@ -174,8 +177,10 @@ class GateView:
         """The same with its number of training people, ``(163 to 200 of 395 people)``, where it has one."""
         if self.unusable or self.share is None or self.share.unit != units.PEOPLE:
             return self.found
-        whose = "" if self.share is self.measured else "records of "  # several rows may copy one
-        return f"{self.found} ({whose}{counted_share(self.share, self.evidence)})"
+        if self.share is self.measured:
+            return f"{self.found} ({counted_share(self.share, self.evidence)})"
+        people = counted_share(self.share, self.evidence, "the {:,} training people")
+        return f"{self.found}. These rows are the records of {people}"
 
     @property
     def share(self) -> Measurement | None:
@@ -211,11 +216,11 @@ class GateView:
             ]
             guessed = [m for m in own if m.id.column and m.id.derived_from is None and m.finite]
             secrets = dict.fromkeys(m.id.column for m in sorted(guessed, key=lambda m: -m.value))
-            return f"Secrets: {first_few([*secrets], COLUMNS_SHOWN)}." if secrets else ""
+            return f"Secrets: {first_few([*secrets], _MOST_COLUMNS)}." if secrets else ""
         hit = next((g.columns for g in self.evidence.records.groups if g.id.audit == about.audit), ())
         names = proven_columns(about.audit, self.evidence.outcomes) or list(hit)
         few = self.result.result is Result.FAIL and 0 < len(names) < len(self.evidence.columns) / 2
-        return f"Columns: {first_few(names, COLUMNS_SHOWN)}." if few else ""
+        return f"Columns: {first_few(names, _MOST_COLUMNS)}." if few else ""
 
     @property
     def unusable(self) -> bool:
@@ -317,7 +322,7 @@ class GateView:
         gate = self.result
         value, low, high = gate.cut_at_none(self.unit)
         open_ = gate.result is Result.INSUFFICIENT
-        if not value and not open_:
+        if not open_ and (value is None or round(value * 100, 9) % 1 == 0):  # a whole number has no decimals
             return words.number(value, unit)
         places = words.decimals(unit, value, low=low, high=high)
         places = _apart(places, unit, gate, (value, low, high) if open_ else (value,))
@@ -378,8 +383,12 @@ def train_people(evidence: Evidence) -> int:
     return evidence.tables["train"].rows if "train" in evidence.tables else 0
 
 
-def counted_share(m: Measurement, evidence: Evidence) -> str:
-    """A share beyond chance in what it counts: ``none to 85 of 9,758 people``, ``0 to 2 % of the rows``."""
+def counted_share(m: Measurement, evidence: Evidence, whole: str = "{:,} people") -> str:
+    """A share beyond chance in what it counts: ``none to 85 of 9,758 people``, ``0 to 2 % of the rows``.
+
+    Args:
+        whole: how the training people are called.
+    """
     if m.unit == units.OF_SUBGROUP:
         worst = m if m.id.column else worst_column(m.id.audit, m.unit, m.value, evidence)
         if worst is None:
@@ -393,8 +402,8 @@ def counted_share(m: Measurement, evidence: Evidence) -> str:
     rows, span = train_people(evidence), m.interval
     if span is None or span.low == span.high:
         found = words.people(m.value, rows, evidence.suppression)
-        return "none found" if found == "none" else f"{found} of {rows:,} people"
-    return f"{words.people_interval(span.low, span.high, rows, evidence.suppression)} of {rows:,} people"
+        return "none found" if found == "none" else f"{found} of {whole.format(rows)}"
+    return f"{words.people_interval(span.low, span.high, rows, evidence.suppression)} of {whole.format(rows)}"
 
 
 def worst_column(audit: str, unit: str, value: float | None, evidence: Evidence) -> Measurement | None:
@@ -406,6 +415,13 @@ def worst_column(audit: str, unit: str, value: float | None, evidence: Evidence)
 def _examined(m: Measurement, evidence: Evidence) -> str:
     """``232 people``: of a category, as many as the attack looked at."""
     return f"{words.people(1.0, m.n_achieved or 0, evidence.suppression)} people"
+
+
+def _in_category(m: Measurement, evidence: Evidence) -> str:
+    """``at least 386 of 648 people examined in that category``; those alone where few are recognised."""
+    size, found = m.n_achieved or 0, m.value * (m.n_achieved or 0)
+    least = f"at least {words.people(m.value, size, evidence.suppression)} of "
+    return f"{least * (found >= evidence.suppression)}{_examined(m, evidence)} examined in that category"
 
 
 def beyond_chance(m: Measurement, evidence: Evidence) -> bool:
@@ -515,7 +531,7 @@ def tally(gates: Sequence[GateView]) -> str:
         parts = [f"All {total} passed"]
     else:
         found = [f"{n} {words.ENDINGS[r]}" for r in URGENCY if (n := results.count(r))]
-        found += [f"{len(idle)} had nothing to search"] if idle else []
+        found += [f"{len(idle)} had no declared identifier to search for"] if idle else []
         parts = [f"Of {total}, {', '.join(found)}"]
     missed = missed_advice(gates)
     if missed and Result.FAIL not in results:  # beside a refusal, advice is noise

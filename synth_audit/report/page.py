@@ -138,7 +138,8 @@ def subject_of(evidence: Evidence) -> str:
     release = evidence.tables.get("synthetic")
     if release is None:
         return ""
-    size = f"{words.counted(release.rows, 'row')} and {words.counted(len(evidence.columns), 'column')}"
+    columns = words.counted(len(words.released_columns(evidence)), "column")
+    size = f"{words.counted(release.rows, 'row')} and {columns}"
     train = evidence.tables.get("train")
     origin = f" from {words.counted(train.rows, 'row')} of the real table" if train else ""
     # How often it took, so that nobody tries until something passes without its being seen.

@@ -106,6 +106,9 @@ STATES = {
 }
 """States of audits in the index."""
 
+_KEPT_BACK = frozenset({"identifier", "split_key"})
+"""Roles of columns that are not released."""
+
 NOT_COMPUTED = "not computed"
 _BARE_UNITS = frozenset(
     {"", "score", "ratio", "p-value", "distance", "index", "number", "correlation", "probability", "epsilon"}
@@ -301,10 +304,14 @@ def moment(iso: str, *, day_only: bool = False) -> str:
     return f"{day}, {when:%H:%M}{zone}"
 
 
+def released_columns(evidence: Evidence) -> list[str]:
+    """Names of the columns that are released."""
+    return [column.name for column in evidence.columns if _KEPT_BACK.isdisjoint(column.roles)]
+
+
 def identifiers(evidence: Evidence) -> str:
     """That none was looked for, where the plan declares none."""
-    roles = {role for column in evidence.columns for role in column.roles}
-    if roles & {"identifier", "split_key"}:
+    if len(released_columns(evidence)) < len(evidence.columns):
         return ""
     return f"Identifiers: {NO_IDENTIFIERS[0].lower()}{NO_IDENTIFIERS[1:]}."
 
@@ -338,13 +345,21 @@ def people(share: float, rows: int, suppression: int) -> str:
     return f"{round(count):,}"
 
 
-def share_of_people(share: float, evidence: Evidence) -> str:
-    """``6.3 % of the training people (25 of 395)``."""
-    told = f"{number(share, 'share', 1)} of the training people"
-    if "train" not in evidence.tables:
-        return told
-    rows = evidence.tables["train"].rows
-    return f"{told} ({people(share, rows, evidence.suppression)} of {rows:,})"
+def least_leak(limit: float, evidence: Evidence) -> tuple[int, float]:
+    """A detection limit as training people, rounded up so that no more is promised than holds; their share.
+
+    A count too small to show is the smallest that may be shown.
+    """
+    rows = evidence.tables["train"].rows if "train" in evidence.tables else 0
+    count = min(max(math.ceil(round(limit * rows, 6)), evidence.suppression), rows)  # 100.0000001 is 100
+    return count, count / rows if rows else limit
+
+
+def share_of_people(limit: float, evidence: Evidence) -> str:
+    """A detection limit: ``6.33 % of the training people (25 of 395)``."""
+    count, share = least_leak(limit, evidence)
+    known = f" ({count:,} of {evidence.tables['train'].rows:,})" if count else ""
+    return f"{number(share, 'share')} of the training people{known}"
 
 
 def found(least: str) -> str:

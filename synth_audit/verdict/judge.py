@@ -26,7 +26,7 @@ BUILT_IN = (CONTRACT,)
 """The gate that no suite need name and none can leave out; it blocks."""
 
 COLUMNS_SHOWN = 5
-"""Columns that an explanation or a finding names."""
+"""Columns that an explanation names."""
 
 
 def sensitivity_checked_rows(outcome: AuditOutcome) -> list[Row]:

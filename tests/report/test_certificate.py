@@ -24,7 +24,7 @@ from synth_audit.report.certificate import (
 )
 from synth_audit.report.gates import gates_of
 from synth_audit.report.page import render, report_view
-from synth_audit.report.words import RESULT_WORDS, people, people_interval
+from synth_audit.report.words import RESULT_WORDS, least_leak, people, people_interval, share_of_people
 from synth_audit.store.evidence import Evidence
 from synth_audit.store.reports import audit_marks, read_marks
 from synth_audit.verdict.comparison import change, worse_gates
@@ -162,6 +162,7 @@ def test_an_expired_one_says_so_and_is_signed_by_nobody(build: ModuleType) -> No
 def test_a_refusal_is_not_called_a_certificate_when_its_validity_is_over(build: ModuleType) -> None:
     page = render_certificate(reviewed(build.failing(), REVIEW), today=date(2028, 1, 1))
     assert both_pages(page).startswith("Refusal: adult This synthetic table must not be released.")
+    assert "valid until" not in both_pages(page).lower()
 
 
 def test_warnings_and_what_was_not_measured_are_on_the_first_page(build: ModuleType) -> None:
@@ -237,7 +238,7 @@ def test_measures_are_those_of_plan_and_generator(build: ModuleType) -> None:
     plan = {**evidence.plan, "coarsen": {"columns": {"age": {"step": 5}}}, "release": {"approvals": 2}}
     guarded = replace(evidence, generator=generator, plan=plan).sealed()
     residual = assessment(guarded, residual_risks(guarded))[-1][1]
-    known = "differential privacy (ε = 1, δ = 1.0 × 10⁻⁵), 1 column coarsened and 2 approvals."
+    known = "differential privacy (privacy budget ε = 1, δ = 1.0 × 10⁻⁵), 1 column coarsened and 2 approvals."
     assert f"Measures in the plan: {known}" in residual
 
 
@@ -280,9 +281,9 @@ def test_suites_list_copies_and_identifiers_first_as_reasons_do(name: str) -> No
 def test_gates_of_one_cause_are_one_reason(build: ModuleType) -> None:
     first, second = (failed(build, name, "singling_out.risk") for name in ("first", "second"))
     [told] = refused(build, first, second)
-    assert told.startswith("Fail: Risk of being singled out: 50.0\u00a0%")
-    finding = "Risk of being singled out: 50.0\u00a0%."
-    assert told.endswith(f" (242 to 719 of 39,084 people). Also: {finding}")
+    assert told.startswith("Fail: Risk of being singled out: 50\u00a0%")
+    finding = "Risk of being singled out: 50\u00a0% (242 to 719 of 39,084 people)."
+    assert told.endswith(f"{finding} Also: {finding}")
     others = (failed(build, name, "singling_out.risk") for name in ("third", "fourth", "fifth"))
     [told] = refused(build, first, second, *others)
     assert told.endswith(f"Also: {finding} {finding} {finding} 1 more gate did not pass.")
@@ -320,7 +321,9 @@ def test_copies_are_counted_in_people_and_not_in_rows(build: ModuleType) -> None
         return residual_risks(build.evidence((outcome,), build.report_of((gate,))))[0]
 
     assert row(excess, people).people == "21,496 to 25,405 of 39,084 people"
-    assert row(excess, people).gate.found_in_people.endswith("(records of 21,496 to 25,405 of 39,084 people)")
+    assert row(excess, people).gate.found_in_people.endswith(
+        ". These rows are the records of 21,496 to 25,405 of the 39,084 training people"
+    )
     assert row(excess).gate.found_in_people == row(excess).gate.found, "rows are no people"
     assert row(excess).people == "85 to 95\u00a0% of the rows"
 
@@ -356,9 +359,9 @@ def test_without_a_declared_identifier_the_report_says_so(build: ModuleType) -> 
         known = replace(evidence, columns=columns, gates=gates).sealed()
         for page in (render(known), render_certificate(known)):
             assert ("plan declares no identifier" in page) == (columns is plain)
-        assert ("Of 5 deciding gates, 4 passed, 1 had nothing to search" in render(known)) == (
-            columns is plain
-        )
+        assert (
+            "Of 5 deciding gates, 4 passed, 1 had no declared identifier to search for" in render(known)
+        ) == (columns is plain)
         assert gates_of(known)[-1].sign.kind == ("advice" if columns is plain else "pass")
 
 
@@ -390,6 +393,27 @@ def test_altered_evidence_is_not_certified(build: ModuleType) -> None:
     assert "Do not rely on this page" in page
     assert "approve the release" not in page
     assert "passed" not in page[: page.index("What was tested")]
+
+
+def test_a_detection_limit_promises_no_more_people_than_holds(build: ModuleType) -> None:
+    evidence = build.passing()
+    train = replace(evidence.tables["train"], rows=1500)
+    small = replace(evidence, tables={**evidence.tables, "train": train})
+    assert least_leak(0.0116, small) == (18, 0.012), "17.4 people"
+    assert least_leak(100 / 1500, small)[0] == 100
+    assert least_leak(0.002, small)[0] == small.suppression
+    assert share_of_people(0.0328, small) == "3.33\u00a0% of the training people (50 of 1,500)"
+
+
+def test_columns_of_the_release_are_named_up_to_thirty(build: ModuleType) -> None:
+    evidence = build.passing()
+    [known, *_] = evidence.columns
+    hidden = replace(known, name="patient", roles=("identifier",))
+    many = (hidden, *(replace(known, name=f"c{i}", roles=("feature",)) for i in range(32)))
+    page = both_pages(render_certificate(replace(evidence, columns=many).sealed()))
+    assert "and 32 columns, made" in page
+    assert "Columns of the release: c0, c1, " in page
+    assert "c28, c29 and 2 more." in page
 
 
 def test_no_small_number_of_people_is_told() -> None:
@@ -559,15 +583,15 @@ def test_detection_limits_say_what_would_have_been_found(build: ModuleType) -> N
     limits = [measured_limit(name, share) for name, share in shares.items()]
     outcome = replace(build.singling_out(), audit="recognition", measurements=tuple(limits), responses=())
     found = replace(build.passing(), outcomes=(outcome,)).sealed()
-    listed = [(f.name, f.people, f.share) for f in certificate_view(found)["found_from"]]
-    assert listed == [("Copies", "899", "2.3\u00a0%"), ("Near copies", "3,127", "8\u00a0%")]
+    listed = [(f.name, f.people) for f in certificate_view(found)["found_from"]]
+    assert listed == [("Copies", 899), ("Near copies", 3127)]
     hidden = (
         "Mixed rows (parts of two people in one row): no detection limit, so a leak of any size may have "
         "been missed."
     )
     assert hidden in certificate_view(found)["not_measured"]
     assert "899 people 2.3 %" in both_pages(render_certificate(found))
-    assert report_view(found)["sensitivity"].text.startswith("A leak of 8.0\u00a0% of the training people")
+    assert report_view(found)["sensitivity"].text.startswith("A leak of 8\u00a0% of the training people")
     unknown = replace(outcome, measurements=tuple(measured_limit(name, 1.0) for name in ("", "copies")))
     line = report_view(replace(found, outcomes=(unknown,)).sealed())["sensitivity"]
     assert (line.kind, line.text) == ("open", "No detection limit is established for: copies.")

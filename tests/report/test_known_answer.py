@@ -110,11 +110,11 @@ def test_classes_of_leak_are_told_with_their_detection_limits(build: ModuleType)
         return text(render_report(build.evidence((outcome,), build.report_of(gates))))
 
     page = told(limit("", 0.05), limit("near_copies", 0.05), limit("mixtures", 1.0))
-    assert "A leak of 5.0 % of the training people (1,954 of 39,084) would have been found with 95 %" in page
+    assert "A leak of 5 % of the training people (1,955 of 39,084) would have been found with 95 %" in page
     assert "people. No detection limit is established for: mixed rows." in page
     assert "Detection limits by class of leak were not part of this run." in told()
     assert "“Recognition” found a leak in the release itself." in told(failed=True)
-    assert "changed a little 5.0 % of the training people (1,954 of 39,084) Mixed rows: parts of" in page
+    assert "changed a little 5 % of the training people (1,955 of 39,084) Mixed rows: parts of" in page
     assert "two people in one row not established" in page
     assert "No detection limit is established." in told(limit("", 1.0))
 
