@@ -208,7 +208,7 @@ class GateView:
         Empty where the evidence names none of them, or nearly all.
         """
         about = self.result.measurement
-        if about is None or about.column:
+        if about is None or about.column or self.result.fitness:
             return ""
         if self.unit == units.SECRETS:
             own = [

@@ -159,7 +159,7 @@ def _measured_result(
     """One gate's result; where a deciding gate failed (``lost``), no hope is held out for undecided ones."""
     outlook = "" if lost or gate.undecided else decision.outlook  # how many people it takes is advice
     explanation = f"{decision.explanation} {outlook}".strip()
-    columns = [] if limit.measurement.column else proven_columns(limit.audit, outcomes)
+    columns = [] if limit.measurement.column or gate.fitness else proven_columns(limit.audit, outcomes)
     if decision.result is not Result.PASS and columns:
         named = first_few(columns, COLUMNS_SHOWN)
         explanation += f" The attack succeeds beyond chance on each of these columns by itself: {named}."

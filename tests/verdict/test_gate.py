@@ -544,3 +544,5 @@ def test_columns_for_which_the_audit_proves_it_are_named_where_the_gate_does_not
         found = outcome(measured(value, value - 0.001, value + 0.001), *of_columns)
         result = judge(SUITE, [found], HELD).results[-1]
         assert ("beyond chance on each of these columns by itself: age, wage." in result.explanation) is named
+        useful = replace(SUITE, gates=tuple(replace(g, fitness="always") for g in SUITE.gates))
+        assert "beyond chance" not in judge(useful, [found], HELD).results[-1].explanation
