@@ -26,16 +26,15 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from sdv import single_table
 from sdv.metadata import Metadata
-from sdv.single_table import (
-    CopulaGANSynthesizer,
-    CTGANSynthesizer,
-    GaussianCopulaSynthesizer,
-    TVAESynthesizer,
-)
 from sdv.utils import load_synthesizer
 
-NETWORKS = {"ctgan": CTGANSynthesizer, "tvae": TVAESynthesizer, "copula_gan": CopulaGANSynthesizer}
+NETWORKS = {
+    "ctgan": single_table.CTGANSynthesizer,
+    "tvae": single_table.TVAESynthesizer,
+    "copula_gan": single_table.CopulaGANSynthesizer,
+}
 FILE = "synthesizer.pkl"
 TABLE = "table"
 
@@ -48,7 +47,7 @@ def fit(
     metadata = Metadata.load_from_dict({"tables": {TABLE: {"columns": kinds}}})
     name = settings["synthesizer"]
     if name == "gaussian_copula":
-        made = GaussianCopulaSynthesizer(metadata)
+        made = single_table.GaussianCopulaSynthesizer(metadata)
     else:
         made = NETWORKS[name](metadata, epochs=settings["epochs"])
     made.fit({TABLE: train})
