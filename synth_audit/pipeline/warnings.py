@@ -31,7 +31,7 @@ _FORMULA = re.compile(r"[=+\-@\t\r](?=.)(?!\.?\d[\d.]*(?:e[+-]?\d+)?$)", re.IGNO
 
 PREDICTABLE = (
     "no salt was kept, so the draws of the audits can be predicted: they follow from the candidate alone, "
-    "which its maker can change until they suit; `--out FOLDER` keeps a salt"
+    "which its maker can change until they suit; an output folder (`out`) keeps a salt"
 )
 """Of an audit without a salt."""
 
