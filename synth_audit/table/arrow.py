@@ -325,6 +325,11 @@ def _regular(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def batches_of(rows: pa.Table) -> list[pa.RecordBatch]:
+    """Rows in one chunk as batches: one at least, which is empty where there is no row."""
+    return rows.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], rows.schema)]
+
+
 @dataclass(frozen=True, eq=False)
 class SortedRuns:
     """Rows that are being put into another order by an external merge sort.
@@ -350,25 +355,26 @@ class SortedRuns:
         ranks[order] = np.arange(len(order))
 
         def runs() -> Iterator[pa.RecordBatch]:
-            for start in range(0, len(ranks), _RUN):
+            for start in range(0, max(1, len(ranks)), _RUN):
                 own = ranks[start : start + _RUN]
                 part = read(data.slice(start, _RUN)).combine_chunks().take(pa.array(np.argsort(own)))
                 own.sort()
-                yield from part.combine_chunks().to_batches()
+                yield from batches_of(part)
 
         return cls(kept(runs(), None).data, ranks)
 
     def batches(self, names: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
         """Some columns of the rows in their order, ``size`` at a time."""
-        rows, starts = self.data.select(names), range(0, len(self.ranks), _RUN)
-        for first in range(0, len(self.ranks), size):
+        n = max(1, len(self.ranks))
+        rows, starts = self.data.select(names), range(0, n, _RUN)
+        for first in range(0, n, size):
             wanted = (first, first + size)
             parts = [s + np.searchsorted(self.ranks[s : s + _RUN], wanted) for s in starts]
             places = np.concatenate([self.ranks[low:high] for low, high in parts]) - first
             order = np.empty_like(places)
             order[places] = np.arange(len(places))
             part = pa.concat_tables([rows.slice(low, high - low) for low, high in parts])
-            yield from part.combine_chunks().take(pa.array(order)).combine_chunks().to_batches()
+            yield from batches_of(part.combine_chunks().take(pa.array(order)))
 
     def table(self) -> pa.Table:
         """All rows in their order, each column in a file of its own.

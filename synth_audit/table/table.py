@@ -178,7 +178,7 @@ class Table:
     def _where(self, rows: Bools) -> Iterator[pa.RecordBatch]:
         for start in range(0, self.n_rows, BATCH):
             part = self.data.slice(start, BATCH).filter(pa.array(rows[start : start + BATCH]))
-            yield from part.combine_chunks().to_batches()
+            yield from arrow.batches_of(part)
 
     def laid_out(self, folder: Path) -> Table:
         """The same table, mapped from a file of a private folder; few rows stay where they are.

@@ -410,3 +410,12 @@ def test_a_table_is_read_without_signs_of_zero():
     for name in ("x", "y"):
         assert not np.signbit(table.data.column(name).to_numpy()).any()
         assert table.data.column(name).type == data.column(name).type
+
+
+def test_a_table_without_rows_stays_one():
+    empty = pa.table(
+        {"a": pa.array([], pa.int64()), "b": pa.array([], pa.dictionary(pa.int32(), pa.string()))}
+    )
+    made = canonical(empty, {}, bytes(32))
+    assert made.num_rows == 0
+    assert fingerprint(made) == fingerprint(empty)

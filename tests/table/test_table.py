@@ -259,6 +259,11 @@ def test_tables_that_are_divided_have_their_rows_and_hashes(tmp_path, monkeypatc
     assert other.fingerprint == parts[0].fingerprint
 
 
+def test_a_side_may_be_empty():
+    rest, aside = read(DATA).divided(np.zeros(3, dtype=bool))
+    assert (rest.n_rows, aside.n_rows, aside.in_content_order().n_rows) == (3, 0, 0)
+
+
 def test_nothing_stays_of_rows_that_could_not_be_divided(tmp_path, monkeypatch):
     monkeypatch.setattr(arrow, "MOST_HELD", 0)
     monkeypatch.setattr(tables, "BATCH", 1)
