@@ -236,8 +236,9 @@ def _known_by(
     kind, split, generator = type(task.audit), subject.random_split, task.subject.generator
     fits = Need.GENERATOR in task.audit.info.needs and not task.subject.planted
     noisy = subject.terms.total is not None or (generator is not None and not repeats(generator))
-    codes = (kind, type(generator)) if fits else (kind,)
-    if not all(code.__module__.startswith("synth_audit.") for code in codes) or (fits and noisy):
+    codes = [kind, *(type(column.kind) for column in subject.schema.columns), *[type(generator)] * fits]
+    modules = [code.__module__ for code in codes] + [v.module for v in registry.catalogue("view").values()]
+    if not all(module.startswith("synth_audit.") for module in modules) or (fits and noisy):
         return ()
     circumstances = (
         (task.name, kind.__qualname__, registry.config_of(task.audit), task.stream),

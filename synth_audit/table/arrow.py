@@ -28,6 +28,9 @@ _WHOLE_SINGLES = 2.0**24
 MOST_HELD = 2**23
 """Bytes of rows that are held in memory rather than put into a file."""
 
+_END = b"\xff\xff\xff\xff\0\0\0\0"
+"""How a stream of Arrow ends. Without it Arrow takes what is there for the whole."""
+
 _RUN = 2**16
 """Rows that are sorted at a time."""
 
@@ -251,9 +254,12 @@ def mapped(path: Path) -> pa.Table:
     """The table in a file, without reading it; it stays readable when the file is deleted.
 
     Raises:
-        OSError: the file is not there.
+        OSError: the file is not there, or was cut.
     """
     with pa.memory_map(str(path)) as file:
+        size = file.size()
+        if size < len(_END) or file.read_at(len(_END), size - len(_END)) != _END:
+            raise OSError("a file of rows was cut")
         return pa.ipc.open_stream(file).read_all()
 
 

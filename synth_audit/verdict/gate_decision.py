@@ -90,7 +90,7 @@ class Limit:
         if not isinstance(self.strict, bool):
             raise ValueError("`strict` must be true or false")  # noqa: TRY004
         if self.people is not None and (
-            isinstance(self.people, bool) or self.people != int(self.people) or self.people < 0
+            isinstance(self.people, bool) or not 0 <= self.people < math.inf or self.people % 1
         ):
             raise ValueError("`people` must be a whole number of people")
         if (self.people is None) == bool(self.people_quantity):
@@ -276,6 +276,8 @@ def _in_people(limit: Limit, rows: Sequence[Row], decision: Decision) -> Decisio
     known = [r for r in rows if r.id == limit.in_people]
     if len(known) != 1 or known[0].low is None or not known[0].n:
         return Decision.of_nothing(limit.in_people or limit.measurement, lacking.NOT_REPORTED)
+    if not (is_finite_number(known[0].value) and is_finite_number(known[0].low) and known[0].n > 0):
+        return Decision.of_nothing(known[0].id, lacking.NOT_FINITE, known[0])
     n, surely = known[0].n, known[0].value - _SURELY * (known[0].value - known[0].low)
     if limit.maximum * n <= limit.people or not surely * n > limit.people:
         return decision

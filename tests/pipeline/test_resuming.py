@@ -245,6 +245,27 @@ def test_an_outcome_that_the_build_does_not_settle_is_not_journaled(case, monkey
     assert len(entries(case)) == TASKS - 1
 
 
+def test_nothing_is_journaled_beside_a_column_kind_or_view_of_a_plug_in(case, monkeypatch):
+    """A plug-in's code may change, and its name and settings stay."""
+    real, view = registry.catalogue, next(iter(registry.catalogue("view").values()))
+    kinds = [ref.load() for ref in real("kind").values()]
+    for name in ("kind", "view"):
+        shutil.rmtree(case.workspace.outcomes)
+        with monkeypatch.context() as patch:
+            if name == "view":
+                others = {"own": replace(view, module="elsewhere.view")}
+                patch.setattr(
+                    registry,
+                    "catalogue",
+                    lambda room, others=others: real(room) | (others if room == "view" else {}),
+                )
+            else:
+                for kind in kinds:
+                    patch.setattr(kind, "__module__", "elsewhere.kinds")
+            stopped_before_filing(case, patch)
+        assert not entries(case)
+
+
 def test_a_run_whose_journal_another_run_deletes_can_be_gone_on_from(case, monkeypatch):
     journal = audit_runner._journal
 

@@ -259,6 +259,15 @@ def test_tables_that_are_divided_have_their_rows_and_hashes(tmp_path, monkeypatc
     assert other.fingerprint == parts[0].fingerprint
 
 
+def test_a_file_of_rows_that_was_cut_between_batches_is_not_read(tmp_path):
+    path, [batch] = tmp_path / "rows.arrow", DATA.combine_chunks().to_batches()
+    arrow.write_arrow(path, batch.schema, [batch, batch])
+    assert arrow.mapped(path).num_rows == 6
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(OSError, match="cut"):
+        arrow.mapped(path)
+
+
 def test_a_side_may_be_empty():
     rest, aside = read(DATA).divided(np.zeros(3, dtype=bool))
     assert (rest.n_rows, aside.n_rows, aside.in_content_order().n_rows) == (3, 0, 0)

@@ -331,6 +331,13 @@ def test_people_change_no_failure_and_are_needed_for_a_pass():
 
 
 @pytest.mark.parametrize(
+    ("n", "value", "low"), [(10_000_000, math.nan, math.nan), (10_000_000, 0.0, -math.inf), (-1, 0.0, 0.0)]
+)
+def test_people_without_a_number_decide_nothing(n, value, low):
+    assert decide(IN_PEOPLE, [row(0.01, 0.0, 0.019), people(n, value, low)]).result is Result.INSUFFICIENT
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
         {"people": 500},
@@ -338,6 +345,7 @@ def test_people_change_no_failure_and_are_needed_for_a_pass():
         {"people": -1, "people_quantity": "people"},
         {"people": 0.5, "people_quantity": "people"},
         {"people": True, "people_quantity": "people"},
+        {"people": math.inf, "people_quantity": "people"},
         {"people": 500, "people_quantity": "people", "maximum": None, "minimum": 0.02},
     ],
 )
