@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
-from typing import ClassVar, NamedTuple
+from itertools import combinations, product
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from synth_audit.arrays import Bools, Floats, Floats32
-from synth_audit.audits.recognition.matching import AT_ONCE, CELLS, MOST_BITS, CodedCells
+from synth_audit.arrays import Floats, Floats32, Positions
+from synth_audit.audits.recognition.matching import CELLS, MOST_BITS, CodedCells
 from synth_audit.audits.recognition.people import PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 
@@ -25,6 +25,9 @@ _COMMON = 0.05
 
 _SPIKES = 6
 """Shifts by which people are scored, in each resolution."""
+
+_PAIRS = 2**27
+"""Records times rows of a block. At most some hundredths of them are at a spike, since no common value is."""
 
 _CLEAR = 6.0
 """Standard deviations by which a shift of two columns, or of a further one, must exceed chance."""
@@ -48,7 +51,7 @@ class Shifts:
     The joint histograms of two numbers, of people and of rows, are correlated over all shifts (FFT). A shift
     that many pairs share is a spike, compared with shifts near it and with pairs of people. Further columns
     join by the clearest shift among the pairs so far. Only shifts of most columns are followed, because two
-    coarse columns alone have many spikes. A row's score is the sum of the bits of the columns
+    coarse columns alone have many spikes. A row at a spike scores the sum of the bits of the columns
     in which it lies at the shift, with and without those of equal labels.
 
     Source: ours; cross-correlation by FFT.
@@ -66,11 +69,13 @@ class Shifts:
             grids = [_BinnedNumbers.of(c, reach) for c in ranked[:_NUMBERS]]
             spikes = [s for i, j in combinations(range(len(grids)), 2) for s in _spikes(grids, i, j)]
             surest = sorted((s for s in spikes if s.strength > _CLEAR), key=lambda s: -s.strength)
-            found = dict.fromkeys(_joined(grids, s.lags, reach) for s in surest[: 4 * _SPIKES])
-            lags = sorted(found, key=len, reverse=True)[:_SPIKES]
-            told = _told(grids, lags, reach, labels)
-            for k, (lag, alone, beside) in enumerate(zip(lags, *told, strict=True)):
-                names = tuple(grids[i].name for i, _ in lag)
+            found: dict[_Shift, list[_SpikePairs]] = {}
+            for spike in surest[: 4 * _SPIKES]:
+                pairs = _SpikePairs.of(grids, spike.lags, reach)
+                found.setdefault(_joined(grids, spike.lags, pairs), []).append(pairs)
+            for k, shift in enumerate(sorted(found, key=len, reverse=True)[:_SPIKES]):
+                alone, beside = _told(grids, shift, found[shift], reach, labels)
+                names = tuple(grids[i].name for i, _ in shift)
                 what = f"shift {k + 1}, {'coarse' if reach else 'exact'}"
                 yield Score(what, alone, names)
                 yield Score(f"{what}, and labels", beside, names)
@@ -137,32 +142,54 @@ def _joint(first: _BinnedNumbers, second: _BinnedNumbers, side: str, a: int, b: 
     return np.bincount(cells.astype(np.intp), minlength=a * b).reshape(a, b).astype(np.float32)
 
 
-def _near(mine: Floats, rows: Floats, reach: int) -> Bools:
-    """Which rows are so many bins away at most, shape (records, rows)."""
-    found = np.zeros((len(mine), len(rows)), dtype=np.bool_)
-    for off in range(-reach, reach + 1):
-        found |= rows == (mine + off)[:, None]
-    return found
+@dataclass(frozen=True, eq=False)
+class _SpikePairs:
+    """The pairs of records and rows at a spike, a block of records at a time.
+
+    Attributes:
+        order: of the rows by cell, missing ones first. first, last: where the rows of each record stand in
+            it, shape (cells next to each other, records) each.
+    """
+
+    order: Positions = field(repr=False)
+    first: Positions = field(repr=False)
+    last: Positions = field(repr=False)
+
+    @classmethod
+    def of(cls, grids: Sequence[_BinnedNumbers], lags: dict[int, tuple[int, int]], reach: int) -> Self:
+        (i, (x, a)), (j, (y, b)) = lags.items()
+        cells = np.nan_to_num(grids[i].release % a * b + grids[j].release % b, nan=-1.0)
+        order = np.argsort(cells, kind="stable")
+        mine = np.stack(
+            [
+                (grids[i].people + x + dx) % a * b + (grids[j].people + y + dy) % b
+                for dx, dy in product(range(-reach, reach + 1), repeat=2)
+            ]
+        )
+        first, last = (np.searchsorted(cells, mine, side, sorter=order) for side in ("left", "right"))
+        return cls(order, first, np.where(np.isnan(mine), first, last))
+
+    def blocks(self) -> Iterator[slice]:
+        """Blocks of records, so small that their pairs can be held."""
+        n, m = self.first.shape[1], len(self.order)
+        size = max(1, _PAIRS // m)
+        return (slice(start, min(start + size, n)) for start in range(0, n, size))
+
+    def among(self, block: slice) -> Positions:
+        """Pairs of some records, ``record * rows + row``."""
+        first, counts = self.first[:, block], (self.last - self.first)[:, block]
+        record = np.repeat(np.tile(np.arange(block.start, block.stop), len(first)), counts.ravel())
+        ends = np.cumsum(counts.ravel())
+        place = np.arange(len(record)) + np.repeat(first.ravel() - ends + counts.ravel(), counts.ravel())
+        return record * len(self.order) + self.order[place]
 
 
-def _blocks(n: int, m: int) -> Iterator[slice]:
-    """Blocks of n records that are held beside m rows."""
-    size = max(1, AT_ONCE // m)
-    return (slice(start, min(start + size, n)) for start in range(0, n, size))
-
-
-def _joined(grids: Sequence[_BinnedNumbers], lags: dict[int, tuple[int, int]], reach: int) -> _Shift:
+def _joined(grids: Sequence[_BinnedNumbers], lags: dict[int, tuple[int, int]], pairs: _SpikePairs) -> _Shift:
     """The shift of a spike, not modulo its grids any more, with those of further columns that go with it.
 
     By chance means: where the rows of the pairs are permuted, on average.
     """
-    pairs = []
-    n, m = len(grids[0].people), len(grids[0].release)
-    wrapped = [((grids[i].people + by) % size, grids[i].release % size) for i, (by, size) in lags.items()]
-    for block in _blocks(n, m):
-        both = np.logical_and.reduce([_near(mine[block], rows, reach) for mine, rows in wrapped])
-        pairs.append(np.flatnonzero(both) + block.start * m)
-    record, row = np.divmod(np.concatenate(pairs), m)
+    record, row = np.divmod(pairs.among(next(pairs.blocks())), len(grids[0].release))
     joined = {}
     for k, grid in enumerate(grids):
         mine, theirs = grid.people[record], grid.release[row]
@@ -187,29 +214,49 @@ def _joined(grids: Sequence[_BinnedNumbers], lags: dict[int, tuple[int, int]], r
 
 
 def _told(
-    grids: Sequence[_BinnedNumbers], shifts: Sequence[_Shift], reach: int, labels: Sequence[CodedCells]
+    grids: Sequence[_BinnedNumbers],
+    shift: _Shift,
+    spikes: Sequence[_SpikePairs],
+    reach: int,
+    labels: Sequence[CodedCells],
 ) -> tuple[Floats, Floats]:
-    """Bits of each record's best row, by numbers alone and with equal labels, shape (shifts, records)."""
-    n = len(grids[0].people) if grids else 0
-    told = [
-        [(grids[i], by, np.float32(_bits_at(grids[i], by, reach))) for i, by in shift] for shift in shifts
-    ]
+    """Bits of each record's best row at a shift: by numbers alone, and beside the next row with equal labels.
+
+    Args:
+        spikes: that led to this shift.
+    """
+    n, m = len(grids[0].people), len(grids[0].release)
+    told = [(grids[i], by, _bits_at(grids[i], by, reach)) for i, by in shift]
     tables = [c.agreement() for c in labels]
-    alone, beside = np.empty((len(shifts), n)), np.empty((len(shifts), n))
-    for block in _blocks(n, len(grids[0].release)) if shifts else ():
-        equal = np.zeros((block.stop - block.start, len(grids[0].release)), np.float32)
+    alone, beside = np.zeros(n), np.zeros(n)
+    for block in spikes[0].blocks():
+        pairs = np.unique(np.concatenate([s.among(block) for s in spikes]))
+        record, row = np.divmod(pairs, m)
+        bits, equal = np.zeros(len(pairs)), np.zeros(len(pairs))
+        for grid, by, by_one in told:
+            bits += (np.abs(grid.release[row] - grid.people[record] - by) <= reach) * by_one
         for column, table in zip(labels, tables, strict=True):
-            equal += np.take(table[column.people[block]], column.release, axis=1)
-        for k, shifted in enumerate(told):
-            bits = np.zeros_like(equal)
-            for grid, by, by_one in shifted:
-                bits += _near(grid.people[block] + by, grid.release, reach) * by_one
-            alone[k, block] = bits.max(axis=1)
-            bits += equal
-            best = bits.max(axis=1)
-            bits[np.arange(len(bits)), bits.argmax(axis=1)] = -np.inf
-            beside[k, block] = best - bits.max(axis=1) + 1e-3 * best
+            equal += table[column.people[record], column.release[row]]
+        asked = np.arange(block.start, block.stop)
+        alone[block] = _best(record, bits, asked)[0]
+        best, second = _best(record, bits + equal, asked)
+        beside[block] = best - second + 1e-3 * best
     return alone, beside
+
+
+def _best(record: Positions, bits: Floats, asked: Positions) -> tuple[Floats, Floats]:
+    """Most bits of a pair of each record asked about, and of the next pair; 0 where there is none.
+
+    Args:
+        record: of each pair, ascending.
+    """
+    held = np.append(bits[np.lexsort((-bits, record))], [0.0, 0.0])
+    place = np.searchsorted(record, asked)
+    found = np.append(record, [-1, -1])
+    return (
+        np.where(found[place] == asked, held[place], 0.0),
+        np.where(found[place + 1] == asked, held[place + 1], 0.0),
+    )
 
 
 def _bits_at(grid: _BinnedNumbers, by: float, reach: int) -> float:
