@@ -1,7 +1,7 @@
 """Recognition: who was in the training set? One engine, and one file for each family of views."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from synth_audit.audits.recognition.detection_limit import (
     view_rng,
 )
 from synth_audit.audits.recognition.engine import FAMILY, Recognised, p_value, recognise
-from synth_audit.audits.recognition.people import Sides, pooled
+from synth_audit.audits.recognition.people import ReleaseMemory, Sides, pooled
 from synth_audit.audits.recognition.row_nearness import RowNearness, row_nearness
 from synth_audit.audits.recognition.side_test import NAMED, SideTest, side_test
 from synth_audit.audits.recognition.view import ScoredPeople, ScoreInfo, scored
@@ -173,6 +173,8 @@ class Recognition:
         if subject.random_split is None or not subject.random_split.ours:
             _refuse_unlike_sides(side_test(pool, sides.member, context.rng))
         seed = int(context.rng.integers(2**63))
+        if self.detection:
+            pool = replace(pool, memory=ReleaseMemory())
         draws = list(scored(pool, self.draws, lambda name, draw: view_rng(seed, name, draw)))
         if not draws[0].scores:
             raise NotApplicable("no view has anything to compare")

@@ -119,6 +119,7 @@ def detection_limits(
     """The limit of every class of leak that the table can have.
 
     Args:
+        pool: with a memory of the release as it is, so that each planting costs little.
         member: who is in the training set. views: of the release as it is, in one draw.
         draws: of the views in the test whose power is measured.
         seed: of all randomness.

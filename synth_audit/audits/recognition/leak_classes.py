@@ -96,7 +96,8 @@ def planted(
         for row, record in zip(rows, records, strict=True):
             texts[row] = text.people[record]
         words.append(replace(text, release=tuple(texts)))
-    return replace(pool, columns=tuple(columns), words=tuple(words)), people, settled
+    memory = pool.memory and replace(pool.memory, replaced=np.sort(rows), columns=pool.columns)
+    return replace(pool, columns=tuple(columns), words=tuple(words), memory=memory), people, settled
 
 
 def _as_released(cells: Floats, column: PooledColumn) -> Floats:

@@ -8,14 +8,14 @@ in one pass, as 16-bit steps in one machine word.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from synth_audit.arrays import Floats, Floats32, Positions
-from synth_audit.audits.recognition.people import PooledColumn
+from synth_audit.audits.recognition.people import PooledColumn, ReleaseMemory
 
 CELLS = 192
 """Cells of a number at most, of equal counts or widths: values 0.5 % of the rows, or of the range, apart are
@@ -36,6 +36,13 @@ each row its person with the second to fourth best."""
 
 AT_ONCE = 2**18
 """Pairs of people and rows that are weighed at once."""
+
+SPARE = 4
+"""Rows and people that are kept beyond those that are compared: replaced rows leave gaps, and weights move a
+little with the release."""
+
+_PLACE = 32
+"""Bits that name a row, below those of its weight."""
 
 Packed = npt.NDArray[np.uint64]
 
@@ -151,6 +158,8 @@ def matched(
     repeats: int = 1,
     person: Positions | None = None,
     kept: int = LAST,
+    memory: ReleaseMemory | None = None,
+    name: str = "",
 ) -> RowMatches:
     """Weigh every row for every record.
 
@@ -159,25 +168,39 @@ def matched(
         repeats: rows that may be of one person; so many times further down the other rows are looked for.
         kept: best rows that are kept for each record, times repeats; at least :data:`LAST`.
         person: given where the rows are the people's own records: nobody is compared with themselves.
+        memory: keeps which pairs stand out, under a name; or spares all others, once rows were replaced.
     """
     n, m = len(columns[0].people), len(columns[0].release)
     steps = (2**16 - 1) / max(1e-9, float(np.sum([t.max(axis=(1, 2)) for t in tables], axis=0).max()))
     packed = [_packed(t, steps) for t in tables]
     kept = min(kept * repeats, m)
-    place = 32  # bits that name a row, below those of its weight
-    near = np.empty((WEIGHTINGS, n, kept), np.uint64)
+    if memory and (known := memory.known(name)):
+        near, rivals = _among(columns, packed, kept, known, memory.replaced)
+        return _row_matches(near, rivals, repeats, steps)
+    wanted = min(kept + SPARE, m) if memory and memory.keeps else kept
+    near = np.empty((WEIGHTINGS, n, wanted), np.uint64)
     rivals = np.zeros((WEIGHTINGS, FIRST, m), np.uint16)
     for start, weights in _weighed(columns, packed):
         block = slice(start, start + len(weights))
         if person is not None:
             weights[person[block, None] == person[None]] = 0
-        for w in range(WEIGHTINGS):
-            mine = np.ascontiguousarray(weights.view(np.uint16).reshape(*weights.shape, WEIGHTINGS)[..., w])
-            near[w, block] = _largest(mine, kept, place)
+        for w, mine in enumerate(_each(weights)):
+            near[w, block] = _largest(mine, wanted)
             better = np.flatnonzero(mine.max(axis=0) > rivals[w].min(axis=0))
-            both = np.concatenate([mine[:, better], rivals[w][:, better]])
-            rivals[w][:, better] = np.partition(both, len(both) - FIRST, axis=0)[-FIRST:]
-    value, row = (near >> np.uint64(place)).astype(np.float64), near.astype(np.intp) & (2**place - 1)
+            rivals[w][:, better] = _top(np.concatenate([mine[:, better], rivals[w][:, better]]), FIRST)
+    if memory and memory.keeps:
+        memory.found[name] = NearPairs.of(columns, packed, _rows(near))
+    return _row_matches(near[..., wanted - kept :], rivals, repeats, steps)
+
+
+def _row_matches(near: Packed, rivals: npt.NDArray[np.uint16], repeats: int, steps: float) -> RowMatches:
+    """What is said of the best rows, see above.
+
+    Args:
+        near: the best rows of each record, ``weight << 32 | row``, shape (weightings, records, kept).
+        rivals: largest weights of each row, shape (weightings, FIRST, rows).
+    """
+    value, row, kept = (near >> np.uint64(_PLACE)).astype(np.float64), _rows(near), near.shape[2]
     best = value[..., -1]
     compared = slice(max(0, kept - LAST * repeats), max(1, kept - FIRST * repeats))
     others = value[..., compared].mean(axis=2)
@@ -186,6 +209,118 @@ def matched(
     for w in range(WEIGHTINGS):
         mutual[w] = _mutual(value[w], row[w], others[w], rivals[w].T.astype(np.float64))
     return RowMatches(best / steps, margin / steps, mutual / steps, value / steps, row)
+
+
+@dataclass(frozen=True, eq=False)
+class NearPairs:
+    """Pairs of records and rows that stand out in one comparison.
+
+    Attributes:
+        rows: the best rows of each record, of every weighting; -1 where named before, (records, named).
+        asked: all rows that are named, ascending, shape (asked,).
+        people: the records for which each of these weighs most, in the same way, shape (asked, named).
+    """
+
+    rows: Positions = field(repr=False)
+    asked: Positions = field(repr=False)
+    people: Positions = field(repr=False)
+
+    @classmethod
+    def of(cls, columns: Sequence[CodedCells], packed: Sequence[Packed], rows: Positions) -> Self:
+        """From the best rows of each record, shape (weightings, records, kept)."""
+        asked = np.unique(rows)
+        people = _rivals(columns, packed, asked, FIRST + SPARE)
+        return cls(named_once(rows), asked, named_once(_rows(np.moveaxis(people, 2, 1))))
+
+
+def named_once(named: Positions) -> Positions:
+    """Positions of every weighting side by side, ascending, and -1 for those named before.
+
+    >>> named_once(np.array([[[3, 5]], [[5, 4]]]))
+    array([[ 3,  4,  5, -1]], dtype=int32)
+    """
+    beside = np.sort(np.concatenate(list(named), axis=1), axis=1)
+    again = np.pad(beside[:, 1:] == beside[:, :-1], ((0, 0), (0, 1)))
+    return np.where(again, -1, beside).astype(np.int32)
+
+
+def with_replaced(rows: Positions, replaced: Positions, m: int) -> Positions:
+    """Some of m rows for each record, -1 for those that were replaced, and then all that were.
+
+    >>> with_replaced(np.array([[3, 4, -1]]), np.array([4, 9]), 10)
+    array([[ 3, -1, -1,  4,  9]])
+    """
+    left = np.ones(m, dtype=np.bool_)
+    left[replaced] = False
+    return np.hstack([np.where(left[rows], rows, -1), np.tile(replaced, (len(rows), 1))])
+
+
+def _among(
+    columns: Sequence[CodedCells], packed: Sequence[Packed], kept: int, known: NearPairs, replaced: Positions
+) -> tuple[Packed, npt.NDArray[np.uint16]]:
+    """Best rows and rivals among pairs that stood out and the new rows, as `_row_matches` takes them."""
+    n, m = len(columns[0].people), len(columns[0].release)
+    near = np.empty((WEIGHTINGS, n, kept), np.uint64)
+    size = max(1, AT_ONCE // (known.rows.shape[1] + len(replaced)))
+    for start in range(0, n, size):
+        block = np.arange(start, min(start + size, n))
+        rows = with_replaced(known.rows[block], replaced, m)
+        weights = _of_pairs(columns, packed, block[:, None], rows)
+        for w, mine in enumerate(_each(weights)):
+            near[w, block] = np.sort(_top(np.where(rows >= 0, _keyed(mine, rows), 0).T, kept).T, axis=1)
+    rivals = np.zeros((WEIGHTINGS, FIRST, m), np.uint16)
+    weights = _of_pairs(columns, packed, known.people, known.asked[:, None])
+    for w, mine in enumerate(_each(weights)):
+        rivals[w][:, known.asked] = _top(np.where(known.people >= 0, mine, 0).T, FIRST)
+    rivals[..., replaced] = _rivals(columns, packed, replaced, FIRST) >> np.uint64(_PLACE)
+    return near, rivals
+
+
+def _rivals(columns: Sequence[CodedCells], packed: Sequence[Packed], rows: Positions, most: int) -> Packed:
+    """The records for which some rows weigh most, ``weight << 32 | record``, (weightings, most, rows)."""
+    found = np.zeros((WEIGHTINGS, most, len(rows)), np.uint64)
+    some = [replace(c, release=c.release[rows]) for c in columns]
+    for start, weights in _weighed(some, packed):
+        record = np.arange(start, start + len(weights))[:, None]
+        for w, mine in enumerate(_each(weights)):
+            better = np.flatnonzero(mine.max(axis=0) >= found[w].min(axis=0) >> np.uint64(_PLACE))
+            both = np.concatenate([found[w][:, better], _keyed(mine[:, better], record)])
+            found[w][:, better] = _top(both, most)
+    return found
+
+
+def _of_pairs(
+    columns: Sequence[CodedCells], packed: Sequence[Packed], record: Positions, row: Positions
+) -> Packed:
+    """Weights of pairs, in the shape of both."""
+    shape = np.broadcast_shapes(record.shape, row.shape)
+    total = np.zeros(shape, np.uint64)
+    for column, table in zip(columns, packed, strict=True):
+        total += table[column.people[record], column.release[row]]
+    return total
+
+
+def _each(weights: Packed) -> Iterator[npt.NDArray[np.uint16]]:
+    """The weights of each weighting."""
+    parts = weights.view(np.uint16).reshape(*weights.shape, WEIGHTINGS)
+    return (np.ascontiguousarray(parts[..., w]) for w in range(WEIGHTINGS))
+
+
+def _keyed(weights: npt.NDArray[np.uint16], place: Positions) -> Packed:
+    return (weights.astype(np.uint64) << np.uint64(_PLACE)) | place.astype(np.uint64)
+
+
+def _rows(keyed: Packed) -> Positions:
+    found: Positions = keyed.astype(np.intp) & (2**_PLACE - 1)
+    return found
+
+
+def _top(values: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
+    """The largest so many of each column, in any order."""
+    if len(values) < most:
+        values = np.pad(values, ((most - len(values), 0), (0, 0)))
+    found: npt.NDArray[Any] = np.partition(values, len(values) - most, axis=0)[len(values) - most :]
+    return found
 
 
 def at_most_last(weights: npt.NDArray[Any], kept: int) -> npt.NDArray[Any]:
@@ -201,15 +336,15 @@ def at_most_last(weights: npt.NDArray[Any], kept: int) -> npt.NDArray[Any]:
     return found
 
 
-def _largest(weights: npt.NDArray[np.uint16], kept: int, place: int) -> Packed:
-    """The largest weights of each record with their rows, ``weight << place | row``, ascending."""
+def _largest(weights: npt.NDArray[np.uint16], kept: int) -> Packed:
+    """The largest weights of each record with their rows, ``weight << 32 | row``, ascending."""
     n, m = weights.shape
     able = weights >= at_most_last(weights, kept)[:, None]
     if np.count_nonzero(able) > able.size // _CHUNKS:  # many are equal, but no two with their rows
-        keyed = (weights.astype(np.uint64) << np.uint64(place)) | np.arange(m, dtype=np.uint64)
+        keyed = _keyed(weights, np.arange(m))
         able = keyed >= at_most_last(keyed, kept)[:, None]
     record, row = np.divmod(np.flatnonzero(able), m)
-    keyed = (weights[record, row].astype(np.uint64) << np.uint64(place)) | row.astype(np.uint64)
+    keyed = _keyed(weights[record, row], row)
     order = np.lexsort((keyed, record))
     last = np.cumsum(np.bincount(record, minlength=n))
     found: Packed = keyed[order[last[:, None] - np.arange(kept, 0, -1)]]

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -99,6 +99,33 @@ class PooledWords:
 
 
 @dataclass(frozen=True, eq=False)
+class ReleaseMemory:
+    """What comparisons with a release found, so that a planted leak costs the rows that it replaces.
+
+    A row that was left as it is stands out for hardly anybody for whom it did not before. So once rows were
+    replaced, a view need look only at what it found, and at the new rows.
+
+    Attributes:
+        found: by the name of the comparison.
+        replaced: rows replaced since; none while all rows are compared.
+        columns: with the release as it was.
+    """
+
+    found: dict[str, Any] = field(default_factory=dict, repr=False)
+    replaced: Positions = field(default_factory=lambda: np.empty(0, np.intp), repr=False)
+    columns: tuple[PooledColumn, ...] = ()
+
+    def known(self, name: str) -> Any:
+        """What a comparison found before rows were replaced; None while all rows are compared."""
+        return None if self.keeps else self.found.get(name)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether comparisons are to leave what they find."""
+        return not len(self.replaced)
+
+
+@dataclass(frozen=True, eq=False)
 class PooledPeople:
     """What every view is given.
 
@@ -107,6 +134,7 @@ class PooledPeople:
         person: the person whose record it is, 0 … people − 1, shape (records,).
         rows: rows of the release.
         repeats: rows of the release for one training record, rounded up: so many rows may be of one person.
+        memory: what comparisons found; None where nothing need be kept.
     """
 
     columns: tuple[PooledColumn, ...]
@@ -114,6 +142,7 @@ class PooledPeople:
     person: Positions = field(repr=False)
     rows: int
     repeats: int
+    memory: ReleaseMemory | None = field(default=None, repr=False)
 
     @property
     def records(self) -> int:

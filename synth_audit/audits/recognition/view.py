@@ -1,7 +1,7 @@
 """The contract of a view, and every view's scores of the people."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -76,11 +76,14 @@ def scored(
 ) -> Iterator[ScoredPeople]:
     """Score people by all views; views without randomness are computed once.
 
+    Plantings are scored in the first draw, so only that one is kept in the pool's memory.
+
     Args:
         rng: randomness of a view in a draw.
     """
     kept: dict[str, list[tuple[ScoreInfo, Floats32]]] = {}
     for draw in range(draws):
+        pool = pool if draw == 0 else replace(pool, memory=None)
         for name in registry.catalogue("view"):
             view: View = registry.build("view", name, {})
             if view.info.random or name not in kept:

@@ -7,10 +7,25 @@ import numpy as np
 import pytest
 
 from synth_audit.audits.recognition import Recognition, detection_limit
-from synth_audit.audits.recognition.detection_limit import LARGEST_SHARE, NEAR, TOGETHER, WANTED, Search
+from synth_audit.audits.recognition.detection_limit import (
+    LARGEST_SHARE,
+    NEAR,
+    TOGETHER,
+    WANTED,
+    Search,
+    view_rng,
+)
 from synth_audit.audits.recognition.leak_classes import CLASSES, planted
-from synth_audit.audits.recognition.people import PooledColumn, PooledPeople, PooledWords, pooled
+from synth_audit.audits.recognition.matching import CodedCells, matched
+from synth_audit.audits.recognition.people import (
+    PooledColumn,
+    PooledPeople,
+    PooledWords,
+    ReleaseMemory,
+    pooled,
+)
 from synth_audit.audits.recognition.side_test import side_test
+from synth_audit.audits.recognition.view import scored
 from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.plugins.audit import RandomSplit
@@ -60,6 +75,44 @@ def test_as_many_rows_change_as_people_leave_one(pool, leak):
     assert all(len(c.release) == ROWS for c in made.columns)
     mine = {int(w[0]) for w in made.words[0].release} & set(range(N))
     assert mine == set(people.tolist())
+
+
+@pytest.mark.parametrize("leak", CLASSES, ids=lambda leak: leak.name)
+def test_with_a_memory_of_the_release_a_planting_is_scored_alike(pool, leak):
+    """All but a few scores of the few people who had a best row that would not have stood out before."""
+    remembering = replace(pool, memory=ReleaseMemory())
+    [before] = scored(pool, 1, lambda name, draw: view_rng(3, name, draw))
+    [kept] = scored(remembering, 1, lambda name, draw: view_rng(3, name, draw))
+    assert np.array_equal(before.views.bits, kept.views.bits)
+    (made, people, _), (spared, *_) = (
+        planted(p, MEMBER, leak, 0.05, np.random.default_rng(4)) for p in (pool, remembering)
+    )
+    assert len(spared.memory.replaced) == len(people)
+    [whole] = scored(made, 1, lambda name, draw: view_rng(3, name, draw))
+    [part] = scored(spared, 1, lambda name, draw: view_rng(3, name, draw))
+    assert [s.view.title for s in whole.scores] == [s.view.title for s in part.scores]
+    away = np.abs(whole.views.bits - part.views.bits)
+    assert away.mean() < 0.1
+    assert away[:, people].mean() < 0.2
+
+
+def test_rows_that_stood_out_and_new_rows_are_enough_to_match():
+    rng = np.random.default_rng(6)
+    cells = [
+        PooledColumn(c, rng.integers(9, size=80) * 1.0, rng.integers(9, size=200) * 1.0, False) for c in "abc"
+    ]
+    columns = [CodedCells.of(c) for c in cells]
+    tables = [rng.random((4, 10, 10)) for _ in columns]
+    memory = ReleaseMemory()
+    matched(columns, tables, memory=memory, name="x")
+    rows = np.array([7, 70, 170])
+    for c in columns:
+        c.release[rows] = rng.integers(9, size=3)
+    whole, part = (
+        matched(columns, tables, memory=m, name="x") for m in (None, replace(memory, replaced=rows))
+    )
+    for field in ("best", "margin", "mutual", "weights"):
+        assert np.array_equal(getattr(whole, field), getattr(part, field))
 
 
 def test_copies_are_rows_of_the_people(pool):

@@ -135,7 +135,7 @@ def test_a_shift_of_three_numbers_is_found_beside_spikes_of_two_coarse_ones():
 def test_what_a_view_is_given_says_nothing_of_sides():
     known = {f.name for f in fields(PooledPeople)} | {f.name for f in fields(PooledColumn)}
     assert known == {
-        *("columns", "words", "person", "rows", "repeats"),
+        *("columns", "words", "person", "rows", "repeats", "memory"),
         *("name", "people", "release", "numeric", "step", "time"),
     }
 

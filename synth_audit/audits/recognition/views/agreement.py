@@ -34,7 +34,7 @@ class Agreement:
 
     def scores(self, pool: PooledPeople, rng: np.random.Generator) -> Iterator[Score]:
         """Score by four thresholds, and beside other people."""
-        yield from agreement_scores(pool.columns, pool, rng, person=pool.person)
+        yield from agreement_scores(pool.columns, pool, rng, name="agreement", person=pool.person)
 
 
 def agreement_scores(
@@ -42,11 +42,13 @@ def agreement_scores(
     pool: PooledPeople,
     rng: np.random.Generator,
     *,
+    name: str,
     person: Positions | None = None,
 ) -> Iterator[Score]:
     """Scores by how many bits rows agree with each record in these columns.
 
     Args:
+        name: of the comparison, in the pool's memory.
         person: given where the best row is also compared with the best other people.
     """
     cells = [CodedCells.of(c) for c in columns]
@@ -60,7 +62,7 @@ def agreement_scores(
     tables: list[Floats] = [
         np.stack([weights[t][c] * over[t][c] for t in range(len(THRESHOLDS))]) for c in range(len(cells))
     ]
-    rows = matched(cells, tables, repeats=pool.repeats)
+    rows = matched(cells, tables, repeats=pool.repeats, memory=pool.memory, name=name)
     people = None if person is None else matched([c.among_people() for c in cells], tables, person=person)
     for t, threshold in enumerate(THRESHOLDS):
         yield Score(f"{threshold:g} bits: margin", rows.margin[t])

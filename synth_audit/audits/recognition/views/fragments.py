@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import comb
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from synth_audit.arrays import Floats, Positions
+from synth_audit.arrays import Counts32, Floats, Positions
 from synth_audit.audits.recognition.people import SAMPLE, PooledColumn, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
 
@@ -30,8 +30,11 @@ _COUNTED, _MOST_COUNTED = (2, 3, 4), 400
 _TELLING = 8.0
 """Bits that the columns of a random set tell together: fewer single nobody out among some hundred people."""
 
-_PAIRS = 2**21
-"""Pairs of records and rows, or records, that are compared at once in one column: 2 MiB, and less packed."""
+_CELLS = 2**22
+"""Pairs of records and rows that are compared at once in one column: 512 KiB, one bit each."""
+
+_Set = tuple[int, ...]
+"""Columns of a set, as positions, ascending."""
 
 Packed = npt.NDArray[np.uint64]
 """Rows that are near a record, 64 in a word."""
@@ -70,32 +73,55 @@ class Fragments:
         told = np.array([_bits(c) for c in columns])
         some = np.sort(rng.permutation(pool.records)[:SAMPLE])
         rows = np.sort(rng.permutation(pool.rows)[: 4 * SAMPLE])
-        sampled = [_PlacedColumn.of(c, rows) for c in columns]
-        placed = [_PlacedColumn.of(c, np.arange(pool.rows)) for c in columns]
-        at_once = max(1, _PAIRS // max(pool.rows, pool.records))
         share = len(rows) / (len(rows) + pool.records - 1)
         for width in _WIDTHS:
-            sets = _grown([c.near(pool.person, some, width) for c in sampled], share)
-            sets = list(dict.fromkeys([*sets, *_random(told, rng)]))
+            sampled = [
+                (
+                    _NearCells.of(c, c.release[rows], width).packed(some),
+                    _NearCells.of(c, c.people, width).packed(some, person=pool.person),
+                )
+                for c in columns
+            ]
+            sets = list(dict.fromkeys([*_grown(sampled, share), *_random(told, rng)]))
             counted = [(k, _some_sets(len(columns), k, rng)) for k in _COUNTED if width == _WIDTHS[0]]
-            matches = np.empty((2, len(sets), pool.records))
-            alone = np.zeros((len(counted), pool.records))
-            for start in range(0, pool.records, at_once):
-                block = np.arange(start, min(start + at_once, pool.records))
-                near = [c.near(pool.person, block, width) for c in placed]
-                for i, s in enumerate(sets):
-                    matches[:, i, block] = [_counts(_all([near[j][side] for j in s])) for side in (0, 1)]
-                for of_size, (_, some_sets) in zip(alone, counted, strict=True):
-                    for s in some_sets:
-                        by_rows, by_people = (_all([near[j][side] for j in s]).any(axis=1) for side in (0, 1))
-                        of_size[block] += by_rows & ~by_people
-            for s, release, people in zip(sets, *matches, strict=True):
+            every = dict.fromkeys([*sets, *(s for _, some_sets in counted for s in some_sets)])
+            matches = _matches(columns, list(every), width, pool)
+            for s in sets:
+                release, people = matches[s]
                 rare = np.log2(pool.records / (1 + people))
                 values = np.where(release > 0, rare + 1e-3 * np.minimum(release, 100), -np.inf)
                 names = tuple(columns[j].name for j in s)
                 yield Score(f"{', '.join(names)} within {width:g}", values, names)
-            for of_size, (size, _) in zip(alone, counted, strict=True):
-                yield Score(f"any {size} columns", of_size)
+            for size, some_sets in counted:
+                alone = [(matches[s][0] > 0) & (matches[s][1] == 0) for s in some_sets]
+                yield Score(f"any {size} columns", np.sum(alone, axis=0, dtype=np.float64))
+
+
+def _matches(
+    columns: Sequence[PooledColumn], sets: Sequence[_Set], width: float, pool: PooledPeople
+) -> dict[_Set, tuple[Counts32, Counts32]]:
+    """How many rows, and how many records of other people, are near each record in all columns of a set.
+
+    Once rows were replaced, they alone are counted in sets that were counted before.
+    """
+    memory, name = pool.memory, f"fragments within {width:g}"
+    known = (memory and memory.known(name)) or {}
+    old, new = ([s for s in sets if (s in known) is before] for before in (True, False))
+    release = [_NearCells.of(c, c.release, width) for c in columns]
+    people = [_NearCells.of(c, c.people, width) for c in columns]
+    sides = _counts(release, new), _counts(people, new, pool.person)
+    found = {s: (rows, others) for s, rows, others in zip(new, *sides, strict=True)}
+    if memory and memory.keeps:
+        memory.found[name] = found
+    if memory and old:
+        before = [_NearCells.of(c, c.release, width) for c in memory.columns if _bits(c) > 0]
+        gone, came = (
+            _counts([replace(n, place=n.place[memory.replaced]) for n in near], old)
+            for near in (before, release)
+        )
+        for s, less, more in zip(old, gone, came, strict=True):
+            found[s] = np.maximum(0, known[s][0] - less + more), known[s][1]
+    return found
 
 
 def _some_sets(d: int, size: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
@@ -113,71 +139,70 @@ def _bits(column: PooledColumn) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _PlacedValues:
-    """The values of one column on one side.
+class _NearCells:
+    """Which rows of a table are near each record in one column.
 
     Attributes:
-        known: those that are not missing, in order. place: of each value among them, -1 where missing.
+        place: of each row among the values that are not missing, in order; -1 where missing, shape (rows,).
+        first, last: places that are near each different value of the records, the last one excluded.
+        value: of each record, as a position in these, shape (records,).
     """
 
-    known: Floats = field(repr=False)
-    place: npt.NDArray[np.signedinteger[Any]] = field(repr=False)
-    numeric: bool
+    place: npt.NDArray[Any] = field(repr=False)
+    first: npt.NDArray[Any] = field(repr=False)
+    last: npt.NDArray[Any] = field(repr=False)
+    value: Positions = field(repr=False)
 
     @classmethod
-    def of(cls, values: Floats, numeric: bool) -> _PlacedValues:
-        able = np.isfinite(values) & ((values >= 0) | numeric)
-        known = np.sort(values[able])
-        place = np.where(able, np.searchsorted(known, values, "left"), -1)
-        return cls(known, place.astype(np.int16 if len(known) < 2**15 else np.int32), numeric)
-
-    def near(self, mine: Floats, width: float, grain: float) -> Packed:
-        """Which are near each of mine: equal labels, or numbers of that share next to it by rank.
-
-        Args:
-            grain: difference of two numbers of the release, half of which may be lost by rounding.
-        """
-        known = self.known
-        lost = np.maximum(grain / 2, np.abs(mine) * np.finfo(np.float32).eps) if self.numeric else 0.0
+    def of(cls, column: PooledColumn, rows: Floats, width: float) -> Self:
+        """Equal labels are near, and numbers of that share of the rows next to it by rank."""
+        able, grain = np.isfinite(rows) & ((rows >= 0) | column.numeric), column.grain
+        known = np.sort(rows[able])
+        mine, value = np.unique(column.people, return_inverse=True)
+        # Half of a difference of two numbers of the release may be lost by rounding.
+        lost = np.maximum(grain / 2, np.abs(mine) * np.finfo(np.float32).eps) if column.numeric else 0.0
         first, last = (
             np.searchsorted(known, mine - lost, "left"),
             np.searchsorted(known, mine + lost, "right"),
         )
-        if self.numeric and width and len(known):
+        if column.numeric and width and len(known):
             reach = max(1, round(width * len(known) / 2))
             first = np.searchsorted(known, known[np.maximum(first - reach, 0)], "left")
             last = np.searchsorted(known, known[np.minimum(last + reach, len(known)) - 1], "right")
         last[np.isnan(mine)] = 0
-        first, last = (ends.astype(self.place.dtype)[:, None] for ends in (first, last))
-        packed = np.packbits((self.place >= first) & (self.place < last), axis=1, bitorder="little")
-        return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view(np.uint64)
+        kind = "int16" if len(known) < 2**15 else "int32"
+        place = np.where(able, np.searchsorted(known, rows, "left"), -1)
+        return cls(place.astype(kind), first.astype(kind), last.astype(kind), value)
+
+    def packed(self, asked: Positions, block: slice = slice(None), person: Positions | None = None) -> Packed:
+        """Which rows of a block are near each record asked about, 64 in a word.
+
+        Args:
+            person: given where the rows are the people's own records: nobody matches a record of their own.
+        """
+        place, first, last = self.place[block], self.first[:, None], self.last[:, None]
+        bits = np.packbits((place >= first) & (place < last), axis=1, bitorder="little")
+        found = np.pad(bits, ((0, 0), (0, -bits.shape[1] % 8))).view(np.uint64)[self.value[asked]]
+        if person is not None:
+            first, last = (np.searchsorted(person, person[asked], side) for side in ("left", "right"))
+            for k in range(int((last - first).max(initial=0))):
+                own = first + k - (block.start or 0)
+                i = np.flatnonzero((first + k < last) & (own >= 0) & (own < len(place)))
+                found[i, own[i] // 64] &= ~(np.uint64(1) << (own[i] % 64).astype(np.uint64))
+        return found
 
 
-@dataclass(frozen=True, eq=False)
-class _PlacedColumn:
-    """One column of the people's records and of some rows of the release."""
-
-    column: PooledColumn
-    release: _PlacedValues
-    people: _PlacedValues
-    grain: float
-
-    @classmethod
-    def of(cls, column: PooledColumn, rows: Positions) -> _PlacedColumn:
-        release, people = (_PlacedValues.of(x, column.numeric) for x in (column.release[rows], column.people))
-        return cls(column, release, people, column.grain)
-
-    def near(self, person: Positions, asked: Positions, width: float) -> tuple[Packed, Packed]:
-        """Which rows of the release, and which other people's records, are near each record asked about."""
-        of_rows, of_people = (
-            side.near(self.column.people[asked], width, self.grain) for side in (self.release, self.people)
-        )
-        first, last = (np.searchsorted(person, person[asked], side) for side in ("left", "right"))
-        for k in range(int((last - first).max(initial=0))):  # nobody matches a record of their own
-            i = np.flatnonzero(first + k < last)
-            own = first[i] + k
-            of_people[i, own // 64] &= ~(np.uint64(1) << (own % 64).astype(np.uint64))
-        return of_rows, of_people
+def _counts(near: Sequence[_NearCells], sets: Sequence[_Set], person: Positions | None = None) -> Counts32:
+    """How many rows are near each record in all columns of a set, shape (sets, records)."""
+    n, m = len(near[0].value), len(near[0].place)
+    found, size = np.zeros((len(sets), n), np.int32), max(64, _CELLS // n // 64 * 64)
+    used = sorted({j for s in sets for j in s})
+    for start in range(0, m if sets else 0, size):
+        block = slice(start, min(start + size, m))
+        bits = {j: near[j].packed(np.arange(n), block, person) for j in used}
+        for of_set, s in zip(found, sets, strict=True):
+            of_set += _number(_all([bits[j] for j in s]))
+    return found
 
 
 def _all(near: Sequence[Packed]) -> Packed:
@@ -208,13 +233,13 @@ def _grown(near: Sequence[tuple[Packed, Packed]], share: float) -> list[tuple[in
                 if len(key) > len(columns) and key not in seen:
                     seen.add(key)
                     both = release & near[j][0], people & near[j][1]
-                    larger.append((_surprise(_counts(both[0]), _counts(both[1]), share), key, *both))
+                    larger.append((_surprise(_number(both[0]), _number(both[1]), share), key, *both))
         beam = sorted(larger, key=lambda x: -x[0])[:_SETS]
         found += [(z, key) for z, key, _, _ in beam]
     return [key for _, key in sorted(found, key=lambda x: -x[0])[:_SETS]]
 
 
-def _counts(near: Packed) -> Positions:
+def _number(near: Packed) -> Positions:
     found: Positions = np.bitwise_count(near).sum(axis=1, dtype=np.intp)
     return found
 

@@ -15,6 +15,8 @@ from synth_audit.audits.recognition.matching import (
     CodedCells,
     at_most_last,
     matched,
+    named_once,
+    with_replaced,
 )
 from synth_audit.audits.recognition.people import SAMPLE, PooledPeople
 from synth_audit.audits.recognition.view import Score, ViewInfo
@@ -59,18 +61,32 @@ class Linkage:
         order = rng.permutation(pool.rows)  # of equal rows those teach that come first
         shuffled = [replace(c, release=c.release[order]) for c in columns]
         bits = [c.agreement() for c in columns]
+
+        def learned(tables: Sequence[Floats], name: str) -> list[Floats]:
+            memory, name, among = pool.memory, f"linkage, {name}", None
+            if memory and (known := memory.known(name)) is not None:
+                among = with_replaced(known, np.argsort(order)[memory.replaced], pool.rows)
+            weights, rows = _learned(shuffled, bits, tables, teachers, among)
+            if memory and memory.keeps:
+                memory.found[name] = named_once(rows)
+            return weights
+
         known, unknown = (
             [_prior(c, b, labels) for c, b in zip(columns, bits, strict=True)] for labels in (True, False)
         )
-        once = _learned(shuffled, bits, unknown, teachers)
+        once = learned(unknown, "labels learned, round 1")
         stages = {  # a third round changed nothing on simulated renamings
             "labels as they are": known,
-            "labels as they are, round 1": _learned(shuffled, bits, known, teachers),
+            "labels as they are, round 1": learned(known, "labels as they are, round 1"),
             "labels learned, round 1": once,
-            "labels learned, round 2": _learned(shuffled, bits, once, teachers),
+            "labels learned, round 2": learned(once, "labels learned, round 2"),
         }
         rows = matched(
-            columns, [_stacked(of) for of in zip(*stages.values(), strict=True)], repeats=pool.repeats
+            columns,
+            [_stacked(of) for of in zip(*stages.values(), strict=True)],
+            repeats=pool.repeats,
+            memory=pool.memory,
+            name="linkage",
         )
         for w, name in enumerate(stages):
             yield Score(f"{name}: margin", rows.margin[w])
@@ -97,36 +113,52 @@ def _prior(column: CodedCells, bits: Floats32, labels_known: bool) -> Floats:
 
 
 def _learned(
-    columns: Sequence[CodedCells], bits: Sequence[Floats32], tables: Sequence[Floats], teachers: Positions
-) -> list[Floats]:
-    """Weights from pairs that all other columns make clear."""
+    columns: Sequence[CodedCells],
+    bits: Sequence[Floats32],
+    tables: Sequence[Floats],
+    teachers: Positions,
+    among: Positions | None,
+) -> tuple[list[Floats], Positions]:
+    """Weights from pairs that all other columns make clear, and the rows of these pairs.
+
+    Args:
+        among: rows that are compared with each teacher, -1 for none, shape (teachers, some); None for all.
+
+    Returns:
+        The rows in shape (columns, teachers, kept).
+    """
     m = len(columns[0].release)
-    kept, at_once = min(1 + LAST, m), max(1, AT_ONCE // m)
+    kept, at_once = min(1 + LAST, m), max(1, AT_ONCE // (m if among is None else among.shape[1]))
     top = np.empty((len(columns), len(teachers), kept), np.intp)
     weight = np.empty(top.shape)
     for start in range(0, len(teachers), at_once):
-        block = teachers[start : start + at_once]
-        mine = [table[column.people[block]] for column, table in zip(columns, tables, strict=True)]
-        total = np.zeros((len(block), m))
+        block = slice(start, start + at_once)
+        compared = np.arange(m)[None] if among is None else among[block]
+        mine = [t[column.people[teachers[block]]] for column, t in zip(columns, tables, strict=True)]
+        total = np.where(compared < 0, -np.inf, np.zeros((len(mine[0]), 1)))
         for column, weights in zip(columns, mine, strict=True):
-            total += np.take(weights, column.release, axis=1)
+            if among is None:
+                total += np.take(weights, column.release, axis=1)
+            else:
+                total += np.take_along_axis(weights, column.release[compared], axis=1)
         # Without a column a row loses at most the column's largest weight, and gains at most its smallest.
         spread = np.array([np.ptp(weights, axis=1) for weights in mine])
         least = at_most_last(total, kept) - spread - 1e-9  # for rounding
         for i, able in enumerate(total >= least.min(axis=0)[:, None]):
             rows = np.flatnonzero(able)
+            named = rows if among is None else compared[i, rows]
             for c, column in enumerate(columns):
-                near = rows[total[i, rows] >= least[c, i]]
-                others = total[i, near] - mine[c][i, column.release[near]]
+                near = total[i, rows] >= least[c, i]
+                others = total[i, rows[near]] - mine[c][i, column.release[named[near]]]
                 some = np.flatnonzero(others >= np.partition(others, -kept)[-kept])
                 order = some[np.argsort(-others[some], kind="stable")[:kept]]
-                top[c, start + i], weight[c, start + i] = near[order], others[order]
+                top[c, start + i], weight[c, start + i] = named[near][order], others[order]
     learned = []
     for column, of_bits, theirs, of_rows in zip(columns, bits, top, weight, strict=True):
         clear = of_rows[:, 0] - of_rows[:, min(FIRST, kept - 1) :].mean(axis=1)
         teach = (np.argsort(np.argsort(clear, kind="stable")) / len(clear)) ** _SHARPNESS
         learned.append(_weights(column, of_bits, column.people[teachers], column.release[theirs], teach))
-    return learned
+    return learned, top
 
 
 def _weights(column: CodedCells, bits: Floats32, mine: Positions, theirs: Positions, teach: Floats) -> Floats:

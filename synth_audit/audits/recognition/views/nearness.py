@@ -40,7 +40,7 @@ class Nearness:
         """Score by values and by ranks, with far and with near labels."""
         columns = [CodedCells.of(c) for c in pool.columns]
         tables = [nearness_tables(c) for c in columns]
-        rows = matched(columns, tables, repeats=pool.repeats)
+        rows = matched(columns, tables, repeats=pool.repeats, memory=pool.memory, name="nearness")
         people = matched([c.among_people() for c in columns], tables, person=pool.person)
         for w, name in enumerate(f"{scale}, labels {x:g}" for x in _LABELS for scale in ("values", "ranks")):
             yield Score(f"{name}: margin", rows.margin[w])

@@ -91,7 +91,7 @@ class Recoding:
         numbers = [c for c in pool.columns if c.numeric]
         labels = [c for c in pool.columns if not c.numeric]
         for name, columns in _codings(numbers):
-            for score in agreement_scores([*columns, *labels], pool, rng):
+            for score in agreement_scores([*columns, *labels], pool, rng, name=name):
                 yield replace(score, name=f"{name}, {score.name}")
 
 

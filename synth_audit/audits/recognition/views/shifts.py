@@ -181,7 +181,8 @@ class _SpikePairs:
         record = np.repeat(np.tile(np.arange(block.start, block.stop), len(first)), counts.ravel())
         ends = np.cumsum(counts.ravel())
         place = np.arange(len(record)) + np.repeat(first.ravel() - ends + counts.ravel(), counts.ravel())
-        return record * len(self.order) + self.order[place]
+        found: Positions = record * len(self.order) + self.order[place]
+        return found
 
 
 def _joined(grids: Sequence[_BinnedNumbers], lags: dict[int, tuple[int, int]], pairs: _SpikePairs) -> _Shift:
