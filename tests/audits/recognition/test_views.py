@@ -177,7 +177,7 @@ def test_of_rows_that_weigh_the_same_the_last_are_kept(different, m):
     weights = np.random.default_rng(m).integers(0, different, (7, m)).astype(np.uint16)
     expected = np.argsort(weights, axis=1, kind="stable")[:, -LAST:]
     keyed = np.take_along_axis(weights, expected, axis=1).astype(np.int64) << 32 | expected
-    assert np.array_equal(_largest(weights, LAST, 32), keyed)
+    assert np.array_equal(_largest(weights, LAST), keyed)
 
 
 @pytest.mark.parametrize("among_people", [False, True])
