@@ -18,6 +18,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,8 +38,8 @@ from synth_audit.store.workspace import Workspace
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000)
 LABELS = (3, 8, 20, 50, 200)
 BATCH = 100_000
-ENDED = 124
-"""Exit code of ``timeout`` where it ended a process."""
+ENDED = -signal.SIGXCPU
+"""Exit code of a process that took more of a processor than it may."""
 COLOURS = ("#176", "#b45309", "#1f5a93", "#8a3a7c", "#a3241f", "#4a5560")
 PLAN = """\
 name: scale

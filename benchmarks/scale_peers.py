@@ -2,7 +2,7 @@
 
 Rows are those of ``scale.py`` without the key: train, control and a release as large as train. Each peer runs
 as its guide shows, in a process of its own with the Python of ENVIRONMENTS/<peer>/bin. One that is not
-installed is skipped. A process is ended after ``--limit`` seconds. Reading the tables is part of it.
+installed is skipped. A process is ended after ``--limit`` CPU seconds. Reading the tables is part of it.
 
 ``--ours`` is ``runs.jsonl`` of ``scale.py``, whose whole runs are drawn with the peers.
 """
@@ -78,7 +78,7 @@ def peer(name: str, n: int, environments: Path, limit: int, folder: Path) -> Run
     distribution, code = CODE[name]
     tables = [str(write_part(folder, part, n)) for part in ("train", "control", "synthetic")]
     python = str((environments / distribution / "bin" / "python").absolute())
-    command = ["timeout", "--kill-after", "10", str(limit), python, "-c", READ + code, *tables]
+    command = ["prlimit", f"--cpu={limit}:{limit + 10}", python, "-c", READ + code, *tables]
     with tempfile.TemporaryDirectory() as place:
         code_, seconds, cpu, (peak, _) = measured(command, Path(place))
     return Run(n, name, code_, round(seconds, 1), round(cpu, 1), round(float(peak), 2), {})
@@ -120,7 +120,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("environments", type=Path, help="folder with a virtual environment for each peer")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="rows, control among them")
-    parser.add_argument("--limit", type=int, default=300, help="seconds of one peer on one table")
+    parser.add_argument("--limit", type=int, default=300, help="CPU seconds of a process")
     parser.add_argument("--ours", type=Path, help="runs.jsonl of scale.py")
     parser.add_argument("--out", type=Path, required=True, help="folder for the tables and what was measured")
     parser.add_argument("--picture", type=Path, help="where to draw it")
