@@ -94,6 +94,8 @@ def all_runs(options: argparse.Namespace, folder: Path) -> Iterator[Run]:
             continue
         for n in options.sizes:
             run = kept_runs(record).get((n, name))
+            if run is None and options.kept:
+                break
             if run is None:
                 run = peer(name, n, options.environments, options.limit, folder)
                 with record.open("a") as lines:
@@ -121,6 +123,7 @@ def main() -> None:
     parser.add_argument("environments", type=Path, help="folder with a virtual environment for each peer")
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES, help="rows, control among them")
     parser.add_argument("--limit", type=int, default=300, help="CPU seconds of a process")
+    parser.add_argument("--kept", action="store_true", help="draw what was measured before, measure nothing")
     parser.add_argument("--ours", type=Path, help="runs.jsonl of scale.py")
     parser.add_argument("--out", type=Path, required=True, help="folder for the tables and what was measured")
     parser.add_argument("--picture", type=Path, help="where to draw it")
