@@ -229,8 +229,8 @@ def drawn(runs: Sequence[Run]) -> str:
     width, height, edge = 480, 340, 55
     names, parts = list(dict.fromkeys(r.audit for r in runs)), list[str]()
     x = np.log10([r.rows for r in runs])
-    for k, title in enumerate(("seconds", "peak GiB")):
-        y = np.log10([max(r.peak if k else r.seconds, 0.01) for r in runs])
+    for k, title in enumerate(("CPU seconds", "peak GiB")):
+        y = np.log10([max(r.peak if k else r.cpu, 0.01) for r in runs])
         span = max(np.ptp(x), np.ptp(y), 1)
         across = k * width + edge + (x - x.min()) / span * (width - 2 * edge)
         up = height - edge - (y - y.min()) / span * (height - 2 * edge)
@@ -249,7 +249,7 @@ def drawn(runs: Sequence[Run]) -> str:
             points = " ".join(f"{across[i]:.1f},{up[i]:.1f}" for i in of)
             parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{points}"/>')
             for i in of:
-                value = runs[i].peak if k else runs[i].seconds
+                value = runs[i].peak if k else runs[i].cpu
                 fill = "#fff" if runs[i].code == ENDED else colour
                 parts.append(
                     f'<circle cx="{across[i]:.1f}" cy="{up[i]:.1f}" r="3.5" fill="{fill}" stroke="{colour}"/>'

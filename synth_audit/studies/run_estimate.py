@@ -115,7 +115,7 @@ def _seconds(plan: Plan, part: Table, context: RunContext, folder: Path) -> Mapp
 def _stage(name: str, seconds: Sequence[float], sizes: tuple[int, int], rows: int) -> StageEstimate:
     first, second = seconds
     exponent = math.log(second / first) / math.log(sizes[1] / sizes[0])
-    low, high = _SAMPLED_GROWTH if (sampled := name == _AUDITS and rows > _SAMPLED) else (0.0, STEEPEST)
+    low, high = _SAMPLED_GROWTH if (sampled := name == _AUDITS and rows >= _SAMPLED) else (0.0, STEEPEST)
     exponent = min(max(exponent, low), high)
     ends = min(rows, _WHOLE) if sampled else rows
     expected = (ends / sizes[1]) ** exponent + _PER_MILLION * (rows - ends) / 1e6
