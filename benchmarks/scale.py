@@ -18,6 +18,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,9 @@ from synth_audit.store.workspace import Workspace
 SIZES = (10_000, 30_000, 100_000, 300_000, 1_000_000, 2_000_000)
 LABELS = (3, 8, 20, 50, 200)
 BATCH = 100_000
+ENDED = -signal.SIGXCPU
+"""Exit code of a process that took more of a processor than it may."""
+COLOURS = ("#176", "#b45309", "#1f5a93", "#8a3a7c", "#a3241f", "#4a5560")
 PLAN = """\
 name: scale
 source: source.parquet
@@ -44,7 +48,14 @@ columns:
   id: {role: identifier}
 split: {control: 0.2}
 generator: {external: {source: candidate.parquet}}
+audits: [AUDITS]
 """
+PARTS = """\
+name: scale
+split: {made_elsewhere: random}
+audits: [AUDITS]
+"""
+"""The plan of tables without a key that are audited as files."""
 
 
 Memory: TypeAlias = npt.NDArray[np.float64]
@@ -78,7 +89,7 @@ if RELEASE:
 
 
 class Run(NamedTuple):
-    """What a run took: seconds in all, of processors and of the longest steps, peak GiB of the process tree.
+    """What a run took: seconds in all, of processors and of the steps, peak GiB of the process tree.
 
     Attributes:
         audit: that was run alone; empty for a whole run.
@@ -90,7 +101,7 @@ class Run(NamedTuple):
     seconds: float
     cpu: float
     peak: float
-    longest: dict[str, float]
+    steps: dict[str, float]
 
 
 def rows(n: int, first: int, rng: np.random.Generator) -> pa.Table:
@@ -153,22 +164,31 @@ def processors() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def run(n: int, workers: int, folder: Path, audit: str = "") -> Run:
+def plan(folder: Path, form: str = PLAN, *, limits: bool = True) -> Path:
+    """A plan of all default audits; ``limits``: whether detection limits are measured."""
+    recognition = f"recognition: {{detection: {str(limits).lower()}}}"
+    audits = [recognition if name == "recognition" else name for name in registry.default_audits()]
+    path = folder / "plan.yaml"
+    path.write_text(form.replace("AUDITS", ", ".join(audits)))
+    return path
+
+
+def run(n: int, workers: int, folder: Path, audit: str = "", *, limits: bool = True) -> Run:
     """One run on ``n`` rows, control among them, of all default audits or of one."""
     command, out = [str(Path(sys.executable).with_name("synth-audit"))], folder / "out"
+    settings = str(plan(folder, PARTS if audit else PLAN, limits=limits))
     if audit:
         tables = [write_part(folder, name, n) for name in ("train", "control", "synthetic")]
-        command += ["audit", *map(str, tables), "--only", audit]
+        command += ["audit", *map(str, tables), "--plan", settings, "--only", audit]
     else:
         write(folder / "source.parquet", n, seed=1)
         write(folder / "candidate.parquet", round(0.8 * n), seed=2, released=True)
-        (folder / "plan.yaml").write_text(PLAN)
-        command += ["run", "plan.yaml"]
+        command += ["run", settings]
     code, seconds, cpu, (peak, _) = measured([*command, "--out", str(out), "--workers", str(workers)], folder)
     timings = json.loads(Workspace(out).newest.evidence.read_text())["timings"]
     shutil.rmtree(out)
-    longest = dict(sorted(timings.items(), key=lambda item: -item[1])[:6])
-    return Run(n, audit, code, round(seconds, 1), round(cpu, 1), round(float(peak), 2), longest)
+    steps = {name: round(took, 1) for name, took in timings.items()}
+    return Run(n, audit, code, round(seconds, 1), round(cpu, 1), round(float(peak), 2), steps)
 
 
 def write_part(folder: Path, name: str, n: int) -> Path:
@@ -192,7 +212,7 @@ def kept_runs(path: Path) -> dict[tuple[int, str], Run]:
 def around(n: int, folder: Path, *, release: bool) -> str:
     """The line of pulling, hashing and splitting ``n`` rows, and of checking and releasing them."""
     write(folder / "source.parquet", n, seed=1)
-    (folder / "plan.yaml").write_text(PLAN)
+    plan(folder)
     code = AROUND.replace("RELEASE", str(release))
     failed, seconds, cpu, (peak, held) = measured([sys.executable, "-c", code], folder)
     assert not failed
@@ -202,34 +222,46 @@ def around(n: int, folder: Path, *, release: bool) -> str:
 
 
 def drawn(runs: Sequence[Run]) -> str:
-    """Both against the number of rows, on logarithmic axes, beside a line of slope one."""
-    width, height, edge = 460, 300, 50
-    parts = []
-    for k, (title, values) in enumerate(
-        (("seconds", [r.seconds for r in runs]), ("peak GiB", [r.peak for r in runs]))
-    ):
-        left = k * width
-        x = np.log10([r.rows for r in runs])
-        y = np.log10(values)
-        low, span = min(y.min(), 0), max(np.ptp(x), y.max() - min(y.min(), 0), 1)
-        across = left + edge + (x - x[0]) / span * (width - 2 * edge)
-        up = height - edge - (y - low) / span * (height - 2 * edge)
-        slope = [up[0], up[0] - (across[-1] - across[0]) / (width - 2 * edge) * (height - 2 * edge)]
+    """Both against the number of rows, on logarithmic axes, a line for each tool or audit; dashed: slope one.
+
+    A hollow mark is a run that was ended.
+    """
+    width, height, edge = 480, 340, 55
+    names, parts = list(dict.fromkeys(r.audit for r in runs)), list[str]()
+    x = np.log10([r.rows for r in runs])
+    for k, title in enumerate(("CPU seconds", "peak GiB")):
+        y = np.log10([max(r.peak if k else r.cpu, 0.01) for r in runs])
+        span = max(np.ptp(x), np.ptp(y), 1)
+        across = k * width + edge + (x - x.min()) / span * (width - 2 * edge)
+        up = height - edge - (y - y.min()) / span * (height - 2 * edge)
+        end = np.ptp(x) / span
         parts.append(
-            '<polyline fill="none" stroke="#aaa" stroke-dasharray="4" '
-            f'points="{across[0]:.1f},{slope[0]:.1f} '
-            f'{across[-1]:.1f},{slope[1]:.1f}"/><polyline fill="none" stroke="#176" stroke-width="2" points="'
-            + " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, up, strict=True))
-            + f'"/><text x="{left + edge}" y="30">{title}; dashed: linear</text>'
+            f'<text x="{k * width + edge}" y="24" text-anchor="start">{title}, dashed: linear</text>'
+            f'<polyline fill="none" stroke="#aaa" stroke-dasharray="4" points="'
+            f"{across.min():.1f},{height - edge} "
+            f'{across.max():.1f},{height - edge - end * (height - 2 * edge):.1f}"/>'
         )
-        for a, b, r, value in zip(across, up, runs, values, strict=True):
-            parts.append(
-                f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="#176"/><text x="{a:.1f}" y="{b - 8:.1f}">'
-                f'{value:g}</text><text x="{a:.1f}" y="{height - 20}">{r.rows / 1000:g}k</text>'
-            )
+        for n in sorted({r.rows for r in runs}):
+            place = across[[r.rows for r in runs].index(n)]
+            parts.append(f'<text x="{place:.1f}" y="{height - 20}">{n / 1000:g}k</text>')
+        for name, colour in zip(names, COLOURS, strict=False):
+            of = [i for i, r in enumerate(runs) if r.audit == name]
+            points = " ".join(f"{across[i]:.1f},{up[i]:.1f}" for i in of)
+            parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{points}"/>')
+            for i in of:
+                value = runs[i].peak if k else runs[i].cpu
+                fill = "#fff" if runs[i].code == ENDED else colour
+                parts.append(
+                    f'<circle cx="{across[i]:.1f}" cy="{up[i]:.1f}" r="3.5" fill="{fill}" stroke="{colour}"/>'
+                    f'<text x="{across[i]:.1f}" y="{up[i] - 8:.1f}" fill="{colour}">{value:.3g}</text>'
+                )
+    for i, (name, colour) in enumerate(zip(names, COLOURS, strict=False)):
+        if name:
+            place = f'x="{edge + 150 * i}" y="{height + 5}" text-anchor="start"'
+            parts.append(f'<text {place} fill="{colour}">{name}</text>')
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * width}" height="{height}" '
-        f'font-family="sans-serif" font-size="11" text-anchor="middle">{"".join(parts)}</svg>'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{2 * width}" height="{height + 15}" '
+        f'font-family="sans-serif" font-size="11" text-anchor="middle">{"".join(parts)}</svg>\n'
     )
 
 
@@ -241,6 +273,7 @@ def main() -> None:
     parser.add_argument("--release", action="store_true", help="with --split: the contract and a release too")
     parser.add_argument("--each", action="store_true", help="every audit in a run of its own")
     parser.add_argument("--audits", nargs="+", help="with --each: these instead of all default ones")
+    parser.add_argument("--no-limits", action="store_true", help="recognition without its detection limits")
     parser.add_argument("--out", type=Path, help="folder for scale.svg, scale.md and what was measured")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -253,16 +286,19 @@ def main() -> None:
                 print(around(n, folder, release=options.release), flush=True)
             return
         audits = (options.audits or registry.default_audits()) if options.each else [""]
-        runs = [one(n, audit, options.workers, folder) for n in options.sizes for audit in audits]
+        limits = not options.no_limits
+        runs = [
+            one(n, audit, options.workers, folder, limits=limits) for n in options.sizes for audit in audits
+        ]
         write_results(runs, folder)
 
 
-def one(n: int, audit: str, workers: int, folder: Path) -> Run:
+def one(n: int, audit: str, workers: int, folder: Path, *, limits: bool) -> Run:
     """A run, measured now or before, and its line."""
     record = folder / "runs.jsonl"
     found = kept_runs(record).get((n, audit))
     if found is None:
-        found = run(n, workers, folder, audit)
+        found = run(n, workers, folder, audit, limits=limits)
         with record.open("a") as lines:
             lines.write(json.dumps(found._asdict()) + "\n")
     print(line(found), flush=True)
@@ -270,7 +306,8 @@ def one(n: int, audit: str, workers: int, folder: Path) -> Run:
 
 
 def line(r: Run) -> str:
-    steps = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in r.longest.items())
+    longest = sorted(r.steps.items(), key=lambda item: -item[1])[:6]
+    steps = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in longest)
     return f"| {r.rows:,} | {r.audit or 'all'} | {r.seconds:.1f} | {r.cpu:.1f} | {r.peak:.2f} | {steps} |"
 
 

@@ -196,6 +196,12 @@ def test_a_large_table_is_looked_at_in_part():
     assert 0.7 < who.members.mean() < 0.9
 
 
+def test_fewer_people_are_looked_up_in_a_large_release(measure, monkeypatch):
+    monkeypatch.setattr("synth_audit.neighbours.search._SEARCHED", 1)  # a thousand queries in any case
+    pools = [epsilon_of(measure, drawn(copies(0.5), n=n)).n_requested for n in (900, 1_500)]
+    assert pools == [450, 500]
+
+
 def test_a_division_that_nobody_calls_random_proves_nothing(measure):
     with pytest.raises(NotApplicable, match="made_elsewhere: random"):
         measure(QUICK, replace(drawn(fresh), random_split=None))

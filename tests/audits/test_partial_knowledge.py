@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from synth_audit.audits.privacy._known_columns import _Windows, co_agreement, grown, strongest_pairs
+from synth_audit.audits.privacy._known_columns import (
+    _FEWEST,
+    _WORK,
+    _Windows,
+    co_agreement,
+    grown,
+    looked_rows,
+    strongest_pairs,
+)
 from synth_audit.audits.privacy.partial_knowledge import PartialKnowledge
 from synth_audit.audits.privacy.partial_knowledge.column_sets import column_sets
 from synth_audit.audits.privacy.partial_knowledge.weak_blocks import few_labels, weak_blocks
@@ -296,3 +304,10 @@ def test_pairs_that_were_copied_together_stand_out():
     others = np.delete(np.delete(apart, [2, 5, 7], 0), [2, 5, 7], 1)[np.triu_indices(9, 1)]
     assert np.abs(others).max() < 4.5
     assert abs(others.mean()) < 1
+
+
+@pytest.mark.parametrize(("m", "d"), [(1_000, 20), (1_000_000, 20), (8_000_000, 20), (8_000_001, 33)])
+def test_looking_for_pairs_has_a_bound_and_takes_all_rows_below_it(m, d):
+    looked = len(range(m)[looked_rows(m, d)])
+    assert 2 * _FEWEST * (looked - 1) * d**2 <= _WORK
+    assert (looked == m) == (2 * _FEWEST * m * d**2 <= _WORK)

@@ -1,5 +1,6 @@
 """Columns as adversaries who know some of them compare them, and which of them agree with single rows."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,8 +36,9 @@ _FAR = 10.0
 _WORK, _FEWEST, _MOST = 2e10, 25, 250
 """Products that may be taken, and people of each side that are looked at in any case and at most."""
 
-_ROWS = 2**16
-"""Rows of the release whose products are taken at a time."""
+_ROWS = 2**13
+"""Rows of the release whose products are taken at a time: those of 20 columns fit a core's cache, and take
+half as long as of 2^16 rows."""
 
 Places = npt.NDArray[np.int32]
 
@@ -209,6 +211,18 @@ def _near_places(release: Floats, people: Floats, step: float) -> tuple[Places, 
     found = (np.searchsorted(ordered, release), np.searchsorted(ordered, low_value, "left"), last)
     places, first, last = (x.astype(np.int32) for x in found)
     return places, first, last
+
+
+def looked_rows(n_release: int, n_columns: int) -> slice:
+    """Rows of the release that are looked at, evenly spread: all, unless those exceed the work for 25 people.
+
+    As much work on fewer rows and more people tells as much: what a person's own row adds to the rows near in
+    two columns, in standard deviations, falls by the root of the rows.
+
+    >>> looked_rows(1_000_000, 20), looked_rows(8_000_000, 20)
+    (slice(0, 1000000, 1), slice(0, 8000000, 8))
+    """
+    return slice(0, n_release, max(1, math.ceil(2 * n_release * n_columns**2 * _FEWEST / _WORK)))
 
 
 def co_agreement(columns: Iterable[tuple[Floats, Floats]], member: Bools, step: float) -> Floats:

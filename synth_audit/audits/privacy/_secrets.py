@@ -96,7 +96,8 @@ class AskedPeople:
         """
         n_release = len(columns[0].labels) - len(self.second)
         chosen = n_release + np.flatnonzero(self.of(half))
-        cells = ((c.known_place(slice(n_release)), c.known_place(chosen)) for c in columns)
+        rows = pairs.looked_rows(n_release, len(columns))
+        cells = ((c.known_place(rows), c.known_place(chosen)) for c in columns)
         return pairs.co_agreement(cells, self.member[self.of(half)], pairs.SECRET_STEP)
 
 

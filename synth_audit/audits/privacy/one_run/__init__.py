@@ -17,6 +17,7 @@ from synth_audit.errors import NotApplicable
 from synth_audit.execution.context import RunContext
 from synth_audit.execution.seeds import as_int_seed, public_key
 from synth_audit.findings import measurement
+from synth_audit.neighbours.search import most_queries
 from synth_audit.plugins.audit import AuditInfo, Need, Subject
 from synth_audit.stats.proportions import proportion_interval
 
@@ -353,7 +354,8 @@ class OneRun:
     is never called ε, because a generator need not behave like Gaussian noise.
 
     Fields:
-        max_rows: people of at most so many rows are drawn at random, and as many further real rows beside
+        max_rows: people of at most so many rows are drawn at random, fewer where the release has above 80,000
+            rows (:func:`~synth_audit.neighbours.search.most_queries`), and so many further real rows beside
             them are a reference. The release is searched whole.
         subsets: random subsets of two to five columns that are tried as what the adversary knows.
 
@@ -402,7 +404,8 @@ class OneRun:
             )
         key = public_key(as_int_seed(rng), "one run")
         single = guarantee is not None and not guarantee.covers_entities
-        people = gather(subject, self.max_rows, self.max_rows, key, single=single)
+        most = most_queries(self.max_rows, subject.synthetic.n_rows)
+        people = gather(subject, most, self.max_rows, key, single=single)
         fewest = FEWEST_PLANTED if subject.planted else FEWEST_PEOPLE
         if len(people) < fewest:
             raise NotApplicable(f"fewer than {fewest} people of whom claims could be made")
