@@ -102,12 +102,13 @@ def test_a_table_goes_to_the_cluster_once_and_outlives_the_worker_that_has_it(cl
         )
         context = RunContext(executor=executor)
         rows = operator.attrgetter("num_rows")
-        assert context.map("piece", rows, [table] * 3) == [table.num_rows] * 3
+        equal = pa.table({"x": np.arange(100_000)})
+        assert context.map("piece", rows, [table, equal, table]) == [table.num_rows] * 3
         start()
         client.wait_for_workers(2, timeout=30)
         worker.kill()
         worker.wait()
         assert context.map("piece", rows, [table] * 3) == [table.num_rows] * 3
         assert sorted(sizes)[-1] > table.nbytes > 100 * sorted(sizes)[-2]
-        del table
+        del table, equal
         assert not executor.pool.sent
